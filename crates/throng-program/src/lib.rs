@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Secrets, StepId};
+use throng_base::{Said, Secrets, StepId};
 use throng_expression::Value;
 use throng_metrics::{Threshold, TrendUnit};
 use throng_protocol::framed::Protocol;
@@ -103,7 +103,7 @@ pub struct Program {
     /// What of all this must not be told.
     pub secrets: Secrets,
     /// What the command has changed of the load that the scenario has, in words.
-    pub changes: Vec<String>,
+    pub changes: Vec<Said>,
 }
 
 impl Program {

@@ -48,7 +48,7 @@ pub struct RunInfo {
     pub ended: Option<String>,
     pub seed: u64,
     /// What the command has changed of the load that the scenario has, in words.
-    pub changes: Vec<String>,
+    pub changes: Vec<throng_base::Said>,
     pub host: HostFacts,
     pub shards: u64,
     pub targets: Vec<String>,

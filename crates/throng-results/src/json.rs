@@ -2,7 +2,7 @@
 //! stand in the names.
 
 use serde_json::{Map, Value, json};
-use throng_base::Severity;
+use throng_base::{Said, Severity};
 use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict, status_word};
 
 use crate::directory::RunInfo;
@@ -31,7 +31,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "started": info.started,
             "ended": info.ended,
             "seed": info.seed,
-            "changes": info.changes,
+            "changes": info.changes.iter().map(Said::english).collect::<Vec<_>>(),
             "shards": info.shards,
             "targets": info.targets,
             "users_planned": info.users_planned,

@@ -38,12 +38,12 @@ fn check_length(cx: &mut Context<'_>, headers: &Headers, body: &Text, node: &Nod
     let (Some((_, said)), Some(body)) = (said, body.as_literal()) else { return };
     let said = said.as_literal().and_then(|said| std::str::from_utf8(said).ok());
     if said.and_then(|said| said.trim().parse().ok()) != Some(body.len()) {
-        let message = "the header `Content-Length` is not the length of the body".to_string();
+        let message = say!("the header `Content-Length` is not the length of the body");
         let error = cx.error("bad-header", message, node.place);
         cx.note(
             error
-                .label(format!("this has {} bytes", body.len()))
-                .help("remove the header: throng sends the right one"),
+                .label(say!("this has {} bytes", body.len()))
+                .help(say!("remove the header: throng sends the right one")),
         );
     }
 }
@@ -51,7 +51,7 @@ fn check_length(cx: &mut Context<'_>, headers: &Headers, body: &Text, node: &Nod
 /// A text, `{file: path}` or `{hex: bytes}`.
 fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     if matches!(node.kind, Kind::Scalar { .. }) {
-        return read_text(cx, node, "a body");
+        return read_text(cx, node, say!("a body"));
     }
     let fields = Fields::read(cx, node, &keys::BODY)?;
     match fields.one_of(cx, &["file", "hex"]) {
@@ -61,8 +61,10 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
         Some((_, node)) => read_hex(cx, node).map(Text::literal),
         None if fields.is_empty() => cx.wrong_type(
             node,
-            "a body",
-            "write a text, `{file: path}` or `{hex: bytes}`; a JSON body is `json: {…}`",
+            say!("a body"),
+            say!(
+                "write a text, `{{file: path}}` or `{{hex: bytes}}`; a JSON body is `json: {{…}}`"
+            ),
         ),
         None => None,
     }
@@ -70,14 +72,14 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
 
 pub(crate) fn read_hex(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
     let empty = matches!(&node.kind, Kind::Scalar { text, plain: false } if text.is_empty());
-    let text = if empty { String::new() } else { cx.text(node, "hexadecimal digits")? };
+    let text = if empty { String::new() } else { cx.text(node, say!("hexadecimal digits"))? };
     match parse_hex(&text) {
         Some(bytes) => Some(bytes),
         None => {
-            let message = format!("`{}` is not hexadecimal", shorten(&text));
+            let message = say!("`{}` is not hexadecimal", shorten(&text));
             let error =
-                cx.error("bad-value", message, node.place).label("two digits for each byte");
-            cx.fail(error.help("write `\"00 ff 7e\"`, in quotes; spaces are allowed"))
+                cx.error("bad-value", message, node.place).label(say!("two digits for each byte"));
+            cx.fail(error.help(say!("write `\"00 ff 7e\"`, in quotes; spaces are allowed")))
         }
     }
 }
@@ -95,11 +97,11 @@ pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 fn read_form(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
-    let help = "write `form: {name: value}`";
+    let help = say!("write `form: {{name: value}}`");
     let mut builder = TextBuilder::default();
     let mut good = Some(());
     let mut first = true;
-    for (key, value) in cx.entries(node, "a map of form fields", help)? {
+    for (key, value) in cx.entries(node, say!("a map of form fields"), help)? {
         let Some(name) = &cx.key_template(key, Escape::Form) else {
             good = None;
             continue;
@@ -124,7 +126,7 @@ fn form_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Optio
     if node.is_null() {
         return Some(());
     }
-    let text = cx.template(node, "the value of a form field", Escape::Form)?;
+    let text = cx.template(node, say!("the value of a form field"), Escape::Form)?;
     out.text(&text);
     Some(())
 }
@@ -136,8 +138,9 @@ struct Part {
 }
 
 fn read_multipart(cx: &mut Context<'_>, node: &Node) -> Option<(Text, Option<String>)> {
-    let help = "write `multipart: [{name: note, value: hello}, {name: photo, file: me.png}]`";
-    let items = cx.items(node, "a list of parts", help)?;
+    let help =
+        say!("write `multipart: [{{name: note, value: hello}}, {{name: photo, file: me.png}}]`");
+    let items = cx.items(node, say!("a list of parts"), help)?;
     let parts: Vec<Option<Part>> = items.iter().map(|item| read_part(cx, item)).collect();
     let parts: Vec<Part> = parts.into_iter().collect::<Option<_>>()?;
     let boundary = boundary(&parts);
@@ -153,8 +156,8 @@ fn read_multipart(cx: &mut Context<'_>, node: &Node) -> Option<(Text, Option<Str
 
 fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
     let fields = Fields::read(cx, node, &keys::PART)?;
-    let help = "write `{name: photo, file: me.png}`";
-    let name_node = fields.need(cx, "name", help)?;
+    let help = say!("write `{{name: photo, file: me.png}}`");
+    let name_node = fields.need(cx, "name", help.clone())?;
     let name = part_word(cx, name_node)?;
     let mut lead = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
     let mut content_type = match fields.get("type") {
@@ -174,11 +177,11 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
             Text::literal(bytes.to_vec())
         }
         Some((_, node)) if node.is_null() => Text::default(),
-        Some((_, node)) => read_text(cx, node, "the value of a part")?,
+        Some((_, node)) => read_text(cx, node, say!("the value of a part"))?,
         None => {
             let error = cx
-                .error("missing-key", "a part lacks `value` or `file`", fields.place)
-                .label("the content is missing");
+                .error("missing-key", say!("a part lacks `value` or `file`"), fields.place)
+                .label(say!("the content is missing"));
             return cx.fail(error.help(help));
         }
     };
@@ -194,12 +197,12 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
 
 /// A word for the head of a part, which control characters would break.
 fn part_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
-    let text = cx.text(node, "a text")?;
+    let text = cx.text(node, say!("a text"))?;
     match text.chars().any(|c| c.is_ascii_control()) {
         true => cx.bad_value(
             node,
-            "the head of a part has no control characters",
-            "write it in one line",
+            say!("the head of a part has no control characters"),
+            say!("write it in one line"),
         ),
         false => Some(text),
     }

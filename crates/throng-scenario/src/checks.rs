@@ -127,9 +127,9 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
 
 /// A message has neither status nor headers.
 pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
-    let message = format!("a message has no `{}`", shorten(&key.text));
-    let error = cx.error("wrong-check", message, key.place).label("only HTTP has it");
-    cx.note(error.help("look at `text`, `json` or `time`"));
+    let message = say!("a message has no `{}`", shorten(&key.text));
+    let error = cx.error("wrong-check", message, key.place).label(say!("only HTTP has it"));
+    cx.note(error.help(say!("look at `text`, `json` or `time`")));
 }
 
 /// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
@@ -137,9 +137,9 @@ pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
     if matches!(cx.spoken, Spoken::Unknown) {
         return;
     }
-    let message = "an answer has fields only on a declared protocol".to_string();
-    let error = cx.error("wrong-check", message, place).label("no `protocol` is spoken here");
-    cx.note(error.help("look at `json`, `text` or `time`, or declare the protocol"));
+    let message = say!("an answer has fields only on a declared protocol");
+    let error = cx.error("wrong-check", message, place).label(say!("no `protocol` is spoken here"));
+    cx.note(error.help(say!("look at `json`, `text` or `time`, or declare the protocol")));
 }
 
 /// `json.data.token: present`
@@ -159,25 +159,29 @@ pub(crate) fn json_path_of(text: &str) -> &str {
 fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     let nodes = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            return cx.bad_value(node, "no status is right here", "write `status: 200`");
+            return cx.bad_value(
+                node,
+                say!("no status is right here"),
+                say!("write `status: 200`"),
+            );
         }
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
     let mut ranges = Vec::new();
     for node in nodes {
-        let text = cx.text(node, "a status")?;
+        let text = cx.text(node, say!("a status"))?;
         match parse_status(&text) {
             Some(range) => ranges.push(range),
             None => {
-                let message = format!("`{}` is not a status", shorten(&text));
+                let message = say!("`{}` is not a status", shorten(&text));
                 let ranged = text.replacen('-', "..", 1);
                 let error = cx.error("bad-value", message, node.place);
                 let error = error.label(match parse_status(&ranged) {
-                    Some(_) => format!("did you mean `{ranged}`?"),
-                    None => "100 to 599".into(),
+                    Some(_) => say!("did you mean `{ranged}`?"),
+                    None => say!("100 to 599"),
                 });
-                let help = "write `200`, `2xx`, `200..299`, or a list: `[200, 304]`";
+                let help = say!("write `200`, `2xx`, `200..299`, or a list: `[200, 304]`");
                 return cx.fail(error.help(help));
             }
         }
@@ -189,23 +193,24 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
 fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     let nodes = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            return cx.bad_value(node, "no status is right here", "write `status: OK`");
+            return cx.bad_value(node, say!("no status is right here"), say!("write `status: OK`"));
         }
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
     let mut ranges = Vec::new();
     for node in nodes {
-        let text = cx.text(node, "a status")?;
+        let text = cx.text(node, say!("a status"))?;
         let Some(code) = Code::named(text.trim()) else {
-            let message = format!("`{}` is not a status of gRPC", shorten(&text));
+            let message = say!("`{}` is not a status of gRPC", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
             let error = error.label(match near_code(&text) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "a name, or 0 to 16".into(),
+                Some(near) => say!("did you mean `{near}`?"),
+                None => say!("a name, or 0 to 16"),
             });
-            return cx
-                .fail(error.help("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`"));
+            return cx.fail(
+                error.help(say!("write `OK`, `NOT_FOUND`, `5`, or a list: `[OK, NOT_FOUND]`")),
+            );
         };
         ranges.push((code.status(), code.status()));
     }
@@ -252,12 +257,13 @@ pub(crate) fn parse_status(text: &str) -> Option<(u16, u16)> {
 }
 
 fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
-    let help = "write `header: {content-type: text/plain}`";
-    for (key, value) in cx.entries(node, "a map of headers", help).unwrap_or_default() {
+    let help = say!("write `header: {{content-type: text/plain}}`");
+    for (key, value) in cx.entries(node, say!("a map of headers"), help.clone()).unwrap_or_default()
+    {
         if !crate::headers::is_token(&key.text) {
-            let message = format!("`{}` cannot be the name of a header", shorten(&key.text));
-            let error = cx.error("bad-header", message, key.place).label("not a header name");
-            cx.note(error.help(help));
+            let message = say!("`{}` cannot be the name of a header", shorten(&key.text));
+            let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
+            cx.note(error.help(help.clone()));
             continue;
         }
         let pick = Pick::Header(key.text.to_ascii_lowercase());
@@ -285,7 +291,7 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
                 cx.warn_word(node);
             }
         }
-        let text = cx.template(node, "a text", Escape::None)?;
+        let text = cx.template(node, say!("a text"), Escape::None)?;
         return Some(match meaning {
             Plain::Contains => Want::Contains(text),
             Plain::Equals => Want::Equals(text),
@@ -294,7 +300,9 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
     let fields = Fields::read(cx, node, &keys::TEXT_CHECK)?;
     match fields.one_of(cx, &["contains", "equals", "matches"]) {
         Some((key, value)) => read_operator(cx, key, value),
-        None if fields.is_empty() => cx.wrong_type(node, "a text", "write `{contains: text}`"),
+        None if fields.is_empty() => {
+            cx.wrong_type(node, say!("a text"), say!("write `{{contains: text}}`"))
+        }
         None => None,
     }
 }
@@ -302,7 +310,7 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
 /// `xpath: //title`, or `xpath: {//title: Hello}`.
 fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut Vec<Check>) {
     if matches!(node.kind, Kind::Scalar { .. }) {
-        let text = cx.text(node, "what is looked for");
+        let text = cx.text(node, say!("what is looked for"));
         if let Some(text) = text
             && let Some(pick) = read_pick(cx, kind, &text, node.place)
         {
@@ -311,14 +319,14 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
         return;
     }
     let help = match kind {
-        "regex" => "write `regex: 'id=\\d+'` or `regex: {'id=(\\d+)': 7}`",
-        "xpath" => "write `xpath: //title` or `xpath: {//title: Hello}`",
-        _ => "write `css: form.login` or `css: {li.item: {count: 3}}`",
+        "regex" => say!("write `regex: 'id=\\d+'` or `regex: {{'id=(\\d+)': 7}}`"),
+        "xpath" => say!("write `xpath: //title` or `xpath: {{//title: Hello}}`"),
+        _ => say!("write `css: form.login` or `css: {{li.item: {{count: 3}}}}`"),
     };
-    let entries = cx.entries(node, "what is looked for", help).unwrap_or_default();
+    let entries = cx.entries(node, say!("what is looked for"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is nothing to look for", node.place);
-        cx.note(error.label("empty").help(help));
+        let error = cx.error("empty", say!("there is nothing to look for"), node.place);
+        cx.note(error.label(say!("empty")).help(help));
     }
     for (key, value) in entries {
         let pick = read_pick(cx, kind, &key.text, key.place);
@@ -329,7 +337,7 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
 
 /// `200`, `< 10KiB` or `1KiB..2KiB`.
 fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
-    let Some(text) = cx.text(node, "a size") else { return };
+    let Some(text) = cx.text(node, say!("a size")) else { return };
     let wants = match (parse_comparison(&text), text.split_once("..")) {
         (Some((comparison, size)), _) => {
             units::parse_size(size).map(|size| vec![(comparison, size)])
@@ -346,12 +354,14 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             if let [(_, low), (_, high)] = wants[..]
                 && low > high
             {
-                let help = "write `1KiB..2KiB`";
-                let _: Option<()> = cx.bad_value(node, "the range starts after its end", help);
+                let help = say!("write `1KiB..2KiB`");
+                let _: Option<()> =
+                    cx.bad_value(node, say!("the range starts after its end"), help);
             }
             if wants == [(Comparison::Less, 0)] {
-                let help = "write `size: < 10KiB` or `size: 0`";
-                let _: Option<()> = cx.bad_value(node, "nothing is smaller than nothing", help);
+                let help = say!("write `size: < 10KiB` or `size: 0`");
+                let _: Option<()> =
+                    cx.bad_value(node, say!("nothing is smaller than nothing"), help);
             }
             checks.extend(wants.into_iter().map(|(comparison, size)| Check {
                 pick: Pick::Size,
@@ -359,39 +369,40 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             }));
         }
         Err(reason) => {
-            let message = format!("`{}` is not a size", shorten(&text));
+            let message = say!("`{}` is not a size", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.note(error.help("write `size: 200`, `size: < 10KiB` or `size: 1KiB..2KiB`"));
+            cx.note(error.help(say!("write `size: 200`, `size: < 10KiB` or `size: 1KiB..2KiB`")));
         }
     }
 }
 
 /// `digest: {sha256: …}`
 fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
-    let help = "write `digest: {sha256: …}` with the hexadecimal digits of the body";
-    for (key, value) in cx.entries(node, "a map of digests", help).unwrap_or_default() {
+    let help = say!("write `digest: {{sha256: …}}` with the hexadecimal digits of the body");
+    for (key, value) in cx.entries(node, say!("a map of digests"), help.clone()).unwrap_or_default()
+    {
         let Some(digest) = Digest::parse(&key.text) else {
-            let message = format!("`{}` is not a digest", shorten(&key.text));
+            let message = say!("`{}` is not a digest", shorten(&key.text));
             let names = Digest::ALL.map(Digest::name);
             let error = cx.error("unknown-key", message, key.place);
             let error = error.label(match did_you_mean(&key.text, names) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => "not known here".into(),
+                Some(name) => say!("did you mean `{name}`?"),
+                None => say!("not known here"),
             });
             let names = names.map(|name| format!("`{name}`")).join(", ");
-            cx.note(error.help(format!("there is {names}")));
+            cx.note(error.help(say!("there is {names}")));
             continue;
         };
-        let Some(text) = cx.template(value, "a digest", Escape::None) else { continue };
+        let Some(text) = cx.template(value, say!("a digest"), Escape::None) else { continue };
         let want = match text.as_literal() {
             Some(digits) => {
                 let digits = digits.trim_ascii().to_ascii_lowercase();
                 if digits.len() != digest.digits() || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    let message = "this cannot be the digest of anything".to_string();
+                    let message = say!("this cannot be the digest of anything");
                     let label =
-                        format!("`{}` has {} hexadecimal digits", digest.name(), digest.digits());
+                        say!("`{}` has {} hexadecimal digits", digest.name(), digest.digits());
                     let error = cx.error("bad-value", message, value.place).label(label);
-                    cx.note(error.help(help));
+                    cx.note(error.help(help.clone()));
                     continue;
                 }
                 Text::literal(digits)
@@ -416,7 +427,7 @@ fn read_conditions(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
 
 /// `< 500ms`
 fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)> {
-    let text = cx.text(node, "a time limit")?;
+    let text = cx.text(node, say!("a time limit"))?;
     let (comparison, limit) = match parse_comparison(&text) {
         Some((comparison @ (Comparison::Less | Comparison::LessOrEqual), limit)) => {
             (comparison, limit)
@@ -425,11 +436,13 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
     };
     match units::parse_duration(limit) {
         Ok(limit) if !limit.is_zero() => Some((comparison, limit)),
-        Ok(_) => cx.bad_value(node, "no answer comes in no time", "write `time: < 500ms`"),
+        Ok(_) => {
+            cx.bad_value(node, say!("no answer comes in no time"), say!("write `time: < 500ms`"))
+        }
         Err(reason) => {
-            let message = format!("`{}` is not a time limit", shorten(&text));
+            let message = say!("`{}` is not a time limit", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help("write `time: < 500ms`"))
+            cx.fail(error.help(say!("write `time: < 500ms`")))
         }
     }
 }
@@ -437,8 +450,8 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
 /// A place for what is said about a list of checks.
 pub(crate) fn empty_check(cx: &mut Context<'_>, place: Place) {
     let warning = cx
-        .warning("empty-check", "this check checks nothing", place)
-        .label("empty")
-        .help("write `check: {status: 200}`, or remove it");
+        .warning("empty-check", say!("this check checks nothing"), place)
+        .label(say!("empty"))
+        .help(say!("write `check: {{status: 200}}`, or remove it"));
     cx.note(warning);
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use throng_base::Diagnostic;
+use throng_base::{Diagnostic, Said};
 use throng_data::{AtEnd, DataError, Generator, Origin, Source, Take};
 use throng_expression::Value;
 
@@ -17,17 +17,17 @@ use crate::words::{is_name, shorten};
 /// The most sources of a scenario.
 const SOURCES_MAX: usize = 1_000;
 
-const HELP: &str = "write `data: {accounts: {csv: accounts.csv, take: unique}}`";
+const HELP: Said = say!("write `data: {{accounts: {{csv: accounts.csv, take: unique}}}}`");
 
 const ORIGINS: [&str; 4] = ["csv", "json_lines", "list", "generate"];
 
 /// Reads the sources of one file; those of the scenario itself are read first and hold.
 pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
-    let entries = cx.entries(node, "a map of sources", HELP).unwrap_or_default();
+    let entries = cx.entries(node, say!("a map of sources"), HELP).unwrap_or_default();
     if let Some((key, _)) = entries.get(SOURCES_MAX) {
-        let message = format!("more than {SOURCES_MAX} sources of data");
-        let error = cx.error("too-many", message, key.place).label("this one is too much");
-        cx.note(error.help("put rows of one kind into one file"));
+        let message = say!("more than {SOURCES_MAX} sources of data");
+        let error = cx.error("too-many", message, key.place).label(say!("this one is too much"));
+        cx.note(error.help(say!("put rows of one kind into one file")));
     }
     for (key, value) in entries.into_iter().take(SOURCES_MAX) {
         if !matches!(cx.data.find(&key.text), Known::No) {
@@ -52,30 +52,30 @@ fn read_source(
     node: &Node,
 ) -> Option<(Source, Option<Vec<String>>)> {
     if !is_name(&key.text) {
-        let message = format!("`{}` cannot be the name of a source", shorten(&key.text));
-        let error = cx.error("bad-value", message, key.place).label("not a name");
-        return cx.fail(error.help("a name has letters, digits and `_`: `test_accounts`"));
+        let message = say!("`{}` cannot be the name of a source", shorten(&key.text));
+        let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+        return cx.fail(error.help(say!("a name has letters, digits and `_`: `test_accounts`")));
     }
     let fields = Fields::read(cx, node, &keys::DATA)?;
     let Some((kind, value)) = fields.one_of(cx, &ORIGINS) else {
         let error = cx
-            .error("missing-key", "a source lacks its rows", fields.place)
-            .label("`csv`, `json_lines`, `list` or `generate` is missing");
+            .error("missing-key", say!("a source lacks its rows"), fields.place)
+            .label(say!("`csv`, `json_lines`, `list` or `generate` is missing"));
         return cx.fail(error.help(HELP));
     };
     let belongs = [("separator", "csv"), ("columns", "csv"), ("rows", "generate")];
     for (name, owner) in belongs {
         if let Some(key) = fields.key(name).filter(|_| kind.text != owner) {
-            let message = format!("`{name}` belongs to `{owner}`, not to `{}`", kind.text);
+            let message = say!("`{name}` belongs to `{owner}`, not to `{}`", kind.text);
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label("means nothing here").help(format!("remove `{name}`")));
+            cx.note(error.label(say!("means nothing here")).help(say!("remove `{name}`")));
         }
     }
     let take = read_take(cx, &fields);
     let origin = match kind.text.as_str() {
         "csv" => read_csv(cx, &fields, value),
         "json_lines" => {
-            let path = cx.text(value, "the path of a file");
+            let path = cx.text(value, say!("the path of a file"));
             path.map(|path| Origin::JsonLines { path: cx.named_path(value.place, &path, false) })
         }
         "list" => read_list(cx, value),
@@ -119,15 +119,15 @@ fn read_take(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(Take, AtEnd)>
     if let (Some(take), Some(key)) = (take, fields.key("at_end"))
         && !take.can_end()
     {
-        let message = "`at_end` means nothing where rows come again".to_string();
-        let error = cx.error("conflicting-keys", message, key.place).label("there is no end");
-        cx.note(error.help("write `take: unique` or `take: per user`, or remove `at_end`"));
+        let message = say!("`at_end` means nothing where rows come again");
+        let error = cx.error("conflicting-keys", message, key.place).label(say!("there is no end"));
+        cx.note(error.help(say!("write `take: unique` or `take: per user`, or remove `at_end`")));
     }
     take.zip(at_end)
 }
 
 fn read_csv(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
-    let path = cx.text(node, "the path of a file");
+    let path = cx.text(node, say!("the path of a file"));
     let path = path.map(|path| cx.named_path(node.place, &path, false));
     let separator = match fields.get("separator") {
         Some(node) => read_separator(cx, node),
@@ -135,12 +135,12 @@ fn read_csv(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Or
     };
     let columns = match fields.get("columns") {
         Some(node) => {
-            let help = "write `columns: [name, password]`";
-            let items = cx.items(node, "a list of names", help)?;
-            let names = items.iter().map(|item| cx.text(item, "the name of a column"));
+            let help = say!("write `columns: [name, password]`");
+            let items = cx.items(node, say!("a list of names"), help.clone())?;
+            let names = items.iter().map(|item| cx.text(item, say!("the name of a column")));
             let names: Vec<Option<String>> = names.collect();
             if names.is_empty() {
-                return cx.bad_value(node, "a file has at least one column", help);
+                return cx.bad_value(node, say!("a file has at least one column"), help);
             }
             Some(names.into_iter().collect::<Option<Vec<String>>>()?)
         }
@@ -150,24 +150,24 @@ fn read_csv(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Or
 }
 
 fn read_separator(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
-    let text = cx.text(node, "a separator")?;
+    let text = cx.text(node, say!("a separator"))?;
     match (text.as_str(), text.as_bytes()) {
         ("tab" | "\\t", _) => Some(b'\t'),
         (_, [one]) if one.is_ascii() && !matches!(one, b'"' | b'\r' | b'\n') => Some(*one),
         _ => cx.bad_value(
             node,
-            "a separator is one character",
-            "write `separator: \";\"` or `separator: tab`",
+            say!("a separator is one character"),
+            say!("write `separator: \";\"` or `separator: tab`"),
         ),
     }
 }
 
 fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Origin> {
-    let help = "write `list: [red, green]` or `list: [{name: ann, code: 7}]`";
-    let items = cx.items(node, "a list of rows", help)?;
+    let help = say!("write `list: [red, green]` or `list: [{{name: ann, code: 7}}]`");
+    let items = cx.items(node, say!("a list of rows"), help.clone())?;
     if items.is_empty() {
-        let error = cx.error("empty", "there is no row", node.place);
-        return cx.fail(error.label("empty").help(help));
+        let error = cx.error("empty", say!("there is no row"), node.place);
+        return cx.fail(error.label(say!("empty")).help(help));
     }
     let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
     let values: Option<Vec<Value>> = values.into_iter().collect();
@@ -194,15 +194,21 @@ fn list_columns(origin: &Origin) -> Option<Vec<String>> {
 }
 
 fn read_generate(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
-    let help = "write `generate: {id: 1..1_000_000, name: \"user-######\"}`";
-    let entries = cx.entries(node, "a map of columns", help)?;
+    let help = say!("write `generate: {{id: 1..1_000_000, name: \"user-######\"}}`");
+    let entries = cx.entries(node, say!("a map of columns"), help.clone())?;
     if entries.is_empty() {
-        let error = cx.error("empty", "there is no column", node.place);
-        return cx.fail(error.label("empty").help(help));
+        let error = cx.error("empty", say!("there is no column"), node.place);
+        return cx.fail(error.label(say!("empty")).help(help));
     }
     let rows = match fields.get("rows") {
         Some(node) => match cx.count(node)? {
-            0 => return cx.bad_value(node, "a source has at least one row", "write `rows: 1000`"),
+            0 => {
+                return cx.bad_value(
+                    node,
+                    say!("a source has at least one row"),
+                    say!("write `rows: 1000`"),
+                );
+            }
             rows => Some(rows),
         },
         None => None,
@@ -234,9 +240,9 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         .collect();
     for (name, place) in unused {
         let warning = cx
-            .warning("unused-data", format!("no step uses the data `{name}`"), place)
-            .label("never used")
-            .help(format!("write `${{data.{name}.COLUMN}}` where it is meant, or remove it"));
+            .warning("unused-data", say!("no step uses the data `{name}`"), place)
+            .label(say!("never used"))
+            .help(say!("write `${{data.{name}.COLUMN}}` where it is meant, or remove it"));
         cx.note(warning);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use throng_base::Said;
 use throng_program::{Check, Composed, Pick, Segment, Text, Want, Which};
 use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{self, Given, MessageId, Protocol};
@@ -31,19 +32,19 @@ pub(crate) fn find_message(
     if let Some(id) = protocol.message(name) {
         return Some(id);
     }
-    let message = format!("the protocol has no message `{}`", shorten(name));
+    let message = say!("the protocol has no message `{}`", shorten(name));
     let error = cx.error("unknown-message", message, place);
     let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
     let error = error.label(match did_you_mean(name, names.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "not known here".into(),
+        Some(near) => say!("did you mean `{near}`?"),
+        None => say!("not known here"),
     });
     let mut list: Vec<String> =
         names.iter().take(SHOWN_MAX + 1).map(|name| format!("`{name}`")).collect();
     if list.len() > SHOWN_MAX {
         list[SHOWN_MAX] = "…".into();
     }
-    cx.fail(error.help(format!("there is {}", list.join(", "))))
+    cx.fail(error.help(say!("there is {}", list.join(", "))))
 }
 
 /// A message as a step sends it: its name, and what is given for its fields.
@@ -61,9 +62,11 @@ pub(crate) fn read_declared(
         let (place, _) = place_of(fields, &[number.to_string()], name.place);
         match &mut given {
             Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
-                let message = format!("`{number}` of a request is chosen by throng");
-                let error = cx.error("bad-field", message, place).label("its reply carries it");
-                let help = "leave it out; a `send` may give it, to answer a request of the target";
+                let message = say!("`{number}` of a request is chosen by throng");
+                let error =
+                    cx.error("bad-field", message, place).label(say!("its reply carries it"));
+                let help =
+                    say!("leave it out; a `send` may give it, to answer a request of the target");
                 return cx.fail(error.help(help));
             }
             Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {
@@ -108,8 +111,8 @@ pub(crate) struct Meant {
     pub(crate) name: Option<String>,
 }
 
-const PATTERN_HELP: &str =
-    "write the name of a message, `{said: {from: 5}}`, a list of names, or `any`";
+const PATTERN_HELP: Said =
+    say!("write the name of a message, `{{said: {{from: 5}}}}`, a list of names, or `any`");
 
 /// Reads `said`, `[done, failed]` or `{said: {from: 5}}`. The outer None: it is no pattern of
 /// messages, but one of texts.
@@ -125,10 +128,12 @@ pub(crate) fn read_pattern(
         Kind::Scalar { text, .. } if text == "any" && protocol.message(text).is_none() => {
             Some(meant(Vec::new(), Vec::new(), None))
         }
-        Kind::Scalar { .. } => Some(cx.text(node, "the name of a message").and_then(|name| {
-            let id = find_message(cx, protocol, &name, node.place)?;
-            meant(vec![id], Vec::new(), Some(name))
-        })),
+        Kind::Scalar { .. } => {
+            Some(cx.text(node, say!("the name of a message")).and_then(|name| {
+                let id = find_message(cx, protocol, &name, node.place)?;
+                meant(vec![id], Vec::new(), Some(name))
+            }))
+        }
         Kind::List(items) => Some(read_names(cx, protocol, node, items)),
         Kind::Map(entries) => {
             let is_text = |key: &Key| {
@@ -139,9 +144,13 @@ pub(crate) fn read_pattern(
             if !entries.is_empty() && entries.iter().all(|(key, _)| is_text(key)) {
                 return None;
             }
-            let entries = cx.entries(node, "", "").unwrap_or_default();
+            let entries = cx.entries(node, Said::default(), Said::default()).unwrap_or_default();
             let [(key, fields)] = entries[..] else {
-                return Some(cx.wrong_type(node, "one message with its fields", PATTERN_HELP));
+                return Some(cx.wrong_type(
+                    node,
+                    say!("one message with its fields"),
+                    PATTERN_HELP,
+                ));
             };
             Some(read_one(cx, protocol, key, fields))
         }
@@ -159,8 +168,8 @@ fn read_one(
     let mut checks = Vec::new();
     if !fields.is_null() {
         if !matches!(fields.kind, Kind::Map(_)) {
-            let help = format!("write `{{{}: {{field: value}}}}`", shorten(&key.text));
-            return cx.wrong_type(fields, "a map of fields", &help);
+            let help = say!("write `{{{}: {{field: value}}}}`", shorten(&key.text));
+            return cx.wrong_type(fields, say!("a map of fields"), help);
         }
         let answer = Answer::Fields(&kinds);
         cx.with_answer_of(answer, |cx| read_field_map(cx, fields, &kinds, &mut checks));
@@ -176,13 +185,13 @@ fn read_names(
     items: &[Node],
 ) -> Option<Meant> {
     if items.is_empty() {
-        let error = cx.error("empty", "there is no message to wait for", node.place);
-        return cx.fail(error.label("empty").help(PATTERN_HELP));
+        let error = cx.error("empty", say!("there is no message to wait for"), node.place);
+        return cx.fail(error.label(say!("empty")).help(PATTERN_HELP));
     }
     let mut ids = Vec::new();
     let mut names = Vec::new();
     for item in items {
-        let name = cx.text(item, "the name of a message")?;
+        let name = cx.text(item, say!("the name of a message"))?;
         let id = find_message(cx, protocol, &name, item.place)?;
         if !ids.contains(&id) {
             ids.push(id);

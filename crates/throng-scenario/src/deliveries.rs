@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_expression::Expression;
 use throng_program::{
     Audience, Content, Delivery, Mark, Message, Pick, Session, Statement, Step, StepKind, Which,
@@ -34,16 +34,22 @@ const SAVED_MAX: usize = 64;
 const LATE_AFTER: Duration = Duration::from_secs(1);
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
-const HELP: &str =
-    "write `deliveries: {talk: {sent: say, received: said, match: id, audience: everyone}}`";
+const HELP: Said = say!(
+    "write `deliveries: {{talk: {{sent: say, received: said, match: id, audience: everyone}}}}`"
+);
 
-const MATCH_HELP: &str = "write `match: id`, `match: {sent: id, received: message_id}` or \
-                          `match: {regex: 'id=(\\w+)'}`";
+const MATCH_HELP: Said = say!(
+    "write `match: id`, `match: {{sent: id, received: message_id}}` or \
+                          `match: {{regex: 'id=(\\w+)'}}`"
+);
 
-const MARK_HELP: &str = "write `{regex: 'id=(\\w+)'}` or `{prefix: '42', json: '[1].id'}`";
+const MARK_HELP: Said =
+    say!("write `{{regex: 'id=(\\w+)'}}` or `{{prefix: '42', json: '[1].id'}}`");
 
-const AUDIENCE_HELP: &str = "write `audience: everyone`, `audience: {same: \"${saved.room}\"}` \
-                             or `audience: {to: \"${saved.friend}\", is: \"${user.id}\"}`";
+const AUDIENCE_HELP: Said = say!(
+    "write `audience: everyone`, `audience: {{same: \"${{saved.room}}\"}}` \
+                             or `audience: {{to: \"${{saved.friend}}\", is: \"${{user.id}}\"}}`"
+);
 
 /// The saved values that audiences name: they have the same slot in every session.
 pub(crate) fn saved_names(ledger: Option<&Node>) -> Vec<String> {
@@ -91,15 +97,15 @@ pub(crate) fn read_deliveries(
     compiler: &mut Compiler<'_, '_>,
     sessions: &[Session],
 ) -> Vec<Delivery> {
-    let entries = cx.entries(node, "a map of deliveries", HELP).unwrap_or_default();
+    let entries = cx.entries(node, say!("a map of deliveries"), HELP).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no delivery", node.place);
-        cx.note(error.label("empty").help(HELP));
+        let error = cx.error("empty", say!("there is no delivery"), node.place);
+        cx.note(error.label(say!("empty")).help(HELP));
     }
     if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
-        let message = format!("more than {DELIVERIES_MAX} deliveries");
-        let error = cx.error("too-many", message, key.place).label("this one is too much");
-        cx.note(error.help("messages of a kind are one delivery, whoever sends them"));
+        let message = say!("more than {DELIVERIES_MAX} deliveries");
+        let error = cx.error("too-many", message, key.place).label(say!("this one is too much"));
+        cx.note(error.help(say!("messages of a kind are one delivery, whoever sends them")));
     }
     let mut senders = HashMap::new();
     let mut all = Vec::new();
@@ -116,10 +122,10 @@ pub(crate) fn read_deliveries(
         for sender in &delivery.senders {
             if let Some(first) = senders.insert(*sender, key.text.clone()) {
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
-                let message = format!("`{name}` is in two deliveries");
+                let message = say!("`{name}` is in two deliveries");
                 let error = cx.error("conflicting-keys", message, key.place);
-                let error = error.label(format!("`{}` has it already", shorten(&first)));
-                cx.note(error.help("give the steps of one of them a `name` of their own"));
+                let error = error.label(say!("`{}` has it already", shorten(&first)));
+                cx.note(error.help(say!("give the steps of one of them a `name` of their own")));
             }
         }
         all.extend(step.map(|step| Delivery { step, ..delivery }));
@@ -156,7 +162,7 @@ struct Reader<'r, 'a> {
 impl Reader<'_, '_> {
     fn read(&mut self, node: &Node) -> Option<Delivery> {
         if !matches!(node.kind, Kind::Map(_)) {
-            return self.cx.wrong_type(node, "a delivery", HELP);
+            return self.cx.wrong_type(node, say!("a delivery"), HELP);
         }
         let fields = Fields::read(self.cx, node, &keys::DELIVERY)?;
         let sent = fields.need(self.cx, "sent", HELP).and_then(|node| self.sent(node));
@@ -209,8 +215,8 @@ impl Reader<'_, '_> {
         };
         if late_after > lost_after {
             let node = fields.get("late_after").or(fields.get("lost_after"))?;
-            let message = "what is lost before is never late";
-            let help = "write a time that is at most that of `lost_after`";
+            let message = say!("what is lost before is never late");
+            let help = say!("write a time that is at most that of `lost_after`");
             return self.cx.bad_value(node, message, help);
         }
         Some((late_after, lost_after))
@@ -218,7 +224,7 @@ impl Reader<'_, '_> {
 
     /// The steps that send: those of a message, or those of a name.
     fn sent(&mut self, node: &Node) -> Option<Sent> {
-        let name = self.cx.text(node, "a message or the name of a step")?;
+        let name = self.cx.text(node, say!("a message or the name of a step"))?;
         let protocol_of = |speech: &Speech| {
             let session = self.sessions.get(usize::from(speech.session))?;
             let number = session.links.get(usize::from(speech.link))?.protocol?;
@@ -245,10 +251,10 @@ impl Reader<'_, '_> {
                 && speech.message.is_some() == first.message.is_some()
         };
         if !found.iter().all(same) {
-            let message = format!("`{}` is sent on several protocols", shorten(&name));
+            let message = say!("`{}` is sent on several protocols", shorten(&name));
             let error = self.cx.error("bad-value", message, node.place);
-            let help = "give the steps of one session a `name` of their own, and name that";
-            return self.cx.fail(error.label("which one?").help(help));
+            let help = say!("give the steps of one session a `name` of their own, and name that");
+            return self.cx.fail(error.label(say!("which one?")).help(help));
         }
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
         steps.sort_unstable();
@@ -315,7 +321,7 @@ impl Reader<'_, '_> {
         if self.cx.has_errors() {
             return None;
         }
-        let message = format!("no step sends `{}`", shorten(name));
+        let message = say!("no step sends `{}`", shorten(name));
         let mut error = self.cx.error("unknown-name", message, node.place);
         let mut names: Vec<&str> = Vec::new();
         for speech in self.spoken {
@@ -325,15 +331,15 @@ impl Reader<'_, '_> {
             }
         }
         error = error.label(match did_you_mean(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "not sent anywhere".into(),
+            Some(near) => say!("did you mean `{near}`?"),
+            None => say!("not sent anywhere"),
         });
         const SHOWN_MAX: usize = 12;
         let list: Vec<String> =
             names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
         self.cx.fail(match list.is_empty() {
-            true => error.help("add a step that sends it: `- send: {text: hello}`"),
-            false => error.help(format!("there is {}", list.join(", "))),
+            true => error.help(say!("add a step that sends it: `- send: {{text: hello}}`")),
+            false => error.help(say!("there is {}", list.join(", "))),
         })
     }
 
@@ -398,12 +404,12 @@ impl Reader<'_, '_> {
             return Some(Audience::Everyone);
         }
         if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-            let message = "who that is cannot be known";
+            let message = say!("who that is cannot be known");
             return match &node.kind {
                 Kind::Scalar { .. } if !node.is_null() => {
                     self.cx.bad_value(node, message, AUDIENCE_HELP)
                 }
-                _ => self.cx.wrong_type(node, "an audience", AUDIENCE_HELP),
+                _ => self.cx.wrong_type(node, say!("an audience"), AUDIENCE_HELP),
             };
         }
         let fields = Fields::read(self.cx, node, &keys::AUDIENCE)?;
@@ -421,18 +427,17 @@ impl Reader<'_, '_> {
     /// An expression over the users of all sessions.
     fn membership(&mut self, node: &Node) -> Option<Expression> {
         self.cx.begin_ledger();
-        let expression = self.cx.expression(node, "a value");
+        let expression = self.cx.expression(node, say!("a value"));
         self.cx.end_ledger();
         let expression = expression?;
         let slots = expression.slots();
         let unsaved = slots.needed.iter().chain(&slots.tested).find(|slot| !self.is_saved(**slot));
         if let Some(slot) = unsaved.filter(|_| !self.cx.has_errors()) {
             let name = self.cx.shared_slots.get(usize::from(*slot)).cloned().unwrap_or_default();
-            let message = format!("no session saves `{}`", shorten(&name));
+            let message = say!("no session saves `{}`", shorten(&name));
             let place = self.cx.place_of(node, &name);
-            let error = self.cx.error("unknown-name", message, place).label("never saved");
-            let help =
-                format!("save it in the steps before the user stays: `- set: {{{name}: …}}`");
+            let error = self.cx.error("unknown-name", message, place).label(say!("never saved"));
+            let help = say!("save it in the steps before the user stays: `- set: {{{name}: …}}`");
             return self.cx.fail(error.help(help));
         }
         Some(expression)
@@ -477,24 +482,25 @@ impl Reader<'_, '_> {
     }
 
     /// `{regex: …}`, or `{json: …}` with what may stand before it.
-    fn mark_of(&mut self, fields: &Fields<'_>, help: &str) -> Option<Mark> {
+    fn mark_of(&mut self, fields: &Fields<'_>, help: Said) -> Option<Mark> {
         let Some((key, node)) = fields.one_of(self.cx, &["json", "regex"]) else {
             fields.need(self.cx, "json", help);
             return None;
         };
-        let text = self.cx.text(node, "what is looked for")?;
+        let text = self.cx.text(node, say!("what is looked for"))?;
         if key.text == "regex" {
             if let Some(prefix) = fields.key("prefix") {
-                let message = "`regex` and `prefix` exclude each other".to_string();
+                let message = say!("`regex` and `prefix` exclude each other");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
-                let error = error.label("`regex` is there already");
-                self.cx.note(error.help("a regular expression says itself what stands before"));
+                let error = error.label(say!("`regex` is there already"));
+                self.cx
+                    .note(error.help(say!("a regular expression says itself what stands before")));
             }
             let pick = read_pick(self.cx, "regex", &text, node.place)?;
             return Some(Mark { prefix: None, pick });
         }
         let prefix = match fields.get("prefix") {
-            Some(node) => Some(self.cx.text(node, "a text")?.into_bytes().into()),
+            Some(node) => Some(self.cx.text(node, say!("a text"))?.into_bytes().into()),
             None => None,
         };
         let pick = read_path(self.cx, &text, node.place).map(Pick::Json)?;
@@ -503,19 +509,21 @@ impl Reader<'_, '_> {
 
     /// A field of a declared message, or of a JSON text.
     fn pick(&mut self, node: &Node, kinds: Option<&Kinds>) -> Option<Pick> {
-        let text = self.cx.text(node, "the name of a field")?;
+        let text = self.cx.text(node, say!("the name of a field"))?;
         match kinds {
             Some(kinds) => field_pick(self.cx, kinds, &text, node.place),
             None if text.starts_with("json.") || text.starts_with("json[") => {
                 read_path(self.cx, json_path_of(&text), node.place).map(Pick::Json)
             }
             None => {
-                let message = format!("`{}` is no field of what is sent", shorten(&text));
+                let message = say!("`{}` is no field of what is sent", shorten(&text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let help = "write `json.id`, `{regex: 'id=(\\w+)'}` or `{prefix: '42', json: \
-                            '[1].id'}`; \
-                            only messages of a declared protocol have fields";
-                self.cx.fail(error.label("not the way to a field").help(help))
+                let help = say!(
+                    "write `json.id`, `{{regex: 'id=(\\w+)'}}` or `{{prefix: '42', json: \
+                            '[1].id'}}`; \
+                            only messages of a declared protocol have fields"
+                );
+                self.cx.fail(error.label(say!("not the way to a field")).help(help))
             }
         }
     }

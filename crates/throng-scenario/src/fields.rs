@@ -5,6 +5,7 @@ mod possible;
 
 use std::sync::Arc;
 
+use throng_base::Said;
 use throng_expression::{Expression, Value};
 use throng_program::{Check, Composed, Pick, Text, Want};
 use throng_protocol::framed::declaration::Role;
@@ -66,10 +67,10 @@ pub(crate) fn wrong_field<T>(
     let place = if is_unknown { key } else { value };
     let near = mistake.path.last().and_then(|word| kinds.near(word));
     let label = match near.filter(|_| is_unknown) {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(near) => say!("did you mean `{near}`?"),
         None => label_of(&mistake.path),
     };
-    let error = cx.error("bad-field", mistake.message.english(), place);
+    let error = cx.error("bad-field", mistake.message, place);
     cx.fail(error.label(label).help(mistake.help))
 }
 
@@ -86,11 +87,10 @@ fn joined(path: &[String]) -> String {
     text
 }
 
-// sentences
-fn label_of(path: &[String]) -> String {
+fn label_of(path: &[String]) -> Said {
     match path.is_empty() {
-        true => "of this message".into(),
-        false => format!("the field `{}`", shorten(&path.join("."))),
+        true => say!("of this message"),
+        false => say!("the field `{}`", shorten(&path.join("."))),
     }
 }
 
@@ -99,7 +99,7 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
         Kind::Map(_) => {
             let mut fields = Vec::new();
             let mut good = true;
-            for (key, value) in cx.entries(node, "", "")? {
+            for (key, value) in cx.entries(node, Said::default(), Said::default())? {
                 let name = cx.key_text(key);
                 match name.zip(read_given(cx, value, leaves)) {
                     Some(field) => fields.push(field),
@@ -129,9 +129,9 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
                 return Some(Given::Literal(value));
             }
             if leaves.len() >= LEAVES_MAX {
-                let message = format!("a message has more than {LEAVES_MAX} values");
-                let error = cx.error("too-many", message, node.place).label("one too many");
-                return cx.fail(error.help("give a text or bytes instead of single values"));
+                let message = say!("a message has more than {LEAVES_MAX} values");
+                let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+                return cx.fail(error.help(say!("give a text or bytes instead of single values")));
             }
             leaves.push(leaf);
             Some(Given::Leaf((leaves.len() - 1) as u16))
@@ -197,10 +197,10 @@ pub(crate) fn field_pick(
     };
     let start = path.find(&mistake.part).unwrap_or(0);
     let place = cx.place_inside(place, path, start, start + mistake.part.len());
-    let error = cx.error("unknown-field", mistake.message.english(), place);
+    let error = cx.error("unknown-field", mistake.message, place);
     let error = error.label(match kinds.near(&mistake.part) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "not known here".into(),
+        Some(near) => say!("did you mean `{near}`?"),
+        None => say!("not known here"),
     });
     cx.fail(error.help(mistake.help))
 }
@@ -212,11 +212,11 @@ pub(crate) fn read_field_map(
     kinds: &Kinds,
     out: &mut Vec<Check>,
 ) {
-    let help = "write `{code: 0, items[0].price: > 5}`";
-    let entries = cx.entries(node, "a map of fields", help).unwrap_or_default();
+    let help = say!("write `{{code: 0, items[0].price: > 5}}`");
+    let entries = cx.entries(node, say!("a map of fields"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no field to check", node.place);
-        cx.note(error.label("empty").help(help));
+        let error = cx.error("empty", say!("there is no field to check"), node.place);
+        cx.note(error.label(say!("empty")).help(help));
     }
     for (key, value) in entries {
         read_field(cx, value, &key.text, key.place, kinds, out);
@@ -237,7 +237,9 @@ pub(crate) fn read_field(
     };
     match &node.kind {
         Kind::Map(entries) if entries.iter().any(|(key, _)| !is_operator(key)) => {
-            for (key, value) in cx.entries(node, "", "").unwrap_or_default() {
+            for (key, value) in
+                cx.entries(node, Said::default(), Said::default()).unwrap_or_default()
+            {
                 let inner = format!("{path}.{}", key.text);
                 read_field(cx, value, &inner, key.place, kinds, out);
             }
@@ -282,10 +284,10 @@ pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place
     }
     let message = match word {
         "status" | "header" => {
-            format!("`{word}` is that of the call here, and the reply has a field of that name")
+            say!("`{word}` is that of the call here, and the reply has a field of that name")
         }
-        _ => format!("`{word}` is the whole message here, and it has a field of that name"),
+        _ => say!("`{word}` is the whole message here, and it has a field of that name"),
     };
-    let warning = cx.warning("hidden-field", message, place).label("not the field");
-    cx.note(warning.help(format!("write `field: {{{word}: …}}` for the field")));
+    let warning = cx.warning("hidden-field", message, place).label(say!("not the field"));
+    cx.note(warning.help(say!("write `field: {{{word}: …}}` for the field")));
 }

@@ -21,11 +21,12 @@ impl Context<'_> {
         }
         if let Some((at, quote)) = quoted_json(text) {
             let place = self.place_in(node, at, quote.len_utf8());
-            let message = format!("`{quote}` is no quote of JSON");
+            let message = say!("`{quote}` is no quote of JSON");
             let warning = self.warning("other-quotes", message, place);
-            let help =
-                "write the quotes `\"` of the keyboard, or the whole body as YAML: `json: {…}`";
-            self.note(warning.label("a quote of a text processor").help(help));
+            let help = say!(
+                "write the quotes `\"` of the keyboard, or the whole body as YAML: `json: {{…}}`"
+            );
+            self.note(warning.label(say!("a quote of a text processor")).help(help));
         }
     }
 
@@ -37,21 +38,23 @@ impl Context<'_> {
             };
             let Some(known) = known else { continue };
             let place = self.place_in(node, at, written.len());
-            let message = format!("`{written}` is sent as it is written");
+            let message = say!("`{written}` is sent as it is written");
             let warning = self.warning("other-placeholder", message, place);
-            let warning = warning.label(format!("did you mean `${{{known}}}`?"));
-            self.note(warning.help("`$` and both braces make an expression: `${user.id}`"));
+            let warning = warning.label(say!("did you mean `${{{known}}}`?"));
+            self.note(warning.help(say!("`$` and both braces make an expression: `${{user.id}}`")));
         }
         for (at, written, name) in placeholders(text) {
             let place = self.place_in(node, at, written.len());
-            let message = format!("`{written}` is sent as it is written");
+            let message = say!("`{written}` is sent as it is written");
             let mut warning = self.warning("other-placeholder", message, place);
             warning = match self.known_name(name) {
-                Some(known) => warning.label(format!("did you mean `${{{known}}}`?")),
-                None => warning.label("a placeholder of another tool"),
+                Some(known) => warning.label(say!("did you mean `${{{known}}}`?")),
+                None => warning.label(say!("a placeholder of another tool")),
             };
             self.note(
-                warning.help("throng writes `${saved.name}`, `${vars.name}` or `${user.id}`"),
+                warning.help(say!(
+                    "throng writes `${{saved.name}}`, `${{vars.name}}` or `${{user.id}}`"
+                )),
             );
         }
     }
@@ -72,34 +75,40 @@ impl Context<'_> {
     pub(crate) fn warn_quotes(&mut self, node: &Node, text: &str) {
         let first = text.chars().next().filter(|c| OTHER_QUOTES.contains(c));
         let Some(first) = first.filter(|_| text.ends_with(OTHER_QUOTES)) else { return };
-        let message = "these quotes are part of the text".to_string();
+        let message = say!("these quotes are part of the text");
         let place = self.place_in(node, 0, first.len_utf8());
         let warning = self.warning("other-quotes", message, place);
-        let help =
-            "write the quotes `\"` or `'` of the keyboard; to keep these, put those around them";
-        self.note(warning.label("a quote of a text processor").help(help));
+        let help = say!(
+            "write the quotes `\"` or `'` of the keyboard; to keep these, put those around them"
+        );
+        self.note(warning.label(say!("a quote of a text processor")).help(help));
     }
 
     /// A sign or a word in front of a value that means nothing there; None after a mistake.
     pub(crate) fn check_sign(&mut self, node: &Node) -> Option<()> {
         let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
         if let Some(sign) = sign(text) {
-            let message = format!("`{sign}` means nothing in front of a value");
+            let message = say!("`{sign}` means nothing in front of a value");
             let error = self.error("bad-value", message, self.place_of(node, sign));
             let help = match sign {
-                "=~" => "write `{matches: 'id=\\d+'}`",
+                "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
                 _ => {
-                    "write `that: \"${response.json.code != 0}\"`; a text that begins so is \
-                     `\"${'!'}= 0\"`"
+                    say!(
+                        "write `that: \"${{response.json.code != 0}}\"`; a text that begins so is \
+                     `\"${{'!'}}= 0\"`"
+                    )
                 }
             };
-            return self.fail(error.label("not known here").help(help));
+            return self.fail(error.label(say!("not known here")).help(help));
         }
         if *plain && text.starts_with("not ") && other_word(text).is_none() {
-            let message = format!("`{}` is compared as a text", shorten(text));
-            let warning = self.warning("other-word", message, node.place).label("`not` is a word");
-            let help = "write `that: \"${response.json.code != 0}\"` to say what it is not; the \
-                        text itself stands in quotes";
+            let message = say!("`{}` is compared as a text", shorten(text));
+            let warning =
+                self.warning("other-word", message, node.place).label(say!("`not` is a word"));
+            let help = say!(
+                "write `that: \"${{response.json.code != 0}}\"` to say what it is not; the \
+                        text itself stands in quotes"
+            );
             self.note(warning.help(help));
         }
         Some(())
@@ -109,11 +118,13 @@ impl Context<'_> {
     pub(crate) fn warn_word(&mut self, node: &Node) {
         let Kind::Scalar { text, plain: true } = &node.kind else { return };
         let Some(meant) = other_word(text) else { return };
-        let message = format!("`{}` is compared as a text", shorten(text));
+        let message = say!("`{}` is compared as a text", shorten(text));
         let warning = self.warning("other-word", message, node.place);
-        let help = "`present` and `absent` say whether it is there; the text itself stands in \
-                    quotes";
-        self.note(warning.label(format!("did you mean `{meant}`?")).help(help));
+        let help = say!(
+            "`present` and `absent` say whether it is there; the text itself stands in \
+                    quotes"
+        );
+        self.note(warning.label(say!("did you mean `{meant}`?")).help(help));
     }
 }
 

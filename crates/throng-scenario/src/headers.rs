@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use throng_base::Said;
 use throng_base::diagnostic::did_you_mean;
 use throng_program::{DigestAuth, Segment, Text};
 
@@ -15,14 +16,13 @@ use crate::words::{shorten, switch};
 pub(crate) type Headers = Vec<(String, Text)>;
 
 /// Headers that are part of the framing; a wrong one would make every figure wrong.
-// sentences
-const RESERVED: &[(&str, &str)] = &[
-    ("transfer-encoding", "bodies are sent with Content-Length"),
-    ("sec-websocket-key", "throng makes a new one for every upgrade"),
-    ("sec-websocket-version", "throng sends it itself"),
-    ("sec-websocket-extensions", "write `connection: {deflate: true}` for compression"),
-    ("sec-websocket-protocol", "write `protocols: [name]`"),
-    ("upgrade", "throng sends it itself with `connect`"),
+const RESERVED: &[(&str, Said)] = &[
+    ("transfer-encoding", say!("bodies are sent with Content-Length")),
+    ("sec-websocket-key", say!("throng makes a new one for every upgrade")),
+    ("sec-websocket-version", say!("throng sends it itself")),
+    ("sec-websocket-extensions", say!("write `connection: {{deflate: true}}` for compression")),
+    ("sec-websocket-protocol", say!("write `protocols: [name]`")),
+    ("upgrade", say!("throng sends it itself with `connect`")),
 ];
 
 /// The characters of methods and header names (RFC 9110, 5.6.2).
@@ -39,8 +39,8 @@ fn is_value_byte(byte: u8) -> bool {
 /// Reads a map of names and values; a value may be a list, for headers that come several times.
 pub(crate) fn read_headers(cx: &mut Context<'_>, node: &Node) -> Headers {
     let mut headers = Vec::new();
-    let help = "write `headers: {Accept: text/html}`";
-    for (key, value) in cx.entries(node, "a map of headers", help).unwrap_or_default() {
+    let help = say!("write `headers: {{Accept: text/html}}`");
+    for (key, value) in cx.entries(node, say!("a map of headers"), help).unwrap_or_default() {
         if !check_name(cx, &key.text, key.place) {
             continue;
         }
@@ -59,16 +59,17 @@ pub(crate) fn read_headers(cx: &mut Context<'_>, node: &Node) -> Headers {
 
 fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
     if !is_token(name) {
-        let message = format!("`{}` cannot be the name of a header", shorten(name));
-        let error = cx.error("bad-header", message, place).label("not a header name");
-        cx.note(error.help("a header name has letters, digits and `-`: `Content-Type`"));
+        let message = say!("`{}` cannot be the name of a header", shorten(name));
+        let error = cx.error("bad-header", message, place).label(say!("not a header name"));
+        cx.note(error.help(say!("a header name has letters, digits and `-`: `Content-Type`")));
         return false;
     }
     let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));
     if let Some((_, help)) = reserved {
-        let message = format!("the header `{name}` cannot be set");
-        let error = cx.error("bad-header", message, place).label("throng speaks for itself here");
-        cx.note(error.help(*help));
+        let message = say!("the header `{name}` cannot be set");
+        let error =
+            cx.error("bad-header", message, place).label(say!("throng speaks for itself here"));
+        cx.note(error.help(help.clone()));
     }
     reserved.is_none()
 }
@@ -77,7 +78,7 @@ fn header_value(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     let text = match &node.kind {
         // A header without a value is possible.
         Kind::Scalar { .. } if node.is_null() => Text::default(),
-        _ => cx.template(node, "the value of a header", Escape::Header)?,
+        _ => cx.template(node, say!("the value of a header"), Escape::Header)?,
     };
     let bad = text.segments.iter().find_map(|segment| match segment {
         Segment::Literal(bytes) => bytes.iter().find(|byte| !is_value_byte(**byte)),
@@ -86,11 +87,13 @@ fn header_value(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     match bad {
         None => Some(text),
         Some(byte) => {
-            let message = "a header value has no line ends and no control characters".to_string();
+            let message = say!("a header value has no line ends and no control characters");
             let error = cx
                 .error("bad-header", message, node.place)
-                .label(format!("it contains `{}`", byte.escape_ascii()))
-                .help("write each header under its own name; a list sends one name several times");
+                .label(say!("it contains `{}`", byte.escape_ascii()))
+                .help(say!(
+                    "write each header under its own name; a list sends one name several times"
+                ));
             cx.fail(error)
         }
     }
@@ -111,9 +114,9 @@ pub(crate) fn read_step_headers(
     if let Some(node) = fields.get("auth") {
         let value = read_auth(cx, node);
         if has(&headers, "authorization") {
-            let message = "`auth` and the header `Authorization` say the same".to_string();
+            let message = say!("`auth` and the header `Authorization` say the same");
             let error = cx.error("conflicting-keys", message, node.place);
-            cx.note(error.label("the second of the two").help("keep one of them"));
+            cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         } else {
             match value {
                 Some(Auth::Basic(value)) => headers.push(("Authorization".into(), value)),
@@ -156,19 +159,20 @@ pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &Fields<'_>) -> He
 /// A map of cookies (RFC 6265, 4.1.1): no value can begin another cookie.
 pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     if matches!(&node.kind, Kind::Scalar { text, .. } if switch(text).is_some()) {
-        let message = "`cookies` are names and values, not a switch".to_string();
-        let error = cx.error("wrong-type", message, node.place).label("this is a switch");
-        let help = "write `connection: {cookies: false}` for users who keep no cookies";
+        let message = say!("`cookies` are names and values, not a switch");
+        let error = cx.error("wrong-type", message, node.place).label(say!("this is a switch"));
+        let help = say!("write `connection: {{cookies: false}}` for users who keep no cookies");
         cx.note(error.help(help));
         return Vec::new();
     }
-    let help = "write `cookies: {session: \"${saved.session}\"}`";
+    let help = say!("write `cookies: {{session: \"${{saved.session}}\"}}`");
     let mut cookies = Vec::new();
-    for (key, value) in cx.entries(node, "a map of cookies", help).unwrap_or_default() {
+    for (key, value) in cx.entries(node, say!("a map of cookies"), help.clone()).unwrap_or_default()
+    {
         if !is_token(&key.text) {
-            let message = format!("`{}` cannot be the name of a cookie", shorten(&key.text));
-            let error = cx.error("bad-header", message, key.place).label("not a token");
-            cx.note(error.help(help));
+            let message = say!("`{}` cannot be the name of a cookie", shorten(&key.text));
+            let error = cx.error("bad-header", message, key.place).label(say!("not a token"));
+            cx.note(error.help(help.clone()));
             continue;
         }
         let Some(text) = header_value(cx, value) else { continue };
@@ -177,8 +181,8 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
             Segment::Value { .. } => false,
         };
         if text.segments.iter().any(broken) {
-            let message = "the value of a cookie has no spaces, `,`, `;`, `\"` and `\\`";
-            let help = "encode it: `\"${url.encode(vars.name)}\"`";
+            let message = say!("the value of a cookie has no spaces, `,`, `;`, `\"` and `\\`");
+            let help = say!("encode it: `\"${{url.encode(vars.name)}}\"`");
             let _: Option<()> = cx.bad_value(value, message, help);
             continue;
         }
@@ -193,17 +197,17 @@ fn is_bearer(key: &str) -> bool {
 
 /// Basic authentication (RFC 7617), or digest authentication (RFC 7616).
 fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
-    let help = "write `auth: {user: name, password: word}`";
+    let help = say!("write `auth: {{user: name, password: word}}`");
     if let Kind::Map(entries) = &node.kind
         && let Some((key, _)) = entries.iter().find(|(key, _)| is_bearer(&key.text))
     {
-        let message = format!("`{}` is not a key of `auth`", shorten(&key.text));
+        let message = say!("`{}` is not a key of `auth`", shorten(&key.text));
         let error = cx.error("unknown-key", message, key.place);
-        let help = "write `headers: {Authorization: \"Bearer ${saved.token}\"}`";
-        return cx.fail(error.label("only names and passwords stand here").help(help));
+        let help = say!("write `headers: {{Authorization: \"Bearer ${{saved.token}}\"}}`");
+        return cx.fail(error.label(say!("only names and passwords stand here")).help(help));
     }
     let fields = Fields::read(cx, node, &keys::AUTH)?;
-    let user_node = fields.need(cx, "user", help)?;
+    let user_node = fields.need(cx, "user", help.clone())?;
     let user = read_word(cx, user_node)?;
     let password_node = fields.get("password");
     let password = match password_node {
@@ -215,7 +219,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         Segment::Value { .. } => false,
     };
     if user.segments.iter().any(colon) {
-        let message = "the name of a user has no `:`";
+        let message = say!("the name of a user has no `:`");
         return cx.bad_value(user_node, message, help);
     }
     let is_digest = match fields.get("scheme") {
@@ -263,7 +267,7 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
 }
 
 fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
-    crate::template::read_text(cx, node, "a name or password")
+    crate::template::read_text(cx, node, say!("a name or password"))
 }
 
 pub(crate) const METHODS: [&str; 9] =
@@ -276,18 +280,20 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
     let upper = method.to_ascii_uppercase();
     let near = did_you_mean(&upper, METHODS).filter(|near| *near != method);
     let message = match method {
-        "CONNECT" => "`CONNECT` is for proxies".to_string(),
-        _ if !is_token(method) => format!("`{}` is not a method", shorten(method)),
+        "CONNECT" => say!("`CONNECT` is for proxies"),
+        _ if !is_token(method) => say!("`{}` is not a method", shorten(method)),
         _ if METHODS.contains(&upper.as_str()) && upper != method => {
-            format!("`{method}` is not a method: they are written in capitals")
+            say!("`{method}` is not a method: they are written in capitals")
         }
         _ => return Some(()),
     };
     let mut error = cx.error("bad-method", message, cx.place_of(node, method));
     if let Some(near) = near {
-        error = error.label(format!("did you mean `{near}`?"));
+        error = error.label(say!("did you mean `{near}`?"));
     }
-    cx.fail(error.help("write `http: GET /path`; any other word in capitals is sent as it is"))
+    cx.fail(
+        error.help(say!("write `http: GET /path`; any other word in capitals is sent as it is")),
+    )
 }
 
 /// A path and query that can stand in a request line.
@@ -315,34 +321,32 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
         })
         .collect();
     let shown = String::from_utf8_lossy(&literal).into_owned();
-    // sentences
     let (message, help) = if shown.contains("://") && !slash {
-        ("a step has only a path".to_string(), path_of_url(&shown))
+        (say!("a step has only a path"), path_of_url(&shown))
     } else if !slash {
         (
-            "a path begins with `/`".to_string(),
-            format!("write `/{}`", shorten(shown.trim_start_matches('/'))),
+            say!("a path begins with `/`"),
+            say!("write `/{}`", shorten(shown.trim_start_matches('/'))),
         )
     } else if literal.contains(&b'#') {
-        ("a fragment is never sent".to_string(), "leave out what begins with `#`".to_string())
+        (say!("a fragment is never sent"), say!("leave out what begins with `#`"))
     } else {
         let right = crate::url::encode_path(&shown);
         (
-            "a path has no spaces, controls or non-ASCII letters".to_string(),
-            format!("write `{}`", shorten(&right)),
+            say!("a path has no spaces, controls or non-ASCII letters"),
+            say!("write `{}`", shorten(&right)),
         )
     };
-    let error = cx.error("bad-path", message, cx.place_of(node, &shown)).label("not a path");
+    let error = cx.error("bad-path", message, cx.place_of(node, &shown)).label(say!("not a path"));
     cx.fail(error.help(help))
 }
 
-// sentences
-fn path_of_url(shown: &str) -> String {
+fn path_of_url(shown: &str) -> Said {
     match crate::url::Url::parse(shown) {
         Ok(url) => {
             let path = if url.path.is_empty() { "/" } else { &url.path };
-            format!("`target: {}` has the host; write the path `{path}`", url.origin())
+            say!("`target: {}` has the host; write the path `{path}`", url.origin())
         }
-        Err(_) => "the host stands in `target`; write the path `/…`".to_string(),
+        Err(_) => say!("the host stands in `target`; write the path `/…`"),
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::Source;
+use throng_base::{Said, Source};
 
 use crate::keys::INCLUDED;
 use crate::read::{Context, Fields};
@@ -17,7 +17,7 @@ pub const INCLUDES_MAX: usize = 64;
 /// How deep files may include each other.
 const DEPTH_MAX: usize = 8;
 
-const HELP: &str = "write `include: common.yaml` or `include: [login.yaml, data.yaml]`";
+const HELP: Said = say!("write `include: common.yaml` or `include: [login.yaml, data.yaml]`");
 
 /// Puts what the included files have into the map of the scenario.
 pub(crate) fn read_includes(cx: &mut Context<'_>, root: Node) -> Node {
@@ -86,21 +86,21 @@ impl Reader {
     fn include(&mut self, cx: &mut Context<'_>, node: &Node) {
         let Some((name, path)) = file_name(cx, node) else { return };
         if self.open.contains(&path) {
-            let message = format!("`{}` includes itself", shorten(&name));
+            let message = say!("`{}` includes itself", shorten(&name));
             let error = cx.error("include-circle", message, node.place);
-            let error = error.label("it is being read already");
-            return cx.note(error.help("remove one `include` of the circle"));
+            let error = error.label(say!("it is being read already"));
+            return cx.note(error.help(say!("remove one `include` of the circle")));
         }
         if self.read.contains(&path) {
             return;
         }
         if self.read.len() >= INCLUDES_MAX || self.open.len() >= DEPTH_MAX {
             let message = match self.open.len() >= DEPTH_MAX {
-                true => format!("files include each other more than {DEPTH_MAX} levels deep"),
-                false => format!("more than {INCLUDES_MAX} files are included"),
+                true => say!("files include each other more than {DEPTH_MAX} levels deep"),
+                false => say!("more than {INCLUDES_MAX} files are included"),
             };
-            let error = cx.error("too-many", message, node.place).label("one too many");
-            return cx.note(error.help("put what belongs together into one file"));
+            let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+            return cx.note(error.help(say!("put what belongs together into one file")));
         }
         self.read.push(path.clone());
         let Some(source) = read_source(cx, node, &name, &path) else { return };
@@ -158,26 +158,26 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
     if place.file == key.place.file {
         return;
     }
-    let message = format!("two included files have `{}`", shorten(&key.text));
+    let message = say!("two included files have `{}`", shorten(&key.text));
     let error = cx.error("duplicate-name", message, key.place);
     let name = cx.source(place).name.clone();
-    let error = error.label(format!("`{}` has it too", shorten(&name)));
-    let help = "give one of them another name, or write it in the scenario: that one wins";
+    let error = error.label(say!("`{}` has it too", shorten(&name)));
+    let help = say!("give one of them another name, or write it in the scenario: that one wins");
     cx.note(error.help(help));
 }
 
 /// What the person wrote, and the path of the file.
 fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
     let Kind::Scalar { text, .. } = &node.kind else {
-        return cx.wrong_type(node, "the path of a file", HELP);
+        return cx.wrong_type(node, say!("the path of a file"), HELP);
     };
     if node.is_null() {
-        return cx.wrong_type(node, "the path of a file", HELP);
+        return cx.wrong_type(node, say!("the path of a file"), HELP);
     }
     if text.contains("${") {
-        let message = "the path of an included file has no expressions".to_string();
+        let message = say!("the path of an included file has no expressions");
         let error = cx.error("expression-place", message, node.place);
-        return cx.fail(error.label("`vars` are read later").help(HELP));
+        return cx.fail(error.label(say!("`vars` are read later")).help(HELP));
     }
     Some((text.clone(), tidy(&cx.path(node.place, text))))
 }
@@ -200,8 +200,8 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Option<Arc<Source>> {
-    let unreadable = |cx: &mut Context<'_>, label: String, help: &str| {
-        let message = format!("`{}` cannot be read", shorten(name));
+    let unreadable = |cx: &mut Context<'_>, label: Said, help: Said| {
+        let message = say!("`{}` cannot be read", shorten(name));
         let error = cx.error("file-unreadable", message, node.place);
         cx.fail(error.label(label).help(help))
     };
@@ -209,20 +209,21 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
     let bytes = match cx.read(path, SOURCE_BYTES_MAX.saturating_sub(sum)) {
         Ok(bytes) => bytes,
         Err(reason) => {
-            let help = "the path of an included file counts from the file that includes it";
-            return unreadable(cx, reason.to_string(), help);
+            let help = say!("the path of an included file counts from the file that includes it");
+            return unreadable(cx, Said::of_others(reason.to_string()), help);
         }
     };
     if sum + bytes.len() > SOURCE_BYTES_MAX {
-        let message = "the scenario and what it includes are larger than 16 MiB".to_string();
-        let error = cx.error("file-too-large", message, node.place).label("one too many");
-        return cx
-            .fail(error.help("keep long texts in files of their own: `body: {file: a.json}`"));
+        let message = say!("the scenario and what it includes are larger than 16 MiB");
+        let error = cx.error("file-too-large", message, node.place).label(say!("one too many"));
+        return cx.fail(
+            error.help(say!("keep long texts in files of their own: `body: {{file: a.json}}`")),
+        );
     }
     match String::from_utf8(bytes) {
         // Named as the file that includes it is, so that a person finds it.
         Ok(text) => Some(Source::new(beside(&cx.source(node.place).name, name), text)),
-        Err(_) => unreadable(cx, "it is not UTF-8".into(), "save the file as UTF-8"),
+        Err(_) => unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8")),
     }
 }
 
@@ -237,8 +238,8 @@ fn beside(own: &str, name: &str) -> String {
 }
 
 fn warn_empty(cx: &mut Context<'_>, node: &Node, name: &str) {
-    let message = format!("the included file `{}` is empty", shorten(name));
-    let warning = cx.warning("unused-include", message, node.place).label("nothing in it");
+    let message = say!("the included file `{}` is empty", shorten(name));
+    let warning = cx.warning("unused-include", message, node.place).label(say!("nothing in it"));
     let keys: Vec<String> = INCLUDED.names().map(|name| format!("`{name}`")).collect();
-    cx.note(warning.help(format!("an included file has {}", keys.join(", "))));
+    cx.note(warning.help(say!("an included file has {}", keys.join(", "))));
 }

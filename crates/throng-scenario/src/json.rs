@@ -35,7 +35,7 @@ fn write_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opti
             good
         }
         Kind::Map(_) => {
-            let entries = cx.entries(node, "a JSON value", "write it as YAML")?;
+            let entries = cx.entries(node, say!("a JSON value"), say!("write it as YAML"))?;
             out.bytes(b"{");
             let mut good = Some(());
             for (i, (key, value)) in entries.into_iter().enumerate() {
@@ -62,7 +62,7 @@ fn write_scalar(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opt
     if let Some((inner, at)) = cx.single_expression(node) {
         return cx.add_value(node, inner, at, Escape::Json, out);
     }
-    let text = cx.scalar(node, "a JSON value")?;
+    let text = cx.scalar(node, say!("a JSON value"))?;
     if matches!(node.kind, Kind::Scalar { plain: true, .. }) && is_bare(text) {
         out.bytes(text.as_bytes());
         return Some(());
@@ -89,11 +89,12 @@ fn is_bare(text: &str) -> bool {
 
 /// The fields of a `json:` check; maps and lists inside go deeper.
 pub(crate) fn read_json_checks(cx: &mut Context<'_>, node: &Node, out: &mut Vec<Check>) {
-    let help = "write `json: {data.code: 0, data.token: present}`";
-    let entries = cx.entries(node, "a map of fields and values", help).unwrap_or_default();
+    let help = say!("write `json: {{data.code: 0, data.token: present}}`");
+    let entries =
+        cx.entries(node, say!("a map of fields and values"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no field to check", node.place);
-        cx.note(error.label("empty").help(help));
+        let error = cx.error("empty", say!("there is no field to check"), node.place);
+        cx.note(error.label(say!("empty")).help(help));
     }
     for (key, value) in entries {
         if let Some(path) = read_path(cx, &key.text, key.place) {
@@ -111,7 +112,7 @@ pub(crate) fn read_path(cx: &mut Context<'_>, text: &str, place: Place) -> Optio
 }
 
 fn bad_path<T>(cx: &mut Context<'_>, text: &str, place: Place, reason: PathError) -> Option<T> {
-    let message = format!("`{}` is not the way to a JSON field", shorten(text));
+    let message = say!("`{}` is not the way to a JSON field", shorten(text));
     let place = cx.place_inside(place, text, reason.start, reason.end);
     let error = cx.error("bad-json-path", message, place).label(reason.message);
     cx.fail(error.help(reason.help))
@@ -146,8 +147,8 @@ pub(crate) fn read_path_check(
 fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<Check>) {
     let want = match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
-            let help = "write the fields and what they have to be";
-            for (key, value) in cx.entries(node, "fields", help).unwrap_or_default() {
+            let help = say!("write the fields and what they have to be");
+            for (key, value) in cx.entries(node, say!("fields"), help).unwrap_or_default() {
                 if let Some(inner) = read_path(cx, &key.text, key.place) {
                     read_field(cx, value, path.join(&inner), out);
                 }

@@ -9,7 +9,7 @@ use shape::{later, now};
 
 macro_rules! map_kinds {
     ($($name:ident = $what:literal [$($key:expr,)*];)*) => {
-        $(pub static $name: MapKind = MapKind { what: $what, keys: &[$($key,)*] };)*
+        $(pub static $name: MapKind = MapKind { what: say!($what), keys: &[$($key,)*] };)*
 
         /// All kinds of maps.
         pub static MAP_KINDS: &[(&str, &MapKind)] = &[$((stringify!($name), &$name),)*];
@@ -148,19 +148,19 @@ map_kinds! {
             "audit",
             Anything,
             "Comparing what the target believes with what is true.",
-            "leave it out: nobody asks the target what it believes yet"
+            say!("leave it out: nobody asks the target what it believes yet")
         ),
         later(
             "events",
             Anything,
             "Commands that run at a time of the run.",
-            "leave it out and run the commands by hand"
+            say!("leave it out and run the commands by hand")
         ),
         later(
             "monitor",
             Anything,
             "Agents that watch the target's hosts.",
-            "leave it out and watch the hosts with other tools"
+            say!("leave it out and watch the hosts with other tools")
         ),
     ];
     INCLUDED = "an included file" [
@@ -432,13 +432,13 @@ map_kinds! {
             "check",
             Kind(&CHECK),
             "What the answer to the upgrade has to be.",
-            "leave it out: only an upgrade that is accepted opens the connection"
+            say!("leave it out: only an upgrade that is accepted opens the connection")
         ),
         later(
             "save",
             Map(&Anything),
             "Values kept from the answer.",
-            "leave it out and save from the first message: `- {expect: any, save: {…}}`"
+            say!("leave it out and save from the first message: `- {{expect: any, save: {{…}}}}`")
         ),
     ];
     DISCONNECT = "a `disconnect` step" [

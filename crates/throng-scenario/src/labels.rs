@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use throng_base::say;
 use throng_base::units::UnitError;
+use throng_base::{Said, say};
 
 use crate::read::Context;
 use crate::syntax::{Node, Place};
@@ -20,12 +20,12 @@ const NAME_CHARS_MAX: usize = 64;
 /// Of a value.
 const VALUE_CHARS_MAX: usize = 256;
 
-const HELP: &str = "write `label: {release: 1.4, region: east}`";
+const HELP: Said = say!("write `label: {{release: 1.4, region: east}}`");
 
 /// The labels that stand behind `label`.
 pub(crate) fn read_labels(cx: &mut Context<'_>, node: &Node) -> Labels {
     let mut labels = Labels::new();
-    let entries = cx.entries(node, "a map of labels", HELP).unwrap_or_default();
+    let entries = cx.entries(node, say!("a map of labels"), HELP).unwrap_or_default();
     if let Some((key, _)) = entries.get(LABELS_MAX) {
         too_many(cx, Some(key.place));
     }
@@ -34,7 +34,7 @@ pub(crate) fn read_labels(cx: &mut Context<'_>, node: &Node) -> Labels {
             bad_label(cx, &key.text, "name", reason, Some(key.place));
             continue;
         }
-        if let Some(value) = cx.text(node, "the value of a label") {
+        if let Some(value) = cx.text(node, say!("the value of a label")) {
             match check_value(&value) {
                 Ok(()) => drop(labels.insert(key.text.clone(), value)),
                 Err(reason) => bad_label(cx, &value, "value", reason, Some(node.place)),
@@ -126,10 +126,9 @@ fn bad_label(
     reason: UnitError,
     place: Option<Place>,
 ) {
-    // sentences
     let message = match part {
-        "name" => format!("`{}` cannot be the name of a label", shorten(text)),
-        _ => format!("`{}` cannot be the value of a label", shorten(text)),
+        "name" => say!("`{}` cannot be the name of a label", shorten(text)),
+        _ => say!("`{}` cannot be the value of a label", shorten(text)),
     };
     let error = match place {
         Some(place) => cx.error("bad-label", message, place).label(reason.message),
@@ -139,8 +138,7 @@ fn bad_label(
 }
 
 fn too_many(cx: &mut Context<'_>, place: Option<Place>) {
-    // sentences
-    let message = "more than 32 labels".to_string();
+    let message = say!("more than 32 labels");
     let error = match place {
         Some(place) => cx.error("too-many", message, place).label(say!("this one is too much")),
         None => throng_base::Diagnostic::error("too-many", message),

@@ -63,7 +63,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Secrets, Source, StepId};
+use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
 use throng_metrics::Threshold;
 use throng_program::{Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind};
 
@@ -207,7 +207,7 @@ fn mask_labels(secrets: &Secrets, labels: &mut labels::Labels) {
     }
 }
 
-const SESSIONS_HELP: &str = "write `sessions: {reader: {steps: [{http: GET /}]}}`";
+const SESSIONS_HELP: Said = say!("write `sessions: {{reader: {{steps: [{{http: GET /}}]}}}}`");
 
 fn read_scenario(
     cx: &mut Context<'_>,
@@ -216,20 +216,21 @@ fn read_scenario(
     run: &RunOptions,
 ) -> Option<Program> {
     if matches!(root.kind, Kind::Scalar { .. }) {
-        return cx.wrong_type(root, "a scenario", "write `target: …`, `sessions: …`, `load: …`");
+        let help = say!("write `target: …`, `sessions: …`, `load: …`");
+        return cx.wrong_type(root, say!("a scenario"), help);
     }
     let fields = Fields::read(cx, root, &SCENARIO)?;
     vars::read(cx, fields.get("vars").as_slice(), set);
     fields.get("data").into_iter().for_each(|node| data::read_data(cx, node));
-    let name = fields.get("name").and_then(|node| cx.text(node, "the name of the scenario"));
+    let name = fields.get("name").and_then(|node| cx.text(node, say!("the name of the scenario")));
     let labels = labels::read_run_labels(cx, fields.get("label"), &run.labels);
     let reaches = Reaches::read(cx, &fields);
     let tls = fields.get("tls").map(|node| target::read_tls(cx, node, &reaches.targets));
     let (connection, source) = (fields.get("connection"), fields.get("source"));
     let connection = target::read_connection(cx, connection, source, &reaches.targets);
     cx.defaults.connect_timeout = Some(connection.connect_timeout);
-    let mut limits =
-        fields.get("limits").map_or(Limits::default(), |node| target::read_limits(cx, node));
+    let limits = fields.get("limits");
+    let mut limits = limits.map_or(Limits::default(), |node| target::read_limits(cx, node));
     fields.get("defaults").into_iter().for_each(|node| read_defaults(cx, node));
     let (Loads { loads, graceful_stop, precision }, facts) =
         load::read_loads(cx, &fields, reaches.asked_only(), run.load);
@@ -371,21 +372,21 @@ fn read_defaults(cx: &mut Context<'_>, node: &Node) {
 
 /// Outputs are part of the language; the figures stay in the run directory until they are there.
 fn warn_outputs(cx: &mut Context<'_>, node: &Node) {
-    let help = "write `outputs: [{statsd: 127.0.0.1:8125}]`";
-    for item in cx.items(node, "a list of outputs", help).unwrap_or_default() {
+    let help = say!("write `outputs: [{{statsd: 127.0.0.1:8125}}]`");
+    for item in cx.items(node, say!("a list of outputs"), help).unwrap_or_default() {
         let name = match &item.kind {
             Kind::Map(entries) => entries.first().map_or("", |(key, _)| key.text.as_str()),
             Kind::Scalar { text, .. } => text,
             Kind::List(_) => "",
         };
-        let message = format!(
+        let message = say!(
             "the output `{}` is part of the language but not in this version",
             words::shorten(name)
         );
         let warning = cx
             .warning("not-yet", message, item.place)
-            .label("nothing is sent there")
-            .help("the figures of every second stand in the run directory");
+            .label(say!("nothing is sent there"))
+            .help(say!("the figures of every second stand in the run directory"));
         cx.note(warning);
     }
 }

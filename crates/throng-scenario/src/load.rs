@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_base::units::{format_count, write_duration};
 use throng_program::load::{PRECISION, PRECISION_MAX};
 use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Scheme};
@@ -29,7 +30,7 @@ const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 /// Their numbers go through all loads.
 const PHASES_MAX: usize = u16::MAX as usize;
 
-const LOAD_HELP: &str = "write `load: [{users: 100, for: 30s}]`";
+const LOAD_HELP: Said = say!("write `load: [{{users: 100, for: 30s}}]`");
 
 /// What a load, or all of them, says of the run, for those who compile the sessions.
 #[derive(Debug, Default)]
@@ -44,7 +45,7 @@ pub(crate) struct Facts {
     /// A mistake keeps it from being known.
     pub(crate) broken: bool,
     /// What a command has changed of the load that the scenario has, in words.
-    pub(crate) changes: Vec<String>,
+    pub(crate) changes: Vec<Said>,
     /// Of each phase, by its number through all loads.
     spans: Vec<Span>,
     /// Where a phase, by its number, says how often users fall out.
@@ -173,7 +174,9 @@ pub(crate) fn read_loads(
             let facts = Facts { churns, ..Facts::new(&load, cx.errors() > failed) };
             (Some(node), vec![(load, facts)])
         }
-        None => (fields.need(cx, "load", "write `load: [{users: 100, for: 30s}]`"), Vec::new()),
+        None => {
+            (fields.need(cx, "load", say!("write `load: [{{users: 100, for: 30s}}]`")), Vec::new())
+        }
     };
     let (mut loads, of_each): (Vec<Load>, Vec<Facts>) = read.into_iter().unzip();
     warn_unmeasured(cx, &loads, node);
@@ -201,9 +204,9 @@ fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
             _ => node.place,
         };
         let warning = cx
-            .warning("nothing-measured", "no phase is measured", place)
+            .warning("nothing-measured", say!("no phase is measured"), place)
             .label("`measured: false`")
-            .help("the summary and the thresholds will be empty: leave it out in one phase");
+            .help(say!("the summary and the thresholds will be empty: leave it out in one phase"));
         cx.note(warning);
     }
 }
@@ -216,14 +219,18 @@ fn read_phases(
     churns: &mut Vec<(usize, Place)>,
 ) -> Vec<Phase> {
     let mut phases = Vec::new();
-    let items = cx.items(node, "a list of phases", LOAD_HELP);
+    let items = cx.items(node, say!("a list of phases"), LOAD_HELP);
     if let Some([]) = items {
-        let error = cx.error("empty", "there is no phase", node.place);
-        cx.note(error.label("empty").help(LOAD_HELP));
+        let error = cx.error("empty", say!("there is no phase"), node.place);
+        cx.note(error.label(say!("empty")).help(LOAD_HELP));
     }
     if items.is_some_and(|items| items.len() >= PHASES_MAX) {
-        let error = cx.error("too-many", "more than 65,534 phases", node.place);
-        cx.note(error.label("too many").help("a ramp is one phase: `{to: 100, rate: 50/s}`"));
+        let error = cx.error("too-many", say!("more than 65,534 phases"), node.place);
+        cx.note(
+            error
+                .label(say!("too many"))
+                .help(say!("a ramp is one phase: `{{to: 100, rate: 50/s}}`")),
+        );
         return phases;
     }
     let items = items.unwrap_or_default();
@@ -236,9 +243,11 @@ fn read_phases(
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
             churns.extend(state.churn.take().map(|place| (phases.len(), place)));
             if !names.insert(phase.name.clone()) {
-                let message = format!("two phases have the name `{}`", shorten(&phase.name));
+                let message = say!("two phases have the name `{}`", shorten(&phase.name));
                 let error = cx.error("duplicate-name", message, item.place);
-                cx.note(error.label("the second one").help("give it a name of its own"));
+                cx.note(
+                    error.label(say!("the second one")).help(say!("give it a name of its own")),
+                );
             }
             phases.push(phase);
         }
@@ -269,11 +278,11 @@ fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, p
         return;
     }
     let (count, precision) = (format_count(together as u64), write_duration(precision));
-    let message = format!("up to {count} starts go out together: all that are due in {precision}");
+    let message = say!("up to {count} starts go out together: all that are due in {precision}");
     let finer = Duration::from_nanos((BURST_MIN / 2.0 / rate * 1e9) as u64 / 1_000 * 1_000);
-    let help = format!("write `precision: {}`, or spread the load", write_duration(finer));
+    let help = say!("write `precision: {}`, or spread the load", write_duration(finer));
     let warning = cx.warning("burst", message, place);
-    cx.note(warning.label("a burst for the target").help(&help));
+    cx.note(warning.label(say!("a burst for the target")).help(&help));
 }
 
 /// How late what is due may be done so that wakings are shared.
@@ -281,9 +290,8 @@ fn read_precision(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
     let precision = cx.duration(node)?;
     if precision > PRECISION_MAX {
         let most = write_duration(PRECISION_MAX);
-        // sentences
-        let reason = format!("starts would be up to {} late", write_duration(precision));
-        return cx.bad_value(node, &reason, &format!("write at most `{most}`, such as `1ms`"));
+        let reason = say!("starts would be up to {} late", write_duration(precision));
+        return cx.bad_value(node, reason, say!("write at most `{most}`, such as `1ms`"));
     }
     Some(precision)
 }
@@ -307,7 +315,7 @@ struct State {
 fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State) -> Option<Phase> {
     let fields = Fields::read(cx, node, &keys::PHASE)?;
     let name = match fields.get("name") {
-        Some(node) => cx.text(node, "the name of a phase")?,
+        Some(node) => cx.text(node, say!("the name of a phase"))?,
         None => format!("phase {}", index + 1),
     };
     let time = match fields.get("for") {
@@ -349,30 +357,38 @@ fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> O
             if ["users", "arrivals", "iterations"].iter().any(|name| fields.is_meant(name)) {
                 return None;
             }
-            fields.need(cx, "for", "a phase that drives nothing holds for a time: `{for: 10m}`")?;
+            fields.need(
+                cx,
+                "for",
+                say!("a phase that drives nothing holds for a time: `{{for: 10m}}`"),
+            )?;
             if state.population == 0 && state.first && get("churn").is_none() {
-                return no_users(cx, fields.place, "there is nobody to hold yet");
+                return no_users(cx, fields.place, say!("there is nobody to hold yet"));
             }
             Drive::Hold
         }
     };
     if let Some(key) = fields.key("at_once") {
-        let error = cx.error("conflicting-keys", "`at_once` belongs to `users`", key.place);
-        cx.note(error.label("no `users` come here").help("write `{users: 100, at_once: true}`"));
+        let error = cx.error("conflicting-keys", say!("`at_once` belongs to `users`"), key.place);
+        cx.note(
+            error
+                .label(say!("no `users` come here"))
+                .help(say!("write `{{users: 100, at_once: true}}`")),
+        );
     }
     Some(drive)
 }
 
-fn no_users<T>(cx: &mut Context<'_>, place: Place, message: &str) -> Option<T> {
-    let error = cx.error("no-users", message.to_string(), place).label("no user comes");
-    cx.fail(error.help("write how many users there are: `{users: 100, for: 30s}`"))
+fn no_users<T>(cx: &mut Context<'_>, place: Place, message: Said) -> Option<T> {
+    let error = cx.error("no-users", message, place).label(say!("no user comes"));
+    cx.fail(error.help(say!("write how many users there are: `{{users: 100, for: 30s}}`")))
 }
 
 fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     let rate = cx.rate(node)?;
     match rate > 0.0 {
         true => Some(rate),
-        false => cx.bad_value(node, "a rate of zero never gets there", "write `50/s`"),
+        false => cx.bad_value(node, say!("a rate of zero never gets there"), say!("write `50/s`")),
     }
 }
 
@@ -380,7 +396,7 @@ fn read_arrivals(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Opti
     let (rate, to) = match &node.kind {
         Kind::Map(_) => {
             let inner = Fields::read(cx, node, &keys::ARRIVALS)?;
-            let to = inner.need(cx, "to", "write `arrivals: {from: 10/s, to: 900/s}`")?;
+            let to = inner.need(cx, "to", say!("write `arrivals: {{from: 10/s, to: 900/s}}`"))?;
             let from = match inner.get("from") {
                 Some(node) => cx.rate(node)?,
                 None => 0.0,
@@ -389,9 +405,9 @@ fn read_arrivals(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Opti
         }
         _ => cx.rate(node).map(|rate| (rate, rate))?,
     };
-    fields.need(cx, "for", "say how long they come: `{arrivals: 900/s, for: 10m}`")?;
+    fields.need(cx, "for", say!("say how long they come: `{{arrivals: 900/s, for: 10m}}`"))?;
     if rate <= 0.0 && to <= 0.0 {
-        return no_users(cx, node.place, "no user ever arrives");
+        return no_users(cx, node.place, say!("no user ever arrives"));
     }
     Some(Drive::Arrivals(Arrivals { rate, to }))
 }
@@ -414,30 +430,34 @@ fn read_iterations(
                 None => None,
             };
             if total.is_none() && rate.is_none() {
-                let help = "write `iterations: {total: 10_000, rate: 500/s}`";
+                let help = say!("write `iterations: {{total: 10_000, rate: 500/s}}`");
                 return inner.need(cx, "total", help).and(None);
             }
             (total, rate)
         }
-        _ => match cx.text(node, "a rate or a number of iterations")?.contains('/') {
+        _ => match cx.text(node, say!("a rate or a number of iterations"))?.contains('/') {
             true => (None, Some(positive_rate(cx, node)?)),
             false => (Some(cx.count(node)?), None),
         },
     };
     if total == Some(0) {
-        return cx.bad_value(node, "no iterations at all", LOAD_HELP);
+        return cx.bad_value(node, say!("no iterations at all"), LOAD_HELP);
     }
     let users_node = fields.need(
         cx,
         "users",
-        "say how many users do them: `{iterations: 500/s, users: 100, for: 30s}`",
+        say!("say how many users do them: `{{iterations: 500/s, users: 100, for: 30s}}`"),
     )?;
     let users = cx.count(users_node)?;
     if users == 0 {
-        return no_users(cx, users_node.place, "0 users do no iteration");
+        return no_users(cx, users_node.place, say!("0 users do no iteration"));
     }
     if total.is_none() {
-        fields.need(cx, "for", "say how long: `{iterations: 500/s, users: 100, for: 30s}`")?;
+        fields.need(
+            cx,
+            "for",
+            say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`"),
+        )?;
     }
     *population = users;
     Some(Drive::Iterations(Iterations { users, rate, total }))

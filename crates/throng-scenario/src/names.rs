@@ -617,7 +617,7 @@ impl KnownNames<'_, '_> {
             let unknown = self.unknown(message, column, columns, "", help);
             let doubt = self.data.header_doubt(number);
             return unknown.map_err(|unknown| match doubt {
-                Some(help) => UnknownName { help: help.into(), ..unknown },
+                Some(help) => UnknownName { help, ..unknown },
                 None => unknown,
             });
         }

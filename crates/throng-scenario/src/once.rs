@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_program::{Failing, OnError, Once, OncePart, Session};
 
 use crate::load::Facts;
@@ -76,7 +77,7 @@ fn read_once(
     Some(Once { session, steps, places, broken, expressions, time_max })
 }
 
-const HELP: &str = "write `setup: [{http: POST /items, save: {item: json.id}}]`";
+const HELP: Said = say!("write `setup: [{{http: POST /items, save: {{item: json.id}}}}]`");
 
 /// The steps as the only session of a scenario.
 fn as_sessions(key: &Key, steps: &Node) -> Node {

@@ -34,8 +34,8 @@ struct Part<'n> {
 impl<'n> Parts<'n> {
     pub(crate) fn read(cx: &mut Context<'_>, node: Option<&'n Node>) -> Parts<'n> {
         let mut parts = Parts::default();
-        let help = "write `parts: {login: [{http: POST /login}]}`";
-        let entries = node.and_then(|node| cx.entries(node, "a map of parts", help));
+        let help = say!("write `parts: {{login: [{{http: POST /login}}]}}`");
+        let entries = node.and_then(|node| cx.entries(node, say!("a map of parts"), help));
         for (key, steps) in entries.unwrap_or_default() {
             parts.by_name.insert(&key.text, parts.parts.len());
             parts.parts.push(Part { key, steps, used: Cell::new(false) });
@@ -58,25 +58,25 @@ impl<'n> Parts<'n> {
 
     /// The number of the part that a `use` names.
     pub(crate) fn find(&self, cx: &mut Context<'_>, node: &Node) -> Option<usize> {
-        let name = cx.text(node, "the name of a part")?;
+        let name = cx.text(node, say!("the name of a part"))?;
         if let Some(number) = self.by_name.get(name.as_str()) {
             self.parts[*number].used.set(true);
             return Some(*number);
         }
-        let message = format!("there is no part `{}`", shorten(&name));
+        let message = say!("there is no part `{}`", shorten(&name));
         let mut error = cx.error("unknown-name", message, node.place);
         let names = self.parts.iter().map(|part| part.key.text.as_str());
         if let Some(near) = did_you_mean(&name, names.clone()) {
-            error = error.label(format!("did you mean `{near}`?"));
+            error = error.label(say!("did you mean `{near}`?"));
         } else {
-            error = error.label("not in `parts`");
+            error = error.label(say!("not in `parts`"));
         }
         const SHOWN_MAX: usize = 12;
         let list: Vec<String> =
             names.take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
         cx.fail(match list.is_empty() {
-            true => error.help("declare it: `parts: {login: [{http: POST /login}]}`"),
-            false => error.help(format!("`parts` has {}", list.join(", "))),
+            true => error.help(say!("declare it: `parts: {{login: [{{http: POST /login}}]}}`")),
+            false => error.help(say!("`parts` has {}", list.join(", "))),
         })
     }
 
@@ -88,9 +88,10 @@ impl<'n> Parts<'n> {
                 continue;
             }
             let name = shorten(&part.key.text);
-            let message = format!("the part `{name}` is used nowhere");
-            let warning = cx.warning("unused-part", message, part.key.place).label("never used");
-            let help = format!("write `- use: {name}` where it is meant, or remove it");
+            let message = say!("the part `{name}` is used nowhere");
+            let warning =
+                cx.warning("unused-part", message, part.key.place).label(say!("never used"));
+            let help = say!("write `- use: {name}` where it is meant, or remove it");
             cx.note(warning.help(help));
         }
     }
@@ -98,13 +99,13 @@ impl<'n> Parts<'n> {
 
 /// The variables that a part is given with `with`.
 pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Value)> {
-    let help = "write `- {use: login, with: {role: admin}}`";
+    let help = say!("write `- {{use: login, with: {{role: admin}}}}`");
     let mut given = Vec::new();
-    for (key, value) in cx.entries(node, "a map of variables", help).unwrap_or_default() {
+    for (key, value) in cx.entries(node, say!("a map of variables"), help).unwrap_or_default() {
         if !is_name(&key.text) {
-            let message = format!("`{}` cannot be the name of a variable", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label("not a name");
-            cx.note(error.help("a name has letters, digits and `_`: `user_count`"));
+            let message = say!("`{}` cannot be the name of a variable", shorten(&key.text));
+            let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+            cx.note(error.help(say!("a name has letters, digits and `_`: `user_count`")));
             continue;
         }
         // A value with a mistake stands for any: the part is read all the same.

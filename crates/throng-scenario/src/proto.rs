@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
-use throng_base::Source;
+use throng_base::{Said, Source};
 use throng_protocol::protobuf::Schema;
 
 use crate::read::{Context, Fields};
@@ -33,10 +33,10 @@ pub(crate) const DESCRIPTORS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How the names of sets of descriptors end.
 const DESCRIPTORS: [&str; 5] = ["desc", "protoset", "binpb", "pb", "fds"];
 
-pub(crate) const PROTO_HELP: &str =
-    "write `proto: shop.proto` or `proto: [shop.proto, user.proto]`";
+pub(crate) const PROTO_HELP: Said =
+    say!("write `proto: shop.proto` or `proto: [shop.proto, user.proto]`");
 
-const PROTO_PATH_HELP: &str = "write `proto_path: protos` or `proto_path: [protos, vendor]`";
+const PROTO_PATH_HELP: Said = say!("write `proto_path: protos` or `proto_path: [protos, vendor]`");
 
 /// The number of the imports among the fields of a `FileDescriptorProto`.
 const IMPORTS: i32 = 3;
@@ -69,7 +69,6 @@ pub(crate) fn read_schema(cx: &mut Context<'_>, fields: &Fields<'_>) -> Descript
 
 /// Reads the files of the key `proto`, with the folders of `proto_path` beside it. None where one
 /// of them cannot be used; what is wrong is told then.
-// sentences
 pub(crate) fn read(
     cx: &mut Context<'_>,
     files: &Node,
@@ -77,18 +76,19 @@ pub(crate) fn read(
 ) -> Option<ProtoFiles> {
     let mut reading = Reading { is_whole: true, ..Reading::default() };
     if let Some(node) = folders {
-        for (place, name) in names(cx, node, "the path of a folder", PROTO_PATH_HELP) {
+        for (place, name) in names(cx, node, say!("the path of a folder"), PROTO_PATH_HELP) {
             reading.folders.push(cx.path(place, &name));
         }
     }
-    for (place, name) in names(cx, files, "the path of a `.proto` file", PROTO_HELP) {
+    for (place, name) in names(cx, files, say!("the path of a `.proto` file"), PROTO_HELP) {
         reading.read_all(cx, place, &name);
     }
     reading.link(cx, files.place)
 }
 
 /// One text or several.
-fn names(cx: &mut Context<'_>, node: &Node, want: &str, help: &str) -> Vec<(Place, String)> {
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+fn names(cx: &mut Context<'_>, node: &Node, want: Said, help: Said) -> Vec<(Place, String)> {
     let nodes = match &node.kind {
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
@@ -96,8 +96,8 @@ fn names(cx: &mut Context<'_>, node: &Node, want: &str, help: &str) -> Vec<(Plac
     let mut names = Vec::new();
     for node in nodes {
         if node.is_null() || !matches!(node.kind, Kind::Scalar { .. }) {
-            cx.wrong_type::<()>(node, want, help);
-        } else if let Some(name) = cx.text(node, want) {
+            cx.wrong_type::<()>(node, want.clone(), help.clone());
+        } else if let Some(name) = cx.text(node, want.clone()) {
             names.push((node.place, name));
         }
     }
@@ -232,16 +232,20 @@ impl Reading {
                 }
             }
         }
-        let reason = missing.map(|error| error.to_string()).unwrap_or_default();
+        let reason = missing.map(|error| Said::of_others(error.to_string())).unwrap_or_default();
         let help = match wanted.root {
             None => {
-                "the path counts from the folder of the file that names it, or from one of \
+                say!(
+                    "the path counts from the folder of the file that names it, or from one of \
                      `proto_path`"
+                )
             }
             Some(_) => {
-                "imports are looked for in the folders of `proto_path`, in the folder of \
+                say!(
+                    "imports are looked for in the folders of `proto_path`, in the folder of \
                         the file that `proto` names, and beside the file that imports: add the \
                         folder to `proto_path`"
+                )
             }
         };
         self.unreadable(cx, wanted, reason, help)
@@ -262,7 +266,12 @@ impl Reading {
         let place = wanted.place;
         cx.named_files.push(Named { place, path: path.to_path_buf(), is_protocol: true });
         let Ok(text) = String::from_utf8(bytes) else {
-            return self.unreadable(cx, wanted, "it is not UTF-8".into(), "save the file as UTF-8");
+            return self.unreadable(
+                cx,
+                wanted,
+                say!("it is not UTF-8"),
+                say!("save the file as UTF-8"),
+            );
         };
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let source = Source::new(wanted.name, text);
@@ -294,9 +303,10 @@ impl Reading {
             Ok(files) => files,
             Err(reason) => {
                 self.is_whole = false;
-                let message = format!("`{}` is not a set of descriptors", shorten(wanted.name));
+                let message = say!("`{}` is not a set of descriptors", shorten(wanted.name));
                 let error = cx.error("bad-proto", message, place).label(shorten(&reason.english()));
-                let help = "write it by `protoc --include_imports --descriptor_set_out=shop.desc`";
+                let help =
+                    say!("write it by `protoc --include_imports --descriptor_set_out=shop.desc`");
                 return cx.fail(error.help(help));
             }
         };
@@ -314,9 +324,9 @@ impl Reading {
 
     fn too_large<T>(&mut self, cx: &mut Context<'_>, place: Place, bytes_max: usize) -> Option<T> {
         self.is_whole = false;
-        let message = format!("the `.proto` file is larger than {} MiB", bytes_max >> 20);
-        let error = cx.error("file-too-large", message, place).label("too large");
-        cx.fail(error.help("put the messages that are used into a file of their own"))
+        let message = say!("the `.proto` file is larger than {} MiB", bytes_max >> 20);
+        let error = cx.error("file-too-large", message, place).label(say!("too large"));
+        cx.fail(error.help(say!("put the messages that are used into a file of their own")))
     }
 
     fn add(&mut self, file: FileDescriptorProto, folder: PathBuf, root: PathBuf) -> String {
@@ -329,9 +339,9 @@ impl Reading {
     fn too_many<T>(&mut self, cx: &mut Context<'_>, place: Place) -> Option<T> {
         // It is told once.
         if std::mem::replace(&mut self.is_whole, false) {
-            let message = format!("more than {PROTO_FILES_MAX} `.proto` files are read");
-            let error = cx.error("too-many", message, place).label("one too many");
-            cx.note(error.help("put the messages that are used into one file"));
+            let message = say!("more than {PROTO_FILES_MAX} `.proto` files are read");
+            let error = cx.error("too-many", message, place).label(say!("one too many"));
+            cx.note(error.help(say!("put the messages that are used into one file")));
         }
         None
     }
@@ -340,11 +350,11 @@ impl Reading {
         &mut self,
         cx: &mut Context<'_>,
         wanted: &Wanted<'_>,
-        label: String,
-        help: &str,
+        label: Said,
+        help: Said,
     ) -> Option<T> {
         self.is_whole = false;
-        let message = format!("`{}` cannot be read", shorten(wanted.name));
+        let message = say!("`{}` cannot be read", shorten(wanted.name));
         let error = cx.error("file-unreadable", message, wanted.place);
         cx.fail(error.label(label).help(help))
     }

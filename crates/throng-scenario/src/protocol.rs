@@ -12,7 +12,7 @@ mod words;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Source};
+use throng_base::{Diagnostic, Said, Source};
 use throng_protocol::framed::declaration::{
     self, Acknowledgement, Copied, Declaration, Endian, Framing, Heartbeat, Literal, Message,
     Placed, Struct, Transport,
@@ -30,9 +30,10 @@ use values::parse_int;
 /// The most bytes of a packet that ends with a delimiter, where the file does not say it.
 pub const DELIMITED_BYTES_MAX: u32 = 64 * 1024;
 
-const PROTOCOL_HELP: &str = "write `packet: [...]` and `messages: {...}`";
-const FIELDS_HELP: &str = "write `[{id: room, type: u64}, {id: text, type: str, length: u16}]`";
-const NAME_HELP: &str = "a name has letters, digits and `_`: `user_id`";
+const PROTOCOL_HELP: Said = say!("write `packet: [...]` and `messages: {{...}}`");
+const FIELDS_HELP: Said =
+    say!("write `[{{id: room, type: u64}}, {{id: text, type: str, length: u16}}]`");
+const NAME_HELP: Said = say!("a name has letters, digits and `_`: `user_id`");
 
 /// Why the bytes of a protocol file are no protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,32 +74,34 @@ pub fn read_protocol(
 
 /// The value of the key `protocol` of a scenario: the path of a protocol file, or its content.
 pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Protocol>> {
-    const HELP: &str = "write `protocol: chat.protocol.yaml`, or the protocol itself as a map";
+    const HELP: Said =
+        say!("write `protocol: chat.protocol.yaml`, or the protocol itself as a map");
     match &node.kind {
         Kind::Map(_) => return read(cx, node),
         Kind::Scalar { .. } if !node.is_null() => {}
-        _ => return cx.wrong_type(node, "a protocol file", HELP),
+        _ => return cx.wrong_type(node, say!("a protocol file"), HELP),
     }
-    let name = cx.text(node, "the path of a protocol file")?;
+    let name = cx.text(node, say!("the path of a protocol file"))?;
     let path = cx.named_path(node.place, &name, true);
-    let unreadable = |cx: &mut Context<'_>, label: String, help: &str| {
-        let message = format!("`{}` cannot be read", shorten(&name));
+    let unreadable = |cx: &mut Context<'_>, label: Said, help: Said| {
+        let message = say!("`{}` cannot be read", shorten(&name));
         let error = cx.error("file-unreadable", message, node.place);
         cx.fail(error.label(label).help(help))
     };
     let text = match cx.read(&path, SOURCE_BYTES_MAX).map(text_of) {
         Ok(Ok(text)) => text,
         Ok(Err(NoText::TooLarge)) => {
-            let message = "the protocol file is larger than 16 MiB".to_string();
-            let error = cx.error("file-too-large", message, node.place).label("too large");
-            return cx.fail(error.help("cut the protocol into several files"));
+            let message = say!("the protocol file is larger than 16 MiB");
+            let error = cx.error("file-too-large", message, node.place).label(say!("too large"));
+            return cx.fail(error.help(say!("cut the protocol into several files")));
         }
         Ok(Err(NoText::NotUtf8)) => {
-            return unreadable(cx, "it is not UTF-8".into(), "save the file as UTF-8");
+            return unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8"));
         }
         Err(reason) => {
-            let help = "the path of a protocol file counts from the folder of the scenario file";
-            return unreadable(cx, reason.to_string(), help);
+            let help =
+                say!("the path of a protocol file counts from the folder of the scenario file");
+            return unreadable(cx, Said::of_others(reason.to_string()), help);
         }
     };
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -109,8 +112,8 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
     match cx.parse_file(&source, folder, &keys::PROTOCOL) {
         Ok(Some(root)) => read(cx, &root),
         Ok(None) => {
-            let error = cx.error("empty", "the protocol file is empty", node.place);
-            cx.fail(error.label("nothing in it").help(PROTOCOL_HELP))
+            let error = cx.error("empty", say!("the protocol file is empty"), node.place);
+            cx.fail(error.label(say!("nothing in it")).help(PROTOCOL_HELP))
         }
         Err(error) => cx.fail(*error),
     }
@@ -148,7 +151,7 @@ fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
     match mistake.other {
         Some((other, label)) => {
             let line = cx.line(place(other));
-            error.note(format!("line {line}: {}", label.english()))
+            error.note(say!("line {line}: {}", label.english()))
         }
         None => error,
     }
@@ -200,7 +203,7 @@ impl Reader<'_, '_> {
 
     fn protocol(&mut self, root: &Node) -> Option<Declaration> {
         if matches!(root.kind, Kind::Scalar { .. }) {
-            return self.cx.wrong_type(root, "a protocol", PROTOCOL_HELP);
+            return self.cx.wrong_type(root, say!("a protocol"), PROTOCOL_HELP);
         }
         let place = self.at(root.place);
         let fields = Fields::read(self.cx, root, &keys::PROTOCOL)?;
@@ -208,9 +211,9 @@ impl Reader<'_, '_> {
         let meta = fields.get("meta").and_then(|node| self.meta(node));
         let endian = fields.get("endian").and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.key("endian"), meta, endian) {
-            let message = "`endian` stands here and in `meta`".to_string();
+            let message = say!("`endian` stands here and in `meta`");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            self.cx.note(error.label("the second of the two").help("keep one of them"));
+            self.cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         }
         let framing = self.framing(&fields);
         if let Some(node) = fields.get("proto") {
@@ -223,7 +226,8 @@ impl Reader<'_, '_> {
         let types = fields.get("types").map(|node| self.types(node)).unwrap_or_default();
         let packet = fields.one_of(self.cx, &["packet", "seq"]);
         let packet = packet.map(|(_, node)| self.fields(node, Within::Packet));
-        let help = "write `messages: {ping: {kind: 1}, pong: {kind: 2, answers: ping}}`";
+        let help =
+            say!("write `messages: {{ping: {{kind: 1}}, pong: {{kind: 2, answers: ping}}}}`");
         let messages = fields.need(self.cx, "messages", help);
         let messages = messages.map(|node| self.messages(node)).unwrap_or_default();
         let heartbeat = fields.get("heartbeat").and_then(|node| self.heartbeat(node));
@@ -231,8 +235,10 @@ impl Reader<'_, '_> {
             fields.need(
                 self.cx,
                 "packet",
-                "write `packet: [{id: length, type: u32, counts: body}, \
-                {id: kind, type: u8, selects: message}, {id: body}]`",
+                say!(
+                    "write `packet: [{{id: length, type: u32, counts: body}}, \
+                {{id: kind, type: u8, selects: message}}, {{id: body}}]`"
+                ),
             );
         }
         let protos = self.protos.take().flatten();
@@ -277,10 +283,10 @@ impl Reader<'_, '_> {
             }
             other => {
                 if let Some(key) = fields.key("max") {
-                    let message = "`max` is the limit of packets with a delimiter".to_string();
+                    let message = say!("`max` is the limit of packets with a delimiter");
                     let error = self.cx.error("conflicting-keys", message, key.place);
-                    let error = error.label("there is no delimiter");
-                    self.cx.note(error.help("write `max` beside `counts`, or remove it"));
+                    let error = error.label(say!("there is no delimiter"));
+                    self.cx.note(error.help(say!("write `max` beside `counts`, or remove it")));
                 }
                 let size = other.and_then(|(_, node)| Some((self.bytes(node)?, node.place)));
                 match size {
@@ -295,13 +301,15 @@ impl Reader<'_, '_> {
         let size = self.cx.size(node)?;
         match u32::try_from(size) {
             Ok(size) => Some(size),
-            Err(_) => self.cx.bad_value(node, "the number is too large", "write `64KiB`"),
+            Err(_) => {
+                self.cx.bad_value(node, say!("the number is too large"), say!("write `64KiB`"))
+            }
         }
     }
 
     fn enums(&mut self, node: &Node) {
-        let help = "write `enums: {code: {0: ok, 1: full}}`";
-        for (key, value) in self.cx.entries(node, "enums by name", help).unwrap_or_default() {
+        let help = say!("write `enums: {{code: {{0: ok, 1: full}}}}`");
+        for (key, value) in self.cx.entries(node, say!("enums by name"), help).unwrap_or_default() {
             let labels = self.enumeration(value);
             self.enums.push((key.text.clone(), labels));
         }
@@ -309,13 +317,15 @@ impl Reader<'_, '_> {
 
     /// Structures by name; all names are known before the first is read.
     fn types(&mut self, node: &Node) -> Vec<Struct> {
-        let help = "write `types: {item: [{id: price, type: u32}]}`";
-        let entries = self.cx.entries(node, "types by name", help).unwrap_or_default();
+        let help = say!("write `types: {{item: [{{id: price, type: u32}}]}}`");
+        let entries = self.cx.entries(node, say!("types by name"), help).unwrap_or_default();
         for (key, _) in &entries {
             if let Ok(Some(_)) | Err(_) = words::parse(&key.text) {
-                let message = format!("`{}` is a type already", shorten(&key.text));
+                let message = say!("`{}` is a type already", shorten(&key.text));
                 let error = self.cx.error("duplicate-name", message, key.place);
-                self.cx.note(error.label("one of throng's own").help("give it another name"));
+                self.cx.note(
+                    error.label(say!("one of throng's own")).help(say!("give it another name")),
+                );
             }
             self.types.push(key.text.clone());
         }
@@ -325,7 +335,7 @@ impl Reader<'_, '_> {
             let fields = match value.kind {
                 Kind::Map(_) => Fields::read(self.cx, value, &keys::STRUCTURE)
                     .and_then(|fields| {
-                        let help = "write `item: [{id: price, type: u32}]`";
+                        let help = say!("write `item: [{{id: price, type: u32}}]`");
                         let found = fields.one_of(self.cx, &["seq", "fields"]);
                         found.map(|(_, node)| node).or_else(|| fields.need(self.cx, "seq", help))
                     })
@@ -338,13 +348,14 @@ impl Reader<'_, '_> {
     }
 
     fn messages(&mut self, node: &Node) -> Vec<Message> {
-        let help = "write `messages: {ping: {kind: 1}}`";
-        let entries = self.cx.entries(node, "messages by name", help).unwrap_or_default();
+        let help = say!("write `messages: {{ping: {{kind: 1}}}}`");
+        let entries = self.cx.entries(node, say!("messages by name"), help).unwrap_or_default();
         let mut messages = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             if !values::is_name(&key.text) {
-                let message = format!("`{}` cannot be the name of a message", shorten(&key.text));
-                let error = self.cx.error("bad-value", message, key.place).label("not a name");
+                let message = say!("`{}` cannot be the name of a message", shorten(&key.text));
+                let error =
+                    self.cx.error("bad-value", message, key.place).label(say!("not a name"));
                 self.cx.note(error.help(NAME_HELP));
                 continue;
             }
@@ -355,7 +366,6 @@ impl Reader<'_, '_> {
         messages
     }
 
-    // sentences
     fn message(
         &mut self,
         name: Placed<String>,
@@ -376,18 +386,18 @@ impl Reader<'_, '_> {
         }
         let fields = Fields::read(self.cx, node, &keys::DECLARED_MESSAGE)?;
         if let Some(node) = fields.get("kind") {
-            let value = values::read_int(self.cx, node, "the kind of a message");
+            let value = values::read_int(self.cx, node, say!("the kind of a message"));
             message.kind = value.map(|value| Placed { value, place: self.at(node.place) });
         }
         if let Some(node) = fields.get("answers") {
-            message.answers = self.names(node, "the name of a message");
+            message.answers = self.names(node, say!("the name of a message"));
         }
         message.push = fields.get("push").and_then(|node| self.cx.bool(node)).unwrap_or_default();
         if let (true, Some(key)) = (message.push, fields.key("answers")) {
-            let text = format!("`{}` answers and comes unasked", shorten(&message.name.value));
+            let text = say!("`{}` answers and comes unasked", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
-            let help = "keep one of `answers` and `push`, or declare two messages";
-            self.cx.note(error.label("`push` is there, too").help(help));
+            let help = say!("keep one of `answers` and `push`, or declare two messages");
+            self.cx.note(error.label(say!("`push` is there, too")).help(help));
         }
         if let Some((_, node)) = fields.one_of(self.cx, &["body", "seq"])
             && !node.is_null()
@@ -401,24 +411,23 @@ impl Reader<'_, '_> {
     }
 
     /// `received`, or `{received: {id: id}}`.
-    // sentences
     fn acknowledgement(&mut self, node: &Node) -> Option<Acknowledgement> {
-        const HELP: &str = "write `acknowledged_by: {received: {id: id}}`";
+        const HELP: Said = say!("write `acknowledged_by: {{received: {{id: id}}}}`");
         let Kind::Map(_) = node.kind else {
-            let message = self.name(node, "the name of a message")?;
+            let message = self.name(node, say!("the name of a message"))?;
             return Some(Acknowledgement { message, fields: Vec::new() });
         };
-        let entries = self.cx.entries(node, "a message", HELP)?;
+        let entries = self.cx.entries(node, say!("a message"), HELP)?;
         let [(key, given)] = entries[..] else {
-            let text = "one message acknowledges another".to_string();
+            let text = say!("one message acknowledges another");
             let error = self.cx.error("bad-value", text, node.place);
-            return self.cx.fail(error.label("this is not one message").help(HELP));
+            return self.cx.fail(error.label(say!("this is not one message")).help(HELP));
         };
         let message = Placed { value: key.text.clone(), place: self.at(key.place) };
         let mut fields = Vec::new();
         if !given.is_null() {
-            let help = "write `{id: id}`: its field, and that of the message that came";
-            for (key, value) in self.cx.entries(given, "a map of fields", help)? {
+            let help = say!("write `{{id: id}}`: its field, and that of the message that came");
+            for (key, value) in self.cx.entries(given, say!("a map of fields"), help)? {
                 let Some(copied) = self.copied(value) else { continue };
                 let place = self.at(value.place);
                 let id = Placed { value: key.text.clone(), place: self.at(key.place) };
@@ -431,8 +440,8 @@ impl Reader<'_, '_> {
     /// A plain word is a field of what came; numbers and quoted texts are themselves.
     fn copied(&mut self, node: &Node) -> Option<Copied> {
         let Kind::Scalar { text, plain } = &node.kind else {
-            let help = "write the name of a field: `{id: id}`";
-            return self.cx.wrong_type(node, "a field or one value", help);
+            let help = say!("write the name of a field: `{{id: id}}`");
+            return self.cx.wrong_type(node, say!("a field or one value"), help);
         };
         let path = text.strip_prefix("${message.").and_then(|text| text.strip_suffix('}'));
         if let Some(path) = path {
@@ -455,43 +464,46 @@ impl Reader<'_, '_> {
         })
     }
 
-    // sentences
     fn heartbeat(&mut self, node: &Node) -> Option<Heartbeat> {
         let fields = Fields::read(self.cx, node, &keys::BEAT)?;
-        let help = "write `heartbeat: {send: ping, expect: pong, every: 30s, lost_after: 10s}`";
-        let send = fields.need(self.cx, "send", help);
-        let send = send.and_then(|node| self.name(node, "the name of a message"));
-        let every = fields.need(self.cx, "every", help);
+        let help =
+            say!("write `heartbeat: {{send: ping, expect: pong, every: 30s, lost_after: 10s}}`");
+        let send = fields.need(self.cx, "send", help.clone());
+        let send = send.and_then(|node| self.name(node, say!("the name of a message")));
+        let every = fields.need(self.cx, "every", help.clone());
         let every = every.and_then(|node| self.cx.time_limit(node));
-        let expect = fields.get("expect").and_then(|node| self.name(node, "the name of a message"));
+        let expect =
+            fields.get("expect").and_then(|node| self.name(node, say!("the name of a message")));
         let lost_after = fields.get("lost_after").and_then(|node| self.cx.time_limit(node));
         if let (Some(key), None) = (fields.key("lost_after"), fields.get("expect")) {
-            let message = "no answer is expected, so none is lost".to_string();
+            let message = say!("no answer is expected, so none is lost");
             let error = self.cx.error("missing-key", message, key.place);
-            self.cx.note(error.label("`expect` is missing").help(help));
+            self.cx.note(error.label(say!("`expect` is missing")).help(help));
         }
         let place = self.at(node.place);
         Some(Heartbeat { send: send?, expect, every: every?, lost_after, place })
     }
 
     /// A word that names something, with its place.
-    fn name(&mut self, node: &Node, want: &str) -> Option<Placed<String>> {
-        let text = self.cx.text(node, want)?;
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    fn name(&mut self, node: &Node, want: Said) -> Option<Placed<String>> {
+        let text = self.cx.text(node, want.clone())?;
         if !values::is_name(&text) {
-            let message = format!("`{}` is not {want}", shorten(&text));
-            let error = self.cx.error("bad-value", message, node.place).label("not a name");
+            let message = say!("`{}` is not {want}", shorten(&text));
+            let error = self.cx.error("bad-value", message, node.place).label(say!("not a name"));
             return self.cx.fail(error.help(NAME_HELP));
         }
         Some(Placed { value: text, place: self.at(node.place) })
     }
 
     /// One name or a list of them.
-    fn names(&mut self, node: &Node, want: &str) -> Vec<Placed<String>> {
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    fn names(&mut self, node: &Node, want: Said) -> Vec<Placed<String>> {
         let nodes = match &node.kind {
             Kind::List(items) => items.as_slice(),
             _ => std::slice::from_ref(node),
         };
-        nodes.iter().filter_map(|node| self.name(node, want)).collect()
+        nodes.iter().filter_map(|node| self.name(node, want.clone())).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use throng_base::Said;
 use throng_program::{Scheme, Target};
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MethodId, Schema};
@@ -102,22 +103,20 @@ impl Reach {
         }
     }
 
-    // sentences
-    pub(crate) fn has_no_path(&self) -> &'static str {
+    pub(crate) fn has_no_path(&self) -> Said {
         match self.scheme {
-            Some(Scheme::Udp) => "datagrams have no path",
-            _ => "a TCP connection has no path",
+            Some(Scheme::Udp) => say!("datagrams have no path"),
+            _ => say!("a TCP connection has no path"),
         }
     }
 
     /// That opening a connection there does not go with a key.
-    // sentences
-    pub(crate) fn has_no(&self, key: &str) -> String {
+    pub(crate) fn has_no(&self, key: &str) -> Said {
         match &self.spoken {
-            Spoken::Events => format!("an event stream has no `{key}`"),
-            Spoken::Call(_) => format!("a gRPC call has no `{key}`"),
-            _ if self.is_websocket() => format!("a WebSocket has no `{key}`"),
-            _ => format!("a TCP connection has no `{key}`"),
+            Spoken::Events => say!("an event stream has no `{key}`"),
+            Spoken::Call(_) => say!("a gRPC call has no `{key}`"),
+            _ if self.is_websocket() => say!("a WebSocket has no `{key}`"),
+            _ => say!("a TCP connection has no `{key}`"),
         }
     }
 
@@ -217,10 +216,10 @@ pub(crate) struct Reaches {
 /// Where steps are.
 const ROOTS: [&str; 4] = ["sessions", "parts", "setup", "teardown"];
 
-const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`";
+const TARGET_HELP: Said = say!("write `target: http://127.0.0.1:8080`");
 
-const TARGETS_HELP: &str =
-    "write `targets: {api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`";
+const TARGETS_HELP: Said =
+    say!("write `targets: {{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}}`");
 
 impl Reaches {
     pub(crate) fn has_streams(&self) -> bool {
@@ -256,9 +255,11 @@ impl Reaches {
             false => fields.need(cx, "target", TARGET_HELP),
         };
         if let Some(node) = node.filter(|_| all_have_one) {
-            let message = "every session has a target of its own".to_string();
+            let message = say!("every session has a target of its own");
             let warning = cx.warning("never-runs", message, node.place);
-            cx.note(warning.label("nobody goes there").help("remove this one, or theirs"));
+            cx.note(
+                warning.label(say!("nobody goes there")).help(say!("remove this one, or theirs")),
+            );
         }
         reaches.common = match node {
             Some(node) => reaches.home(cx, node, &speaks, Some(node)),
@@ -302,9 +303,10 @@ impl Reaches {
     pub(crate) fn warn_unused(&self, cx: &mut Context<'_>) {
         for named in self.named.iter().filter(|named| !named.used.get()) {
             let name = shorten(&named.reach.name);
-            let message = format!("no step goes to the target `{name}`");
-            let warning = cx.warning("unused-target", message, named.place).label("never used");
-            let help = format!("write `target: {name}` at a session or a step, or remove it");
+            let message = say!("no step goes to the target `{name}`");
+            let warning =
+                cx.warning("unused-target", message, named.place).label(say!("never used"));
+            let help = say!("write `target: {name}` at a session or a step, or remove it");
             cx.note(warning.help(help));
         }
     }
@@ -322,16 +324,16 @@ impl Reaches {
 
     /// Reads `targets`.
     fn read_named(&mut self, cx: &mut Context<'_>, node: &Node, speaks: &Speaks) {
-        let entries = cx.entries(node, "a map of targets", TARGETS_HELP).unwrap_or_default();
+        let entries = cx.entries(node, say!("a map of targets"), TARGETS_HELP).unwrap_or_default();
         if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-            let error = cx.error("empty", "there is no target", node.place);
-            cx.note(error.label("empty").help(TARGETS_HELP));
+            let error = cx.error("empty", say!("there is no target"), node.place);
+            cx.note(error.label(say!("empty")).help(TARGETS_HELP));
         }
         for (key, node) in entries {
             if !is_target_name(&key.text) {
-                let message = format!("`{}` cannot be the name of a target", shorten(&key.text));
-                let error = cx.error("bad-value", message, key.place).label("not a name");
-                cx.note(error.help("a name has letters, digits, `_` and `-`: `user-api`"));
+                let message = say!("`{}` cannot be the name of a target", shorten(&key.text));
+                let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+                cx.note(error.help(say!("a name has letters, digits, `_` and `-`: `user-api`")));
                 continue;
             }
             let speaks_itself = part_of(node, "protocol").is_some();
@@ -474,9 +476,9 @@ impl Reaches {
         self.targets.extend(targets);
         let numbers = first..self.targets.len();
         if self.targets.len() > usize::from(u16::MAX) {
-            let message = "more than 65,535 addresses".to_string();
-            let error = cx.error("too-many", message, node.place).label("too many");
-            cx.note(error.help("one address of a load balancer stands for many"));
+            let message = say!("more than 65,535 addresses");
+            let error = cx.error("too-many", message, node.place).label(say!("too many"));
+            cx.note(error.help(say!("one address of a load balancer stands for many")));
             return reach;
         }
         Reach { targets: numbers.map(|number| number as u16).collect(), scheme, ..reach }
@@ -563,14 +565,14 @@ pub(crate) fn unknown_target<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) {
-    let message = format!("there is no target `{}`", shorten(name));
+    let message = say!("there is no target `{}`", shorten(name));
     let error = cx.error("unknown-name", message, node.place);
     let error = error.label(match did_you_mean(name, names.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "not in `targets`".into(),
+        Some(near) => say!("did you mean `{near}`?"),
+        None => say!("not in `targets`"),
     });
     cx.note(match names.clone().next() {
-        Some(_) => error.help(format!("`targets` has {}", list(names))),
+        Some(_) => error.help(say!("`targets` has {}", list(names))),
         None => error.help(TARGETS_HELP),
     });
 }
@@ -602,14 +604,14 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
     }
     let (Spoken::Declared(protocol), Some(scheme)) = (&reach.spoken, reach.scheme) else { return };
     let transport = scheme_of(protocol.declaration().transport).word();
-    let message =
-        format!("the protocol goes over `{transport}`, the target is `{}`", scheme.word());
-    let error = cx.error("scheme-mismatch", message, node.place).label("they do not go together");
+    let message = say!("the protocol goes over `{transport}`, the target is `{}`", scheme.word());
+    let error =
+        cx.error("scheme-mismatch", message, node.place).label(say!("they do not go together"));
     let help = match scheme {
         Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
-            format!("write the target as `{transport}://…`")
+            say!("write the target as `{transport}://…`")
         }
-        other => format!(
+        other => say!(
             "write the target as `{transport}://…`, or `transport: {}` in the protocol",
             other.word()
         ),

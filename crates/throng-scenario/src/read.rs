@@ -190,7 +190,7 @@ impl<'a> Context<'a> {
         };
         let private = source.private();
         self.sources[usize::from(file)].0 = private.clone();
-        let mut told = error.label("its lines are not shown");
+        let mut told = error.label(say!("its lines are not shown"));
         if told.message.english().contains('`') {
             told.message = say!("this is not YAML");
         }
@@ -199,7 +199,7 @@ impl<'a> Context<'a> {
     }
 
     fn not_of_kind(&self, kind: &MapKind, place: Place) -> Diagnostic {
-        self.error("wrong-type", format!("this file is not {}", kind.what), place)
+        self.error("wrong-type", say!("this file is not {}", kind.what), place)
     }
 
     /// What stands at this place is not shown where mistakes are.
@@ -338,9 +338,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    pub(crate) fn not_yet(&mut self, what: &str, place: Place, help: &str) {
-        let message = format!("{what} is part of the language but not in this version");
-        let error = self.error("not-yet", message, place).label("not yet").help(help);
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
+        let message = say!("{what} is part of the language but not in this version");
+        let error = self.error("not-yet", message, place).label(say!("not yet")).help(help);
         self.note(error);
     }
 
@@ -352,10 +353,11 @@ impl<'a> Context<'a> {
         read
     }
 
-    pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: &str, help: &str) -> Option<T> {
-        let message = format!("expected {want} here, not {}", node.what());
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    pub(crate) fn wrong_type<T>(&mut self, node: &Node, want: Said, help: Said) -> Option<T> {
+        let message = say!("expected {want} here, not {}", node.what());
         let error =
-            self.error("wrong-type", message, node.place).label(format!("this is {}", node.what()));
+            self.error("wrong-type", message, node.place).label(say!("this is {}", node.what()));
         self.fail(error.help(help))
     }
 
@@ -381,7 +383,7 @@ impl<'a> Context<'a> {
 
     /// The bytes of a file that the scenario names.
     pub(crate) fn file(&mut self, node: &Node) -> Option<(PathBuf, Arc<[u8]>)> {
-        let name = self.text(node, "the path of a file")?;
+        let name = self.text(node, say!("the path of a file"))?;
         let path = self.named_path(node.place, &name, false);
         if let Some(bytes) = self.files.get(&path) {
             return Some((path.clone(), bytes.clone()));
@@ -394,9 +396,9 @@ impl<'a> Context<'a> {
             }
             Err(reason) => {
                 let error = self
-                    .error("file-unreadable", format!("`{name}` cannot be read"), node.place)
+                    .error("file-unreadable", say!("`{name}` cannot be read"), node.place)
                     .label(reason.to_string());
-                let help = "the path of a file counts from the folder of the scenario file";
+                let help = say!("the path of a file counts from the folder of the scenario file");
                 self.fail(error.help(help))
             }
         }
@@ -430,16 +432,16 @@ impl<'n> Fields<'n> {
         accepts: fn(&str) -> bool,
     ) -> Option<Fields<'n>> {
         if !matches!(node.kind, Kind::Map(_)) {
-            return cx.wrong_type(node, &format!("a map for {}", kind.what), &key_list(kind));
+            return cx.wrong_type(node, say!("a map for {}", kind.what), key_list(kind));
         }
-        let all = cx.entries(node, "", "")?;
+        let all = cx.entries(node, Said::default(), Said::default())?;
         let is_empty = all.is_empty();
         let mut entries = Vec::with_capacity(all.len());
         let mut meant = Vec::new();
         for (key, value) in all {
             match kind.find(&key.text) {
-                Some(doc) => match doc.later {
-                    Some(instead) => cx.not_yet(&format!("`{}`", key.text), key.place, instead),
+                Some(doc) => match doc.later.clone() {
+                    Some(instead) => cx.not_yet(say!("`{}`", key.text), key.place, instead),
                     None => entries.push((key, value)),
                 },
                 None if accepts(&key.text) => entries.push((key, value)),
@@ -460,7 +462,7 @@ impl<'n> Fields<'n> {
         self.entries.iter().find(|(key, _)| key.text == name).map(|(key, _)| *key)
     }
 
-    pub(crate) fn need(&self, cx: &mut Context<'_>, name: &str, help: &str) -> Option<&'n Node> {
+    pub(crate) fn need(&self, cx: &mut Context<'_>, name: &str, help: Said) -> Option<&'n Node> {
         if let Some(node) = self.get(name) {
             return Some(node);
         }
@@ -469,8 +471,8 @@ impl<'n> Fields<'n> {
             return None;
         }
         let error = cx
-            .error("missing-key", format!("{} lacks `{name}`", self.kind.what), self.place)
-            .label(format!("`{name}` is missing"));
+            .error("missing-key", say!("{} lacks `{name}`", self.kind.what), self.place)
+            .label(say!("`{name}` is missing"));
         cx.fail(error.help(help))
     }
 
@@ -497,12 +499,12 @@ impl<'n> Fields<'n> {
         let mut found = self.entries.iter().filter(|(key, _)| names.contains(&key.text.as_str()));
         let first = *found.next()?;
         if let Some((second, _)) = found.next() {
-            let message = format!("`{}` and `{}` exclude each other", first.0.text, second.text);
+            let message = say!("`{}` and `{}` exclude each other", first.0.text, second.text);
             let error = cx.error("conflicting-keys", message, second.place);
             cx.note(
                 error
-                    .label(format!("`{}` is there already", first.0.text))
-                    .help("keep the one that is meant"),
+                    .label(say!("`{}` is there already", first.0.text))
+                    .help(say!("keep the one that is meant")),
             );
         }
         Some(first)
@@ -515,20 +517,19 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
         cx.more_errors += 1;
         return None;
     }
-    let message = format!("`{}` is not a key of {}", shorten(&key.text), kind.what);
+    let message = say!("`{}` is not a key of {}", shorten(&key.text), kind.what);
     let error = cx.error("unknown-key", message, key.place).help(key_list(kind));
     let meant = did_you_mean(&key.text, kind.names());
     cx.note(error.label(match meant {
-        Some(word) => format!("did you mean `{word}`?"),
-        None => "not known here".into(),
+        Some(word) => say!("did you mean `{word}`?"),
+        None => say!("not known here"),
     }));
     meant
 }
 
-// sentences
-fn key_list(kind: &MapKind) -> String {
+fn key_list(kind: &MapKind) -> Said {
     let names: Vec<&str> = kind.names().collect();
-    format!("{} has `{}`", kind.what, names.join("`, `"))
+    say!("{} has `{}`", kind.what, names.join("`, `"))
 }
 
 /// Lists and maps of things that have names.
@@ -537,8 +538,8 @@ impl Context<'_> {
     pub(crate) fn entries<'n>(
         &mut self,
         node: &'n Node,
-        want: &str,
-        help: &str,
+        want: Said,
+        help: Said,
     ) -> Option<Vec<(&'n Key, &'n Node)>> {
         let Kind::Map(entries) = &node.kind else { return self.wrong_type(node, want, help) };
         // Almost all maps are small: looking through them beats hashing.
@@ -565,17 +566,17 @@ impl Context<'_> {
             return;
         }
         let line = self.line(first);
-        let message = format!("`{}` stands here twice", shorten(&key.text));
+        let message = say!("`{}` stands here twice", shorten(&key.text));
         let error = self.error("duplicate-key", message, key.place);
-        let label = format!("the first one is in line {line}");
-        self.note(error.label(label).help("remove one of them"));
+        let label = say!("the first one is in line {line}");
+        self.note(error.label(label).help(say!("remove one of them")));
     }
 
     pub(crate) fn items<'n>(
         &mut self,
         node: &'n Node,
-        want: &str,
-        help: &str,
+        want: Said,
+        help: Said,
     ) -> Option<&'n [Node]> {
         match &node.kind {
             Kind::List(items) => Some(items),
@@ -586,23 +587,24 @@ impl Context<'_> {
 
 /// Values with a type.
 impl Context<'_> {
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     pub(crate) fn unit<T>(
         &mut self,
         node: &Node,
-        want: &str,
+        want: Said,
         parse: impl Fn(&str) -> Result<T, UnitError>,
     ) -> Option<T> {
-        let text = self.text(node, want)?;
+        let text = self.text(node, want.clone())?;
         match parse(&text) {
             Ok(value) => Some(value),
             Err(reason) => {
-                let message = format!("`{}` is not {want}", shorten(&text));
+                let message = say!("`{}` is not {want}", shorten(&text));
                 let mut error = self
                     .error("bad-value", message, node.place)
                     .label(reason.message)
                     .help(reason.help);
                 if let Some(name) = self.vars.single_name(node) {
-                    error = error.note(format!("`vars.{name}` is `{}`", shorten(&text)));
+                    error = error.note(say!("`vars.{name}` is `{}`", shorten(&text)));
                 }
                 self.fail(error)
             }
@@ -610,40 +612,48 @@ impl Context<'_> {
     }
 
     pub(crate) fn duration(&mut self, node: &Node) -> Option<Duration> {
-        self.unit(node, "a duration", units::parse_duration)
+        self.unit(node, say!("a duration"), units::parse_duration)
     }
 
     /// A duration that something has to have: zero is a mistake.
     pub(crate) fn time_limit(&mut self, node: &Node) -> Option<Duration> {
         let duration = self.duration(node)?;
         if duration.is_zero() {
-            return self.bad_value(node, "a time of zero ends before it begins", "write `30s`");
+            return self.bad_value(
+                node,
+                say!("a time of zero ends before it begins"),
+                say!("write `30s`"),
+            );
         }
         Some(duration)
     }
 
     pub(crate) fn duration_range(&mut self, node: &Node) -> Option<(Duration, Duration)> {
-        self.unit(node, "a duration or a range of them", units::parse_duration_range)
+        self.unit(node, say!("a duration or a range of them"), units::parse_duration_range)
     }
 
     pub(crate) fn size(&mut self, node: &Node) -> Option<u64> {
-        let size = self.unit(node, "a size", units::parse_size)?;
+        let size = self.unit(node, say!("a size"), units::parse_size)?;
         match size {
-            0 => self.bad_value(node, "a limit of zero lets nothing through", "write `64KiB`"),
+            0 => self.bad_value(
+                node,
+                say!("a limit of zero lets nothing through"),
+                say!("write `64KiB`"),
+            ),
             _ => Some(size),
         }
     }
 
     pub(crate) fn rate(&mut self, node: &Node) -> Option<f64> {
-        self.unit(node, "a rate", units::parse_rate)
+        self.unit(node, say!("a rate"), units::parse_rate)
     }
 
     pub(crate) fn share(&mut self, node: &Node) -> Option<f64> {
-        self.unit(node, "a share", units::parse_share)
+        self.unit(node, say!("a share"), units::parse_share)
     }
 
     pub(crate) fn count(&mut self, node: &Node) -> Option<u64> {
-        self.unit(node, "a count", units::parse_count)
+        self.unit(node, say!("a count"), units::parse_count)
     }
 
     /// A count that fits into 32 bits, such as a weight.
@@ -651,13 +661,17 @@ impl Context<'_> {
         let count = self.count(node)?;
         match u32::try_from(count) {
             Ok(count) => Some(count),
-            Err(_) => self.bad_value(node, "the number is too large", "write at most 4 billion"),
+            Err(_) => self.bad_value(
+                node,
+                say!("the number is too large"),
+                say!("write at most 4 billion"),
+            ),
         }
     }
 
     pub(crate) fn whole(&mut self, node: &Node) -> Option<u64> {
         let help = say!("a seed is a whole number: `7`");
-        self.unit(node, "a seed", |text| {
+        self.unit(node, say!("a seed"), |text| {
             let plain = text.trim().replace('_', "");
             plain
                 .parse()
@@ -666,38 +680,38 @@ impl Context<'_> {
     }
 
     pub(crate) fn bool(&mut self, node: &Node) -> Option<bool> {
-        match self.text(node, "`true` or `false`")?.as_str() {
+        match self.text(node, say!("`true` or `false`"))?.as_str() {
             "true" => Some(true),
             "false" => Some(false),
             other => {
-                let message = format!("`{}` is neither `true` nor `false`", shorten(other));
+                let message = say!("`{}` is neither `true` nor `false`", shorten(other));
                 let error = self.error("bad-value", message, node.place);
-                let error = error.help("write `true` or `false`");
+                let error = error.help(say!("write `true` or `false`"));
                 self.fail(match switch(other) {
-                    Some(value) => error.label(format!("did you mean `{value}`?")),
-                    None => error.label("yes or no"),
+                    Some(value) => error.label(say!("did you mean `{value}`?")),
+                    None => error.label(say!("yes or no")),
                 })
             }
         }
     }
 
-    pub(crate) fn bad_value<T>(&mut self, node: &Node, message: &str, help: &str) -> Option<T> {
-        let error = self.error("bad-value", message.to_string(), node.place);
-        self.fail(error.label("not possible").help(help))
+    pub(crate) fn bad_value<T>(&mut self, node: &Node, message: Said, help: Said) -> Option<T> {
+        let error = self.error("bad-value", message, node.place);
+        self.fail(error.label(say!("not possible")).help(help))
     }
 
     /// One of a few words.
     pub(crate) fn word<T: Copy>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
-        let text = self.text(node, "a word")?;
+        let text = self.text(node, say!("a word"))?;
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
             return Some(*value);
         }
         let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        let message = format!("`{}` is not possible here", shorten(&text));
+        let message = say!("`{}` is not possible here", shorten(&text));
         let mut error = self.error("bad-value", message, node.place);
         if let Some(word) = did_you_mean(&text, words.iter().map(|(word, _)| *word)) {
-            error = error.label(format!("did you mean `{word}`?"));
+            error = error.label(say!("did you mean `{word}`?"));
         }
-        self.fail(error.help(format!("write one of {}", list.join(", "))))
+        self.fail(error.help(say!("write one of {}", list.join(", "))))
     }
 }

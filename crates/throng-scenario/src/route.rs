@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use throng_base::Said;
 use throng_program::{ConnectTo, Endpoints, Proxy, Resolve, Routing, Scheme, Target, UnixSocket};
 
 use crate::keys;
@@ -11,23 +12,23 @@ use crate::syntax::{Key, Kind, Node};
 use crate::url::{Url, check_host};
 use crate::words::shorten;
 
-const RESOLVE_HELP: &str = "write `resolve: {\"shop.example:443\": 127.0.0.1}`";
-const CONNECT_TO_HELP: &str = "write `connect_to: {\"shop.example:443\": \"127.0.0.1:8443\"}`";
+const RESOLVE_HELP: Said = say!("write `resolve: {{\"shop.example:443\": 127.0.0.1}}`");
+const CONNECT_TO_HELP: Said =
+    say!("write `connect_to: {{\"shop.example:443\": \"127.0.0.1:8443\"}}`");
 
-const PROXY_HELP: &str = "write `http://proxy.example:3128`";
+const PROXY_HELP: Said = say!("write `http://proxy.example:3128`");
 /// The port of a proxy where curl is told none.
 const CURL_PROXY_PORT: u16 = 1080;
 
 /// What is wrong, and what would be right.
 #[derive(Debug, PartialEq, Eq)]
 struct RouteError {
-    // sentences
-    message: String,
-    help: String,
+    message: Said,
+    help: Said,
 }
 
-fn wrong<T>(message: &str, help: &str) -> Result<T, RouteError> {
-    Err(RouteError { message: message.into(), help: help.into() })
+fn wrong<T>(message: Said, help: Said) -> Result<T, RouteError> {
+    Err(RouteError { message, help })
 }
 
 /// `connection: {resolve: …, connect_to: …}`
@@ -37,18 +38,19 @@ pub(crate) fn read_routing(cx: &mut Context<'_>, fields: &Fields<'_>, all: &[Tar
     if let Some(node) = fields.get("proxy") {
         routing.proxy = read_proxy(cx, node);
         if targets().any(|target| target.scheme == Scheme::Udp) {
-            let message = "datagrams do not go through a proxy";
-            let help = "leave it out, or leave out the target that is `udp`";
+            let message = say!("datagrams do not go through a proxy");
+            let help = say!("leave it out, or leave out the target that is `udp`");
             let _: Option<()> = cx.bad_value(node, message, help);
         }
         if !all.is_empty() && targets().next().is_none() {
-            let message = "no connection goes through the proxy".to_string();
-            let warning = cx.warning("unused-route", message, node.place).label("changes nothing");
-            cx.note(warning.help("those to a unix socket go there without one"));
+            let message = say!("no connection goes through the proxy");
+            let warning =
+                cx.warning("unused-route", message, node.place).label(say!("changes nothing"));
+            cx.note(warning.help(say!("those to a unix socket go there without one")));
         }
     }
     if let Some(node) = fields.get("connect_to") {
-        let entries = cx.entries(node, "a map of hosts and ports", CONNECT_TO_HELP);
+        let entries = cx.entries(node, say!("a map of hosts and ports"), CONNECT_TO_HELP);
         for (key, value) in entries.unwrap_or_default() {
             let from = read_endpoints(cx, key, CONNECT_TO_HELP);
             let to = read_other(cx, value);
@@ -59,7 +61,7 @@ pub(crate) fn read_routing(cx: &mut Context<'_>, fields: &Fields<'_>, all: &[Tar
         });
     }
     if let Some(node) = fields.get("resolve") {
-        let entries = cx.entries(node, "a map of hosts and addresses", RESOLVE_HELP);
+        let entries = cx.entries(node, say!("a map of hosts and addresses"), RESOLVE_HELP);
         for (key, value) in entries.unwrap_or_default() {
             let of = read_endpoints(cx, key, RESOLVE_HELP);
             let addresses = read_addresses(cx, value);
@@ -81,22 +83,22 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     let fields = Fields::read(cx, node, &keys::PROXY)?;
     let url = fields.need(cx, "url", PROXY_HELP);
     let proxy = url.and_then(|url| read_proxy_url(cx, url));
-    let user = fields.get("user").and_then(|node| cx.text(node, "a name"));
-    let password = fields.get("password").and_then(|node| cx.text(node, "a password"));
+    let user = fields.get("user").and_then(|node| cx.text(node, say!("a name")));
+    let password = fields.get("password").and_then(|node| cx.text(node, say!("a password")));
     if password.is_some() {
-        fields.need(cx, "user", "write the `user` that has this password");
+        fields.need(cx, "user", say!("write the `user` that has this password"));
     }
     let proxy = proxy?;
     match (user, &proxy.user, fields.key("user")) {
         (Some(_), Some(_), Some(key)) => {
-            let message = "the URL has a user too".to_string();
+            let message = say!("the URL has a user too");
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.fail(error.label("the second of the two").help("keep one of them"))
+            cx.fail(error.label(say!("the second of the two")).help(say!("keep one of them")))
         }
         (Some(name), _, Some(key)) if name.contains(':') => {
-            let message = "the name of a user has no `:`".to_string();
-            let error = cx.error("bad-value", message, key.place).label("not possible");
-            cx.fail(error.help("write the password behind `password`"))
+            let message = say!("the name of a user has no `:`");
+            let error = cx.error("bad-value", message, key.place).label(say!("not possible"));
+            cx.fail(error.help(say!("write the password behind `password`")))
         }
         (Some(name), _, _) => {
             Some(Proxy { user: Some((name, password.unwrap_or_default())), ..proxy })
@@ -106,11 +108,11 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
 }
 
 fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
-    let text = cx.text(node, "the URL of a proxy")?;
+    let text = cx.text(node, say!("the URL of a proxy"))?;
     match parse_proxy(&text) {
         Ok(proxy) => Some(proxy),
         Err(reason) => {
-            let message = format!("`{}` is not the URL of a proxy", shorten(&text));
+            let message = say!("`{}` is not the URL of a proxy", shorten(&text));
             let error = cx.error("bad-url", message, node.place).label(reason.message);
             cx.fail(error.help(reason.help))
         }
@@ -119,8 +121,8 @@ fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
 
 /// `/run/app.sock`, or `@name` for one without a file.
 pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<UnixSocket> {
-    const HELP: &str = "write `unix_socket: /run/app.sock`, or `@name` for an abstract one";
-    let text = cx.text(node, "the path of a socket")?;
+    const HELP: Said = say!("write `unix_socket: /run/app.sock`, or `@name` for an abstract one");
+    let text = cx.text(node, say!("the path of a socket"))?;
     let socket = match text.strip_prefix('@') {
         Some(name) => UnixSocket::Abstract(name.to_string()),
         None => UnixSocket::Path(cx.path(node.place, &text)),
@@ -131,12 +133,12 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
     };
     match bytes {
         _ if matches!(text.as_str(), "" | "@") || text.contains('\0') => {
-            cx.bad_value(node, "a socket has a name", HELP)
+            cx.bad_value(node, say!("a socket has a name"), HELP)
         }
         bytes if bytes > UnixSocket::NAME_BYTES_MAX => cx.bad_value(
             node,
-            "the path of a socket has at most 107 bytes",
-            "make a link with a shorter path to its directory",
+            say!("the path of a socket has at most 107 bytes"),
+            say!("make a link with a shorter path to its directory"),
         ),
         _ => Some(socket),
     }
@@ -155,11 +157,11 @@ pub fn abstract_socket_of_curl(name: &str) -> String {
     format!("@{name}")
 }
 
-fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: &str) -> Option<Endpoints> {
+fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: Said) -> Option<Endpoints> {
     match parse_endpoints(&key.text) {
         Ok(endpoints) => Some(endpoints),
         Err(reason) => {
-            let message = format!("`{}` is not a host and port", shorten(&key.text));
+            let message = say!("`{}` is not a host and port", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label(reason.message);
             cx.fail(error.help(help))
         }
@@ -168,15 +170,13 @@ fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: &str) -> Option<Endpoin
 
 /// What connections go to instead.
 fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
-    let text = cx.text(node, "a host and port")?;
+    let text = cx.text(node, say!("a host and port"))?;
     let (reason, help) = match parse_endpoints(&text) {
-        Ok(Endpoints { host: None, port: None }) => {
-            ("nothing is said".to_string(), CONNECT_TO_HELP.to_string())
-        }
+        Ok(Endpoints { host: None, port: None }) => (say!("nothing is said"), CONNECT_TO_HELP),
         Ok(endpoints) => return Some(endpoints),
         Err(reason) => (reason.message, reason.help),
     };
-    let message = format!("`{}` is not a host and port", shorten(&text));
+    let message = say!("`{}` is not a host and port", shorten(&text));
     let error = cx.error("bad-value", message, node.place).label(reason);
     cx.fail(error.help(help))
 }
@@ -185,8 +185,8 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
 fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
     let items = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", "there is no address", node.place);
-            return cx.fail(error.label("empty").help(RESOLVE_HELP));
+            let error = cx.error("empty", say!("there is no address"), node.place);
+            return cx.fail(error.label(say!("empty")).help(RESOLVE_HELP));
         }
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
@@ -195,11 +195,11 @@ fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
 }
 
 fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
-    let text = cx.text(node, "an address")?;
+    let text = cx.text(node, say!("an address"))?;
     match parse_address(&text) {
         Ok(address) => Some(address),
         Err(reason) => {
-            let message = format!("`{}` is not an address", shorten(&text));
+            let message = say!("`{}` is not an address", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
             cx.fail(error.help(reason.help))
         }
@@ -212,29 +212,31 @@ fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&End
     for (key, _) in entries {
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
-            let message = format!("no connection goes to `{text}` of `{name}`");
-            let warning = cx.warning("unused-route", message, key.place).label("changes nothing");
-            cx.note(warning.help("write host and port as the target has them"));
+            let message = say!("no connection goes to `{text}` of `{name}`");
+            let warning =
+                cx.warning("unused-route", message, key.place).label(say!("changes nothing"));
+            cx.note(warning.help(say!("write host and port as the target has them")));
         }
     }
 }
 
 /// `host:port`, `host`, `:port` or `*:port`, or `*`.
-// sentences
 fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
     let text = text.trim();
     let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((host, behind))) => (host, behind),
-        Some(None) => return wrong("the `]` of the address is missing", "write `[::1]:8080`"),
+        Some(None) => {
+            return wrong(say!("the `]` of the address is missing"), say!("write `[::1]:8080`"));
+        }
         None if text.parse::<std::net::Ipv6Addr>().is_ok() => (text, ""),
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
     let port = match port.strip_prefix(':').filter(|port| *port != "*") {
         None if matches!(port, "" | ":*") => None,
-        None => return wrong("the port follows a `:`", "write `[::1]:8080`"),
+        None => return wrong(say!("the port follows a `:`"), say!("write `[::1]:8080`")),
         Some(port) => match port.parse() {
             Ok(number @ 1..) => Some(number),
-            _ => return wrong("the port is not possible", "ports go from 1 to 65535"),
+            _ => return wrong(say!("the port is not possible"), say!("ports go from 1 to 65535")),
         },
     };
     if matches!(host, "" | "*") {
@@ -246,27 +248,26 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
 }
 
 /// `http://proxy.example:3128`; the scheme may be left out, the port not.
-// sentences
 fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
     let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
     if !scheme.eq_ignore_ascii_case("http") {
-        return wrong("only HTTP proxies are possible, without TLS to them", PROXY_HELP);
+        return wrong(say!("only HTTP proxies are possible, without TLS to them"), PROXY_HELP);
     }
     // The scheme without a port of its own: there is no usual one of proxies.
     let url = Url::parse(&format!("tcp://{rest}")).map_err(|error| {
         let is_portless = Url::parse(&format!("http://{rest}")).is_ok();
-        let help = if is_portless { PROXY_HELP.into() } else { error.help };
+        let help = if is_portless { PROXY_HELP } else { error.help };
         RouteError { message: error.message, help }
     })?;
     if !matches!(url.path.as_str(), "" | "/") {
-        return wrong("the URL of a proxy has no path", PROXY_HELP);
+        return wrong(say!("the URL of a proxy has no path"), PROXY_HELP);
     }
     Ok(Proxy { host: url.host, port: url.port, user: url.user })
 }
 
 /// What `--proxy` says, as the scenario has it: the URL without a user, and the user. Curl takes
 /// port 1080 if none is said.
-pub fn proxy_of_curl(text: &str) -> Result<BenchProxy, (String, String)> {
+pub fn proxy_of_curl(text: &str) -> Result<BenchProxy, (Said, Said)> {
     let text = text.trim();
     let with_port = format!("{}:{CURL_PROXY_PORT}", text.trim_end_matches('/'));
     let parsed = parse_proxy(text);
@@ -276,51 +277,50 @@ pub fn proxy_of_curl(text: &str) -> Result<BenchProxy, (String, String)> {
     Ok(BenchProxy { url: format!("http://{}", proxy.authority()), user: proxy.user })
 }
 
-// sentences
 fn parse_address(text: &str) -> Result<IpAddr, RouteError> {
     let text = text.trim();
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     plain.parse().or_else(|_| match plain.parse::<std::net::SocketAddr>() {
         Ok(_) => wrong(
-            "a port stands behind it",
-            "another port is for `connect_to: {\"shop.example:443\": \"127.0.0.1:8443\"}`",
+            say!("a port stands behind it"),
+            say!("another port is for `connect_to: {{\"shop.example:443\": \"127.0.0.1:8443\"}}`"),
         ),
         Err(_) => wrong(
-            "not an IPv4 or IPv6 address",
-            "another name is for `connect_to: {\"shop.example:443\": \"other.example:443\"}`",
+            say!("not an IPv4 or IPv6 address"),
+            say!(
+                "another name is for `connect_to: {{\"shop.example:443\": \"other.example:443\"}}`"
+            ),
         ),
     })
 }
 
 /// What `--resolve` says, as the scenario has it: `HOST:PORT` and its addresses. The error is what
 /// is wrong and what would be right.
-// sentences
-pub fn resolve_of_curl(text: &str) -> Result<(String, Vec<String>), (String, String)> {
-    const HELP: &str = "write `HOST:PORT:ADDRESS`, or `HOST:PORT:ADDRESS,ADDRESS`";
+pub fn resolve_of_curl(text: &str) -> Result<(String, Vec<String>), (Said, Said)> {
+    const HELP: Said = say!("write `HOST:PORT:ADDRESS`, or `HOST:PORT:ADDRESS,ADDRESS`");
     // With the sign, curl forgets after a while what it was told.
     let text = text.strip_prefix('+').unwrap_or(text);
     let place = split_host(text).and_then(|(host, rest)| Some((host, rest.split_once(':')?)));
     let Some((host, (port, addresses))) = place else {
-        return Err(("host, port or address is missing".into(), HELP.into()));
+        return Err((say!("host, port or address is missing"), HELP));
     };
     let key = format!("{host}:{port}");
     if host.is_empty() {
-        return Err(("the host is missing".into(), HELP.into()));
+        return Err((say!("the host is missing"), HELP));
     }
-    parse_endpoints(&key).map_err(|error| (error.message, HELP.into()))?;
+    parse_endpoints(&key).map_err(|error| (error.message, HELP))?;
     let addresses: Vec<String> = addresses.split(',').map(|one| one.trim().to_string()).collect();
     for address in &addresses {
-        parse_address(address).map_err(|error| (error.message, HELP.into()))?;
+        parse_address(address).map_err(|error| (error.message, HELP))?;
     }
     Ok((key, addresses))
 }
 
 /// What `--connect-to` says, as the scenario has it. Parts that are left out are any, or those
 /// that the target has.
-// sentences
-pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (String, String)> {
-    const HELP: &str = "write `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty";
-    let missing = || ("a colon is missing".to_string(), HELP.to_string());
+pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (Said, Said)> {
+    const HELP: Said = say!("write `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty");
+    let missing = || (say!("a colon is missing"), HELP);
     let (host, rest) = split_host(text).ok_or_else(missing)?;
     let (port, rest) = rest.split_once(':').ok_or_else(missing)?;
     let (other_host, other_port) = split_host(rest).ok_or_else(missing)?;
@@ -328,11 +328,11 @@ pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (String, Strin
     let to = match (other_host, other_port) {
         // To itself: nothing behind it is looked at.
         ("", "") if from != "*" => from.clone(),
-        ("", "") => return Err(("nothing is said".into(), HELP.into())),
+        ("", "") => return Err((say!("nothing is said"), HELP)),
         _ => written(other_host, other_port),
     };
     for text in [&from, &to] {
-        parse_endpoints(text).map_err(|error| (error.message, HELP.into()))?;
+        parse_endpoints(text).map_err(|error| (error.message, HELP))?;
     }
     Ok((from, to))
 }

@@ -1,5 +1,6 @@
 //! What is kept from an answer: the map behind `save:`.
 
+use throng_base::Said;
 use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
@@ -14,9 +15,11 @@ use crate::syntax::{Kind, Node};
 use crate::wants::read_pick;
 use crate::words::shorten;
 
-const HELP: &str = "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
-                    `{regex: 'id=(\\d+)'}`, `{css: 'input@value'}`, `{xpath: //a/@href}` \
-                    or `\"${response.json.items.size()}\"`";
+const HELP: Said = say!(
+    "write `json.data.token`, `header.etag`, `body`, `status`, `time`, `size`, \
+                    `{{regex: 'id=(\\d+)'}}`, `{{css: 'input@value'}}`, `{{xpath: //a/@href}}` \
+                    or `\"${{response.json.items.size()}}\"`"
+);
 
 /// Reads the `save:` of a step; expressions in it may look at the answer.
 pub(crate) fn read_saves(
@@ -25,11 +28,12 @@ pub(crate) fn read_saves(
     answer: Answer<'_>,
 ) -> Vec<Save> {
     let Some(node) = fields.get("save") else { return Vec::new() };
-    let help = "write `save: {token: json.data.token}`";
-    let entries = cx.entries(node, "a map of names and what is kept", help).unwrap_or_default();
+    let help = say!("write `save: {{token: json.data.token}}`");
+    let entries =
+        cx.entries(node, say!("a map of names and what is kept"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let warning = cx.warning("empty-check", "this saves nothing", node.place);
-        cx.note(warning.label("empty").help(help));
+        let warning = cx.warning("empty-check", say!("this saves nothing"), node.place);
+        cx.note(warning.label(say!("empty")).help(help));
     }
     let mut saves = Vec::new();
     for (key, value) in entries {
@@ -48,10 +52,10 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
     let first = |pick| Save { slot: 0, pick, all: false, default: None };
     let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
     if node.is_null() {
-        return cx.wrong_type(node, "what is kept of the answer", HELP);
+        return cx.wrong_type(node, say!("what is kept of the answer"), HELP);
     }
     if text.contains("${") {
-        return cx.expression(node, "a value").map(|value| first(Pick::Expression(value)));
+        return cx.expression(node, say!("a value")).map(|value| first(Pick::Expression(value)));
     }
     if let Some(kinds) = answer.kinds() {
         match text.as_str() {
@@ -81,9 +85,9 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
 }
 
 fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
-    let message = format!("a message has no `{}`", shorten(what));
-    let error = cx.error("wrong-check", message, node.place).label("only HTTP has it");
-    cx.fail(error.help("save `body`, `json.PATH`, `size` or `time`"))
+    let message = say!("a message has no `{}`", shorten(what));
+    let error = cx.error("wrong-check", message, node.place).label(say!("only HTTP has it"));
+    cx.fail(error.help(say!("save `body`, `json.PATH`, `size` or `time`")))
 }
 
 fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>) -> Option<Pick> {
@@ -91,21 +95,21 @@ fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>
         return not_of_message(cx, node, "header");
     }
     if !is_token(name) {
-        let message = format!("`{}` cannot be the name of a header", shorten(name));
+        let message = say!("`{}` cannot be the name of a header", shorten(name));
         let error = cx.error("bad-header", message, cx.place_of(node, name));
-        return cx.fail(error.label("not a header name").help("write `header.etag`"));
+        return cx.fail(error.label(say!("not a header name")).help(say!("write `header.etag`")));
     }
     Some(Pick::Header(name.to_ascii_lowercase()))
 }
 
 fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
-    let message = format!("`{}` is nothing that can be saved", shorten(text));
+    let message = say!("`{}` is nothing that can be saved", shorten(text));
     let error = cx.error("unknown-save", message, node.place);
     let word = text.split(['.', '[']).next().unwrap_or(text);
     let words = ["json", "header", "body", "status", "time", "size"];
     let error = error.label(match did_you_mean(word, words) {
-        Some(near) if near != word => format!("did you mean `{near}`?"),
-        _ => "not known here".into(),
+        Some(near) if near != word => say!("did you mean `{near}`?"),
+        _ => say!("not known here"),
     });
     cx.fail(error.help(HELP))
 }
@@ -118,11 +122,11 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
     let Some((key, value)) = fields.one_of(cx, WAYS) else {
         // What is no key of it is answered already.
         return match fields.is_empty() || fields.iter().next().is_some() {
-            true => cx.wrong_type(node, "what is kept of the answer", HELP),
+            true => cx.wrong_type(node, say!("what is kept of the answer"), HELP),
             false => None,
         };
     };
-    let text = cx.text(value, "what is looked for");
+    let text = cx.text(value, say!("what is looked for"));
     let pick = text.and_then(|text| match key.text.as_str() {
         "json" => read_path(cx, &text, value.place).map(Pick::Json),
         "header" => read_header(cx, value, &text, answer),

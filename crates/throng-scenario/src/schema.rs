@@ -8,6 +8,8 @@
 mod json;
 mod shapes;
 
+use throng_base::Said;
+
 use crate::keys::{self, BARE_VERBS, KeyDoc, MAP_KINDS, MapKind, VERBS, VERBS_LATER};
 use crate::protocol::keys::PROTOCOL_KINDS;
 use json::{Entries, Json, map};
@@ -118,7 +120,8 @@ fn scenario(name: &str) -> &'static MapKind {
 
 /// What a map is called: "`tls`" as `tls`, "an `http` step" as `http step`.
 fn title(kind: &MapKind) -> String {
-    let what = kind.what.strip_prefix("a ").or(kind.what.strip_prefix("an ")).unwrap_or(kind.what);
+    let what = kind.what.english();
+    let what = what.strip_prefix("a ").or(what.strip_prefix("an ")).unwrap_or(&what);
     what.replace('`', "")
 }
 
@@ -154,7 +157,7 @@ fn description(doc: &str) -> Entries {
 
 /// Editors do not offer it, and say why where it stands.
 fn later(key: &KeyDoc) -> Json {
-    let instead = key.later.unwrap_or_default();
+    let instead = key.later.as_ref().map(Said::english).unwrap_or_default();
     let name = key.name;
     let mut entries = description(key.doc);
     let message = format!("`{name}` is part of the language but not in this version: {instead}");
@@ -313,7 +316,7 @@ impl Needs {
         let mut entries = Entries::default();
         let one = |keys: &[&str]| {
             let list: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-            let message = format!("{} has one of {}", kind.what, list.join(", "));
+            let message = format!("{} has one of {}", kind.what.english(), list.join(", "));
             let mut all: Vec<Json> = keys.iter().map(|key| required(&[key])).collect();
             if let Some(Json::Map(first)) = all.first_mut() {
                 first.push(("errorMessage".to_string(), message.into()));

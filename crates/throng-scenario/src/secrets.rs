@@ -167,9 +167,10 @@ pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)
         if set.iter().any(|(given, _)| *given == name) {
             continue;
         }
-        let message = format!("the secret `{name}` is masked in this file");
-        let error = cx.error("masked-secret", message, place).label("not the secret itself");
-        let help = "a record has no secrets: give it with `--set name=value`, or write it here";
+        let message = say!("the secret `{name}` is masked in this file");
+        let error = cx.error("masked-secret", message, place).label(say!("not the secret itself"));
+        let help =
+            say!("a record has no secrets: give it with `--set name=value`, or write it here");
         cx.note(error.help(help));
     }
     for (place, _) in found.whole {

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use throng_base::units;
+use throng_base::{Said, units};
 use throng_program::{SourceBlock, Sources, Target};
 
 use crate::keys;
@@ -11,10 +11,10 @@ use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-const HELP: &str =
-    "write `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or `interface eth0`";
+const HELP: Said =
+    say!("write `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or `interface eth0`");
 
-const PORTS_HELP: &str = "write `ports: 20_000..60_000`";
+const PORTS_HELP: Said = say!("write `ports: 20_000..60_000`");
 
 /// The longest name of an interface (if_nametoindex(3), IF_NAMESIZE).
 const INTERFACE_BYTES_MAX: usize = 15;
@@ -22,13 +22,12 @@ const INTERFACE_BYTES_MAX: usize = 15;
 /// What is wrong with an address, and what would be right.
 #[derive(Debug, PartialEq, Eq)]
 struct SourceError {
-    // sentences
-    message: String,
-    help: String,
+    message: Said,
+    help: Said,
 }
 
 /// What follows `--source` on a command line, if it is one.
-pub fn check_source(text: &str) -> Result<(), (String, String)> {
+pub fn check_source(text: &str) -> Result<(), (Said, Said)> {
     parse(text).map(|_| ()).map_err(|error| (error.message, error.help))
 }
 
@@ -37,15 +36,15 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
     let Some(fields) = Fields::read(cx, node, &keys::SOURCE) else { return };
     if let Some(node) = fields.get("addresses") {
         if let (Some(key), false) = (fields.key("addresses"), sources.blocks.is_empty()) {
-            let message = "`connection: {sources: …}` and `source` say the same".to_string();
+            let message = say!("`connection: {{sources: …}}` and `source` say the same");
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label("the second of the two").help("keep one of them"));
+            cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         }
         sources.blocks = read_blocks(cx, node);
     } else if sources.blocks.is_empty()
         && (fields.get("ports").is_none() || fields.get("transparent").is_some())
     {
-        fields.need(cx, "addresses", "write `source: {addresses: 127.1.0.0/16}`");
+        fields.need(cx, "addresses", say!("write `source: {{addresses: 127.1.0.0/16}}`"));
     }
     sources.ports = fields.get("ports").and_then(|node| read_ports(cx, node));
     sources.transparent =
@@ -56,8 +55,8 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
 pub(crate) fn read_blocks(cx: &mut Context<'_>, node: &Node) -> Vec<SourceBlock> {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", "there is no address", node.place);
-            cx.note(error.label("empty").help(HELP));
+            let error = cx.error("empty", say!("there is no address"), node.place);
+            cx.note(error.label(say!("empty")).help(HELP));
             Vec::new()
         }
         Kind::List(items) => items.iter().filter_map(|item| read_block(cx, item)).collect(),
@@ -66,11 +65,11 @@ pub(crate) fn read_blocks(cx: &mut Context<'_>, node: &Node) -> Vec<SourceBlock>
 }
 
 fn read_block(cx: &mut Context<'_>, node: &Node) -> Option<SourceBlock> {
-    let text = cx.text(node, "an address")?;
+    let text = cx.text(node, say!("an address"))?;
     match parse(&text) {
         Ok(block) => Some(block),
         Err(reason) => {
-            let message = format!("`{}` is not a source address", shorten(&text));
+            let message = say!("`{}` is not a source address", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
             cx.fail(error.help(reason.help))
         }
@@ -85,9 +84,10 @@ pub(crate) fn warn_family(
     targets: &[Target],
 ) {
     if !targets.is_empty() && targets.iter().all(|target| target.unix_socket.is_some()) {
-        let message = "connections to a unix socket have no source address".to_string();
-        let warning = cx.warning("unused-source", message, node.place).label("changes nothing");
-        return cx.note(warning.help("leave the source addresses out"));
+        let message = say!("connections to a unix socket have no source address");
+        let warning =
+            cx.warning("unused-source", message, node.place).label(say!("changes nothing"));
+        return cx.note(warning.help(say!("leave the source addresses out")));
     }
     let targets = targets.iter().filter(|target| target.unix_socket.is_none());
     let family = |target: &Target| target.host.parse::<IpAddr>().ok().map(|host| host.is_ipv4());
@@ -99,10 +99,10 @@ pub(crate) fn warn_family(
     });
     let (Some(first), false) = (useless, families.is_empty()) else { return };
     let (own, other) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
-    let message = format!("nobody can come from `{first}`: it is {own}");
+    let message = say!("nobody can come from `{first}`: it is {own}");
     let warning = cx.warning("unused-source", message, node.place);
-    let label = format!("the target has only {other} addresses");
-    cx.note(warning.label(label).help("write source addresses of the family of the target"));
+    let label = say!("the target has only {other} addresses");
+    cx.note(warning.label(label).help(say!("write source addresses of the family of the target")));
 }
 
 fn parse(text: &str) -> Result<SourceBlock, SourceError> {
@@ -119,66 +119,62 @@ fn parse(text: &str) -> Result<SourceBlock, SourceError> {
     }
 }
 
-fn wrong<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, SourceError> {
-    Err(SourceError { message: message.into(), help: help.into() })
+fn wrong<T>(message: Said, help: Said) -> Result<T, SourceError> {
+    Err(SourceError { message, help })
 }
 
-// sentences
 fn parse_address(text: &str) -> Result<IpAddr, SourceError> {
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     match plain.parse() {
         Ok(address) => Ok(address),
         Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => wrong(
-            "a port stands behind it",
-            "the ports have a key of their own: `ports: 20_000..60_000`",
+            say!("a port stands behind it"),
+            say!("the ports have a key of their own: `ports: 20_000..60_000`"),
         ),
-        Err(_) => wrong("not an IPv4 or IPv6 address", HELP),
+        Err(_) => wrong(say!("not an IPv4 or IPv6 address"), HELP),
     }
 }
 
-// sentences
 fn parse_range(first: &str, last: &str) -> Result<SourceBlock, SourceError> {
     let first = parse_address(first)?;
     // `127.1.0.1-200` is how others write it.
     if let (IpAddr::V4(begin), Ok(end)) = (first, last.parse::<u8>()) {
         let [a, b, c, _] = begin.octets();
-        return wrong("the range has no end", format!("write `{begin}..{a}.{b}.{c}.{end}`"));
+        return wrong(say!("the range has no end"), say!("write `{begin}..{a}.{b}.{c}.{end}`"));
     }
     let last = parse_address(last)?;
     if first.is_ipv4() != last.is_ipv4() {
         return wrong(
-            "one end is IPv4 and the other IPv6",
-            "write a range of each family: `[127.1.0.1..127.1.0.9, ::1]`",
+            say!("one end is IPv4 and the other IPv6"),
+            say!("write a range of each family: `[127.1.0.1..127.1.0.9, ::1]`"),
         );
     }
     match first <= last {
         true => Ok(SourceBlock::Range { first, last }),
-        false => wrong("the range starts after its end", format!("write `{last}..{first}`")),
+        false => wrong(say!("the range starts after its end"), say!("write `{last}..{first}`")),
     }
 }
 
-// sentences
 fn parse_interface(name: &str) -> Result<SourceBlock, SourceError> {
     let is_name = |c: char| c.is_ascii_graphic() && c != '/';
     match !name.is_empty() && name.len() <= INTERFACE_BYTES_MAX && name.chars().all(is_name) {
         true => Ok(SourceBlock::Interface(name.to_string())),
         false => wrong(
-            "no interface can have this name",
-            "write `interface eth0`; `ip -brief address` shows the interfaces",
+            say!("no interface can have this name"),
+            say!("write `interface eth0`; `ip -brief address` shows the interfaces"),
         ),
     }
 }
 
 /// A network (RFC 4632). What its first and last addresses are for is left out.
-// sentences
 fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> {
     let network = parse_address(network)?;
     let width: u32 = if network.is_ipv4() { 32 } else { 128 };
     let prefix = bits.bytes().all(|byte| byte.is_ascii_digit()).then(|| bits.parse::<u32>().ok());
     let Some(prefix) = prefix.flatten().filter(|prefix| *prefix <= width) else {
         return wrong(
-            "the length of a prefix is a number of bits",
-            format!("write at most `{network}/{width}`"),
+            say!("the length of a prefix is a number of bits"),
+            say!("write at most `{network}/{width}`"),
         );
     };
     let (value, host) = match network {
@@ -195,8 +191,8 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     if value & host != 0 {
         let begin = address(value & !host);
         return wrong(
-            "a network begins where its prefix ends",
-            format!("write `{begin}/{prefix}` for the network, or `{network}` alone"),
+            say!("a network begins where its prefix ends"),
+            say!("write `{begin}/{prefix}` for the network, or `{network}` alone"),
         );
     }
     // IPv4 has a network and a broadcast address, IPv6 that of all routers (RFC 4291, 2.6.1);
@@ -212,19 +208,20 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
 
 /// `20_000..60_000`, or a single one.
 fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
-    let text = cx.text(node, "source ports")?;
+    let text = cx.text(node, say!("source ports"))?;
     let (first, last) =
         text.split_once("..").or_else(|| text.split_once('-')).unwrap_or((&text, &text));
-    // sentences
     let port = |text: &str| match units::parse_count(text.trim()) {
-        Ok(port) => u16::try_from(port).ok().filter(|port| *port > 0).ok_or("1 to 65535 are ports"),
-        Err(_) => Err("not a number or a range"),
+        Ok(port) => {
+            u16::try_from(port).ok().filter(|port| *port > 0).ok_or(say!("1 to 65535 are ports"))
+        }
+        Err(_) => Err(say!("not a number or a range")),
     };
     match (port(first), port(last)) {
         (Ok(first), Ok(last)) if first <= last => Some((first, last)),
-        (Ok(_), Ok(_)) => cx.bad_value(node, "the range starts after its end", PORTS_HELP),
+        (Ok(_), Ok(_)) => cx.bad_value(node, say!("the range starts after its end"), PORTS_HELP),
         (Err(label), _) | (_, Err(label)) => {
-            let message = format!("`{}` are not source ports", shorten(&text));
+            let message = say!("`{}` are not source ports", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(label);
             cx.fail(error.help(PORTS_HELP))
         }
@@ -239,7 +236,7 @@ mod tests {
         match parse(text) {
             Ok(SourceBlock::Range { first, last }) => format!("{first}..{last}"),
             Ok(SourceBlock::Interface(name)) => format!("interface {name}"),
-            Err(error) => format!("{}; {}", error.message, error.help),
+            Err(error) => say!("{}; {}", error.message, error.help).english(),
         }
     }
 

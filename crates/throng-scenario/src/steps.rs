@@ -34,6 +34,7 @@ mod used;
 mod verb;
 mod via;
 
+use throng_base::Said;
 use throng_expression::Expression;
 use throng_program::{Block, Link, Session, Statement, Target};
 
@@ -73,8 +74,9 @@ pub(crate) struct Compiler<'n, 'p> {
     part_steps: usize,
 }
 
-const SESSIONS_HELP: &str =
-    "write `sessions: {reader: {steps: [{http: GET /}]}}`, with a name for each session";
+const SESSIONS_HELP: Said = say!(
+    "write `sessions: {{reader: {{steps: [{{http: GET /}}]}}}}`, with a name for each session"
+);
 
 impl<'n, 'p> Compiler<'n, 'p> {
     pub(crate) fn new(
@@ -100,14 +102,17 @@ impl<'n, 'p> Compiler<'n, 'p> {
     }
 
     pub(crate) fn read_sessions(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Session> {
-        let entries = cx.entries(node, "a map of sessions", SESSIONS_HELP).unwrap_or_default();
+        let entries =
+            cx.entries(node, say!("a map of sessions"), SESSIONS_HELP).unwrap_or_default();
         if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-            let error = cx.error("empty", "there is no session", node.place);
-            cx.note(error.label("empty").help(SESSIONS_HELP));
+            let error = cx.error("empty", say!("there is no session"), node.place);
+            cx.note(error.label(say!("empty")).help(SESSIONS_HELP));
         }
         if entries.len() >= usize::from(u16::MAX) {
-            let error = cx.error("too-many", "more than 65,534 sessions", node.place);
-            cx.note(error.label("too many").help("sessions are kinds of users, not users"));
+            let error = cx.error("too-many", say!("more than 65,534 sessions"), node.place);
+            cx.note(
+                error.label(say!("too many")).help(say!("sessions are kinds of users, not users")),
+            );
             return Vec::new();
         }
         let mut sessions = Vec::with_capacity(entries.len());
@@ -128,7 +133,13 @@ impl<'n, 'p> Compiler<'n, 'p> {
         fields.one_of(cx, &["weight", "users"]);
         let count = match fields.get("users") {
             Some(node) => match cx.count(node)? {
-                0 => return cx.bad_value(node, "nobody does this session", "write `users: 1`"),
+                0 => {
+                    return cx.bad_value(
+                        node,
+                        say!("nobody does this session"),
+                        say!("write `users: 1`"),
+                    );
+                }
                 count => Some(count),
             },
             None => None,
@@ -191,7 +202,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         }
         let before = std::mem::take(&mut coder.block);
         coder.section = Section::Steps;
-        let steps = fields.need(cx, "steps", "write `steps: [{http: GET /}]`")?;
+        let steps = fields.need(cx, "steps", say!("write `steps: [{{http: GET /}}]`"))?;
         let flow = coder.steps(cx, steps);
         rest::check_iteration(cx, steps.place, flow, self.facts.iterates);
         let steps = std::mem::take(&mut coder.block);
@@ -212,14 +223,17 @@ fn check_weights(
     node: &Node,
 ) {
     if sessions.iter().all(|session| session.weight == 0) {
-        let error = cx.error("never-runs", "all sessions have weight 0", node.place);
-        cx.note(error.label("nobody does anything").help("give one a weight of 1 or more"));
+        let error = cx.error("never-runs", say!("all sessions have weight 0"), node.place);
+        cx.note(
+            error.label(say!("nobody does anything")).help(say!("give one a weight of 1 or more")),
+        );
         return;
     }
     for ((key, _), _) in entries.iter().zip(sessions).filter(|(_, session)| session.weight == 0) {
-        let message = format!("the session `{}` has weight 0", shorten(&key.text));
-        let warning = cx.warning("never-runs", message, key.place).label("no user ever does it");
-        cx.note(warning.help("give it a weight of 1 or more, or remove it"));
+        let message = say!("the session `{}` has weight 0", shorten(&key.text));
+        let warning =
+            cx.warning("never-runs", message, key.place).label(say!("no user ever does it"));
+        cx.note(warning.help(say!("give it a weight of 1 or more, or remove it")));
     }
 }
 
@@ -267,7 +281,7 @@ struct Coder<'c, 'n> {
     open_parts: Vec<usize>,
 }
 
-const STEPS_HELP: &str = "write a list: `steps: [{http: GET /}, {think: 2s}]`";
+const STEPS_HELP: Said = say!("write a list: `steps: [{{http: GET /}}, {{think: 2s}}]`");
 
 impl<'n> Coder<'_, 'n> {
     /// Where its connections lead.
@@ -294,15 +308,15 @@ impl<'n> Coder<'_, 'n> {
     /// Steps of which there has to be one.
     fn steps(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
         if matches!(&node.kind, Kind::List(items) if items.is_empty()) {
-            let error = cx.error("empty", "there is no step", node.place);
-            cx.note(error.label("empty").help(STEPS_HELP));
+            let error = cx.error("empty", say!("there is no step"), node.place);
+            cx.note(error.label(say!("empty")).help(STEPS_HELP));
             return Flow::UNKNOWN;
         }
         self.steps_or_none(cx, node)
     }
 
     fn steps_or_none(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
-        let Some(items) = cx.items(node, "a list of steps", STEPS_HELP) else {
+        let Some(items) = cx.items(node, say!("a list of steps"), STEPS_HELP) else {
             return Flow::UNKNOWN;
         };
         let mut flow = Flow::NOTHING;
@@ -342,8 +356,8 @@ impl<'n> Coder<'_, 'n> {
                 }
             }
             Kind::List(_) => {
-                let help = "a step is a map with one verb: `- http: GET /`";
-                cx.wrong_type(node, "a step", help).unwrap_or(Flow::UNKNOWN)
+                let help = say!("a step is a map with one verb: `- http: GET /`");
+                cx.wrong_type(node, say!("a step"), help).unwrap_or(Flow::UNKNOWN)
             }
         }
     }
@@ -432,17 +446,17 @@ impl<'n> Coder<'_, 'n> {
 fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     let list = match &node.kind {
         Kind::List(_) => constant(cx, node).map(Expression::constant),
-        _ => cx.expression(node, "a list"),
+        _ => cx.expression(node, say!("a list")),
     }?;
     match list.as_constant() {
         Some(value) if value.as_list().is_none() => {
-            let message = "this is never a list";
-            cx.bad_value(node, message, "write `for_each: \"${saved.ids}\"` or `[a, b, c]`")
+            let message = say!("this is never a list");
+            cx.bad_value(node, message, say!("write `for_each: \"${{saved.ids}}\"` or `[a, b, c]`"))
         }
         Some(value) if value.len() == Some(0) => {
-            let warning = cx.warning("never-runs", "this list is empty", node.place);
-            let help = "write its items, or remove the step";
-            cx.note(warning.label("its steps are never done").help(help));
+            let warning = cx.warning("never-runs", say!("this list is empty"), node.place);
+            let help = say!("write its items, or remove the step");
+            cx.note(warning.label(say!("its steps are never done")).help(help));
             Some(list)
         }
         _ => Some(list),

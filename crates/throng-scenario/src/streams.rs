@@ -1,6 +1,7 @@
 //! `streams` of `connection`: iterations that a user does at the same time over its connection of
 //! HTTP/2. None of them may look at what another one leaves behind.
 
+use throng_base::Said;
 use throng_program::{
     ConnectionOptions, HttpVersion, Scheme, Session, Statement, Target, statement,
 };
@@ -12,13 +13,16 @@ use crate::words::shorten;
 /// Each is looked for among the others when something comes of it.
 const STREAMS_MAX: u64 = 1_000;
 
-// sentences
 pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
     match cx.count(node)? {
-        0 => cx.bad_value(node, "without a stream nothing is asked", "write `streams: 32`"),
+        0 => cx.bad_value(
+            node,
+            say!("without a stream nothing is asked"),
+            say!("write `streams: 32`"),
+        ),
         count if count > STREAMS_MAX => {
-            let message = format!("more than {STREAMS_MAX} streams of one connection");
-            cx.bad_value(node, &message, "let more users come instead")
+            let message = say!("more than {STREAMS_MAX} streams of one connection");
+            cx.bad_value(node, message, say!("let more users come instead"))
         }
         count => Some(count as u16),
     }
@@ -26,7 +30,6 @@ pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
 
 /// What goes with several streams: HTTP/2 that is kept open, and sessions of requests that leave
 /// nothing behind.
-// sentences
 pub(crate) fn check_streams(
     cx: &mut Context<'_>,
     connection: Option<&Node>,
@@ -36,30 +39,33 @@ pub(crate) fn check_streams(
 ) {
     let node = connection.and_then(|node| crate::syntax::part_of(node, "streams"));
     let Some(node) = node.filter(|_| options.streams > 1) else { return };
-    let mut refuse = |message: String, help: &str| {
+    let mut refuse = |message: Said, help: Said| {
         let error = cx.error("conflicting-keys", message, node.place);
-        cx.note(error.label("several iterations of a user at once").help(help));
+        cx.note(error.label(say!("several iterations of a user at once")).help(help));
     };
     let calls = |one: &Target| matches!(one.scheme, Scheme::Grpc | Scheme::Grpcs);
     if options.http_version != HttpVersion::Http2 && !targets.iter().all(calls) {
-        let help = "write `http_version: \"2\"` beside it, or remove `streams`";
-        refuse("`streams` needs HTTP/2".into(), help);
+        let help = say!("write `http_version: \"2\"` beside it, or remove `streams`");
+        refuse(say!("`streams` needs HTTP/2"), help);
     }
     if !options.keep_alive {
-        let message = "`streams` needs a connection that is kept";
-        refuse(message.into(), "remove `keep_alive: false`, or `streams`");
+        let message = say!("`streams` needs a connection that is kept");
+        refuse(message, say!("remove `keep_alive: false`, or `streams`"));
     }
     for session in sessions {
         let steps = &session.steps;
         let name = shorten(&session.name);
         if !steps.iter().all(|step| matches!(step, Statement::Http(_) | Statement::Call(_))) {
-            let message = format!("the steps of `{name}` are not all requests or calls");
-            refuse(message, "keep only `http` and `grpc` in `steps`, or remove `streams`");
+            let message = say!("the steps of `{name}` are not all requests or calls");
+            refuse(message, say!("keep only `http` and `grpc` in `steps`, or remove `streams`"));
         } else if steps.iter().any(|step| !step.saves().is_empty())
             || !statement::sources(steps).is_empty()
         {
-            let message = format!("`{name}` saves values or takes rows of data for an iteration");
-            refuse(message, "remove `save` and rows of data from `steps`, or remove `streams`");
+            let message = say!("`{name}` saves values or takes rows of data for an iteration");
+            refuse(
+                message,
+                say!("remove `save` and rows of data from `steps`, or remove `streams`"),
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ mod mistake;
 use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
-use throng_base::{Diagnostic, Source, Span};
+use throng_base::{Diagnostic, Said, Source, Span};
 
 pub(crate) use mistake::OTHER_QUOTES;
 
@@ -80,13 +80,12 @@ impl Node {
     }
 
     /// What it is, for a person who expected something else.
-    // words
-    pub(crate) fn what(&self) -> &'static str {
+    pub(crate) fn what(&self) -> Said {
         match &self.kind {
-            _ if self.is_null() => "nothing",
-            Kind::Scalar { .. } => "a text or number",
-            Kind::List(_) => "a list",
-            Kind::Map(_) => "a map",
+            _ if self.is_null() => say!("nothing"),
+            Kind::Scalar { .. } => say!("a text or number"),
+            Kind::List(_) => say!("a list"),
+            Kind::Map(_) => say!("a map"),
         }
     }
 }
@@ -95,9 +94,9 @@ impl Node {
 pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box<Diagnostic>> {
     if source.text.len() > SOURCE_BYTES_MAX {
         return Err(Box::new(
-            Diagnostic::error("file-too-large", "the file is larger than 16 MiB")
+            Diagnostic::error("file-too-large", say!("the file is larger than 16 MiB"))
                 .at(Place::default().span(source))
-                .help("keep long texts in files of their own: `body: {file: large.json}`"),
+                .help(say!("keep long texts in files of their own: `body: {{file: large.json}}`")),
         ));
     }
     Builder::new(source, file).build()
@@ -157,12 +156,18 @@ impl<'s> Builder<'s> {
                 self.documents += 1;
                 match self.documents {
                     1 => Ok(()),
-                    _ => Err(self.feature(place, "a second document", "a file is one scenario")),
+                    _ => Err(self.feature(
+                        place,
+                        say!("a second document"),
+                        say!("a file is one scenario"),
+                    )),
                 }
             }
-            Event::Alias(_) => {
-                Err(self.feature(place, "an alias", "write the value out, or use `vars`"))
-            }
+            Event::Alias(_) => Err(self.feature(
+                place,
+                say!("an alias"),
+                say!("write the value out, or use `vars`"),
+            )),
             Event::Scalar(text, style, anchor, tag) => {
                 self.plain_node(place, anchor, tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
@@ -186,21 +191,29 @@ impl<'s> Builder<'s> {
 
     fn plain_node(&self, place: Place, anchor: usize, tag: bool) -> Result<(), Box<Diagnostic>> {
         if tag {
-            return Err(self.feature(place, "a tag", "leave out the word that begins with `!`"));
+            return Err(self.feature(
+                place,
+                say!("a tag"),
+                say!("leave out the word that begins with `!`"),
+            ));
         }
         match anchor {
             0 => Ok(()),
-            _ => Err(self.feature(place, "an anchor", "write the value out, or use `vars`")),
+            _ => Err(self.feature(
+                place,
+                say!("an anchor"),
+                say!("write the value out, or use `vars`"),
+            )),
         }
     }
 
     fn enter(&mut self, place: Place, open: Open) -> Result<(), Box<Diagnostic>> {
         if self.open.len() >= NESTING_MAX {
             return Err(Box::new(
-                Diagnostic::error("too-deep", format!("more than {NESTING_MAX} levels deep"))
+                Diagnostic::error("too-deep", say!("more than {NESTING_MAX} levels deep"))
                     .at(place.span(self.source))
-                    .label("this level is too deep")
-                    .help("put deep JSON into a file: `body: {file: deep.json}`"),
+                    .label(say!("this level is too deep"))
+                    .help(say!("put deep JSON into a file: `body: {{file: deep.json}}`")),
             ));
         }
         if let Some(Open::Map { key: None, .. }) = self.open.last() {
@@ -250,14 +263,19 @@ impl<'s> Builder<'s> {
     }
 
     fn complex_key(&self, place: Place) -> Box<Diagnostic> {
-        self.feature(place, "a key that is a map or a list", "a key is a word or a quoted text")
+        self.feature(
+            place,
+            say!("a key that is a map or a list"),
+            say!("a key is a word or a quoted text"),
+        )
     }
 
-    fn feature(&self, place: Place, what: &str, help: &str) -> Box<Diagnostic> {
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    fn feature(&self, place: Place, what: Said, help: Said) -> Box<Diagnostic> {
         Box::new(
-            Diagnostic::error("yaml-feature", format!("{what} of YAML is no part of the language"))
+            Diagnostic::error("yaml-feature", say!("{what} of YAML is no part of the language"))
                 .at(place.span(self.source))
-                .label("not here")
+                .label(say!("not here"))
                 .help(help),
         )
     }

@@ -1,5 +1,6 @@
 //! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
+use throng_base::Said;
 use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 
 use crate::keys;
@@ -12,8 +13,10 @@ use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
 
-const TARGET_HELP: &str = "write `target: http://127.0.0.1:8080`, \
-                           or `target: {addresses: [http://a:80, http://b:80]}`";
+const TARGET_HELP: Said = say!(
+    "write `target: http://127.0.0.1:8080`, \
+                           or `target: {{addresses: [http://a:80, http://b:80]}}`"
+);
 
 pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
     match &node.kind {
@@ -27,10 +30,10 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
 }
 
 fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
-    let items = cx.items(list, "a list of URLs", TARGET_HELP);
+    let items = cx.items(list, say!("a list of URLs"), TARGET_HELP);
     if let Some([]) = items {
-        let error = cx.error("empty", "there is no address", list.place);
-        cx.note(error.label("empty").help(TARGET_HELP));
+        let error = cx.error("empty", say!("there is no address"), list.place);
+        cx.note(error.label(say!("empty")).help(TARGET_HELP));
     }
     let mut targets: Vec<Target> = Vec::new();
     for item in items.unwrap_or_default() {
@@ -59,12 +62,12 @@ fn read_map(cx: &mut Context<'_>, fields: &Fields<'_>) -> Vec<Target> {
 
 fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Target) {
     if first.scheme != target.scheme {
-        let message = "all addresses of a target have the same scheme".to_string();
+        let message = say!("all addresses of a target have the same scheme");
         let error = cx.error("scheme-mismatch", message, node.place);
         cx.note(
             error
-                .label(format!("the first one has `{}`", first.scheme.word()))
-                .help("give a session a `target` of its own"),
+                .label(say!("the first one has `{}`", first.scheme.word()))
+                .help(say!("give a session a `target` of its own")),
         );
     }
 }
@@ -76,7 +79,13 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
     let fields = Fields::read(cx, node, &keys::ADDRESS)?;
     let weight = match fields.get("weight") {
         Some(node) => match cx.small_count(node)? {
-            0 => return cx.bad_value(node, "an address of weight 0 gets no user", "remove it"),
+            0 => {
+                return cx.bad_value(
+                    node,
+                    say!("an address of weight 0 gets no user"),
+                    say!("remove it"),
+                );
+            }
             weight => weight,
         },
         None => 1,
@@ -86,20 +95,20 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
 
 /// An address that is written as a map.
 fn read_target(cx: &mut Context<'_>, fields: &Fields<'_>, weight: u32) -> Option<Target> {
-    let url = fields.need(cx, "url", "write `{url: http://127.0.0.1:8080, weight: 3}`");
+    let url = fields.need(cx, "url", say!("write `{{url: http://127.0.0.1:8080, weight: 3}}`"));
     let target = url.and_then(|url| read_address(cx, url, weight));
     let Some(node) = fields.get("unix_socket") else { return target };
     let socket = route::read_unix_socket(cx, node);
     let target = target?;
     if target.scheme == Scheme::Udp {
-        let message = "datagrams do not go through a unix socket";
-        return cx.bad_value(node, message, "leave it out, or write a `tcp` URL");
+        let message = say!("datagrams do not go through a unix socket");
+        return cx.bad_value(node, message, say!("leave it out, or write a `tcp` URL"));
     }
     Some(Target { unix_socket: Some(socket?), ..target })
 }
 
 fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target> {
-    let text = cx.text(node, "a URL")?;
+    let text = cx.text(node, say!("a URL"))?;
     let bare = !text.contains("://");
     let parsed = match &cx.spoken {
         // The protocol says the transport.
@@ -113,7 +122,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     let url = match parsed {
         Ok(url) => url,
         Err(reason) => {
-            let message = format!("`{}` is not the URL of a target", shorten(&text));
+            let message = say!("`{}` is not the URL of a target", shorten(&text));
             let place = cx.place_of(node, &reason.part);
             let error = cx.error("bad-url", message, place).label(reason.message);
             return cx.fail(error.help(reason.help));
@@ -121,9 +130,9 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     };
     if url.user.is_some() {
         let error = cx
-            .error("bad-url", "a target has no user and password", node.place)
-            .label("there is an `@` in it")
-            .help("write `auth: {user: name, password: word}` at the steps");
+            .error("bad-url", say!("a target has no user and password"), node.place)
+            .label(say!("there is an `@` in it"))
+            .help(say!("write `auth: {{user: name, password: word}}` at the steps"));
         return cx.fail(error);
     }
     if !matches!(url.path.as_str(), "" | "/") {
@@ -134,9 +143,9 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             _ => format!("http: GET {}", url.path),
         };
         let error = cx
-            .error("target-path", "the URL of a target has no path", place)
-            .label("this belongs into a step")
-            .help(format!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
+            .error("target-path", say!("the URL of a target has no path"), place)
+            .label(say!("this belongs into a step"))
+            .help(say!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
     }
     Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight, unix_socket: None })
@@ -148,9 +157,9 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
     let is_secure = targets.iter().any(|target| target.scheme.is_secure());
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
-            .warning("unused-tls", "`tls` changes nothing here", node.place)
-            .label(format!("the target speaks `{}`, without TLS", scheme.word()))
-            .help("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets");
+            .warning("unused-tls", say!("`tls` changes nothing here"), node.place)
+            .label(say!("the target speaks `{}`, without TLS", scheme.word()))
+            .help(say!("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets"));
         cx.note(warning);
     }
     if let Some(node) = fields.get("verify") {
@@ -160,17 +169,17 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
         tls.resumption = cx.bool(node).unwrap_or(false);
     }
     if let Some(node) = fields.get("server_name") {
-        tls.server_name = cx.text(node, "a host name");
+        tls.server_name = cx.text(node, say!("a host name"));
     }
     let mut file = |name| fields.get(name).and_then(|node| cx.file(node)).map(|(path, _)| path);
     tls.ca = file("ca");
     let (certificate, key) = (file("certificate"), file("key"));
     match (fields.get("certificate"), fields.get("key")) {
         (Some(_), None) => {
-            fields.need(cx, "key", "a client certificate has a key file");
+            fields.need(cx, "key", say!("a client certificate has a key file"));
         }
         (None, Some(_)) => {
-            fields.need(cx, "certificate", "the key is that of a client certificate");
+            fields.need(cx, "certificate", say!("the key is that of a client certificate"));
         }
         _ => {}
     }
@@ -249,6 +258,6 @@ pub(crate) fn read_redirects(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
     let count = cx.count(node)?;
     match u8::try_from(count) {
         Ok(count) => Some(count),
-        Err(_) => cx.bad_value(node, "too many redirects", "write at most 255"),
+        Err(_) => cx.bad_value(node, say!("too many redirects"), say!("write at most 255")),
     }
 }

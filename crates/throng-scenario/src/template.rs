@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use throng_base::Random;
+use throng_base::{Random, Said};
 use throng_expression::{Answer, Expression, Fault, Scope, Value};
 pub(crate) use throng_program::Escape;
 use throng_program::{Segment, Text};
@@ -185,7 +185,7 @@ impl NoUser {
 }
 
 fn nobody<T>() -> Result<T, Fault> {
-    Err(Fault("it differs from user to user".into()))
+    Err(Fault(say!("it differs from user to user")))
 }
 
 impl Scope for NoUser {
@@ -225,7 +225,7 @@ impl Scope for NoUser {
 impl Context<'_> {
     /// A text that may differ from user to user. `escape` says how values are written into it;
     /// what the person wrote is escaped too where it cannot stand as it is (JSON, forms).
-    pub(crate) fn template(&mut self, node: &Node, want: &str, escape: Escape) -> Option<Text> {
+    pub(crate) fn template(&mut self, node: &Node, want: Said, escape: Escape) -> Option<Text> {
         let text = self.scalar(node, want)?;
         self.warn_placeholders(node, text);
         if !text.contains("${") {
@@ -250,20 +250,21 @@ impl Context<'_> {
     /// A key as a text that may differ from user to user.
     pub(crate) fn key_template(&mut self, key: &Key, escape: Escape) -> Option<Text> {
         let kind = Kind::Scalar { text: key.text.clone(), plain: false };
-        self.template(&Node { place: key.place, kind }, "a name", escape)
+        self.template(&Node { place: key.place, kind }, say!("a name"), escape)
     }
 
     /// An expression: `${…}` alone, or without `${` and `}`.
-    pub(crate) fn expression(&mut self, node: &Node, want: &str) -> Option<Expression> {
-        let text = self.scalar(node, want)?;
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    pub(crate) fn expression(&mut self, node: &Node, want: Said) -> Option<Expression> {
+        let text = self.scalar(node, want.clone())?;
         let (inner, at) = match self.parts(node, text)?.as_slice() {
             [Part::Expression { inner, at }] => (*inner, *at + 2),
             _ if !text.contains("${") => (text, 0),
             _ => {
-                let message = "this is a text, not one expression".to_string();
+                let message = say!("this is a text, not one expression");
                 let error = self.error("bad-template", message, node.place);
-                let help = "write everything inside of one `${…}`: `${saved.code == 0}`";
-                return self.fail(error.label(format!("expected {want}")).help(help));
+                let help = say!("write everything inside of one `${{…}}`: `${{saved.code == 0}}`");
+                return self.fail(error.label(say!("expected {want}")).help(help));
             }
         };
         self.compile_expression(node, inner, at)
@@ -289,7 +290,7 @@ impl Context<'_> {
 
     /// The value of a scalar that is the same for all users; `${…}` alone keeps its type.
     pub(crate) fn constant_text(&mut self, node: &Node) -> Option<Value> {
-        let want = "a value";
+        let want = say!("a value");
         match self.single_expression(node) {
             Some((inner, at)) => {
                 let expression = self.compile_expression(node, inner, at + 2)?;
@@ -306,8 +307,8 @@ impl Context<'_> {
     }
 
     /// A text that is the same for all users; variables are filled in.
-    pub(crate) fn text(&mut self, node: &Node, want: &str) -> Option<String> {
-        let text = self.scalar(node, want)?;
+    pub(crate) fn text(&mut self, node: &Node, want: Said) -> Option<String> {
+        let text = self.scalar(node, want.clone())?;
         if !text.contains("${") {
             return Some(text.to_string());
         }
@@ -335,7 +336,7 @@ impl Context<'_> {
     /// A key that is the same for all users.
     pub(crate) fn key_text(&mut self, key: &Key) -> Option<String> {
         let kind = Kind::Scalar { text: key.text.clone(), plain: false };
-        self.text(&Node { place: key.place, kind }, "the name of a field")
+        self.text(&Node { place: key.place, kind }, say!("the name of a field"))
     }
 
     /// Before a value is written into the program: all of them together have a limit.
@@ -343,20 +344,23 @@ impl Context<'_> {
         if self.take_value(value) {
             return Some(());
         }
-        let message = "the values of this scenario are larger than 64 MiB together".to_string();
+        let message = say!("the values of this scenario are larger than 64 MiB together");
         let place = self.place_in(node, at, inner.len() + 3);
-        let error = self.error("value-too-large", message, place).label("one too many");
-        let help = "a variable that names others twice is twice as large: keep long texts in files \
-                    of their own, `body: {file: large.json}`";
+        let error = self.error("value-too-large", message, place).label(say!("one too many"));
+        let help = say!(
+            "a variable that names others twice is twice as large: keep long texts in files \
+                    of their own, `body: {{file: large.json}}`"
+        );
         self.fail(error.help(help))
     }
 
-    fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: &str) -> Option<T> {
-        let message = format!("`${{{}}}` cannot stand here", shorten(inner));
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: Said) -> Option<T> {
+        let message = say!("`${{{}}}` cannot stand here", shorten(inner));
         let place = self.place_in(node, at, inner.len() + 3);
         let error = self.error("expression-place", message, place);
-        let help = format!("{want} is the same for all users: use `${{vars.name}}`");
-        self.fail(error.label("it differs from user to user").help(help))
+        let help = say!("{want} is the same for all users: use `${{vars.name}}`");
+        self.fail(error.label(say!("it differs from user to user")).help(help))
     }
 
     /// Adds the value of an expression that stands at `at` in the text of `node`.
@@ -375,10 +379,10 @@ impl Context<'_> {
         match out.value(value, escape) {
             Ok(()) => Some(()),
             Err(Fault(reason)) => {
-                let message = format!("the value of `${{{}}}` cannot stand here", shorten(inner));
+                let message = say!("the value of `${{{}}}` cannot stand here", shorten(inner));
                 let place = self.place_in(node, at, inner.len() + 3);
                 let error = self.error("bad-value", message, place).label(reason);
-                self.fail(error.help("change the value, or encode it with `url.encode(…)`"))
+                self.fail(error.help(say!("change the value, or encode it with `url.encode(…)`")))
             }
         }
     }
@@ -401,7 +405,7 @@ impl Context<'_> {
                             },
                         })
                     }
-                    None => self.template(node, "a value", Escape::None),
+                    None => self.template(node, say!("a value"), Escape::None),
                 }
             }
             _ => {
@@ -412,10 +416,10 @@ impl Context<'_> {
     }
 
     /// The text of a scalar that is not nothing.
-    pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: &str) -> Option<&'n str> {
+    pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: Said) -> Option<&'n str> {
         match &node.kind {
             Kind::Scalar { .. } if node.is_null() => {
-                self.wrong_type(node, want, "write a value behind the colon")
+                self.wrong_type(node, want, say!("write a value behind the colon"))
             }
             Kind::Scalar { text, plain } => {
                 if *plain && text.as_bytes().first().is_some_and(|byte| !byte.is_ascii()) {
@@ -423,7 +427,7 @@ impl Context<'_> {
                 }
                 Some(text)
             }
-            _ => self.wrong_type(node, want, "write it as a text, in quotes if need be"),
+            _ => self.wrong_type(node, want, say!("write it as a text, in quotes if need be")),
         }
     }
 
@@ -433,9 +437,11 @@ impl Context<'_> {
             Err(at) => {
                 let place = self.place_in(node, at, text.len() - at);
                 let error = self
-                    .error("bad-template", "the `}` of `${` is missing", place)
-                    .label("this has no end")
-                    .help("write `${user.id}`, or `$${` for the characters `${` themselves");
+                    .error("bad-template", say!("the `}}` of `${{` is missing"), place)
+                    .label(say!("this has no end"))
+                    .help(say!(
+                        "write `${{user.id}}`, or `$${{` for the characters `${{` themselves"
+                    ));
                 self.fail(error)
             }
         }
@@ -465,7 +471,7 @@ impl Context<'_> {
 }
 
 /// A text that may be empty when quotes say so.
-pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: &str) -> Option<Text> {
+pub(crate) fn read_text(cx: &mut Context<'_>, node: &Node, want: Said) -> Option<Text> {
     match &node.kind {
         Kind::Scalar { text, plain: false } if text.is_empty() => Some(Text::default()),
         _ => cx.template(node, want, Escape::None),
@@ -487,7 +493,7 @@ pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
             values.into_iter().collect::<Option<Vec<Value>>>().map(|all| Value::List(all.into()))
         }
         Kind::Map(_) => {
-            let entries = cx.entries(node, "a value", "write it as YAML")?;
+            let entries = cx.entries(node, say!("a value"), say!("write it as YAML"))?;
             let mut values = Vec::with_capacity(entries.len());
             let mut good = true;
             for (key, value) in entries {
@@ -503,12 +509,16 @@ pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
 
 /// What has to be true.
 pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
-    let condition = cx.expression(node, "a condition")?;
+    let condition = cx.expression(node, say!("a condition"))?;
     match condition.may_be_condition() {
         true => Some(condition),
         false => {
-            let message = "this is never true or false";
-            cx.bad_value(node, message, "compare it with something: `\"${saved.code == 0}\"`")
+            let message = say!("this is never true or false");
+            cx.bad_value(
+                node,
+                message,
+                say!("compare it with something: `\"${{saved.code == 0}}\"`"),
+            )
         }
     }
 }

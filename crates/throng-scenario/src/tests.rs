@@ -354,7 +354,7 @@ fn is_kind(kind: &keys::MapKind, node: &Node, problems: &mut Vec<String>) -> boo
             Some(doc) if has_shape(&doc.shape, value, problems) => {}
             Some(_) => {
                 good = false;
-                problems.push(format!("`{}` of {}", key.text, kind.what));
+                problems.push(format!("`{}` of {}", key.text, kind.what.english()));
             }
             // `check: {json.data.code: 0}`, and the words of private protocols.
             None => good &= kind.of_protocol(),

@@ -25,8 +25,10 @@ use crate::syntax::{Node, Place};
 use crate::wants::parse_comparison;
 use crate::words::shorten;
 
-const HELP: &str = "write `http p99 < 50ms`, `errors < 0.1%`, `NAME p95 <= 1s in PHASE`, \
-                    `http rate > 500/s` or `unmet = 0`";
+const HELP: Said = say!(
+    "write `http p99 < 50ms`, `errors < 0.1%`, `NAME p95 <= 1s in PHASE`, \
+                    `http rate > 500/s` or `unmet = 0`"
+);
 
 /// The most goals of a scenario.
 const THRESHOLDS_MAX: usize = 1_000;
@@ -46,18 +48,19 @@ pub(crate) fn read_thresholds(
     node: &Node,
     names: &Names<'_>,
 ) -> Vec<Threshold> {
-    let items = cx.items(node, "a list of goals", "write `thresholds: [\"http p99 < 50ms\"]`");
+    let items =
+        cx.items(node, say!("a list of goals"), say!("write `thresholds: [\"http p99 < 50ms\"]`"));
     let items = items.unwrap_or_default();
     if let Some(item) = items.get(THRESHOLDS_MAX) {
-        let message = format!("more than {THRESHOLDS_MAX} goals");
-        let error = cx.error("too-many", message, item.place).label("this one is too much");
-        cx.note(error.help("goals of a kind hold for all steps of it: `http p99 < 50ms`"));
+        let message = say!("more than {THRESHOLDS_MAX} goals");
+        let error = cx.error("too-many", message, item.place).label(say!("this one is too much"));
+        cx.note(error.help(say!("goals of a kind hold for all steps of it: `http p99 < 50ms`")));
     }
     items
         .iter()
         .take(THRESHOLDS_MAX)
         .filter_map(|item| {
-            let text = cx.text(item, "a goal")?;
+            let text = cx.text(item, say!("a goal"))?;
             Reader { cx: &mut *cx, node: item, names }.read(&text)
         })
         .collect()
@@ -73,14 +76,14 @@ impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
         let (goal, place) = self.split_place(text);
         let Some((left, comparison, value)) = split_comparison(goal) else {
-            return self.fail("bad-threshold", "no comparison is in this goal", text, HELP);
+            return self.fail("bad-threshold", say!("no comparison is in this goal"), text, HELP);
         };
         if left.ends_with('=')
             && let Some(sign) = goal.get(left.len() - 1..=left.len())
         {
             let right = if sign == "=<" { "<=" } else { ">=" };
-            let message = format!("`{sign}` is not a comparison");
-            return self.fail("bad-threshold", &message, sign, &format!("write `{right}`"));
+            let message = say!("`{sign}` is not a comparison");
+            return self.fail("bad-threshold", message, sign, say!("write `{right}`"));
         }
         let (load, phase) = match place {
             Some(name) => self.load_or_phase(name)?,
@@ -142,30 +145,31 @@ impl Reader<'_, '_, '_> {
 
     /// A goal that no figure meets is a mistake; one that every figure meets says nothing.
     fn certain(&mut self, threshold: &Threshold) -> Option<()> {
-        // sentences
         let (code, message, label) = if !threshold.can_fail() {
-            ("never-fails", "this goal can never fail", "every figure meets it")
+            ("never-fails", say!("this goal can never fail"), say!("every figure meets it"))
         } else if !threshold.can_be_met() {
-            ("never-met", "this goal can never be met", "no figure meets it")
+            ("never-met", say!("this goal can never be met"), say!("no figure meets it"))
         } else {
             return Some(());
         };
         let help = match threshold.unit() {
-            Unit::Share => "a share goes from `0%` to `100%`: write `errors < 1%` or `errors = 0%`",
-            _ => "no figure is below zero: compare with a larger value",
+            Unit::Share => {
+                say!("a share goes from `0%` to `100%`: write `errors < 1%` or `errors = 0%`")
+            }
+            _ => say!("no figure is below zero: compare with a larger value"),
         };
         if code == "never-met" {
-            let error = self.cx.error(code, message.to_string(), self.node.place).label(label);
+            let error = self.cx.error(code, message, self.node.place).label(label);
             return self.cx.fail(error.help(help));
         }
-        let warning = self.cx.warning(code, message.to_string(), self.node.place).label(label);
+        let warning = self.cx.warning(code, message, self.node.place).label(label);
         self.cx.note(warning.help(help));
         Some(())
     }
 
-    fn fail<T>(&mut self, code: &'static str, message: &str, part: &str, help: &str) -> Option<T> {
+    fn fail<T>(&mut self, code: &'static str, message: Said, part: &str, help: Said) -> Option<T> {
         let place = self.place(part);
-        let error = self.cx.error(code, message.to_string(), place).label("not understood");
+        let error = self.cx.error(code, message, place).label(say!("not understood"));
         self.cx.fail(error.help(help))
     }
 
@@ -180,9 +184,9 @@ impl Reader<'_, '_, '_> {
         let found = self.phases_called(name);
         if let [(one, ..), (other, ..), ..] = found.as_slice() {
             let (first, second) = (shorten(&one.name), shorten(&other.name));
-            let message = format!("several loads have a phase `{}`", shorten(name));
-            let label = format!("`{first}` and `{second}` have it");
-            let help = format!("say of which load it is: `in {first} / {}`", shorten(name));
+            let message = say!("several loads have a phase `{}`", shorten(name));
+            let label = say!("`{first}` and `{second}` have it");
+            let help = say!("say of which load it is: `in {first} / {}`", shorten(name));
             let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
             return self.cx.fail(error.help(help));
         }
@@ -190,37 +194,37 @@ impl Reader<'_, '_, '_> {
             let loads = self.names.loads;
             let named = loads.iter().map(|load| load.name.as_str()).filter(|name| !name.is_empty());
             let phases = loads.iter().flat_map(|load| &load.phases);
-            // words
-            let what = if loads.len() > 1 { "load or phase" } else { "phase" };
+            let what = if loads.len() > 1 { say!("load or phase") } else { say!("phase") };
             return self.unknown(what, name, named.chain(phases.map(|phase| phase.name.as_str())));
         };
         if !measured {
             let place = self.place(name);
-            let message = format!("the phase `{}` is not measured", shorten(name));
+            let message = say!("the phase `{}` is not measured", shorten(name));
             let warning = self.cx.warning("nothing-measured", message, place);
             self.cx.note(
                 warning
                     .label("`measured: false`")
-                    .help("this goal has nothing to judge: name a measured phase"),
+                    .help(say!("this goal has nothing to judge: name a measured phase")),
             );
         }
         Some((None, Some(number)))
     }
 
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     fn unknown<'n, T>(
         &mut self,
-        what: &str,
+        what: Said,
         name: &str,
         all: impl Iterator<Item = &'n str> + Clone,
     ) -> Option<T> {
-        if !self.names.complete && matches!(what, "step" | "phase" | "load or phase" | "delivery") {
+        if !self.names.complete && what != "figure" && what != "label" {
             return None;
         }
         let place = self.place(name);
-        let message = format!("there is no {what} `{}`", shorten(name));
+        let message = say!("there is no {what} `{}`", shorten(name));
         let mut error = self.cx.error("unknown-name", message, place);
         if let Some(near) = did_you_mean(name, all.clone()) {
-            error = error.label(format!("did you mean `{near}`?"));
+            error = error.label(say!("did you mean `{near}`?"));
         }
         const SHOWN_MAX: usize = 12;
         let mut list: Vec<String> =
@@ -229,8 +233,8 @@ impl Reader<'_, '_, '_> {
             list[SHOWN_MAX] = "…".into();
         }
         self.cx.fail(match list.is_empty() {
-            true => error.help(format!("the scenario has no {what}")),
-            false => error.help(format!("there is {}", list.join(", "))),
+            true => error.help(say!("the scenario has no {what}")),
+            false => error.help(say!("there is {}", list.join(", "))),
         })
     }
 
@@ -275,18 +279,18 @@ impl Reader<'_, '_, '_> {
             return self.no_figure(left, word);
         };
         if let Some(counter) = self.counter(subject) {
-            let help = "a counter has `count` and `rate`";
+            let help = say!("a counter has `count` and `rate`");
             return match measure {
                 Measure::Count | Measure::Rate => Some((Subject::Counter(counter), measure, false)),
-                _ => self.fail("bad-threshold", "a counter has no such figure", word, help),
+                _ => self.fail("bad-threshold", say!("a counter has no such figure"), word, help),
             };
         }
         if let Some((gauge, _)) = GAUGES.iter().find(|(gauge, _)| is_word(subject, gauge))
             && self.step(subject).is_none()
         {
-            let message = format!("`{gauge}` is a number and has no figure");
-            let help = format!("compare it as it stands: `{gauge} >= 100`");
-            return self.fail("bad-threshold", &message, word, &help);
+            let message = say!("`{gauge}` is a number and has no figure");
+            let help = say!("compare it as it stands: `{gauge} >= 100`");
+            return self.fail("bad-threshold", message, word, help);
         }
         let (subject, with_pauses) = match subject.strip_suffix("with pauses") {
             Some(subject) => (subject.trim(), true),
@@ -297,8 +301,9 @@ impl Reader<'_, '_, '_> {
             None => return self.unknown_subject(subject),
         };
         if matches!(measure, Measure::Resent | Measure::ResentShare) && !self.asks(&found) {
-            let help = "write `http resent = 0`, or the name of an `http` step";
-            return self.fail("bad-threshold", "only HTTP requests are sent again", word, help);
+            let help = say!("write `http resent = 0`, or the name of an `http` step");
+            let message = say!("only HTTP requests are sent again");
+            return self.fail("bad-threshold", message, word, help);
         }
         self.check_own(&found, measure, word)?;
         if with_pauses {
@@ -335,9 +340,9 @@ impl Reader<'_, '_, '_> {
     /// A number that has no whole; those of `words` have one.
     fn no_whole<T>(&mut self, left: &str, value: &str, words: &[&str]) -> Option<T> {
         let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let message = format!("`{}` is a share of nothing", shorten(left));
-        let help = format!("compare it with a number; shares have {}", all.join(", "));
-        self.fail("bad-threshold", &message, value, &help)
+        let message = say!("`{}` is a share of nothing", shorten(left));
+        let help = say!("compare it with a number; shares have {}", all.join(", "));
+        self.fail("bad-threshold", message, value, help)
     }
 
     /// Counters and trends never fail, and a counter has no values.
@@ -350,16 +355,18 @@ impl Reader<'_, '_, '_> {
         let is_value =
             matches!(measure, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max);
         let (good, help) = match subject {
-            Subject::Steps(ids) if counters(ids) => (is_count, "a counter has `count` and `rate`"),
+            Subject::Steps(ids) if counters(ids) => {
+                (is_count, say!("a counter has `count` and `rate`"))
+            }
             Subject::Trend { .. } => (
                 is_count || is_value,
-                "a trend has `p95`, `mean`, `min`, `max`, `count` and `rate`",
+                say!("a trend has `p95`, `mean`, `min`, `max`, `count` and `rate`"),
             ),
             _ => return Some(()),
         };
         match good {
             true => Some(()),
-            false => self.fail("bad-threshold", "there is no such figure of it", word, help),
+            false => self.fail("bad-threshold", say!("there is no such figure of it"), word, help),
         }
     }
 
@@ -374,21 +381,23 @@ impl Reader<'_, '_, '_> {
         let steps = self.names.steps;
         let good = matches!(subject, Subject::Steps(ids) if !ids.is_empty()
             && ids.iter().all(|id| steps[id.index()].kind == StepKind::Transaction));
-        let help = "write `NAME with pauses p95 < 10s` with the name of a transaction";
+        let help = say!("write `NAME with pauses p95 < 10s` with the name of a transaction");
         if !good {
             let part = if name.is_empty() { "with pauses" } else { name };
-            return self.fail("bad-threshold", "only a transaction has pauses", part, help);
+            return self.fail("bad-threshold", say!("only a transaction has pauses"), part, help);
         }
         match Unit::of(subject, measure) {
             Unit::Nanoseconds => Some(()),
-            _ => self.fail("bad-threshold", "pauses change nothing in this figure", word, help),
+            _ => {
+                self.fail("bad-threshold", say!("pauses change nothing in this figure"), word, help)
+            }
         }
     }
 
     fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
         if MEASURES_LATER.contains(&word) {
             let place = self.place(word);
-            self.cx.not_yet(&format!("the figure `{word}`"), place, HELP);
+            self.cx.not_yet(say!("the figure `{word}`"), place, HELP);
             return None;
         }
         if DeliveryCounter::ALL.iter().any(|counter| counter.word() == word)
@@ -402,18 +411,23 @@ impl Reader<'_, '_, '_> {
             return self.unknown_figure(&name);
         }
         if self.subject(left).is_some() {
-            let help = "say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`";
-            return self.fail("bad-threshold", "this goal has no figure", left, help);
+            let help = say!("say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`");
+            return self.fail("bad-threshold", say!("this goal has no figure"), left, help);
         }
         if let Some(figure) = word.strip_suffix('*').filter(|word| measure(word, false).is_some()) {
             let name = left.strip_suffix(word).unwrap_or("").trim();
             let name = if name.is_empty() { "NAME" } else { name };
-            let help = format!("write `{} with pauses {figure}`", shorten(name));
-            return self.fail("bad-threshold", "the sign `*` is only of the report", word, &help);
+            let help = say!("write `{} with pauses {figure}`", shorten(name));
+            return self.fail(
+                "bad-threshold",
+                say!("the sign `*` is only of the report"),
+                word,
+                help,
+            );
         }
         if is_quantile(word) {
-            let help = "a quantile goes from p0 to p100: `p99`, `p99.9`";
-            return self.fail("bad-threshold", "there is no such quantile", word, help);
+            let help = say!("a quantile goes from p0 to p100: `p99`, `p99.9`");
+            return self.fail("bad-threshold", say!("there is no such quantile"), word, help);
         }
         self.unknown_figure(word)
     }
@@ -427,8 +441,7 @@ impl Reader<'_, '_, '_> {
     fn unknown_delivery<T>(&mut self, name: &str) -> Option<T> {
         let steps = self.names.steps;
         let rows = steps.iter().filter(|step| step.kind == StepKind::Delivery);
-        // words
-        self.unknown("delivery", name, rows.map(|step| step.name.as_str()))
+        self.unknown(say!("delivery"), name, rows.map(|step| step.name.as_str()))
     }
 
     fn unknown_figure<T>(&mut self, word: &str) -> Option<T> {
@@ -438,12 +451,10 @@ impl Reader<'_, '_, '_> {
             |name: &&str| group.is_some() && name.split_once('.').map(|it| it.0) == group;
         let of_group: Vec<&str> = counters().filter(is_of_group).collect();
         if !of_group.is_empty() {
-            // words
-            return self.unknown("figure", word, of_group.into_iter());
+            return self.unknown(say!("figure"), word, of_group.into_iter());
         }
         let words = MEASURES.iter().map(|(word, _)| *word).chain(["p50", "p90", "p95", "p99"]);
-        // words
-        self.unknown("figure", word, words.chain(counters()))
+        self.unknown(say!("figure"), word, words.chain(counters()))
     }
 
     fn unknown_subject<T>(&mut self, subject: &str) -> Option<T> {
@@ -466,7 +477,7 @@ impl Reader<'_, '_, '_> {
                 all.push(name);
             }
         }
-        self.unknown("step", subject, all.into_iter())
+        self.unknown(say!("step"), subject, all.into_iter())
     }
 
     fn subject(&self, name: &str) -> Option<Subject> {
@@ -545,14 +556,14 @@ impl Reader<'_, '_, '_> {
             Ok(value) => return Some(value),
             Err(reason) => reason,
         };
-        let message = format!("`{}` is not the value of this figure", shorten(text));
+        let message = say!("`{}` is not the value of this figure", shorten(text));
         let place = self.place(text);
         let error = self.cx.error("bad-threshold", message, place).label(reason.message);
         let is_share = matches!(measure, Measure::Failed | Measure::FailedShare | Measure::OkShare);
         self.cx.fail(match text.parse::<f64>() {
             Ok(share) if is_share && (0.0..=1.0).contains(&share) => {
                 let percent = (share * 1e8).round() / 1e6;
-                error.help(format!("a share is written as a percentage: `{percent}%`"))
+                error.help(say!("a share is written as a percentage: `{percent}%`"))
             }
             _ => error.help(reason.help),
         })

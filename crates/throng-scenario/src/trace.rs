@@ -19,7 +19,7 @@ pub(crate) fn read_trace(cx: &mut Context<'_>, node: &Node) -> Option<Trace> {
         None => Some(HEADER.to_string()),
     };
     let share = match fields.get("share") {
-        Some(node) => cx.unit(node, "a share", read_share),
+        Some(node) => cx.unit(node, say!("a share"), read_share),
         None => Some(1.0),
     };
     Some(Trace { header: header?, share: share? })
@@ -36,11 +36,11 @@ fn read_share(text: &str) -> Result<f64, UnitError> {
 }
 
 fn read_header(cx: &mut Context<'_>, node: &Node) -> Option<String> {
-    let name = cx.text(node, "the name of a header")?;
+    let name = cx.text(node, say!("the name of a header"))?;
     if !is_token(&name) {
-        let message = format!("`{}` cannot be the name of a header", shorten(&name));
-        let error = cx.error("bad-header", message, node.place).label("not a header name");
-        return cx.fail(error.help("write `trace: {header: traceparent, share: 1%}`"));
+        let message = say!("`{}` cannot be the name of a header", shorten(&name));
+        let error = cx.error("bad-header", message, node.place).label(say!("not a header name"));
+        return cx.fail(error.help(say!("write `trace: {{header: traceparent, share: 1%}}`")));
     }
     Some(name)
 }

@@ -1,5 +1,6 @@
 //! URLs as targets and command lines have them: scheme, host, port, and the rest (RFC 3986).
 
+use throng_base::Said;
 use throng_program::Scheme;
 
 /// The parts of a URL.
@@ -18,30 +19,29 @@ pub struct Url {
 /// Why a text is not a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
-    pub message: String,
+    pub message: Said,
     /// The part that is wrong.
     pub part: String,
-    pub help: String,
+    pub help: Said,
 }
 
-fn wrong<T>(message: &str, part: &str, help: impl Into<String>) -> Result<T, UrlError> {
-    Err(UrlError { message: message.into(), part: part.into(), help: help.into() })
+fn wrong<T>(message: Said, part: &str, help: Said) -> Result<T, UrlError> {
+    Err(UrlError { message, part: part.into(), help })
 }
 
-// sentences
-const SCHEMES: &str =
-    "the schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc` and `grpcs`";
+const SCHEMES: Said =
+    say!("the schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc` and `grpcs`");
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let Some((word, rest)) = text.split_once("://") else {
-            let help = format!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
-            return wrong("the scheme of the URL is missing", text, help);
+            let help = say!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
+            return wrong(say!("the scheme of the URL is missing"), text, help);
         };
         let Some(scheme) =
             Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
         else {
-            return wrong("the scheme of the URL is not known", word, SCHEMES);
+            return wrong(say!("the scheme of the URL is not known"), word, SCHEMES);
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -59,12 +59,18 @@ impl Url {
         let port = match (port, scheme.default_port()) {
             ("", Some(port)) => port,
             ("", None) => {
-                let help = format!("write `{}://{host_port}:9000`", scheme.word());
-                return wrong("the port of the URL is missing", host_port, help);
+                let help = say!("write `{}://{host_port}:9000`", scheme.word());
+                return wrong(say!("the port of the URL is missing"), host_port, help);
             }
             (port, _) => match port.parse() {
                 Ok(number @ 1..) => number,
-                _ => return wrong("the port is not possible", port, "ports go from 1 to 65535"),
+                _ => {
+                    return wrong(
+                        say!("the port is not possible"),
+                        port,
+                        say!("ports go from 1 to 65535"),
+                    );
+                }
             },
         };
         Ok(Url { scheme, user, host: host.to_ascii_lowercase(), port, path })
@@ -86,41 +92,45 @@ impl Url {
 fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
     if let Some(rest) = host_port.strip_prefix('[') {
         let Some((host, after)) = rest.split_once(']') else {
-            let help = "an IPv6 address stands in brackets: `http://[::1]:8080`";
-            return wrong("the `]` of the address is missing", host_port, help);
+            let help = say!("an IPv6 address stands in brackets: `http://[::1]:8080`");
+            return wrong(say!("the `]` of the address is missing"), host_port, help);
         };
         if host.parse::<std::net::Ipv6Addr>().is_err() {
-            return wrong("this is not an IPv6 address", host, "write `[::1]`");
+            return wrong(say!("this is not an IPv6 address"), host, say!("write `[::1]`"));
         }
         return match (after.is_empty(), after.strip_prefix(':')) {
             (true, _) => Ok((host, "")),
             (_, Some(port)) => Ok((host, port)),
-            _ => wrong("the port follows a `:`", after, "write `http://[::1]:8080`"),
+            _ => wrong(say!("the port follows a `:`"), after, say!("write `http://[::1]:8080`")),
         };
     }
     match host_port.matches(':').count() {
         0 => Ok((host_port, "")),
         1 => Ok(host_port.split_once(':').unwrap_or((host_port, ""))),
         _ => {
-            let help = "an IPv6 address stands in brackets: `http://[::1]:8080`";
-            wrong("the host has too many colons", host_port, help)
+            let help = say!("an IPv6 address stands in brackets: `http://[::1]:8080`");
+            wrong(say!("the host has too many colons"), host_port, help)
         }
     }
 }
 
 pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
     if host.is_empty() {
-        return wrong("the host of the URL is missing", part, "write `http://127.0.0.1:8080`");
+        return wrong(
+            say!("the host of the URL is missing"),
+            part,
+            say!("write `http://127.0.0.1:8080`"),
+        );
     }
     if !host.is_ascii() {
-        let help = "write the name as it stands in DNS (`xn--…`)";
-        return wrong("the host has letters that DNS does not know", host, help);
+        let help = say!("write the name as it stands in DNS (`xn--…`)");
+        return wrong(say!("the host has letters that DNS does not know"), host, help);
     }
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     match host.chars().find(|c| !good(*c)) {
         Some(c) => {
-            let help = format!("remove `{}`", c.escape_default());
-            wrong("the host has a character that no host has", host, help)
+            let help = say!("remove `{}`", c.escape_default());
+            wrong(say!("the host has a character that no host has"), host, help)
         }
         None => Ok(()),
     }

@@ -34,12 +34,13 @@ enum State {
 /// Reads the `vars` of all files, those of the scenario itself first: they hold; and what the
 /// command line sets.
 pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String)]) {
-    // sentences
-    let want = "a map of names and values";
-    let help = "write `vars: {users: 100}`";
+    let want = say!("a map of names and values");
+    let help = say!("write `vars: {{users: 100}}`");
     let mut declared: Vec<Declared<'_>> = Vec::new();
     let mut seen = HashSet::new();
-    let entries = nodes.iter().flat_map(|node| cx.entries(node, want, help).unwrap_or_default());
+    let entries = nodes
+        .iter()
+        .flat_map(|node| cx.entries(node, want.clone(), help.clone()).unwrap_or_default());
     for (key, node) in entries.collect::<Vec<_>>() {
         if !seen.insert(key.text.as_str()) {
             continue;
@@ -47,9 +48,9 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
         if is_name(&key.text) {
             declared.push(Declared { key, node, state: State::New });
         } else {
-            let message = format!("`{}` cannot be the name of a variable", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label("not a name");
-            cx.note(error.help("a name has letters, digits and `_`: `user_count`"));
+            let message = say!("`{}` cannot be the name of a variable", shorten(&key.text));
+            let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+            cx.note(error.help(say!("a name has letters, digits and `_`: `user_count`")));
         }
     }
     for (name, text) in set {
@@ -120,13 +121,13 @@ fn make(
 }
 
 fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
-    let message = format!("the variable `{}` is made of itself", shorten(&key.text));
+    let message = say!("the variable `{}` is made of itself", shorten(&key.text));
     let label = match key.text == other.key.text {
-        true => "it names itself".to_string(),
-        false => format!("it needs `{}`, which needs it", shorten(&other.key.text)),
+        true => say!("it names itself"),
+        false => say!("it needs `{}`, which needs it", shorten(&other.key.text)),
     };
     let error = cx.error("variable-circle", message, key.place).label(label);
-    cx.note(error.help("give one of them a value of its own"));
+    cx.note(error.help(say!("give one of them a value of its own")));
 }
 
 /// A value, `{env: NAME, default: value}`, or `{value: x, secret: true}`.
@@ -147,19 +148,19 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
         return constant(cx, fields.get("value")?);
     };
     if let (Some(_), Some(key)) = (fields.get("value"), fields.key("value")) {
-        let message = "a variable has either a `value` or the name of one of the environment";
-        let error = cx.error("conflicting-keys", message.to_string(), key.place);
-        let help = "keep one of them; what holds where it is not set is `default`";
-        return cx.fail(error.label("the second of the two").help(help));
+        let message = say!("a variable has either a `value` or the name of one of the environment");
+        let error = cx.error("conflicting-keys", message, key.place);
+        let help = say!("keep one of them; what holds where it is not set is `default`");
+        return cx.fail(error.label(say!("the second of the two")).help(help));
     }
-    let name = cx.text(name_node, "the name of an environment variable")?;
+    let name = cx.text(name_node, say!("the name of an environment variable"))?;
     match ((cx.env)(&name), fields.get("default")) {
         (Some(value), _) => Some(Value::parse_plain(&value)),
         (None, Some(default)) => constant(cx, default),
         (None, None) => {
-            let message = format!("the environment has no variable `{}`", shorten(&name));
-            let error = cx.error("unset-variable", message, name_node.place).label("not set");
-            let help = format!("run `{name}=value throng …`, or write a `default:` beside it");
+            let message = say!("the environment has no variable `{}`", shorten(&name));
+            let error = cx.error("unset-variable", message, name_node.place).label(say!("not set"));
+            let help = say!("run `{name}=value throng …`, or write a `default:` beside it");
             cx.fail(error.help(help))
         }
     }
@@ -169,16 +170,16 @@ fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
     // What was to be set may be a secret, whose name is wrong.
     let typed = format!("--set {name}=…");
     let span = Span { start: 6, end: 6 + name.len(), source: Source::new("command line", typed) };
-    let message = format!("the scenario has no variable `{}`", shorten(name));
+    let message = say!("the scenario has no variable `{}`", shorten(name));
     let mut error = Diagnostic::error("unknown-variable", message).at(span);
     let names = declared.iter().map(|one| one.key.text.as_str());
     if let Some(word) = did_you_mean(name, names.clone()) {
-        error = error.label(format!("did you mean `{word}`?"));
+        error = error.label(say!("did you mean `{word}`?"));
     }
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     cx.note(error.help(match names.is_empty() {
-        true => "declare it in the file: `vars: {name: value}`".to_string(),
-        false => format!("`vars` of the file has {}", names.join(", ")),
+        true => say!("declare it in the file: `vars: {{name: value}}`"),
+        false => say!("`vars` of the file has {}", names.join(", ")),
     }));
 }
 
@@ -194,9 +195,9 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         .collect();
     for (name, place) in unused {
         let warning = cx
-            .warning("unused-variable", format!("the variable `{name}` is used nowhere"), place)
-            .label("never used")
-            .help(format!("write `${{vars.{name}}}` where it is meant, or remove it"));
+            .warning("unused-variable", say!("the variable `{name}` is used nowhere"), place)
+            .label(say!("never used"))
+            .help(say!("write `${{vars.{name}}}` where it is meant, or remove it"));
         cx.note(warning);
     }
 }

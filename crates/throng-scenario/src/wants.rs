@@ -34,16 +34,17 @@ pub(crate) fn read_pick(
 }
 
 fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> Option<Pick> {
-    // sentences
     let (read, code, what): (Result<Pick, PathError>, _, _) = match kind {
-        "regex" => (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", "a regular expression"),
-        "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", "an XPath expression"),
-        _ => (Css::parse(text).map(Pick::Css), "bad-selector", "a CSS selector"),
+        "regex" => {
+            (Pattern::parse(text).map(Pick::Pattern), "bad-pattern", say!("a regular expression"))
+        }
+        "xpath" => (XPath::parse(text).map(Pick::XPath), "bad-xpath", say!("an XPath expression")),
+        _ => (Css::parse(text).map(Pick::Css), "bad-selector", say!("a CSS selector")),
     };
     match read {
         Ok(pick) => Some(pick),
         Err(reason) => {
-            let message = format!("`{}` is not {what}", shorten(text));
+            let message = say!("`{}` is not {what}", shorten(text));
             let place = cx.place_inside(place, text, reason.start, reason.end);
             let error = cx.error(code, message, place).label(reason.message);
             cx.fail(error.help(reason.help))
@@ -53,7 +54,7 @@ fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> O
 
 /// A regular expression; its own limits keep compiling it short.
 pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
-    let text = cx.text(node, "a regular expression")?;
+    let text = cx.text(node, say!("a regular expression"))?;
     if let Some(known) = cx.picks.regexes.get(&text) {
         return Some(known.clone());
     }
@@ -90,9 +91,11 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
     match fields.one_of(cx, &["contains", "equals", "matches", "count"]) {
         Some((key, value)) if key.text == "count" => read_count(cx, value),
         Some((key, value)) => read_operator(cx, key, value),
-        None if fields.is_empty() => {
-            cx.wrong_type(node, "what is found", "write `present`, a value, or `{count: 3}`")
-        }
+        None if fields.is_empty() => cx.wrong_type(
+            node,
+            say!("what is found"),
+            say!("write `present`, a value, or `{{count: 3}}`"),
+        ),
         None => None,
     }
 }
@@ -100,16 +103,16 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
 pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
     match key.text.as_str() {
         "matches" => read_regex(cx, value).map(Want::Matches),
-        "equals" => crate::template::read_text(cx, value, "a text").map(Want::Equals),
-        _ => cx.template(value, "a text", Escape::None).map(Want::Contains),
+        "equals" => crate::template::read_text(cx, value, say!("a text")).map(Want::Equals),
+        _ => cx.template(value, say!("a text"), Escape::None).map(Want::Contains),
     }
 }
 
 /// A value that something has to have: `present`, `0`, `< 10`, `text`, `${saved.x}`.
 pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> Option<Want> {
-    let help = "write `present`, `absent` or a value";
+    let help = say!("write `present`, `absent` or a value");
     let Kind::Scalar { text, plain } = &node.kind else {
-        return cx.wrong_type(node, "a value", help);
+        return cx.wrong_type(node, say!("a value"), help);
     };
     if let Some((comparison, number)) = parse_comparison(text)
         && !text.contains("${")
@@ -128,7 +131,7 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
         (_, _, Meaning::Json) if cx.single_expression(node).is_some() => {
             cx.value_text(node).map(typed_want)
         }
-        _ => cx.template(node, "the value of a field", Escape::None).map(Want::Equals),
+        _ => cx.template(node, say!("the value of a field"), Escape::None).map(Want::Equals),
     }
 }
 
@@ -163,17 +166,19 @@ pub(crate) fn parse_comparison(text: &str) -> Option<(Comparison, &str)> {
 }
 
 fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
-    let text = cx.text(node, "a count")?;
+    let text = cx.text(node, say!("a count"))?;
     let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
     match units::parse_count(number) {
-        Ok(0) if comparison == Comparison::Less => {
-            cx.bad_value(node, "nothing is found less than not at all", "write `{count: 0}`")
-        }
+        Ok(0) if comparison == Comparison::Less => cx.bad_value(
+            node,
+            say!("nothing is found less than not at all"),
+            say!("write `{{count: 0}}`"),
+        ),
         Ok(count) => Some(Want::Count(comparison, count)),
         Err(reason) => {
-            let message = format!("`{}` is not a count", shorten(&text));
+            let message = say!("`{}` is not a count", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
-            cx.fail(error.help("write `{count: 3}` or `{count: \">= 3\"}`"))
+            cx.fail(error.help(say!("write `{{count: 3}}` or `{{count: \">= 3\"}}`")))
         }
     }
 }

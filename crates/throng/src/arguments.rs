@@ -724,7 +724,7 @@ fn rate(text: &str) -> Result<f64, String> {
 fn source(text: &str) -> Result<String, String> {
     match throng_scenario::check_source(text) {
         Ok(()) => Ok(text.to_string()),
-        Err((message, help)) => Err(format!("{}; {}", say(&message), say(&help))),
+        Err((message, help)) => Err(tell!("{message}; {help}")),
     }
 }
 

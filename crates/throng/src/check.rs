@@ -246,7 +246,7 @@ impl Report<'_> {
     fn load(&self) -> String {
         let mut out = format!("{}\n", self.bold(&say("load")));
         for change in &self.program.changes {
-            let _ = writeln!(out, "  {}", self.dim(&say(change)));
+            let _ = writeln!(out, "  {}", self.dim(&change.spoken()));
         }
         let phases: Vec<&Phase> = self.program.phases().collect();
         let width = phases.iter().map(|phase| phase.name.width()).max().unwrap_or(0);

@@ -185,7 +185,7 @@ impl Conduct<'_> {
         };
         info.shards = run.shards as u64;
         guard.warn(&self.program, &run, errors);
-        self.program.changes.iter().for_each(|change| errors.say(change));
+        self.program.changes.iter().for_each(|change| errors.say(&change.spoken()));
         Watch::new(&self, run, info, recorder).watch(told, &options, signals).await
     }
 

@@ -930,7 +930,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         let seed = style.say(say!("seed {}", summary.info.seed));
         lines.push(vec![format!("throng {version}"), seed]);
     }
-    lines.extend(summary.info.changes.iter().map(|change| vec![style.say(clean(change))]));
+    lines.extend(summary.info.changes.iter().map(|change| vec![style.say(change)]));
     if lines.is_empty() { String::new() } else { labelled(say!("record"), &lines, style) }
 }
 

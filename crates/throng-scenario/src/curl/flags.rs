@@ -1,18 +1,20 @@
 //! The options of curl that a copied command may contain, and what each means here.
 
+use throng_base::Said;
+
 /// What an option does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Changes only what curl prints or how it works inside.
     Ignored,
     /// The same, with a value.
     IgnoredValue,
     /// Accepted with a warning: what is different here.
-    Different(&'static str),
-    DifferentValue(&'static str),
+    Different(Said),
+    DifferentValue(Said),
     /// Not possible: what to do instead.
-    Refused(&'static str),
-    RefusedValue(&'static str),
+    Refused(Said),
+    RefusedValue(Said),
     /// Changes the request.
     Set(Flag),
     /// Changes the request with its value.
@@ -70,19 +72,14 @@ use Meaning::{
     Different, DifferentValue, Ignored, IgnoredValue, Refused, RefusedValue, Set, Value,
 };
 
-// sentences
-const HTTP11: &str = "throng speaks HTTP/1.1 and HTTP/2";
-// sentences
-const ONE: &str = "write a command for each URL";
-// sentences
-const BASIC: &str = "only basic and digest authentication are possible: `-u name:password`";
-// sentences
-const ONLY_HTTP: &str = "only HTTP proxies are possible: `-x http://proxy.example:3128`";
-// sentences
-const PROXY_BASIC: &str = "only Basic authentication to a proxy is possible: `-U name:password`";
+const HTTP11: Said = say!("throng speaks HTTP/1.1 and HTTP/2");
+const ONE: Said = say!("write a command for each URL");
+const BASIC: Said = say!("only basic and digest authentication are possible: `-u name:password`");
+const ONLY_HTTP: Said = say!("only HTTP proxies are possible: `-x http://proxy.example:3128`");
+const PROXY_BASIC: Said =
+    say!("only Basic authentication to a proxy is possible: `-U name:password`");
 
 /// Letter (or NUL), long name, meaning.
-// sentences
 pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "url", Value(F::Url)),
     ('X', "request", Value(F::Method)),
@@ -133,19 +130,19 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "http2-prior-knowledge", Set(F::Http2PriorKnowledge)),
     ('\0', "http3", Different(HTTP11)),
     ('\0', "http3-only", Different(HTTP11)),
-    ('\0', "retry", DifferentValue("throng counts a failure and goes on")),
+    ('\0', "retry", DifferentValue(say!("throng counts a failure and goes on"))),
     ('\0', "retry-delay", IgnoredValue),
     ('\0', "retry-max-time", IgnoredValue),
     ('\0', "retry-all-errors", Ignored),
     ('\0', "retry-connrefused", Ignored),
-    ('\0', "ciphers", DifferentValue("throng takes its own ciphers")),
-    ('\0', "tls13-ciphers", DifferentValue("throng takes its own ciphers")),
-    ('\0', "tls-max", DifferentValue("throng speaks TLS 1.2 and 1.3")),
+    ('\0', "ciphers", DifferentValue(say!("throng takes its own ciphers"))),
+    ('\0', "tls13-ciphers", DifferentValue(say!("throng takes its own ciphers"))),
+    ('\0', "tls-max", DifferentValue(say!("throng speaks TLS 1.2 and 1.3"))),
     ('1', "tlsv1", Ignored),
     ('\0', "tlsv1.0", Ignored),
     ('\0', "tlsv1.1", Ignored),
     ('\0', "tlsv1.2", Ignored),
-    ('\0', "tlsv1.3", Different("throng speaks TLS 1.2 and 1.3")),
+    ('\0', "tlsv1.3", Different(say!("throng speaks TLS 1.2 and 1.3"))),
     ('\0', "basic", Ignored),
     ('\0', "digest", Set(F::Digest)),
     ('c', "cookie-jar", IgnoredValue),
@@ -193,9 +190,9 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "raw", Ignored),
     ('Z', "parallel", Refused(ONE)),
     (':', "next", Refused(ONE)),
-    ('K', "config", RefusedValue("write the options of that file into the command")),
-    ('T', "upload-file", RefusedValue("write `-X PUT --data-binary @file`")),
-    ('n', "netrc", Refused("write `-u name:password`")),
+    ('K', "config", RefusedValue(say!("write the options of that file into the command"))),
+    ('T', "upload-file", RefusedValue(say!("write `-X PUT --data-binary @file`"))),
+    ('n', "netrc", Refused(say!("write `-u name:password`"))),
     ('\0', "ntlm", Refused(BASIC)),
     ('\0', "negotiate", Refused(BASIC)),
     ('\0', "anyauth", Refused(BASIC)),
@@ -204,23 +201,24 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "proxy-ntlm", Refused(PROXY_BASIC)),
     ('\0', "proxy-negotiate", Refused(PROXY_BASIC)),
     ('\0', "proxy-anyauth", Refused(PROXY_BASIC)),
-    ('\0', "proxy-header", RefusedValue("throng sends no other headers to a proxy: leave it out")),
+    (
+        '\0',
+        "proxy-header",
+        RefusedValue(say!("throng sends no other headers to a proxy: leave it out")),
+    ),
     ('\0', "preproxy", RefusedValue(ONLY_HTTP)),
     ('\0', "socks4", RefusedValue(ONLY_HTTP)),
     ('\0', "socks4a", RefusedValue(ONLY_HTTP)),
     ('\0', "socks5", RefusedValue(ONLY_HTTP)),
     ('\0', "socks5-hostname", RefusedValue(ONLY_HTTP)),
-    ('\0', "limit-rate", RefusedValue("leave it out: throng reads as fast as it can")),
-    ('C', "continue-at", RefusedValue("write the range: `-r 1000-`")),
+    ('\0', "limit-rate", RefusedValue(say!("leave it out: throng reads as fast as it can"))),
+    ('C', "continue-at", RefusedValue(say!("write the range: `-r 1000-`"))),
 ];
 
-pub(super) fn by_letter(letter: char) -> Option<Meaning> {
-    FLAGS
-        .iter()
-        .find(|(one, _, _)| *one == letter && letter != '\0')
-        .map(|(_, _, meaning)| *meaning)
+pub(super) fn by_letter(letter: char) -> Option<&'static Meaning> {
+    FLAGS.iter().find(|(one, _, _)| *one == letter && letter != '\0').map(|(_, _, meaning)| meaning)
 }
 
-pub(super) fn by_name(name: &str) -> Option<Meaning> {
-    FLAGS.iter().find(|(_, one, _)| *one == name).map(|(_, _, meaning)| *meaning)
+pub(super) fn by_name(name: &str) -> Option<&'static Meaning> {
+    FLAGS.iter().find(|(_, one, _)| *one == name).map(|(_, _, meaning)| meaning)
 }

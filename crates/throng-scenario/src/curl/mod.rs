@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Diagnostic, Source};
+use throng_base::{Diagnostic, Said, Source};
 use throng_program::{Family, HttpVersion};
 
 use crate::bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
@@ -64,13 +64,14 @@ pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
     let place = Place::new(0, begin.place.start(), end.place.end());
     let mut reader = Reader::new(source);
     reader.errors.extend(first.err().into_iter().flatten());
-    let message = "a second command stands in the file".to_string();
+    let message = say!("a second command stands in the file");
     reader.wrong("curl-second", message, place, SECOND_HELP);
     Err(reader.errors)
 }
 
-const SECOND_HELP: &str =
-    "make a scenario of all of them, `throng init http all.yaml --curl FILE`, or a file for each";
+const SECOND_HELP: Said = say!(
+    "make a scenario of all of them, `throng init http all.yaml --curl FILE`, or a file for each"
+);
 
 /// Reads all commands of a file, as "Copy all as cURL" gives them.
 pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnostic>> {
@@ -88,12 +89,12 @@ pub fn parse_all(source: &Arc<Source>) -> Result<Vec<CurlRequest>, Vec<Diagnosti
 /// The words of the commands, at least of one, each at least one word.
 fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
     let place = Place::new(0, 0, source.text.len().min(1));
-    let whole = |code, message: &str, help: &str| {
-        vec![Diagnostic::error(code, message).at(place.span(source)).label("here").help(help)]
+    let whole = |code, message: Said, help: Said| {
+        vec![Diagnostic::error(code, message).at(place.span(source)).label(say!("here")).help(help)]
     };
     if source.text.len() > SOURCE_BYTES_MAX {
-        let help = "put the body into a file of its own: `--data-binary @file`";
-        return Err(whole("file-too-large", "the command is larger than 16 MiB", help));
+        let help = say!("put the body into a file of its own: `--data-binary @file`");
+        return Err(whole("file-too-large", say!("the command is larger than 16 MiB"), help));
     }
     let mut commands = words::split(source).map_err(|error| vec![*error])?;
     for words in &mut commands {
@@ -103,8 +104,8 @@ fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
     }
     commands.retain(|words| !words.is_empty());
     if commands.is_empty() {
-        let help = "copy a request in the browser: network panel, right click, Copy as cURL";
-        return Err(whole("curl-empty", "there is no cURL command", help));
+        let help = say!("copy a request in the browser: network panel, right click, Copy as cURL");
+        return Err(whole("curl-empty", say!("there is no cURL command"), help));
     }
     Ok(commands)
 }
@@ -115,8 +116,8 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
     let name = first.text();
     let program = name.rsplit(['/', '\\']).next().unwrap_or("");
     if !matches!(program, "curl" | "curl.exe") {
-        let message = format!("`{}` is not `curl`", shorten(&name));
-        reader.wrong("curl-empty", message, first.place, "a cURL command begins with `curl`");
+        let message = say!("`{}` is not `curl`", shorten(&name));
+        reader.wrong("curl-empty", message, first.place, say!("a cURL command begins with `curl`"));
         return Err(reader.errors);
     }
     reader.read(words);
@@ -216,17 +217,18 @@ impl<'s> Reader<'s> {
         }
     }
 
-    fn wrong(&mut self, code: &'static str, message: String, place: Place, help: &str) {
-        let error = Diagnostic::error(code, message).at(place.span(self.source)).label("here");
+    fn wrong(&mut self, code: &'static str, message: Said, place: Place, help: Said) {
+        let error =
+            Diagnostic::error(code, message).at(place.span(self.source)).label(say!("here"));
         if self.errors.len() < crate::DIAGNOSTICS_MAX {
             self.errors.push(error.help(help));
         }
     }
 
-    fn warn(&mut self, message: String, place: Place, help: &str) {
+    fn warn(&mut self, message: Said, place: Place, help: Said) {
         let warning = Diagnostic::warning("curl-different", message).at(place.span(self.source));
         if self.request.warnings.len() < crate::DIAGNOSTICS_MAX {
-            self.request.warnings.push(warning.label("done in another way").help(help));
+            self.request.warnings.push(warning.label(say!("done in another way")).help(help));
         }
     }
 
@@ -258,7 +260,7 @@ impl<'s> Reader<'s> {
             None => (name, None),
         };
         let negated = plain.strip_prefix("no-").and_then(flags::by_name);
-        let negated = negated.filter(|meaning| !takes_value(*meaning)).map(|_| Meaning::Ignored);
+        let negated = negated.filter(|meaning| !takes_value(meaning)).map(|_| &Meaning::Ignored);
         match flags::by_name(plain).or(negated) {
             Some(meaning) => {
                 let name = format!("--{plain}");
@@ -302,33 +304,33 @@ impl<'s> Reader<'s> {
 
     fn unknown(&mut self, name: &str, place: Place) {
         self.unknown = true;
-        let message = format!("`{}` is not an option that is known here", shorten(name));
+        let message = say!("`{}` is not an option that is known here", shorten(name));
         let near = did_you_mean(
             name.trim_start_matches('-'),
             FLAGS.iter().map(|(_, name, _)| *name).filter(|_| name.starts_with("--")),
         );
         let help = match near {
-            Some(near) => format!("did you mean `--{near}`? else leave it out"),
-            None => "leave it out if it does not change the request".to_string(),
+            Some(near) => say!("did you mean `--{near}`? else leave it out"),
+            None => say!("leave it out if it does not change the request"),
         };
-        self.wrong("curl-option", message, place, &help);
+        self.wrong("curl-option", message, place, help);
     }
 
-    fn option(&mut self, name: &str, place: Place, meaning: Meaning, value: Option<Word>) {
+    fn option(&mut self, name: &str, place: Place, meaning: &Meaning, value: Option<Word>) {
         if takes_value(meaning) && value.is_none() {
-            let message = format!("`{name}` lacks its value");
-            return self.wrong("curl-value", message, place, "is the copy complete?");
+            let message = say!("`{name}` lacks its value");
+            return self.wrong("curl-value", message, place, say!("is the copy complete?"));
         }
         match (meaning, value) {
             (Meaning::Different(what) | Meaning::DifferentValue(what), _) => {
-                self.warn(format!("`{name}` is not done as curl does it"), place, what);
+                self.warn(say!("`{name}` is not done as curl does it"), place, what.clone());
             }
             (Meaning::Refused(help) | Meaning::RefusedValue(help), _) => {
-                let message = format!("`{name}` is not possible here");
-                self.wrong("curl-option", message, place, help);
+                let message = say!("`{name}` is not possible here");
+                self.wrong("curl-option", message, place, help.clone());
             }
-            (Meaning::Set(flag), _) => self.set(flag),
-            (Meaning::Value(flag), Some(value)) => self.value(flag, &value),
+            (Meaning::Set(flag), _) => self.set(*flag),
+            (Meaning::Value(flag), Some(value)) => self.value(*flag, &value),
             _ => {}
         }
     }
@@ -363,8 +365,13 @@ impl<'s> Reader<'s> {
             _ => {}
         }
         let Ok(text) = String::from_utf8(word.bytes.clone()) else {
-            let message = "this value is not UTF-8".to_string();
-            return self.wrong("curl-value", message, word.place, "only bodies may be any bytes");
+            let message = say!("this value is not UTF-8");
+            return self.wrong(
+                "curl-value",
+                message,
+                word.place,
+                say!("only bodies may be any bytes"),
+            );
         };
         match flag {
             Flag::Url => self.urls.push((text, word.place)),
@@ -402,8 +409,8 @@ impl<'s> Reader<'s> {
     }
 
     fn bad_number(&mut self, text: &str, place: Place) {
-        let message = format!("`{}` is not a number", shorten(text));
-        self.wrong("curl-value", message, place, "write a number: `10`");
+        let message = say!("`{}` is not a number", shorten(text));
+        self.wrong("curl-value", message, place, say!("write a number: `10`"));
     }
 
     /// A number of seconds; curl takes 0 for no limit.
@@ -420,8 +427,8 @@ impl<'s> Reader<'s> {
 
     fn header(&mut self, text: &str, place: Place) {
         if text.starts_with('@') {
-            let message = "headers from a file are not possible here".to_string();
-            return self.wrong("curl-option", message, place, "write each header with `-H`");
+            let message = say!("headers from a file are not possible here");
+            return self.wrong("curl-option", message, place, say!("write each header with `-H`"));
         }
         // HTTP/2 names such as `:method` are part of the request line here.
         if text.starts_with(':') {
@@ -434,8 +441,8 @@ impl<'s> Reader<'s> {
             (Some((name, value)), _) => self.add_header(name.trim(), value.trim(), place),
             (None, Some(name)) => self.add_header(name.trim(), "", place),
             (None, None) => {
-                let message = format!("`{}` is not a header", shorten(text));
-                self.wrong("curl-value", message, place, "write `-H 'Name: value'`");
+                let message = say!("`{}` is not a header", shorten(text));
+                self.wrong("curl-value", message, place, say!("write `-H 'Name: value'`"));
             }
         }
     }
@@ -443,8 +450,8 @@ impl<'s> Reader<'s> {
     fn add_header(&mut self, name: &str, value: &str, place: Place) {
         let control = value.chars().any(|c| c.is_ascii_control() && c != '\t');
         if !is_token(name) || control {
-            let message = format!("`{}` is not a header that can be sent", shorten(name));
-            let help = "a name has letters, digits and `-`; a value has no line ends";
+            let message = say!("`{}` is not a header that can be sent", shorten(name));
+            let help = say!("a name has letters, digits and `-`; a value has no line ends");
             return self.wrong("curl-value", message, place, help);
         }
         // Both are made from the body that is sent.
@@ -468,8 +475,8 @@ impl<'s> Reader<'s> {
 
     fn cookie(&mut self, text: &str, place: Place) {
         if !text.contains('=') {
-            let message = "cookies from a file are not possible here".to_string();
-            let help = "write them out: `-b 'name=value; other=value'`";
+            let message = say!("cookies from a file are not possible here");
+            let help = say!("write them out: `-b 'name=value; other=value'`");
             return self.wrong("curl-option", message, place, help);
         }
         let cookies = self.request.headers.iter_mut();
@@ -488,12 +495,21 @@ impl<'s> Reader<'s> {
         };
         let path = String::from_utf8_lossy(path).into_owned();
         if path == "-" || path.is_empty() {
-            let message = "the body cannot come from the standard input".to_string();
-            return self.wrong("curl-option", message, word.place, "write `--data-binary @file`");
+            let message = say!("the body cannot come from the standard input");
+            return self.wrong(
+                "curl-option",
+                message,
+                word.place,
+                say!("write `--data-binary @file`"),
+            );
         }
         if strips {
-            let message = "`-d @file` takes the line ends out of the file in curl".to_string();
-            self.warn(message, word.place, "throng sends the file as it is, like `--data-binary`");
+            let message = say!("`-d @file` takes the line ends out of the file in curl");
+            self.warn(
+                message,
+                word.place,
+                say!("throng sends the file as it is, like `--data-binary`"),
+            );
         }
         self.data.push(Data::File { path: path.into(), place: word.place });
     }
@@ -503,8 +519,8 @@ impl<'s> Reader<'s> {
         let at = word.bytes.iter().position(|b| matches!(b, b'=' | b'@'));
         let (name, content) = match at.map(|at| (word.bytes[at], at)) {
             Some((b'@', _)) => {
-                let message = "url-encoding a file is not possible here".to_string();
-                let help = "encode the file and send it with `--data-binary @file`";
+                let message = say!("url-encoding a file is not possible here");
+                let help = say!("encode the file and send it with `--data-binary @file`");
                 return self.wrong("curl-option", message, word.place, help);
             }
             Some((_, at)) => (&word.bytes[..at], &word.bytes[at + 1..]),
@@ -527,8 +543,8 @@ impl<'s> Reader<'s> {
                 content_type: None,
             }),
             None => {
-                let message = format!("`{}` is not a form field", shorten(text));
-                self.wrong("curl-value", message, place, "write `-F 'name=value'`");
+                let message = say!("`{}` is not a form field", shorten(text));
+                self.wrong("curl-value", message, place, say!("write `-F 'name=value'`"));
             }
         }
     }
@@ -546,24 +562,29 @@ impl<'s> Reader<'s> {
                 Some(("type", value)) => content_type = Some(unquote(value)),
                 Some(("filename", value)) => filename = Some(unquote(value)),
                 _ => {
-                    let message = format!("`{}` of a form field is not known", shorten(&piece));
-                    self.wrong("curl-value", message, place, "`;type=…` and `;filename=…` are");
+                    let message = say!("`{}` of a form field is not known", shorten(&piece));
+                    self.wrong(
+                        "curl-value",
+                        message,
+                        place,
+                        say!("`;type=…` and `;filename=…` are"),
+                    );
                 }
             }
         }
         let content = match (first.strip_prefix('@'), first.strip_prefix('<')) {
             (Some(path), _) if path == "-" || path.contains(',') => {
-                let message = "a form field takes one file here".to_string();
-                return self.wrong("curl-option", message, place, "write `-F` for each file");
+                let message = say!("a form field takes one file here");
+                return self.wrong("curl-option", message, place, say!("write `-F` for each file"));
             }
             (Some(path), _) => FormContent::File(unquote(path).into()),
             (_, Some(_)) => {
-                let message = "a form field from the text of a file is not possible".to_string();
+                let message = say!("a form field from the text of a file is not possible");
                 return self.wrong(
                     "curl-option",
                     message,
                     place,
-                    "write the text itself, or `@file`",
+                    say!("write the text itself, or `@file`"),
                 );
             }
             _ => FormContent::Text(unquote(&first)),
@@ -576,8 +597,8 @@ impl<'s> Reader<'s> {
         self.finish_proxy();
         let has_data = !self.data.is_empty();
         if has_data && !self.forms.is_empty() {
-            let message = "`-d` and `-F` exclude each other".to_string();
-            self.wrong("curl-option", message, start, "keep one of them");
+            let message = say!("`-d` and `-F` exclude each other");
+            self.wrong("curl-option", message, start, say!("keep one of them"));
         }
         if self.get && has_data {
             self.data_into_url(start);
@@ -590,8 +611,8 @@ impl<'s> Reader<'s> {
         self.request.method = match self.method.take() {
             Some((method, place)) => {
                 if !is_token(&method) {
-                    let message = format!("`{}` is not a method", shorten(&method));
-                    self.wrong("curl-value", message, place, "write `-X POST`");
+                    let message = say!("`{}` is not a method", shorten(&method));
+                    self.wrong("curl-value", message, place, say!("write `-X POST`"));
                 }
                 method
             }
@@ -637,20 +658,30 @@ impl<'s> Reader<'s> {
             if self.unknown {
                 return;
             }
-            let message = "the command has no URL".to_string();
-            return self.wrong("curl-url", message, start, "write `curl http://127.0.0.1:8080/`");
+            let message = say!("the command has no URL");
+            return self.wrong(
+                "curl-url",
+                message,
+                start,
+                say!("write `curl http://127.0.0.1:8080/`"),
+            );
         };
         if let Some((_, second)) = urls.next() {
-            let message = "a command has one URL here".to_string();
-            self.wrong("curl-url", message, second, "is a quote missing? make a file for each URL");
+            let message = say!("a command has one URL here");
+            self.wrong(
+                "curl-url",
+                message,
+                second,
+                say!("is a quote missing? make a file for each URL"),
+            );
         }
         let url = match url.contains("://") {
             true => url,
             false => format!("http://{url}"),
         };
         if let Err(reason) = Url::parse(&url) {
-            let message = format!("`{}` is not a URL: {}", shorten(&url), reason.message);
-            self.wrong("curl-url", message, place, &reason.help);
+            let message = say!("`{}` is not a URL: {}", shorten(&url), reason.message);
+            self.wrong("curl-url", message, place, reason.help);
         }
         self.request.url = url;
     }
@@ -664,8 +695,8 @@ impl<'s> Reader<'s> {
                 self.request.url = format!("{url}{mark}{query}");
             }
             _ => {
-                let message = "`-G` needs data that is text".to_string();
-                self.wrong("curl-option", message, start, "write the query into the URL");
+                let message = say!("`-G` needs data that is text");
+                self.wrong("curl-option", message, start, say!("write the query into the URL"));
             }
         }
     }
@@ -685,8 +716,8 @@ impl<'s> Reader<'s> {
             match piece {
                 Data::Bytes(bytes) => joined.extend_from_slice(&bytes),
                 Data::File { place, .. } => {
-                    let message = "a file beside other data is not possible here".to_string();
-                    let help = "put all of the body into one file: `--data-binary @file`";
+                    let message = say!("a file beside other data is not possible here");
+                    let help = say!("put all of the body into one file: `--data-binary @file`");
                     self.wrong("curl-option", message, place, help);
                 }
             }
@@ -698,7 +729,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-fn takes_value(meaning: Meaning) -> bool {
+fn takes_value(meaning: &Meaning) -> bool {
     matches!(
         meaning,
         Meaning::Value(_)

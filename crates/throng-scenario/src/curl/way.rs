@@ -41,8 +41,12 @@ impl Reader<'_> {
             proxy.user = words.user;
         }
         if !words.is_tunnel && self.request.url.starts_with("http://") {
-            let message = "curl asks a proxy for `http` without a tunnel".to_string();
-            self.warn(message, words.place, "throng asks for a tunnel, as curl does with `-p`");
+            let message = say!("curl asks a proxy for `http` without a tunnel");
+            self.warn(
+                message,
+                words.place,
+                say!("throng asks for a tunnel, as curl does with `-p`"),
+            );
         }
     }
 
@@ -78,8 +82,8 @@ impl Reader<'_> {
             _ => return self.interface(text, place),
         };
         if let Some((reason, help)) = wrong {
-            let message = format!("`{}` is not possible for this option: {reason}", shorten(text));
-            self.wrong("curl-value", message, place, &help);
+            let message = say!("`{}` is not possible for this option: {reason}", shorten(text));
+            self.wrong("curl-value", message, place, help);
         }
     }
 
@@ -87,8 +91,8 @@ impl Reader<'_> {
         match text.parse() {
             Ok(address) => self.request.source = Some(address),
             Err(_) => {
-                let message = format!("`{}` is not an address", shorten(text));
-                let help = "write an address of this host: `--interface 127.0.0.2`";
+                let message = say!("`{}` is not an address", shorten(text));
+                let help = say!("write an address of this host: `--interface 127.0.0.2`");
                 self.wrong("curl-value", message, place, help);
             }
         }

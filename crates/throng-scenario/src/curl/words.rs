@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Source};
+use throng_base::{Diagnostic, Said, Source};
 
 use crate::syntax::Place;
 
@@ -78,11 +78,14 @@ impl Reader<'_> {
         self.text.get(self.at + ahead).copied()
     }
 
-    fn wrong(&self, code: &'static str, message: &str, start: usize, help: &str) -> Wrong {
+    fn wrong(&self, code: &'static str, message: Said, start: usize, help: Said) -> Wrong {
         let end = self.at.max(start + 1).min(self.text.len().max(start));
         let place = Place::new(0, start, end);
         Box::new(
-            Diagnostic::error(code, message).at(place.span(self.source)).label("here").help(help),
+            Diagnostic::error(code, message)
+                .at(place.span(self.source))
+                .label(say!("here"))
+                .help(help),
         )
     }
 
@@ -152,8 +155,8 @@ impl Reader<'_> {
             }
             _ => {
                 self.line_end();
-                let help = "keep the `curl` command alone; what it prints goes nowhere here";
-                let message = "a cURL file has no pipes and redirected input";
+                let help = say!("keep the `curl` command alone; what it prints goes nowhere here");
+                let message = say!("a cURL file has no pipes and redirected input");
                 return Err(self.wrong("curl-shell", message, start, help));
             }
         }
@@ -225,14 +228,19 @@ impl Reader<'_> {
         let name = self.text[start + 1..].iter();
         let length = name.take_while(|b| b.is_ascii_alphanumeric() || b"_{".contains(b)).count();
         self.at = start + 1 + length;
-        let help = "write the value itself, or put the text into single quotes";
-        Err(self.wrong("curl-shell", "shell variables and commands are not filled in", start, help))
+        let help = say!("write the value itself, or put the text into single quotes");
+        Err(self.wrong(
+            "curl-shell",
+            say!("shell variables and commands are not filled in"),
+            start,
+            help,
+        ))
     }
 
     fn unclosed<T>(&mut self, start: usize, quote: &str) -> Result<T, Wrong> {
         self.at = self.text.len().min(start + 1);
-        let help = format!("close the text with `{quote}`; is the copy complete?");
-        Err(self.wrong("curl-quote", "this quote is never closed", start, &help))
+        let help = say!("close the text with `{quote}`; is the copy complete?");
+        Err(self.wrong("curl-quote", say!("this quote is never closed"), start, help))
     }
 
     fn single_quoted(&mut self, bytes: &mut Vec<u8>) -> Result<(), Wrong> {

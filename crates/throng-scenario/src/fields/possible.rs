@@ -1,5 +1,6 @@
 //! Whether a field can ever have the value that is asked of it, by its type.
 
+use throng_base::Said;
 use throng_expression::Value;
 use throng_metrics::Comparison;
 use throng_program::{Pick, Text, Want};
@@ -34,13 +35,13 @@ pub(super) fn of_field(
         Kind::Scalar { text, .. } => shorten(text),
         _ => "this".into(),
     };
-    let message = format!("the field `{}` is never `{written}`", shorten(path));
+    let message = say!("the field `{}` is never `{written}`", shorten(path));
     let error = cx.error("bad-value", message, node.place);
     let names = ranges.iter().flat_map(names).map(|(name, _)| name.as_str());
     let near = did_you_mean(&written, names);
     let error = error.label(match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "this can never hold".into(),
+        Some(near) => say!("did you mean `{near}`?"),
+        None => say!("this can never hold"),
     });
     cx.fail(error.help(help(&ranges[0], &want)))
 }
@@ -110,21 +111,20 @@ fn holds(range: &Range, want: &Want) -> bool {
     }
 }
 
-// sentences
-fn help(range: &Range, want: &Want) -> String {
+fn help(range: &Range, want: &Want) -> Said {
     let listed = |names: &[(String, i64)]| {
         let list = names.iter().take(SHOWN_MAX).map(|(name, value)| format!("`{name}` ({value})"));
-        format!("its names are {}", list.collect::<Vec<_>>().join(", "))
+        say!("its names are {}", list.collect::<Vec<_>>().join(", "))
     };
     match range {
         Range::Named(names) => listed(names),
         Range::Whole { names, .. } if !names.is_empty() && !matches!(want, Want::Number(..)) => {
             listed(names)
         }
-        Range::Whole { low, high, .. } => format!("it holds whole numbers from {low} to {high}"),
-        Range::Float => "it holds numbers".into(),
-        Range::Bool => "it is `true` or `false`".into(),
-        Range::Text => "it holds text: write a number or a truth in quotes".into(),
-        Range::Bytes | Range::Any => "it holds bytes: compare it with a text".into(),
+        Range::Whole { low, high, .. } => say!("it holds whole numbers from {low} to {high}"),
+        Range::Float => say!("it holds numbers"),
+        Range::Bool => say!("it is `true` or `false`"),
+        Range::Text => say!("it holds text: write a number or a truth in quotes"),
+        Range::Bytes | Range::Any => say!("it holds bytes: compare it with a text"),
     }
 }

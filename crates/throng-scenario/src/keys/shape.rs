@@ -1,12 +1,14 @@
 //! What the tables of keys are made of: maps, their keys, and the shapes of values.
 
+use throng_base::Said;
+
 use super::{CHECK, EXPECTATION, LOOKS, MESSAGE};
 
 /// A kind of map and what may stand in it.
 #[derive(Debug)]
 pub struct MapKind {
     /// As in "`x` is not a key of …".
-    pub what: &'static str,
+    pub what: Said,
     pub keys: &'static [KeyDoc],
 }
 
@@ -17,7 +19,7 @@ pub struct KeyDoc {
     pub doc: &'static str,
     pub shape: Shape,
     /// Known to the language, but not in this version: what to do instead.
-    pub later: Option<&'static str>,
+    pub later: Option<Said>,
 }
 
 /// What may stand behind a key. Wherever a single value stands, `${…}` may stand too.
@@ -66,7 +68,7 @@ impl MapKind {
 
     /// Whether a private protocol adds keys of its own: its messages and their fields.
     pub(crate) fn of_protocol(&self) -> bool {
-        [MESSAGE.what, EXPECTATION.what, CHECK.what, LOOKS.what].contains(&self.what)
+        [&MESSAGE, &EXPECTATION, &CHECK, &LOOKS].into_iter().any(|kind| std::ptr::eq(kind, self))
     }
 
     /// The keys that can be used now.
@@ -83,7 +85,7 @@ pub(super) const fn later(
     name: &'static str,
     shape: Shape,
     doc: &'static str,
-    instead: &'static str,
+    instead: Said,
 ) -> KeyDoc {
     KeyDoc { name, doc, shape, later: Some(instead) }
 }

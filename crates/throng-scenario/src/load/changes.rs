@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_base::units::{format_count, write_duration};
 use throng_program::{Amount, Coming, Drive, Load, Phase};
 
@@ -25,7 +26,7 @@ pub struct LoadChanges {
 }
 
 /// Why a load has nothing that could be changed so, and what to write instead.
-type Unfit = (&'static str, &'static str);
+type Unfit = (Said, Said);
 
 /// Changes the only load, and the precision of the run, and says what was there before.
 pub(super) fn apply(
@@ -35,13 +36,12 @@ pub(super) fn apply(
     precision: &mut Duration,
     facts: &Facts,
     place: Place,
-) -> Vec<String> {
-    let mut alone = |change: &dyn Fn(&mut Load) -> Result<String, Unfit>| match &mut *loads {
+) -> Vec<Said> {
+    let mut alone = |change: &dyn Fn(&mut Load) -> Result<Said, Unfit>| match &mut *loads {
         [load] => change(load),
-        // sentences
         _ => Err((
-            "there are several loads, and it says not which of them",
-            "write `${vars.users}` in the load that is meant, and give `--set users=50`",
+            say!("there are several loads, and it says not which of them"),
+            say!("write `${{vars.users}}` in the load that is meant, and give `--set users=50`"),
         )),
     };
     let done = [
@@ -55,22 +55,21 @@ pub(super) fn apply(
         match done {
             Ok(sentence) => said.push(sentence),
             Err((reason, help)) => {
-                let message = format!("`{flag}` has nothing to change: {reason}");
+                let message = say!("`{flag}` has nothing to change: {reason}");
                 let error = cx.error("flag-without-effect", message, place);
-                cx.note(error.label("this load").help(help));
+                cx.note(error.label(say!("this load")).help(help));
             }
         }
     }
     said
 }
 
-fn change_users(load: &mut Load, users: u64) -> Result<String, Unfit> {
+fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
     let before = load.staying_max();
     if before == 0 {
-        // sentences
         return Err((
-            "users arrive, and how many that are at a time follows from the rate",
-            "give --rate, or write `{users: 100, for: 30s}`",
+            say!("users arrive, and how many that are at a time follows from the rate"),
+            say!("give --rate, or write `{{users: 100, for: 30s}}`"),
         ));
     }
     let factor = users as f64 / before as f64;
@@ -98,11 +97,10 @@ fn change_users(load: &mut Load, users: u64) -> Result<String, Unfit> {
         }
     }
     let (now, before) = (format_count(users), format_count(before));
-    // sentences
-    Ok(format!("--users: at most {now} users, not {before}"))
+    Ok(say!("--users: at most {now} users, not {before}"))
 }
 
-fn change_rate(load: &mut Load, rate: f64) -> Result<String, Unfit> {
+fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
     let rates = |phase: &mut Phase, change: &mut dyn FnMut(&mut f64)| match &mut phase.drive {
         Drive::Arrivals(arrivals) => {
             change(&mut arrivals.rate);
@@ -114,42 +112,39 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<String, Unfit> {
     let mut before: f64 = 0.0;
     load.phases.iter_mut().for_each(|phase| rates(phase, &mut |rate| before = before.max(*rate)));
     if before <= 0.0 {
-        // sentences
         return Err((
-            "its users begin the next iteration when they are done with the last",
-            "write `{iterations: 50/s, users: 100, for: 30s}`, or `{arrivals: 50/s, for: 30s}`",
+            say!("its users begin the next iteration when they are done with the last"),
+            say!(
+                "write `{{iterations: 50/s, users: 100, for: 30s}}`, or `{{arrivals: 50/s, for: 30s}}`"
+            ),
         ));
     }
     let factor = rate / before;
     let change = |own: &mut f64| *own = if *own == before { rate } else { *own * factor };
     load.phases.iter_mut().for_each(|phase| rates(phase, &mut { change }));
-    // sentences
-    Ok(format!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
+    Ok(say!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
 }
 
-fn change_precision(precision: &mut Duration, wanted: Duration) -> String {
+fn change_precision(precision: &mut Duration, wanted: Duration) -> Said {
     let before = std::mem::replace(precision, wanted);
     let (now, before) = (write_duration(wanted), write_duration(before));
-    // sentences
-    format!("--precision: {now}, not {before}")
+    say!("--precision: {now}, not {before}")
 }
 
 fn per_second(rate: f64) -> String {
     format!("{}/s", (rate * 1000.0).round() / 1000.0)
 }
 
-fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<String, Unfit> {
+fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, Unfit> {
     let now = write_duration(time);
     let Some(before) = facts.time.filter(|before| !before.is_zero()) else {
         if let [phase] = load.phases.as_mut_slice() {
             phase.time = Some(time);
-            // sentences
-            return Ok(format!("--for: at most {now}"));
+            return Ok(say!("--for: at most {now}"));
         }
-        // sentences
         return Err((
-            "how long a phase takes that has no `for` is not known before it is done",
-            "give each phase a time: `{iterations: 1000, users: 100, for: 30s}`",
+            say!("how long a phase takes that has no `for` is not known before it is done"),
+            say!("give each phase a time: `{{iterations: 1000, users: 100, for: 30s}}`"),
         ));
     };
     let factor = time.as_secs_f64() / before.as_secs_f64();
@@ -170,8 +165,7 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<String,
             }
         }
     }
-    // sentences
-    Ok(format!("--for: {now} in all, not {}", write_duration(before)))
+    Ok(say!("--for: {now} in all, not {}", write_duration(before)))
 }
 
 #[cfg(test)]
@@ -179,7 +173,7 @@ mod tests {
     use super::*;
     use crate::tests::compile_changed;
 
-    fn changed(load: &str, changes: LoadChanges) -> (Load, Vec<String>) {
+    fn changed(load: &str, changes: LoadChanges) -> (Load, Vec<Said>) {
         let program = compile_changed(&scenario(load), changes).expect("a good scenario");
         (program.loads[0].clone(), program.changes)
     }
@@ -190,7 +184,7 @@ mod tests {
 
     /// As if the scenario had said it.
     #[track_caller]
-    fn same(load: &str, changes: LoadChanges, as_if: &str) -> Vec<String> {
+    fn same(load: &str, changes: LoadChanges, as_if: &str) -> Vec<Said> {
         let (got, said) = changed(load, changes);
         assert_eq!(got, changed(as_if, LoadChanges::default()).0);
         said

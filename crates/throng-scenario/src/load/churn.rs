@@ -1,5 +1,6 @@
 //! `churn`: users whose connection ends and who come back, while a phase lasts.
 
+use throng_base::Said;
 use throng_program::{Amount, Churn, Coming, Drive, Parting, Scheme, Users};
 
 use crate::keys;
@@ -7,7 +8,7 @@ use crate::load::{no_users, positive_rate};
 use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
 
-const HELP: &str = "write `churn: {share: 20%, every: 10s, how: [fin, reset, vanish]}`";
+const HELP: Said = say!("write `churn: {{share: 20%, every: 10s, how: [fin, reset, vanish]}}`");
 
 /// How a connection ends.
 pub(crate) fn read_parting(cx: &mut Context<'_>, node: &Node) -> Option<Parting> {
@@ -27,25 +28,31 @@ pub(super) fn read_churn(
     let place = fields.key("churn").map_or(node.place, |key| key.place);
     let churn = read_amount(cx, node);
     if let Some(scheme) = scheme {
-        let message = format!("`churn` does not go with a `{}` target", scheme.word());
+        let message = say!("`churn` does not go with a `{}` target", scheme.word());
         let error = cx.error("step-scheme", message, place);
-        let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
-                    stay connected";
-        return cx.fail(error.label("nobody has a connection that stays").help(help));
+        let help = say!(
+            "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
+                    stay connected"
+        );
+        return cx.fail(error.label(say!("nobody has a connection that stays")).help(help));
     }
     match drive {
         Drive::Arrivals(_) => {
-            let error =
-                cx.error("conflicting-keys", "`arrivals` and `churn` exclude each other", place);
-            let help = "users who arrive leave by themselves; write `users` for those who stay";
-            return cx.fail(error.label("nobody stays").help(help));
+            let error = cx.error(
+                "conflicting-keys",
+                say!("`arrivals` and `churn` exclude each other"),
+                place,
+            );
+            let help =
+                say!("users who arrive leave by themselves; write `users` for those who stay");
+            return cx.fail(error.label(say!("nobody stays")).help(help));
         }
         Drive::Hold if before == 0 => {
-            return no_users(cx, place, "there is nobody who could fall out yet");
+            return no_users(cx, place, say!("there is nobody who could fall out yet"));
         }
         Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
         Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
-            fields.need(cx, "for", "say how long: `{churn: 500/s, for: 10m}`")?;
+            fields.need(cx, "for", say!("say how long: `{{churn: 500/s, for: 10m}}`"))?;
         }
         _ => {}
     }
@@ -61,8 +68,8 @@ fn place_of_time(node: &Node) -> Place {
 
 fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
     if !matches!(node.kind, Kind::Map(_)) {
-        if cx.text(node, "a rate")?.trim().ends_with('%') {
-            return cx.bad_value(node, "how often this share falls out is not said", HELP);
+        if cx.text(node, say!("a rate"))?.trim().ends_with('%') {
+            return cx.bad_value(node, say!("how often this share falls out is not said"), HELP);
         }
         let amount = Amount::Rate(positive_rate(cx, node)?);
         return Some(Churn { amount, ways: vec![Parting::Fin] });
@@ -80,9 +87,9 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         }
         Some((_, node)) => {
             if let Some(every) = fields.key("every").filter(|_| fields.get("share").is_none()) {
-                let message = "`rate` and `every` exclude each other".to_string();
+                let message = say!("`rate` and `every` exclude each other");
                 let error = cx.error("conflicting-keys", message, every.place);
-                cx.note(error.label("`every` goes with `share`").help(HELP));
+                cx.note(error.label(say!("`every` goes with `share`")).help(HELP));
             }
             positive_rate(cx, node).map(Amount::Rate)
         }
@@ -94,8 +101,10 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
 fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     let share = cx.share(node)?;
     match share {
-        share if share <= 0.0 => cx.bad_value(node, "a share of zero is nobody", HELP),
-        share if share > 1.0 => cx.bad_value(node, "more than all of them", "write at most `100%`"),
+        share if share <= 0.0 => cx.bad_value(node, say!("a share of zero is nobody"), HELP),
+        share if share > 1.0 => {
+            cx.bad_value(node, say!("more than all of them"), say!("write at most `100%`"))
+        }
         share => Some(share),
     }
 }
@@ -107,8 +116,8 @@ fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
         _ => std::slice::from_ref(node),
     };
     if items.is_empty() {
-        let error = cx.error("empty", "there is no way to end a connection", node.place);
-        return cx.fail(error.label("empty").help(HELP));
+        let error = cx.error("empty", say!("there is no way to end a connection"), node.place);
+        return cx.fail(error.label(say!("empty")).help(HELP));
     }
     let ways: Vec<Option<Parting>> = items.iter().map(|item| read_parting(cx, item)).collect();
     ways.into_iter().collect()

@@ -71,30 +71,32 @@ fn is_never(
     let users = span.users_max;
     let connects =
         |session: &Session| session.all().any(|step| matches!(step, Statement::Connect(_)));
-    let stay = "users who arrive leave by themselves; write `users` for those who stay";
+    let stay = say!("users who arrive leave by themselves; write `users` for those who stay");
     let (label, help) = if users == 0 {
-        ("nobody stays".to_string(), stay)
+        (say!("nobody stays"), stay)
     } else if !sessions.iter().any(connects) {
-        let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
-                    stay connected";
-        ("nobody has a connection that stays".to_string(), help)
+        let help = say!(
+            "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
+                    stay connected"
+        );
+        (say!("nobody has a connection that stays"), help)
     } else {
         let Amount::Share { share, every } = churn.amount else { return false };
         match span.time {
             Some(time) if every >= time => {
                 let (every, time) = (write_duration(every), write_duration(time));
-                let label = format!("the first fall out after {every}, the phase takes {time}");
-                (label, "write an `every` that is shorter than the phase, or a longer `for`")
+                let label = say!("the first fall out after {every}, the phase takes {time}");
+                (label, say!("write an `every` that is shorter than the phase, or a longer `for`"))
             }
             _ if share * (users as f64) < 0.5 => {
                 let percent = (share * 1e6).round() / 1e4;
-                let label = format!("{percent}% of {users} users is nobody");
-                (label, "write a larger share, or more users")
+                let label = say!("{percent}% of {users} users is nobody");
+                (label, say!("write a larger share, or more users"))
             }
             _ => return false,
         }
     };
-    let message = "nobody ever falls out here".to_string();
+    let message = say!("nobody ever falls out here");
     cx.note(cx.warning("churn-never", message, place).label(label).help(help));
     true
 }
@@ -104,14 +106,14 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     let Some(wait) = waits.min() else { return };
     let label = if stays < wait {
         let (stays, wait) = (format_duration(stays), write_duration(wait));
-        format!("each user every {stays}, `reconnect` waits {wait} on average")
+        say!("each user every {stays}, `reconnect` waits {wait} on average")
     } else if stays < ONLINE_MIN {
-        format!("each user every {}", format_duration(stays))
+        say!("each user every {}", format_duration(stays))
     } else {
         return;
     };
-    let message = "users fall out faster than they come back".to_string();
-    let help = "let fewer fall out, or shorten the `wait` of `reconnect`";
+    let message = say!("users fall out faster than they come back");
+    let help = say!("let fewer fall out, or shorten the `wait` of `reconnect`");
     cx.note(cx.warning("churn-too-fast", message, place).label(label).help(help));
 }
 
@@ -142,8 +144,9 @@ fn warn_hidden(
     let step = steps.get(delivery.step.index());
     let name = step.map_or("", |step| &step.name);
     let (stays, lost) = (format_duration(stays), write_duration(delivery.lost_after));
-    let message = "users fall out before it is known whether a message is lost".to_string();
-    let label = format!("they stay for {stays}, `{}` is lost after {lost}", shorten(name));
-    let help = "what they miss is excused, not lost: let fewer fall out, or shorten `lost_after`";
+    let message = say!("users fall out before it is known whether a message is lost");
+    let label = say!("they stay for {stays}, `{}` is lost after {lost}", shorten(name));
+    let help =
+        say!("what they miss is excused, not lost: let fewer fall out, or shorten `lost_after`");
     cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use throng_base::Said;
 use throng_program::{Load, Start};
 
 use super::{Facts, Stage, read_phases};
@@ -11,8 +12,9 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
-const HELP: &str = "write `loads: {readers: {sessions: reader, phases: [{users: 100, for: 30s}]}}`";
-const PHASES_HELP: &str = "write `phases: [{users: 100, for: 30s}]`";
+const HELP: Said =
+    say!("write `loads: {{readers: {{sessions: reader, phases: [{{users: 100, for: 30s}}]}}}}`");
+const PHASES_HELP: Said = say!("write `phases: [{{users: 100, for: 30s}}]`");
 /// Each shard has figures and a schedule for every load.
 const LOADS_MAX: usize = 100;
 
@@ -23,15 +25,15 @@ pub(super) fn read_loads(
     sessions: Option<&Node>,
     stage: &Stage<'_>,
 ) -> Vec<(Load, Facts)> {
-    let entries = cx.entries(node, "a map of loads", HELP).unwrap_or_default();
+    let entries = cx.entries(node, say!("a map of loads"), HELP).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", "there is no load", node.place);
-        cx.note(error.label("empty").help(HELP));
+        let error = cx.error("empty", say!("there is no load"), node.place);
+        cx.note(error.label(say!("empty")).help(HELP));
     }
     if let Some((key, _)) = entries.get(LOADS_MAX) {
-        let message = format!("more than {LOADS_MAX} loads");
-        let error = cx.error("too-many", message, key.place).label("this one is too much");
-        cx.note(error.help("a load may have many sessions and many phases"));
+        let message = say!("more than {LOADS_MAX} loads");
+        let error = cx.error("too-many", message, key.place).label(say!("this one is too much"));
+        cx.note(error.help(say!("a load may have many sessions and many phases")));
         return Vec::new();
     }
     let sessions = names(sessions);
@@ -93,7 +95,7 @@ impl Reader<'_> {
         if key.text == "at" {
             return cx.duration(node).map(Start::At);
         }
-        let name = cx.text(node, "the name of a load")?;
+        let name = cx.text(node, say!("the name of a load"))?;
         let loads = self.entries.iter().map(|(key, _)| key.text.as_str());
         let Some(other) = loads.clone().position(|load| load == name) else {
             let others = loads.filter(|load| *load != self.entries[number].0.text);
@@ -110,19 +112,19 @@ impl Reader<'_> {
         number: usize,
         fields: &Fields<'_>,
     ) -> Option<Option<Box<[u16]>>> {
-        let help = "name the sessions that its users do: `sessions: [reader, buyer]`";
+        let help = say!("name the sessions that its users do: `sessions: [reader, buyer]`");
         if self.entries.len() == 1 && fields.key("sessions").is_none() {
             return Some(None);
         }
-        let node = fields.need(cx, "sessions", help)?;
+        let node = fields.need(cx, "sessions", help.clone())?;
         let items = match &node.kind {
             Kind::List(items) => items.as_slice(),
             _ => std::slice::from_ref(node),
         };
         if items.is_empty() {
             let name = shorten(&self.entries[number].0.text);
-            let message = format!("the load `{name}` has no session");
-            let error = cx.error("empty", message, node.place).label("empty");
+            let message = say!("the load `{name}` has no session");
+            let error = cx.error("empty", message, node.place).label(say!("empty"));
             return cx.fail(error.help(help));
         }
         let found: Vec<Option<u16>> =
@@ -134,7 +136,7 @@ impl Reader<'_> {
     }
 
     fn session(&mut self, cx: &mut Context<'_>, load: usize, node: &Node) -> Option<u16> {
-        let name = cx.text(node, "the name of a session")?;
+        let name = cx.text(node, say!("the name of a session"))?;
         let Some(found) = self.sessions.iter().position(|key| key.text == name) else {
             // What has no sessions at all is said elsewhere.
             if self.sessions.is_empty() {
@@ -146,10 +148,10 @@ impl Reader<'_> {
         let session = u16::try_from(found).ok()?;
         let Some(other) = self.taken.insert(session, load) else { return Some(session) };
         let (name, first) = (shorten(&name), shorten(&self.entries[other].0.text));
-        let message = format!("the session `{name}` is in two loads");
+        let message = say!("the session `{name}` is in two loads");
         let error = cx.error("session-in-two-loads", message, node.place);
-        let label = format!("the load `{first}` has it already");
-        let help = "leave it in one of them; steps that both do can be shared with `parts`";
+        let label = say!("the load `{first}` has it already");
+        let help = say!("leave it in one of them; steps that both do can be shared with `parts`");
         cx.fail(error.label(label).help(help))
     }
 
@@ -160,10 +162,10 @@ impl Reader<'_> {
         }
         for (number, key) in self.sessions.iter().enumerate() {
             if !u16::try_from(number).is_ok_and(|number| self.taken.contains_key(&number)) {
-                let message = format!("no load has the session `{}`", shorten(&key.text));
+                let message = say!("no load has the session `{}`", shorten(&key.text));
                 let error = cx.error("session-without-load", message, key.place);
-                let help = "add it to the `sessions` of a load, or remove it";
-                cx.note(error.label("never done").help(help));
+                let help = say!("add it to the `sessions` of a load, or remove it");
+                cx.note(error.label(say!("never done")).help(help));
             }
         }
     }
@@ -189,11 +191,13 @@ impl Reader<'_> {
             let name = |load: &usize| format!("`{}`", shorten(&loads[*load].0.name));
             let mut names: Vec<String> = circle.iter().map(name).collect();
             names.push(name(&first));
-            let message = format!("loads wait for each other in a circle: {}", names.join(", "));
+            let message = say!("loads wait for each other in a circle: {}", names.join(", "));
             let error = cx.error("load-cycle", message, self.entries[first].0.place);
-            let help = "begin one of them by itself: leave out its `after` or `with`, or write \
-                        `at: 2m`";
-            cx.note(error.label("none of them ever begins").help(help));
+            let help = say!(
+                "begin one of them by itself: leave out its `after` or `with`, or write \
+                        `at: 2m`"
+            );
+            cx.note(error.label(say!("none of them ever begins")).help(help));
         }
     }
 }
@@ -206,10 +210,10 @@ fn unknown<'n, T>(
     place: Place,
 ) -> Option<T> {
     const SHOWN_MAX: usize = 12;
-    let message = format!("there is no {what} `{}`", shorten(name));
+    let message = say!("there is no {what} `{}`", shorten(name));
     let mut error = cx.error("unknown-name", message, place);
     if let Some(near) = did_you_mean(name, all.clone()) {
-        error = error.label(format!("did you mean `{near}`?"));
+        error = error.label(say!("did you mean `{near}`?"));
     }
     let mut list: Vec<String> =
         all.take(SHOWN_MAX + 1).map(|name| format!("`{}`", shorten(name))).collect();
@@ -217,7 +221,7 @@ fn unknown<'n, T>(
         list[SHOWN_MAX] = "…".into();
     }
     cx.fail(match list.is_empty() {
-        true => error.help(format!("the scenario has no other {what}")),
-        false => error.help(format!("there is {}", list.join(", "))),
+        true => error.help(say!("the scenario has no other {what}")),
+        false => error.help(say!("there is {}", list.join(", "))),
     })
 }

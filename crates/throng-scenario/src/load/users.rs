@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_program::{Coming, Drive, Users};
 
 use crate::keys;
@@ -10,7 +11,7 @@ use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
-const STEP_HELP: &str = "write `users: {step: 1000, every: 30s, to: 10_000}`";
+const STEP_HELP: Said = say!("write `users: {{step: 1000, every: 30s, to: 10_000}}`");
 
 /// How long it takes until all have come or gone.
 pub(super) fn time_of(before: u64, users: Users) -> Duration {
@@ -64,7 +65,7 @@ pub(super) fn read_users(
                 return no_from(cx, from.place, to.unwrap_or("100"));
             }
             let inner = Fields::read(cx, node, &keys::USERS)?;
-            let to = inner.need(cx, "to", "write `users: {to: 100, rate: 50/s}`");
+            let to = inner.need(cx, "to", say!("write `users: {{to: 100, rate: 50/s}}`"));
             let coming = read_coming(cx, &inner, beside);
             (cx.count(to?)?, coming?)
         }
@@ -77,10 +78,10 @@ pub(super) fn read_users(
         }
     };
     if to == 0 && *population == 0 {
-        return no_users(cx, node.place, "0 users do nothing");
+        return no_users(cx, node.place, say!("0 users do nothing"));
     }
     if last && to > 0 && coming == Coming::AtOnce && fields.get("for").is_none() {
-        fields.need(cx, "for", "say how long: `{users: 100, for: 30s}`")?;
+        fields.need(cx, "for", say!("say how long: `{{users: 100, for: 30s}}`"))?;
     }
     let users = Users { to, coming };
     let time = fields.get("for").and_then(|node| cx.time_limit(node));
@@ -89,10 +90,10 @@ pub(super) fn read_users(
         && let Some(node) = fields.get("for")
     {
         let part = population.abs_diff(before);
-        let message = "this phase ends before its ramp does".to_string();
+        let message = say!("this phase ends before its ramp does");
         let warning = cx.warning("ramp-cut", message, node.place);
-        let label = format!("{part} of {} users in this time", to.abs_diff(before));
-        let help = "leave out `for` so that the ramp is done to its end, or raise the rate";
+        let label = say!("{part} of {} users in this time", to.abs_diff(before));
+        let help = say!("leave out `for` so that the ramp is done to its end, or raise the rate");
         cx.note(warning.label(label).help(help));
     }
     Some(Drive::Users(users))
@@ -103,22 +104,22 @@ fn read_coming(cx: &mut Context<'_>, inner: &Fields<'_>, beside: Option<&Node>) 
     let way = inner.one_of(cx, &["rate", "step"]);
     let own = inner.get("at_once");
     if let (Some(_), Some(other)) = (own, beside) {
-        let error = cx.error("conflicting-keys", "`at_once` stands here twice", other.place);
-        cx.note(error.label("`users` has it already").help("keep one of them"));
+        let error = cx.error("conflicting-keys", say!("`at_once` stands here twice"), other.place);
+        cx.note(error.label(say!("`users` has it already")).help(say!("keep one of them")));
     }
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
     match way {
         Some((key, node)) if key.text == "rate" => {
             if let Some(every) = inner.key("every") {
-                let message = "`rate` and `every` exclude each other".to_string();
+                let message = say!("`rate` and `every` exclude each other");
                 let error = cx.error("conflicting-keys", message, every.place);
-                cx.note(error.label("`every` goes with `step`").help(STEP_HELP));
+                cx.note(error.label(say!("`every` goes with `step`")).help(STEP_HELP));
             }
             positive_rate(cx, node).map(Coming::Rate)
         }
         Some((_, node)) => {
             let size = match cx.count(node) {
-                Some(0) => cx.bad_value(node, "steps of no users lead nowhere", STEP_HELP),
+                Some(0) => cx.bad_value(node, say!("steps of no users lead nowhere"), STEP_HELP),
                 size => size,
             };
             let every = inner.need(cx, "every", STEP_HELP).and_then(|node| cx.time_limit(node));
@@ -137,14 +138,14 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
     let Some(node) = node else { return Some(()) };
     match (cx.bool(node)?, way) {
         (true, Some(way)) => {
-            let message = format!("`at_once` and `{way}` exclude each other");
+            let message = say!("`at_once` and `{way}` exclude each other");
             let error = cx.error("conflicting-keys", message, node.place);
-            let label = format!("`{way}` says how they come");
-            cx.fail(error.label(label).help("keep the one that is meant"))
+            let label = say!("`{way}` says how they come");
+            cx.fail(error.label(label).help(say!("keep the one that is meant")))
         }
         (false, None) => {
-            let message = "without a rate or steps all users come at once";
-            cx.bad_value(node, message, "write `users: {to: 100, rate: 50/s}`")
+            let message = say!("without a rate or steps all users come at once");
+            cx.bad_value(node, message, say!("write `users: {{to: 100, rate: 50/s}}`"))
         }
         _ => Some(()),
     }
@@ -152,10 +153,10 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
 
 /// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
 fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
-    let message = "`users` says only how many there are at the end".to_string();
+    let message = say!("`users` says only how many there are at the end");
     let error = cx.error("bad-value", message, place);
-    let label = "a phase begins with the users that are there";
-    cx.fail(error.label(label).help(format!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
+    let label = say!("a phase begins with the users that are there");
+    cx.fail(error.label(label).help(say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
 }
 
 #[cfg(test)]

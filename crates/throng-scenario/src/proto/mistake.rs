@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use miette::Diagnostic as Found;
 use protox_parse::ParseError;
-use throng_base::Source;
+use throng_base::{Said, Source};
 use throng_protocol::protobuf::NotLinked;
 
 use super::Texts;
@@ -13,9 +13,9 @@ use crate::read::Context;
 use crate::syntax::Place;
 use crate::words::shorten;
 
-const SYNTAX_HELP: &str = "a field is `string name = 1;`; `protoc` tells more about the file";
-const NAME_HELP: &str = "declare it, or import the file that declares it";
-const NUMBER_HELP: &str = "give every field its own number";
+const SYNTAX_HELP: Said = say!("a field is `string name = 1;`; `protoc` tells more about the file");
+const NAME_HELP: Said = say!("declare it, or import the file that declares it");
+const NUMBER_HELP: Said = say!("give every field its own number");
 
 /// What a text could not be parsed for; all of it is told.
 pub(super) fn parse(cx: &mut Context<'_>, number: u16, source: &Arc<Source>, error: &ParseError) {
@@ -76,9 +76,9 @@ fn byte_of(source: &Source, at: usize) -> usize {
 /// How a mistake is told.
 struct Told {
     code: &'static str,
-    message: String,
-    label: String,
-    help: &'static str,
+    message: Said,
+    label: Said,
+    help: Said,
 }
 
 fn note(cx: &mut Context<'_>, place: Place, found: &dyn Found, said: &str) {
@@ -96,23 +96,24 @@ fn tell(cx: &mut Context<'_>, place: Place, told: Told) {
     cx.note(error.label(told.label).help(told.help));
 }
 
-// sentences
 fn editions() -> Told {
     Told {
         code: "proto-feature",
-        message: "throng does not know editions of protobuf".into(),
-        label: "not here".into(),
-        help: "write `syntax = \"proto3\";`, or name what `protoc --include_imports \
-               --descriptor_set_out=shop.desc` writes",
+        message: say!("throng does not know editions of protobuf"),
+        label: say!("not here"),
+        help: say!(
+            "write `syntax = \"proto3\";`, or name what `protoc --include_imports \
+               --descriptor_set_out=shop.desc` writes"
+        ),
     }
 }
 
 fn passed_on(said: &str, found: &dyn Found) -> Told {
     let hint = found.help().map(|help| help.to_string());
     let said = said.replace('\'', "`");
-    let message = format!("the `.proto` file is not valid: {}", shorten(&said));
+    let message = say!("the `.proto` file is not valid: {}", shorten(&said));
     let label = shorten(&hint.unwrap_or_default().replace('\'', "`"));
-    let label = if label.is_empty() { "here".to_string() } else { label };
+    let label = if label.is_empty() { say!("here") } else { Said::of_others(label) };
     Told { code: "bad-proto", message, label, help: SYNTAX_HELP }
 }
 
@@ -140,97 +141,99 @@ fn reworded(said: &str) -> Option<Told> {
     of_syntax(said).or_else(|| of_names(said)).or_else(|| of_rules(said))
 }
 
-fn told(message: String, label: &str, help: &'static str) -> Option<Told> {
-    Some(Told { code: "bad-proto", message, label: label.to_string(), help })
+fn told(message: Said, label: Said, help: Said) -> Option<Told> {
+    Some(Told { code: "bad-proto", message, label, help })
 }
 
-// sentences
 fn of_syntax(said: &str) -> Option<Told> {
     if let Some([expected]) = captures(END, said) {
         return match expected {
-            COMMENT => told("a comment does not end".into(), "it is open here", SYNTAX_HELP),
-            _ => told("the file ends too early".into(), &wanted(expected), SYNTAX_HELP),
+            COMMENT => told(say!("a comment does not end"), say!("it is open here"), SYNTAX_HELP),
+            _ => told(say!("the file ends too early"), wanted(expected), SYNTAX_HELP),
         };
     }
     if let Some([expected, found]) = captures(TOKEN, said) {
-        let message = format!("`{}` cannot stand here", shorten(found));
-        return told(message, &wanted(expected), SYNTAX_HELP);
+        let message = say!("`{}` cannot stand here", shorten(found));
+        return told(message, wanted(expected), SYNTAX_HELP);
     }
     if said == TOO_DEEP {
-        let message = "messages stand in each other too deeply".to_string();
-        let (label, help) = ("this one is too deep".to_string(), "move it outside");
+        let message = say!("messages stand in each other too deeply");
+        let (label, help) = (say!("this one is too deep"), say!("move it outside"));
         return Some(Told { code: "too-deep", message, label, help });
     }
-    let help = "write the path from a folder of `proto_path` on, with `/` and without `..`";
+    let help = say!("write the path from a folder of `proto_path` on, with `/` and without `..`");
     match said {
-        STRING => told("a text does not end".into(), "it begins here", SYNTAX_HELP),
-        IMPORT => told("this is not the path of an import".into(), "not possible", help),
+        STRING => told(say!("a text does not end"), say!("it begins here"), SYNTAX_HELP),
+        IMPORT => told(say!("this is not the path of an import"), say!("not possible"), help),
         _ => None,
     }
 }
 
-// sentences
 fn of_names(said: &str) -> Option<Told> {
-    const TWICE_HELP: &str = "remove or rename one of the two";
+    const TWICE_HELP: Said = say!("remove or rename one of the two");
     if let Some([name, file]) = captures(NAME_ELSEWHERE, said) {
-        let message = format!("`{}` is declared twice", shorten(name));
-        return told(message, &format!("also in `{}`", shorten(file)), TWICE_HELP);
+        let message = say!("`{}` is declared twice", shorten(name));
+        return told(message, say!("also in `{}`", shorten(file)), TWICE_HELP);
     }
     if let Some([name]) = captures(NAME_TWICE, said) {
-        let message = format!("`{}` is declared twice", shorten(name));
-        return told(message, "again here", TWICE_HELP);
+        let message = say!("`{}` is declared twice", shorten(name));
+        return told(message, say!("again here"), TWICE_HELP);
     }
     if let Some([name]) = captures(NO_OPTION, said) {
-        let message = format!("there is no option `{}`", shorten(name));
-        return told(message, "not known here", NAME_HELP);
+        let message = say!("there is no option `{}`", shorten(name));
+        return told(message, say!("not known here"), NAME_HELP);
     }
     if let Some([name]) = captures(NO_NAME, said) {
-        return told(format!("there is no type `{}`", shorten(name)), "not known here", NAME_HELP);
+        return told(
+            say!("there is no type `{}`", shorten(name)),
+            say!("not known here"),
+            NAME_HELP,
+        );
     }
     if let Some([name, other]) = captures(SHADOWED, said) {
-        let message = format!("there is no type `{}`", shorten(name));
-        let label = format!("it means `{}`, which is not there", shorten(other));
-        return told(message, &label, "begin the full name with a dot: `.shop.Order`");
+        let message = say!("there is no type `{}`", shorten(name));
+        let label = say!("it means `{}`, which is not there", shorten(other));
+        return told(message, label, say!("begin the full name with a dot: `.shop.Order`"));
     }
     let [name, kind] = captures(NOT_A, said)?;
-    let message = format!("`{}` is not `{}`", shorten(name), shorten(kind));
-    told(message, "another type is needed", NAME_HELP)
+    let message = say!("`{}` is not `{}`", shorten(name), shorten(kind));
+    told(message, say!("another type is needed"), NAME_HELP)
 }
 
-// sentences
 fn of_rules(said: &str) -> Option<Told> {
     if let Some([number]) = captures(NUMBER_TWICE, said) {
-        let message = format!("the field number {number} is used twice");
-        return told(message, "another field has it", NUMBER_HELP);
+        let message = say!("the field number {number} is used twice");
+        return told(message, say!("another field has it"), NUMBER_HELP);
     }
     if captures::<1>(NUMBER_RANGE, said).is_some() {
-        let label = "numbers begin with 1 and end with 536870911";
-        return told("this is not the number of a field".into(), label, NUMBER_HELP);
+        let label = say!("numbers begin with 1 and end with 536870911");
+        return told(say!("this is not the number of a field"), label, NUMBER_HELP);
     }
     if captures::<1>(NO_LABEL, said).is_some() {
-        let help = "write `optional`, `required` or `repeated` before the type, or \
-                    `syntax = \"proto3\";` as the first line";
-        return told("the field has no label".into(), "proto2 needs one", help);
+        let help = say!(
+            "write `optional`, `required` or `repeated` before the type, or \
+                    `syntax = \"proto3\";` as the first line"
+        );
+        return told(say!("the field has no label"), say!("proto2 needs one"), help);
     }
     if captures::<1>(MAP_KEY, said).is_some() {
-        let help = "keys are whole numbers, `bool` or `string`";
-        return told("this cannot be the type of the keys of a map".into(), "not here", help);
+        let help = say!("keys are whole numbers, `bool` or `string`");
+        return told(say!("this cannot be the type of the keys of a map"), say!("not here"), help);
     }
-    let help = "write a value such as `UNKNOWN = 0;` first";
+    let help = say!("write a value such as `UNKNOWN = 0;` first");
     match said == ENUM_ZERO {
-        true => told("the first value of an enum has to be 0".into(), "not 0", help),
+        true => told(say!("the first value of an enum has to be 0"), say!("not 0"), help),
         false => None,
     }
 }
 
 /// `'enum', 'import' or ';'` as a list of code.
-// sentences
-fn wanted(expected: &str) -> String {
+fn wanted(expected: &str) -> Said {
     let parts = expected.split(", ").flat_map(|part| part.split(OR));
     let parts: Vec<&str> = parts.map(|part| part.trim_matches('\'')).collect();
     match &parts[..] {
-        [one] => format!("`{}` is expected", shorten(one)),
-        several => format!("one of `{}` is expected", several.join("`, `")),
+        [one] => say!("`{}` is expected", shorten(one)),
+        several => say!("one of `{}` is expected", several.join("`, `")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! One field of a packet, a message or a structure: its type, where it ends, and what it is for.
 
+use throng_base::Said;
 use throng_protocol::framed::declaration::{
     self, Checksum, Condition, Counts, Endian, Extent, Field, Literal, Placed, Prefix, Repeat,
     Role, Type,
@@ -22,10 +23,10 @@ pub(super) enum Within {
 
 const EXTENTS: &[&str] = &["length", "size", "terminator", "rest", "size-eos"];
 const ROLES: &[&str] = &["counts", "selects", "correlates", "checksum"];
-const SIZE_HELP: &str = "write `size: 16`, or the name of an earlier field: `size: count`";
-const REPEAT_HELP: &str =
-    "write `3`, `u8` for a number before the items, the name of an earlier field, or `rest`";
-const ENUM_HELP: &str = "write `{0: ok, 1: full}`, or the name of one of `enums`";
+const SIZE_HELP: Said = say!("write `size: 16`, or the name of an earlier field: `size: count`");
+const REPEAT_HELP: Said =
+    say!("write `3`, `u8` for a number before the items, the name of an earlier field, or `rest`");
+const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of one of `enums`");
 
 /// The most items of `repeat: 3`.
 const TIMES_MAX: i128 = 1 << 24;
@@ -33,7 +34,7 @@ const TIMES_MAX: i128 = 1 << 24;
 impl Reader<'_, '_> {
     /// The fields of a list; those with mistakes are left out.
     pub(super) fn fields(&mut self, node: &Node, within: Within) -> Vec<Field> {
-        let Some(items) = self.cx.items(node, "a list of fields", FIELDS_HELP) else {
+        let Some(items) = self.cx.items(node, say!("a list of fields"), FIELDS_HELP) else {
             return Vec::new();
         };
         let mut out: Vec<Field> = Vec::with_capacity(items.len());
@@ -41,11 +42,11 @@ impl Reader<'_, '_> {
             let Some(field) = self.field(item, within, &out) else { continue };
             if let Some(first) = out.iter().find(|other| other.id.value == field.id.value) {
                 let line = self.cx.line(self.place(first.id.place));
-                let message = format!("there is a second field `{}`", shorten(&field.id.value));
+                let message = say!("there is a second field `{}`", shorten(&field.id.value));
                 let place = self.place(field.id.place);
                 let error = self.cx.error("duplicate-name", message, place);
-                let label = format!("the first one is in line {line}");
-                self.cx.note(error.label(label).help("give one of them another name"));
+                let label = say!("the first one is in line {line}");
+                self.cx.note(error.label(label).help(say!("give one of them another name")));
                 continue;
             }
             out.push(field);
@@ -53,11 +54,10 @@ impl Reader<'_, '_> {
         out
     }
 
-    // sentences
     fn field(&mut self, node: &Node, within: Within, earlier: &[Field]) -> Option<Field> {
         let fields = Fields::read(self.cx, node, &keys::FIELD)?;
-        let id = fields.need(self.cx, "id", "write `{id: room, type: u64}`")?;
-        let id = self.name(id, "the name of a field")?;
+        let id = fields.need(self.cx, "id", say!("write `{{id: room, type: u64}}`"))?;
+        let id = self.name(id, say!("the name of a field"))?;
         let typed = ["type", "bits", "fields", "contents"];
         let place = self.at(node.place);
         if within == Within::Packet && id.value == "body" {
@@ -98,12 +98,12 @@ impl Reader<'_, '_> {
         place: declaration::Place,
     ) -> Option<Field> {
         if let Some((key, _)) = fields.iter().find(|(key, _)| !matches!(&*key.text, "id" | "doc")) {
-            let message = "`body` stands for the message's own fields".to_string();
+            let message = say!("`body` stands for the message's own fields");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(format!("it has no `{}`", shorten(&key.text)));
-            return self.cx.fail(error.help(
-                "write `{id: body}` alone, or give the field another name: `{id: data, …}`",
-            ));
+            let error = error.label(say!("it has no `{}`", shorten(&key.text)));
+            return self.cx.fail(error.help(say!(
+                "write `{{id: body}}` alone, or give the field another name: `{{id: data, …}}`"
+            )));
         }
         Some(Field {
             id,
@@ -123,28 +123,28 @@ impl Reader<'_, '_> {
     fn role(&mut self, fields: &Fields<'_>, within: Within) -> Role {
         let Some((key, node)) = fields.one_of(self.cx, ROLES) else {
             if let Some(key) = fields.key("over") {
-                let message = "`over` tells what a checksum is over".to_string();
+                let message = say!("`over` tells what a checksum is over");
                 let error = self.cx.error("conflicting-keys", message, key.place);
-                let error = error.label("there is no checksum");
-                self.cx.note(error.help("write `checksum: crc32`, or remove `over`"));
+                let error = error.label(say!("there is no checksum"));
+                self.cx.note(error.help(say!("write `checksum: crc32`, or remove `over`")));
             }
             return Role::Value;
         };
         if within != Within::Packet && key.text != "checksum" {
-            let message = format!("`{}` is a part of the packet", key.text);
+            let message = say!("`{}` is a part of the packet", key.text);
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label("this is a field of a message");
-            self.cx.note(error.help("move the field into `packet`"));
+            let error = error.label(say!("this is a field of a message"));
+            self.cx.note(error.help(say!("move the field into `packet`")));
             return Role::Value;
         }
         if key.text != "checksum"
             && let Some((other, _)) =
                 fields.iter().find(|(key, _)| matches!(&*key.text, "if" | "repeat"))
         {
-            let message = format!("`{}` and `{}` exclude each other", key.text, other.text);
+            let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
             let error = self.cx.error("conflicting-keys", message, other.place);
-            let error = error.label("such a field is there once, in every packet");
-            self.cx.note(error.help("keep the one that is meant"));
+            let error = error.label(say!("such a field is there once, in every packet"));
+            self.cx.note(error.help(say!("keep the one that is meant")));
         }
         match key.text.as_str() {
             "counts" => {
@@ -166,7 +166,6 @@ impl Reader<'_, '_> {
         }
     }
 
-    // sentences
     fn checksum(&mut self, fields: &Fields<'_>, node: &Node) -> Role {
         let algorithm = self.cx.word(
             node,
@@ -179,7 +178,7 @@ impl Reader<'_, '_> {
                 ("xor", Checksum::Xor),
             ],
         );
-        let over = fields.get("over").map(|node| self.names(node, "the name of a field"));
+        let over = fields.get("over").map(|node| self.names(node, say!("the name of a field")));
         match algorithm {
             Some(algorithm) => Role::Checksum { algorithm, over: over.unwrap_or_default() },
             None => Role::Value,
@@ -197,14 +196,13 @@ impl Reader<'_, '_> {
         let Some(key) = fields.key("max") else { return };
         let is_length = matches!(role, Role::Length { .. });
         if !is_length && !matches!(extent(ty), Some(Extent::Prefixed { .. })) {
-            let message = "`max` is the largest value of a length".to_string();
+            let message = say!("`max` is the largest value of a length");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label("there is no length here");
-            self.cx.note(error.help("write `counts` or `length` beside it, or remove `max`"));
+            let error = error.label(say!("there is no length here"));
+            self.cx.note(error.help(say!("write `counts` or `length` beside it, or remove `max`")));
         }
     }
 
-    // sentences
     fn field_type(
         &mut self,
         fields: &Fields<'_>,
@@ -219,8 +217,10 @@ impl Reader<'_, '_> {
                 return Some((Type::Bytes(extent), None));
             }
             let help = match within {
-                Within::Packet => "write `{id: length, type: u32}`; only `{id: body}` has no type",
-                _ => "write `{id: room, type: u64}`",
+                Within::Packet => {
+                    say!("write `{{id: length, type: u32}}`; only `{{id: body}}` has no type")
+                }
+                _ => say!("write `{{id: room, type: u64}}`"),
             };
             fields.need(self.cx, "type", help);
             return None;
@@ -228,21 +228,23 @@ impl Reader<'_, '_> {
         match key.text.as_str() {
             "fields" => {
                 let ty = Type::Fields(self.fields(node, inner));
-                self.no_extent(fields, "a structure");
+                self.no_extent(fields, say!("a structure"));
                 Some((ty, None))
             }
             "bits" => {
-                let number = values::read_int(self.cx, node, "a number of bits")?;
-                self.no_extent(fields, "a bit field");
+                let number = values::read_int(self.cx, node, say!("a number of bits"))?;
+                self.no_extent(fields, say!("a bit field"));
                 match u8::try_from(number).ok().filter(|bits| (1..=64).contains(bits)) {
                     Some(bits) => Some((Type::Bits(bits), None)),
-                    None => {
-                        self.cx.bad_value(node, "a bit field has 1 to 64 bits", "write `bits: 3`")
-                    }
+                    None => self.cx.bad_value(
+                        node,
+                        say!("a bit field has 1 to 64 bits"),
+                        say!("write `bits: 3`"),
+                    ),
                 }
             }
             "contents" => {
-                self.no_extent(fields, "`contents`");
+                self.no_extent(fields, say!("`contents`"));
                 let bytes = values::read_bytes(self.cx, node)?;
                 Some((Type::Bytes(Extent::Fixed(bytes.len() as u32)), None))
             }
@@ -251,7 +253,7 @@ impl Reader<'_, '_> {
     }
 
     fn type_word(&mut self, fields: &Fields<'_>, node: &Node) -> Option<(Type, Option<Endian>)> {
-        let text = self.cx.text(node, "a type")?;
+        let text = self.cx.text(node, say!("a type"))?;
         let word = text.trim();
         let parsed = match self.types.iter().position(|name| name == word) {
             Some(number) => Ok(Some(TypeWord::Sized(Type::Struct(number), None))),
@@ -259,11 +261,11 @@ impl Reader<'_, '_> {
         };
         match parsed {
             Ok(Some(TypeWord::Sized(ty, endian))) => {
-                self.no_extent(fields, &format!("`{word}`"));
+                self.no_extent(fields, say!("`{word}`"));
                 Some((ty, endian))
             }
             Ok(Some(TypeWord::TextZero)) => {
-                self.no_extent(fields, "`strz`");
+                self.no_extent(fields, say!("`strz`"));
                 Some((Type::Text(Extent::Delimited(vec![0])), None))
             }
             Ok(Some(TypeWord::Text)) => Some((Type::Text(self.extent(fields)?), None)),
@@ -273,17 +275,17 @@ impl Reader<'_, '_> {
                 let extent = self.extent(fields);
                 let place = self.cx.place_of(node, &name);
                 let Some(protos) = &mut self.protos else {
-                    let message = "no `.proto` file is named".to_string();
+                    let message = say!("no `.proto` file is named");
                     let error = self.cx.error("missing-key", message, place);
-                    let error = error.label("where is this message declared?");
-                    return self.cx.fail(error.help("write `proto: shop.proto` at the top"));
+                    let error = error.label(say!("where is this message declared?"));
+                    return self.cx.fail(error.help(say!("write `proto: shop.proto` at the top")));
                 };
                 let message = protos.as_mut()?.message(self.cx, &name, place)?;
                 Some((Type::Proto { message, extent: extent? }, None))
             }
             Ok(None) => self.unknown_type(node, word),
             Err(wrong) => {
-                let message = format!("`{}` is not a type", shorten(word));
+                let message = say!("`{}` is not a type", shorten(word));
                 let error = self.cx.error("unknown-type", message, node.place);
                 self.cx.fail(error.label(wrong.label).help(wrong.help))
             }
@@ -291,25 +293,26 @@ impl Reader<'_, '_> {
     }
 
     fn unknown_type<T>(&mut self, node: &Node, word: &str) -> Option<T> {
-        let message = format!("`{}` is not a type", shorten(word));
+        let message = say!("`{}` is not a type", shorten(word));
         let error = self.cx.error("unknown-type", message, node.place);
         let meant = words::meant(word, self.types.iter().map(String::as_str));
         let error = error.label(match meant {
-            Some(word) => format!("did you mean `{word}`?"),
-            None => "not known here".into(),
+            Some(word) => say!("did you mean `{word}`?"),
+            None => say!("not known here"),
         });
         self.cx.fail(error.help(words::TYPES_HELP))
     }
 
     /// Refuses keys that say where something ends, of what has a size of its own.
-    fn no_extent(&mut self, fields: &Fields<'_>, what: &str) {
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+    fn no_extent(&mut self, fields: &Fields<'_>, what: Said) {
         let Some((key, _)) = fields.iter().find(|(key, _)| EXTENTS.contains(&&*key.text)) else {
             return;
         };
-        let message = format!("{what} has a size of its own");
+        let message = say!("{what} has a size of its own");
         let error = self.cx.error("conflicting-keys", message, key.place);
-        let error = error.label(format!("`{}` belongs to texts and bytes", key.text));
-        self.cx.note(error.help("remove it, or write `type: bytes`"));
+        let error = error.label(say!("`{}` belongs to texts and bytes", key.text));
+        self.cx.note(error.help(say!("remove it, or write `type: bytes`")));
     }
 
     /// Where a text, bytes, JSON or a message of protobuf ends.
@@ -326,36 +329,38 @@ impl Reader<'_, '_> {
             _ => match self.cx.bool(node)? {
                 true => Some(Extent::Rest),
                 false => {
-                    let help = "write `length: u16`, `size: 16` or `terminator: \"\\0\"` instead";
-                    self.cx.bad_value(node, "nothing says where it ends", help)
+                    let help =
+                        say!("write `length: u16`, `size: 16` or `terminator: \"\\0\"` instead");
+                    self.cx.bad_value(node, say!("nothing says where it ends"), help)
                 }
             },
         }
     }
 
     fn prefix(&mut self, node: &Node) -> Option<Prefix> {
-        let text = self.cx.text(node, "the type of a length")?;
+        let text = self.cx.text(node, say!("the type of a length"))?;
         if let Some(prefix) = words::prefix(text.trim()) {
             return Some(prefix);
         }
-        let message = format!("`{}` is not the type of a length", shorten(&text));
+        let message = say!("`{}` is not the type of a length", shorten(&text));
         let error = self.cx.error("bad-value", message, node.place);
         let is_size = parse_int(text.trim()).is_some() || values::is_name(text.trim());
         let is_ordered = text.ends_with("le") || text.ends_with("be");
-        // sentences
         let (label, help) = match () {
             () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => (
-                "its byte order is that of the field",
-                "write `endian: little` beside it".to_string(),
+                say!("its byte order is that of the field"),
+                say!("write `endian: little` beside it"),
             ),
-            () if is_size => ("a size, or a field?", format!("write `size: {}`", shorten(&text))),
-            () => ("not possible", words::PREFIX_HELP.to_string()),
+            () if is_size => {
+                (say!("a size, or a field?"), say!("write `size: {}`", shorten(&text)))
+            }
+            () => (say!("not possible"), words::PREFIX_HELP),
         };
         self.cx.fail(error.label(label).help(help))
     }
 
     fn size(&mut self, node: &Node) -> Option<Extent> {
-        let text = self.cx.text(node, "a size")?;
+        let text = self.cx.text(node, say!("a size"))?;
         let text = text.trim();
         if values::is_name(text) {
             return Some(Extent::Field(Placed { value: text.into(), place: self.at(node.place) }));
@@ -363,19 +368,21 @@ impl Reader<'_, '_> {
         let number =
             parse_int(text).or_else(|| throng_base::units::parse_size(text).ok().map(i128::from));
         match number.map(u32::try_from) {
-            Some(Ok(0)) => self.cx.bad_value(node, "nothing has no bytes", "remove the field"),
+            Some(Ok(0)) => {
+                self.cx.bad_value(node, say!("nothing has no bytes"), say!("remove the field"))
+            }
             Some(Ok(bytes)) => Some(Extent::Fixed(bytes)),
             Some(Err(_)) => {
                 let message = match number.is_some_and(|number| number < 0) {
-                    true => "a size is not negative",
-                    false => "the number is too large",
+                    true => say!("a size is not negative"),
+                    false => say!("the number is too large"),
                 };
                 self.cx.bad_value(node, message, SIZE_HELP)
             }
             None => {
-                let message = format!("`{}` is not a size", shorten(text));
+                let message = say!("`{}` is not a size", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label("neither a number nor the name of a field");
+                let error = error.label(say!("neither a number nor the name of a field"));
                 self.cx.fail(error.help(SIZE_HELP))
             }
         }
@@ -396,24 +403,24 @@ impl Reader<'_, '_> {
     fn repeat(&mut self, fields: &Fields<'_>) -> Option<Repeat> {
         let Some(node) = fields.get("repeat") else {
             if let Some(key) = fields.key("repeat-expr") {
-                let message = "`repeat-expr` stands behind `repeat: expr`".to_string();
+                let message = say!("`repeat-expr` stands behind `repeat: expr`");
                 let error = self.cx.error("missing-key", message, key.place);
-                let error = error.label("`repeat` is missing");
-                self.cx.note(error.help("write `repeat: expr`, or `repeat: 3` alone"));
+                let error = error.label(say!("`repeat` is missing"));
+                self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
             }
             return None;
         };
-        let text = self.cx.text(node, "how often it is there")?;
+        let text = self.cx.text(node, say!("how often it is there"))?;
         let text = text.trim().to_string();
         if let ("expr", Some(node)) = (text.as_str(), fields.get("repeat-expr")) {
-            let text = self.cx.text(node, "how often it is there")?;
+            let text = self.cx.text(node, say!("how often it is there"))?;
             return self.times(node, text.trim());
         }
         if let Some(key) = fields.key("repeat-expr") {
-            let message = "`repeat-expr` stands behind `repeat: expr`".to_string();
+            let message = say!("`repeat-expr` stands behind `repeat: expr`");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label("said a second time");
-            self.cx.note(error.help("write `repeat: expr`, or `repeat: 3` alone"));
+            let error = error.label(say!("said a second time"));
+            self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
         }
         if let Some(prefix) = words::prefix(&text) {
             return Some(Repeat::Prefixed(prefix));
@@ -421,15 +428,15 @@ impl Reader<'_, '_> {
         match text.as_str() {
             "rest" | "eos" => Some(Repeat::Rest),
             "expr" => {
-                let message = "`repeat: expr` lacks `repeat-expr`".to_string();
+                let message = say!("`repeat: expr` lacks `repeat-expr`");
                 let error = self.cx.error("missing-key", message, node.place);
-                let error = error.label("how often?");
+                let error = error.label(say!("how often?"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             "until" => {
-                let message = "`repeat: until` is not possible".to_string();
+                let message = say!("`repeat: until` is not possible");
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label("what is repeated has a number of items or an end");
+                let error = error.label(say!("what is repeated has a number of items or an end"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             text => self.times(node, text),
@@ -443,16 +450,16 @@ impl Reader<'_, '_> {
         match parse_int(text) {
             Some(number) if (1..=TIMES_MAX).contains(&number) => Some(Repeat::Times(number as u32)),
             _ => {
-                let message = format!("`{}` is not how often something is there", shorten(text));
+                let message = say!("`{}` is not how often something is there", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label("neither a number from 1 on nor the name of a field");
+                let error = error.label(say!("neither a number from 1 on nor the name of a field"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
         }
     }
 
     fn condition(&mut self, node: &Node, earlier: &[Field]) -> Option<Condition> {
-        let text = self.cx.text(node, "a condition")?;
+        let text = self.cx.text(node, say!("a condition"))?;
         let compared = values::read_condition(self.cx, node, &text, earlier)?;
         let place = self.cx.place_of(node, compared.name);
         let field = Placed { value: compared.name.to_string(), place: self.at(place) };
@@ -473,20 +480,19 @@ impl Reader<'_, '_> {
             Type::Unsigned(_) | Type::Signed(_) | Type::Float32 | Type::Float64 => true,
             ty => matches!(extent(ty), Some(Extent::Prefixed { prefix, .. }) if wide(prefix)),
         } || matches!(repeat, Some(Repeat::Prefixed(prefix)) if wide(prefix));
-        // sentences
         let wrong = match own {
             Some(own) if own != endian => Some((
-                "the type says another byte order",
-                "keep one of them: `type: u32, endian: little`",
+                say!("the type says another byte order"),
+                say!("keep one of them: `type: u32, endian: little`"),
             )),
             None if !has_order => Some((
-                "nothing here has a byte order",
-                "remove it; the fields of a structure have an `endian` of their own",
+                say!("nothing here has a byte order"),
+                say!("remove it; the fields of a structure have an `endian` of their own"),
             )),
             _ => None,
         };
         if let Some((label, help)) = wrong {
-            let message = "`endian` is not possible here".to_string();
+            let message = say!("`endian` is not possible here");
             let error = self.cx.error("conflicting-keys", message, key.place);
             self.cx.note(error.label(label).help(help));
         }
@@ -498,39 +504,39 @@ impl Reader<'_, '_> {
         if matches!(node.kind, Kind::Map(_)) {
             return self.enumeration(node);
         }
-        let Some(name) = self.cx.text(node, "the name of one of `enums`") else {
+        let Some(name) = self.cx.text(node, say!("the name of one of `enums`")) else {
             return Vec::new();
         };
         if let Some((_, labels)) = self.enums.iter().find(|(known, _)| *known == name) {
             return labels.clone();
         }
-        let message = format!("there is no `{}` in `enums`", shorten(&name));
-        let error = self.cx.error("unknown-type", message, node.place).label("not known here");
+        let message = say!("there is no `{}` in `enums`", shorten(&name));
+        let error =
+            self.cx.error("unknown-type", message, node.place).label(say!("not known here"));
         self.cx.note(error.help(ENUM_HELP));
         Vec::new()
     }
 
     /// `{0: ok, 1: full}`
-    // sentences
     pub(super) fn enumeration(&mut self, node: &Node) -> Labels {
-        let entries = self.cx.entries(node, "names of values", ENUM_HELP).unwrap_or_default();
+        let entries = self.cx.entries(node, say!("names of values"), ENUM_HELP).unwrap_or_default();
         let mut labels: Labels = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let number = parse_int(&key.text).and_then(|number| i64::try_from(number).ok());
             let Some(number) = number else {
-                let message = format!("`{}` is not a value", shorten(&key.text));
+                let message = say!("`{}` is not a value", shorten(&key.text));
                 let error = self.cx.error("bad-value", message, key.place);
-                let error = error.label("the number stands first, its name behind it");
+                let error = error.label(say!("the number stands first, its name behind it"));
                 self.cx.note(error.help(ENUM_HELP));
                 continue;
             };
-            let Some(name) = self.name(value, "the name of a value") else { continue };
+            let Some(name) = self.name(value, say!("the name of a value")) else { continue };
             let known = labels.iter().any(|(other, n)| other.value == name.value || *n == number);
             if known {
-                let message = format!("`{}: {}` is there twice", number, shorten(&name.value));
+                let message = say!("`{}: {}` is there twice", number, shorten(&name.value));
                 let error = self.cx.error("duplicate-name", message, key.place);
-                let error = error.label("the number or the name");
-                self.cx.note(error.help("give every value its own name"));
+                let error = error.label(say!("the number or the name"));
+                self.cx.note(error.help(say!("give every value its own name")));
                 continue;
             }
             labels.push((name, number));
@@ -544,10 +550,10 @@ impl Reader<'_, '_> {
             Type::Unsigned(_) | Type::Signed(_) | Type::Bits(_) | Type::Varint | Type::ZigZag
         );
         if let (Some(key), false) = (fields.key("enum"), is_whole) {
-            let message = "only whole numbers have names".to_string();
+            let message = say!("only whole numbers have names");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label("this is no whole number");
-            self.cx.note(error.help("remove `enum`, or write `type: u8`"));
+            let error = error.label(say!("this is no whole number"));
+            self.cx.note(error.help(say!("remove `enum`, or write `type: u8`")));
         }
     }
 }

@@ -40,16 +40,16 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
         };
         let error = reader.error("bad-field", mistake.message, start, end);
         let label = match mistake.path.is_empty() {
-            true => "this message".to_string(),
-            false => format!("the field `{}`", mistake.path.join(".")),
+            true => say!("this message"),
+            false => say!("the field `{}`", mistake.path.join(".")),
         };
         Box::new(error.label(label).help(mistake.help))
     })?;
     if protocol.correlates() && sequence > protocol.correlation_max() {
         let most = protocol.correlation_max();
-        let message = format!("`--seq {sequence}` does not fit: the most is {most}");
+        let message = say!("`--seq {sequence}` does not fit: the most is {most}");
         let error = Diagnostic::error("bad-field", message);
-        return Err(Box::new(error.help("give a smaller number, or none")));
+        return Err(Box::new(error.help(say!("give a smaller number, or none"))));
     }
     let mut bytes = Vec::new();
     let mut none = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(Value::Null));
@@ -60,8 +60,8 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
             let path: Vec<String> = field.split('.').map(str::to_string).collect();
             let (start, end) = place_of(fields.as_ref(), &path, text.len());
             let error = reader.error("bad-field", reason, start, end);
-            let error = error.label(format!("the field `{field}`"));
-            Err(Box::new(error.help("`throng protocol FILE` shows what each field holds")))
+            let error = error.label(say!("the field `{field}`"));
+            Err(Box::new(error.help(say!("`throng protocol FILE` shows what each field holds"))))
         }
     }
 }
@@ -71,7 +71,7 @@ struct Reader<'r> {
     protocol: &'r Protocol,
 }
 
-const MESSAGE_HELP: &str = "write a message as it stands in a scenario: `join: {room: 42}`";
+const MESSAGE_HELP: Said = say!("write a message as it stands in a scenario: `join: {{room: 42}}`");
 
 impl Reader<'_> {
     fn error(
@@ -88,25 +88,25 @@ impl Reader<'_> {
     /// The message and what is given for its fields.
     fn message(&self) -> Result<(MessageId, Option<Node>), Box<Diagnostic>> {
         let end = self.source.text.len();
-        let wrong = |message: &str| {
+        let wrong = |message: Said| {
             Err(Box::new(self.error("bad-field", message, 0, end).help(MESSAGE_HELP)))
         };
         if end > TEXT_BYTES_MAX {
-            return wrong(&format!("the message has more than {TEXT_BYTES_MAX} bytes"));
+            return wrong(say!("the message has more than {TEXT_BYTES_MAX} bytes"));
         }
         let root = syntax::parse(self.source, 0).map_err(|it| Box::new(it.help(MESSAGE_HELP)))?;
         let (name, fields) = match root {
-            None => return wrong("no message is given"),
+            None => return wrong(say!("no message is given")),
             Some(Node { kind: Kind::Scalar { text, .. }, place }) => (Key { text, place }, None),
             Some(Node { kind: Kind::Map(entries), .. }) => {
                 let mut entries = entries.into_iter();
                 match (entries.next(), entries.next()) {
                     (Some((name, fields)), None) => (name, Some(fields)),
-                    (None, _) => return wrong("no message is given"),
-                    (_, Some(_)) => return wrong("one message at a time is encoded"),
+                    (None, _) => return wrong(say!("no message is given")),
+                    (_, Some(_)) => return wrong(say!("one message at a time is encoded")),
                 }
             }
-            Some(_) => return wrong("a list is no message"),
+            Some(_) => return wrong(say!("a list is no message")),
         };
         let Some(message) = self.protocol.message(&name.text) else {
             return Err(self.unknown(&name));
@@ -114,7 +114,7 @@ impl Reader<'_> {
         let fields = fields.filter(|node| !node.is_null());
         match &fields {
             Some(Node { kind: Kind::Scalar { .. } | Kind::List(_), place }) => {
-                let text = "the fields of a message are a map";
+                let text = say!("the fields of a message are a map");
                 let error = self.error("bad-field", text, place.start(), place.end());
                 Err(Box::new(error.help(MESSAGE_HELP)))
             }
@@ -125,18 +125,18 @@ impl Reader<'_> {
     fn unknown(&self, name: &Key) -> Box<Diagnostic> {
         let names: Vec<&str> =
             self.protocol.messages().map(|(_, info)| info.name.as_str()).collect();
-        let message = format!("the protocol has no message `{}`", name.text);
+        let message = say!("the protocol has no message `{}`", name.text);
         let error = self.error("unknown-message", message, name.place.start(), name.place.end());
         let error = match did_you_mean(&name.text, names.iter().copied()) {
-            Some(near) => error.label(format!("did you mean `{near}`?")),
-            None => error.label("not known here"),
+            Some(near) => error.label(say!("did you mean `{near}`?")),
+            None => error.label(say!("not known here")),
         };
         let mut list: Vec<String> =
             names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{name}`")).collect();
         if names.len() > NAMES_SHOWN_MAX {
             list.push("…".to_string());
         }
-        Box::new(error.help(format!("there is {}", list.join(", "))))
+        Box::new(error.help(say!("there is {}", list.join(", "))))
     }
 
     fn given(&self, node: &Node) -> Result<Given, Box<Diagnostic>> {
@@ -153,9 +153,9 @@ impl Reader<'_> {
                 Ok(Given::Items(items.collect::<Result<_, _>>()?))
             }
             Kind::Scalar { text, .. } if text.contains("${") => {
-                let text = "an expression has no value here: there is no user and no run";
+                let text = say!("an expression has no value here: there is no user and no run");
                 let error = self.error("bad-field", text, node.place.start(), node.place.end());
-                Err(Box::new(error.help("write the value itself")))
+                Err(Box::new(error.help(say!("write the value itself"))))
             }
             Kind::Scalar { text, plain: true } => Ok(Given::Literal(Value::parse_plain(text))),
             Kind::Scalar { text, plain: false } => Ok(Given::Literal(Value::from(text.as_str()))),

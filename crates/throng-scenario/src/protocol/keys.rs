@@ -12,7 +12,7 @@ const fn key(name: &'static str, shape: Shape, doc: &'static str) -> KeyDoc {
 
 macro_rules! map_kinds {
     ($($name:ident = $what:literal [$($key:expr,)*];)*) => {
-        $(pub static $name: MapKind = MapKind { what: $what, keys: &[$($key,)*] };)*
+        $(pub static $name: MapKind = MapKind { what: say!($what), keys: &[$($key,)*] };)*
 
         /// All kinds of maps of a protocol file.
         pub static PROTOCOL_KINDS: &[(&str, &MapKind)] = &[$((stringify!($name), &$name),)*];

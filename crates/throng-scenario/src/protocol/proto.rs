@@ -45,10 +45,10 @@ impl Protos {
         match (exact, &found[..]) {
             (None, []) => self.unknown(cx, name, place),
             (None, [first, second, ..]) => {
-                let message = format!("`{}` is the name of several messages", shorten(name));
+                let message = say!("`{}` is the name of several messages", shorten(name));
                 let error = cx.error("bad-proto", message, place);
-                let label = format!("`{}` and `{}`", first.full_name(), second.full_name());
-                let help = format!("write the full name: `protobuf({})`", first.full_name());
+                let label = say!("`{}` and `{}`", first.full_name(), second.full_name());
+                let help = say!("write the full name: `protobuf({})`", first.full_name());
                 cx.fail(error.label(label).help(help))
             }
             (at, _) => {
@@ -61,7 +61,7 @@ impl Protos {
     }
 
     fn unknown<T>(&self, cx: &mut Context<'_>, name: &str, place: Place) -> Option<T> {
-        let message = format!("there is no message `{}` in the `.proto` files", shorten(name));
+        let message = say!("there is no message `{}` in the `.proto` files", shorten(name));
         let error = cx.error("unknown-type", message, place);
         let messages = self.files.pool.all_messages().filter(|message| !message.is_map_entry());
         let mut names: Vec<String> = messages.map(|one| one.full_name().to_owned()).collect();
@@ -72,13 +72,13 @@ impl Protos {
             did_you_mean(name, full.clone().filter_map(|name| name.rsplit('.').next()))
         });
         let error = error.label(match meant {
-            Some(word) => format!("did you mean `{word}`?"),
-            None => "not known here".into(),
+            Some(word) => say!("did you mean `{word}`?"),
+            None => say!("not known here"),
         });
         let first: Vec<&str> = full.take(8).collect();
         cx.fail(error.help(match first.is_empty() {
-            true => PROTO_HELP.to_string(),
-            false => format!("the files have `{}`", first.join("`, `")),
+            true => PROTO_HELP,
+            false => say!("the files have `{}`", first.join("`, `")),
         }))
     }
 
@@ -93,10 +93,10 @@ impl Protos {
                 if field.is_group() {
                     let file = field.parent_file();
                     let place = self.files.place(file.file_descriptor_proto(), field.path());
-                    let message = "throng does not know groups of protobuf".to_string();
-                    let label = format!("the field `{}`", shorten(field.full_name()));
+                    let message = say!("throng does not know groups of protobuf");
+                    let label = say!("the field `{}`", shorten(field.full_name()));
                     let error = cx.error("proto-feature", message, place).label(label);
-                    cx.note(error.help("make it a message of its own"));
+                    cx.note(error.help(say!("make it a message of its own")));
                 } else if let Kind::Message(inner) = field.kind() {
                     open.push(inner);
                 }

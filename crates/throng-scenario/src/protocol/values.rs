@@ -1,16 +1,17 @@
 //! Values in a declaration: numbers, bytes, literals of a type, and conditions.
 
+use throng_base::Said;
 use throng_protocol::framed::declaration::{Comparison, Field, Literal, Type};
 
 use crate::read::Context;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
-const BYTES_HELP: &str =
-    "write `\"\\r\\n\"` in double quotes, a number such as `0`, or a list of both";
+const BYTES_HELP: Said =
+    say!("write `\"\\r\\n\"` in double quotes, a number such as `0`, or a list of both");
 
-const CONDITION_HELP: &str =
-    "write `flags & 1`, `kind == 2` or the name of an earlier field, which is then not 0";
+const CONDITION_HELP: Said =
+    say!("write `flags & 1`, `kind == 2` or the name of an earlier field, which is then not 0");
 
 /// What turns a condition round, as `!` does.
 const NOT: &str = "not ";
@@ -44,23 +45,25 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// A whole number of 64 bits.
-pub(super) fn read_int(cx: &mut Context<'_>, node: &Node, want: &str) -> Option<i64> {
-    let text = cx.text(node, want)?;
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
+pub(super) fn read_int(cx: &mut Context<'_>, node: &Node, want: Said) -> Option<i64> {
+    let text = cx.text(node, want.clone())?;
     match parse_int(text.trim()).map(i64::try_from) {
         Some(Ok(number)) => Some(number),
         Some(Err(_)) => {
-            let message = format!("`{}` does not fit into 64 bits", shorten(&text));
+            let message = say!("`{}` does not fit into 64 bits", shorten(&text));
             let (label, help) = match text.trim().starts_with('-') {
-                true => ("too small", "write a larger number"),
-                false => ("too large", "write a smaller number"),
+                true => (say!("too small"), say!("write a larger number")),
+                false => (say!("too large"), say!("write a smaller number")),
             };
             let error = cx.error("bad-value", message, node.place).label(label);
             cx.fail(error.help(help))
         }
         None => {
-            let message = format!("`{}` is not {want}", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label("not a whole number");
-            cx.fail(error.help("write `7` or `0xC4A7`"))
+            let message = say!("`{}` is not {want}", shorten(&text));
+            let error =
+                cx.error("bad-value", message, node.place).label(say!("not a whole number"));
+            cx.fail(error.help(say!("write `7` or `0xC4A7`")))
         }
     }
 }
@@ -77,27 +80,31 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         _ => add_bytes(cx, node, &mut out)?,
     }
     if out.is_empty() {
-        let error = cx.error("empty", "there are no bytes here", node.place);
-        return cx.fail(error.label("empty").help(BYTES_HELP));
+        let error = cx.error("empty", say!("there are no bytes here"), node.place);
+        return cx.fail(error.label(say!("empty")).help(BYTES_HELP));
     }
     if out.len() > BYTES_MAX {
-        return cx.bad_value(node, "more than 4096 bytes", "declare a field for what is so long");
+        return cx.bad_value(
+            node,
+            say!("more than 4096 bytes"),
+            say!("declare a field for what is so long"),
+        );
     }
     Some(out)
 }
 
 fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()> {
     let Kind::Scalar { text, plain } = &node.kind else {
-        return cx.wrong_type(node, "bytes", BYTES_HELP);
+        return cx.wrong_type(node, say!("bytes"), BYTES_HELP);
     };
     if node.is_null() {
-        return cx.wrong_type(node, "bytes", BYTES_HELP);
+        return cx.wrong_type(node, say!("bytes"), BYTES_HELP);
     }
     if let (true, Some(number)) = (*plain, parse_int(text)) {
         let Ok(byte) = u8::try_from(number) else {
-            let message = format!("`{}` is not a byte", shorten(text));
-            let error = cx.error("bad-value", message, node.place).label("more than 8 bits");
-            return cx.fail(error.help("write 0 to 255, or several bytes: `[0xCA, 0xFE]`"));
+            let message = say!("`{}` is not a byte", shorten(text));
+            let error = cx.error("bad-value", message, node.place).label(say!("more than 8 bits"));
+            return cx.fail(error.help(say!("write 0 to 255, or several bytes: `[0xCA, 0xFE]`")));
         };
         out.push(byte);
         return Some(());
@@ -105,9 +112,9 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
     let is_escape = |pair: &[u8]| pair[0] == b'\\' && b"rnt0x".contains(&pair[1]);
     let is_double = cx.written(node.place).starts_with('"');
     if !is_double && text.as_bytes().windows(2).any(is_escape) {
-        let message = "a backslash means something only in double quotes".to_string();
-        let error = cx.error("bad-value", message, node.place).label("taken as it stands");
-        return cx.fail(error.help(format!("write `\"{}\"`", shorten(text))));
+        let message = say!("a backslash means something only in double quotes");
+        let error = cx.error("bad-value", message, node.place).label(say!("taken as it stands"));
+        return cx.fail(error.help(say!("write `\"{}\"`", shorten(text))));
     }
     out.extend_from_slice(text.as_bytes());
     Some(())
@@ -125,16 +132,16 @@ pub(super) fn read_literal(
         Type::Struct(_) | Type::Fields(_) | Type::Json(_) | Type::Proto { .. } => {
             let error = cx.error(
                 "conflicting-keys",
-                "only numbers, `bool`, texts and bytes have a value in the declaration",
+                say!("only numbers, `bool`, texts and bytes have a value in the declaration"),
                 node.place,
             );
-            let error = error.label("this has parts");
-            return cx.fail(error.help("remove it, and give the value in the scenario"));
+            let error = error.label(say!("this has parts"));
+            return cx.fail(error.help(say!("remove it, and give the value in the scenario")));
         }
         _ => {}
     }
     let Kind::Scalar { text, plain } = &node.kind else {
-        return cx.wrong_type(node, "one value", "write a number or a text");
+        return cx.wrong_type(node, say!("one value"), say!("write a number or a text"));
     };
     let text = text.as_str();
     let number = parse_int(text.trim()).filter(|_| *plain);
@@ -159,13 +166,12 @@ pub(super) fn read_literal(
     if read.is_some() {
         return read;
     }
-    let message = format!("`{}` is not a value of this type", shorten(text));
+    let message = say!("`{}` is not a value of this type", shorten(text));
     let error = cx.error("bad-value", message, node.place);
-    // sentences
     let (label, help) = match ty {
-        Type::Bool => ("yes or no", "write `true` or `false`"),
-        Type::Float32 | Type::Float64 => ("not a number", "write `1.5`"),
-        _ => ("not a whole number", "write `7` or `0xC4A7`"),
+        Type::Bool => (say!("yes or no"), say!("write `true` or `false`")),
+        Type::Float32 | Type::Float64 => (say!("not a number"), say!("write `1.5`")),
+        _ => (say!("not a whole number"), say!("write `7` or `0xC4A7`")),
     };
     cx.fail(error.label(label).help(help))
 }
@@ -188,18 +194,14 @@ pub(super) fn read_condition<'t>(
     match parse_condition(text, earlier) {
         Ok(compared) => Some(compared),
         Err((label, help)) => {
-            let message = format!("`{}` is not a condition", shorten(text));
+            let message = say!("`{}` is not a condition", shorten(text));
             let error = cx.error("bad-value", message, node.place);
             cx.fail(error.label(label).help(help))
         }
     }
 }
 
-// sentences
-fn parse_condition<'t>(
-    text: &'t str,
-    earlier: &[Field],
-) -> Result<Compared<'t>, (&'static str, &'static str)> {
+fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>, (Said, Said)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let (name, rest) = (&text[..end], text[end..].trim());
@@ -209,18 +211,18 @@ fn parse_condition<'t>(
             Comparison::NotEqual if compared.value == 0 => {
                 Ok(Compared { comparison: Comparison::Equal, ..compared })
             }
-            _ => Err(("`not` stands before a name alone", CONDITION_HELP)),
+            _ => Err((say!("`not` stands before a name alone"), CONDITION_HELP)),
         };
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(("it begins with the name of an earlier field", CONDITION_HELP));
+        return Err((say!("it begins with the name of an earlier field"), CONDITION_HELP));
     }
     if rest.is_empty() {
         return Ok(Compared { name, comparison: Comparison::NotEqual, value: 0 });
     }
     if rest.contains("&&") || rest.contains("||") || has_word(rest, &["and", "or"]) {
-        let help = "put the field into a structure with its own `if`: `fields: [...]`";
-        return Err(("a condition compares one field", help));
+        let help = say!("put the field into a structure with its own `if`: `fields: [...]`");
+        return Err((say!("a condition compares one field"), help));
     }
     let labels = earlier.iter().find(|field| field.id.value == name);
     let labels = labels.map_or(&[][..], |field| field.labels.as_slice());
@@ -233,7 +235,7 @@ fn parse_condition<'t>(
             _ => parse_int(text)
                 .and_then(|number| i64::try_from(number).ok())
                 .or_else(named)
-                .ok_or(("what it is compared with is not a number", CONDITION_HELP)),
+                .ok_or((say!("what it is compared with is not a number"), CONDITION_HELP)),
         }
     };
     if let Some(mask) = rest.strip_prefix('&') {
@@ -249,7 +251,10 @@ fn parse_condition<'t>(
     ]
     .into_iter()
     .find_map(|(sign, comparison)| Some((comparison, rest.strip_prefix(sign)?)))
-    .ok_or(("`==`, `!=`, `<`, `<=`, `>`, `>=` or `&` stands behind the name", CONDITION_HELP))?;
+    .ok_or((
+        say!("`==`, `!=`, `<`, `<=`, `>`, `>=` or `&` stands behind the name"),
+        CONDITION_HELP,
+    ))?;
     Ok(Compared { name, comparison, value: value(right)? })
 }
 
@@ -258,30 +263,33 @@ fn has_word(text: &str, words: &[&str]) -> bool {
 }
 
 /// `1`, `1 != 0`, `6 == 6`: what stands behind `&`.
-// sentences
 fn bits<'t>(
     name: &'t str,
     rest: &str,
-    value: impl Fn(&str) -> Result<i64, (&'static str, &'static str)>,
-) -> Result<Compared<'t>, (&'static str, &'static str)> {
+    value: impl Fn(&str) -> Result<i64, (Said, Said)>,
+) -> Result<Compared<'t>, (Said, Said)> {
     let has_bits = |mask| Ok(Compared { name, comparison: Comparison::HasBits, value: mask });
-    let help = "declare the bits as fields of their own, `type: b1`, and compare one: `name == 0`";
+    let help =
+        say!("declare the bits as fields of their own, `type: b1`, and compare one: `name == 0`");
     if let Some((mask, right)) = rest.split_once("==") {
         let (mask, right) = (value(mask)?, value(right)?);
         return match mask == right && mask != 0 {
             true => has_bits(mask),
-            false => Err(("it can only say that bits are all set", help)),
+            false => Err((say!("it can only say that bits are all set"), help)),
         };
     }
     if let Some((mask, right)) = rest.split_once("!=") {
         let (mask, right) = (value(mask)?, value(right)?);
         return match right == 0 && mask.count_ones() == 1 {
             true => has_bits(mask),
-            false => Err(("it can only say that bits are all set", help)),
+            false => Err((say!("it can only say that bits are all set"), help)),
         };
     }
     match value(rest)? {
-        0 => Err(("no bit is looked at", "write the number that has the bits: `flags & 4`")),
+        0 => Err((
+            say!("no bit is looked at"),
+            say!("write the number that has the bits: `flags & 4`"),
+        )),
         mask => has_bits(mask),
     }
 }

@@ -1,6 +1,6 @@
 //! The words of types: throng's own, and those of Kaitai Struct where they are not ambiguous.
 
-use throng_base::diagnostic;
+use throng_base::{Said, diagnostic};
 use throng_protocol::framed::declaration::{Endian, Prefix, Type};
 
 /// What a word behind `type` means; what ends somewhere gets its extent from other keys.
@@ -19,8 +19,8 @@ pub(super) enum TypeWord {
 /// Why a word is no type.
 #[derive(Debug, PartialEq)]
 pub(super) struct WordError {
-    pub(super) label: String,
-    pub(super) help: String,
+    pub(super) label: Said,
+    pub(super) help: Said,
 }
 
 /// Simple words, for messages; numbers of bits are told with [`TYPES_HELP`].
@@ -49,10 +49,12 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["blob", "binary", "buffer", "raw", "data", "payload"], "bytes"),
 ];
 
-pub(super) const TYPES_HELP: &str = "write `u8`, `u16`, `u32`, `u64`, `i32`, `f64`, `bool`, \
-     `varint`, `zigzag`, `b3`, `str`, `bytes`, `json`, `protobuf(Message)` or one of `types`";
+pub(super) const TYPES_HELP: Said = say!(
+    "write `u8`, `u16`, `u32`, `u64`, `i32`, `f64`, `bool`, \
+     `varint`, `zigzag`, `b3`, `str`, `bytes`, `json`, `protobuf(Message)` or one of `types`"
+);
 
-pub(super) const PREFIX_HELP: &str = "write `u8`, `u16`, `u24`, `u32`, `u64` or `varint`";
+pub(super) const PREFIX_HELP: Said = say!("write `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
 
 /// The meaning of a word; None is perhaps the name of a structure.
 pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
@@ -73,7 +75,9 @@ pub(super) fn parse(word: &str) -> Result<Option<TypeWord>, WordError> {
         let name = inner.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
         return match name.map(str::trim).filter(|name| is_path(name)) {
             Some(name) => Ok(Some(TypeWord::Proto(name.to_string()))),
-            None => wrong("the message is missing", "write `type: protobuf(shop.Order)`"),
+            None => {
+                wrong(say!("the message is missing"), say!("write `type: protobuf(shop.Order)`"))
+            }
         };
     }
     parse_number(word)
@@ -100,9 +104,8 @@ pub(super) fn prefix(word: &str) -> Option<Prefix> {
     })
 }
 
-// sentences
-fn wrong<T>(label: impl Into<String>, help: impl Into<String>) -> Result<T, WordError> {
-    Err(WordError { label: label.into(), help: help.into() })
+fn wrong<T>(label: Said, help: Said) -> Result<T, WordError> {
+    Err(WordError { label, help })
 }
 
 /// `shop.Order`
@@ -114,7 +117,6 @@ fn is_path(name: &str) -> bool {
 }
 
 /// A letter, a number, and perhaps a byte order: `u32`, `u4le`, `b3`.
-// sentences
 fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
     let (plain, endian) = match (word.strip_suffix("le"), word.strip_suffix("be")) {
         (Some(plain), _) => (plain, Some(Endian::Little)),
@@ -132,8 +134,8 @@ fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
         ('u', 8) | ('s', 8) if endian.is_some() || letter == 's' => {
             let (eight, one) = if letter == 's' { ("i64", "i8") } else { ("u64", "u8") };
             wrong(
-                "8 bytes in Kaitai Struct, which here sound like 8 bits",
-                format!("write `{eight}` for 8 bytes, `{one}` for 8 bits"),
+                say!("8 bytes in Kaitai Struct, which here sound like 8 bits"),
+                say!("write `{eight}` for 8 bytes, `{one}` for 8 bits"),
             )
         }
         ('u', 1) => sized(Type::Unsigned(8)),
@@ -147,14 +149,14 @@ fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
         ('u', 8..=64) if number % 8 == 0 => sized(Type::Unsigned(number)),
         ('i', 8..=64) if number % 8 == 0 => sized(Type::Signed(number)),
         ('b', 1..=64) if endian == Some(Endian::Little) => wrong(
-            "bits fill bytes from the highest on",
-            format!("write `{plain}`, or read a whole number and look at its bits"),
+            say!("bits fill bytes from the highest on"),
+            say!("write `{plain}`, or read a whole number and look at its bits"),
         ),
         ('b', 1..=64) => sized(Type::Bits(number)),
-        ('b', _) => wrong("a bit field has 1 to 64 bits", "write `b1` to `b64`"),
+        ('b', _) => wrong(say!("a bit field has 1 to 64 bits"), say!("write `b1` to `b64`")),
         ('u' | 'i', _) => wrong(
-            "a number has 8, 16, 24, 32, 40, 48, 56 or 64 bits",
-            "write `b12` for a bit field",
+            say!("a number has 8, 16, 24, 32, 40, 48, 56 or 64 bits"),
+            say!("write `b12` for a bit field"),
         ),
         _ => Ok(None),
     }

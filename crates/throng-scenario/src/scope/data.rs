@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use throng_base::Said;
 use throng_data::{DataError, Origin, Source};
 
 use crate::syntax::Place;
@@ -61,7 +62,7 @@ impl Data {
 
     /// What to do where a file has not the column that somebody asks for, because its first line
     /// is not what it should be.
-    pub(crate) fn header_doubt(&self, source: u16) -> Option<String> {
+    pub(crate) fn header_doubt(&self, source: u16) -> Option<Said> {
         let Origin::Csv { columns: None, .. } = &self.sources[usize::from(source)].origin else {
             return None;
         };
@@ -75,7 +76,7 @@ impl Data {
             };
             let first = shorten(only);
             let help =
-                format!("its first line, `{first}`, is one column: write `separator: {separator}`");
+                say!("its first line, `{first}`, is one column: write `separator: {separator}`");
             return Some(help);
         }
         let is_number = |name: &str| {
@@ -83,7 +84,7 @@ impl Data {
         };
         let is_data = |name: &&String| name.contains('@') || is_number(name);
         let name = shorten(columns.iter().find(is_data)?);
-        let help = format!(
+        let help = say!(
             "its first line should name the columns, but has `{name}`: write \
              `columns: [name, …]` where it is a row like the others"
         );

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use throng_base::Said;
 use throng_program::{Escape, Parting, Slow, Statement, Text};
 
 use crate::keys;
@@ -21,13 +22,13 @@ pub(super) fn read_slow(
     via: Via<'_>,
 ) -> Option<Statement> {
     let link = via.link;
-    const HELP: &str = "write `- slow: {read: 1KiB/s, write: 100B/s}` or `- slow: off`";
+    const HELP: Said = say!("write `- slow: {{read: 1KiB/s, write: 100B/s}}` or `- slow: off`");
     let node = fields.get("slow")?;
     if matches!(&node.kind, Kind::Scalar { text, .. } if matches!(text.as_str(), "off" | "false")) {
         return Some(Statement::Slow { link, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-        return cx.wrong_type(node, "how slow the user is", HELP);
+        return cx.wrong_type(node, say!("how slow the user is"), HELP);
     }
     let fields = Fields::read(cx, node, &keys::SPEED)?;
     let mut speed = |name| match fields.get(name) {
@@ -38,20 +39,24 @@ pub(super) fn read_slow(
     let slow = Slow { read: read?, write: write? };
     if slow.write == Some(0) {
         let node = fields.get("write")?;
-        return cx.bad_value(node, "who writes nothing never gets on", "write `write: 100B/s`");
+        return cx.bad_value(
+            node,
+            say!("who writes nothing never gets on"),
+            say!("write `write: 100B/s`"),
+        );
     }
     Some(Statement::Slow { link, slow })
 }
 
-fn read_speed(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<u64> {
-    let text = cx.text(node, "a speed")?;
+fn read_speed(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<u64> {
+    let text = cx.text(node, say!("a speed"))?;
     let reason = match parse_byte_rate(&text) {
         // What is not nothing is at least one byte.
         Ok(speed) if speed > 0.0 => return Some(speed.round().max(1.0) as u64),
         Ok(_) => return Some(0),
         Err(reason) => reason,
     };
-    let message = format!("`{}` is not a speed", shorten(&text));
+    let message = say!("`{}` is not a speed", shorten(&text));
     let error = cx.error("bad-value", message, node.place).label(reason.message);
     cx.fail(error.help(help))
 }
@@ -71,12 +76,13 @@ pub(super) fn read_disconnect(
 
 impl Coder<'_, '_> {
     pub(super) fn set(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
-        let help = "write `- set: {name: value}`";
-        let entries = fields.get("set").and_then(|node| cx.entries(node, "a map of values", help));
+        const HELP: Said = say!("write `- set: {{name: value}}`");
+        let entries =
+            fields.get("set").and_then(|node| cx.entries(node, say!("a map of values"), HELP));
         let Some(entries) = entries else { return Flow::UNKNOWN };
         if entries.is_empty() {
-            let error = cx.error("empty", "this sets nothing", fields.place);
-            cx.note(error.label("empty").help(help));
+            let error = cx.error("empty", say!("this sets nothing"), fields.place);
+            cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
         for (key, value) in entries {
@@ -91,7 +97,7 @@ impl Coder<'_, '_> {
 
     pub(super) fn log(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
         let node = fields.get("log");
-        match node.and_then(|node| cx.template(node, "a line", Escape::None)) {
+        match node.and_then(|node| cx.template(node, say!("a line"), Escape::None)) {
             Some(text) => self.push(Statement::Log(Arc::new(text))),
             None => Flow::UNKNOWN,
         }
@@ -101,32 +107,28 @@ impl Coder<'_, '_> {
     pub(super) fn end(&mut self, cx: &mut Context<'_>, verb: &str, fields: &Fields<'_>) -> Flow {
         let node = fields.get(verb).filter(|node| !node.is_null());
         if let Some(node) = node.filter(|_| verb != "stop") {
-            let message = format!("`{verb}` has no value");
-            return cx
-                .bad_value(node, &message, &format!("write `- {verb}`"))
-                .unwrap_or(Flow::UNKNOWN);
+            let message = say!("`{verb}` has no value");
+            return cx.bad_value(node, message, say!("write `- {verb}`")).unwrap_or(Flow::UNKNOWN);
         }
-        // sentences
         let wrong = match (verb, self.section) {
-            ("next", Section::Before) => Some("there is no iteration yet"),
-            ("next", Section::After) => Some("there is no iteration any more"),
-            ("leave", Section::After) => Some("the user is leaving already"),
+            ("next", Section::Before) => Some(say!("there is no iteration yet")),
+            ("next", Section::After) => Some(say!("there is no iteration any more")),
+            ("leave", Section::After) => Some(say!("the user is leaving already")),
             _ => None,
         };
         if let Some(label) = wrong {
-            let message = format!("`{verb}` cannot stand in `{}`", self.section.word());
+            let message = say!("`{verb}` cannot stand in `{}`", self.section.word());
             let error = cx.error("wrong-place", message, fields.place).label(label);
-            cx.note(error.help(format!("write `{verb}` in `steps`, or remove it")));
+            cx.note(error.help(say!("write `{verb}` in `steps`, or remove it")));
             return Flow::UNKNOWN;
         }
         let (statement, how) = match verb {
             "next" => (Statement::Next, How::Next),
             "leave" => (Statement::Leave, How::Leaves),
             _ => {
-                // sentences
                 let reason = match node {
-                    Some(node) => cx.template(node, "a reason", Escape::None),
-                    None => Some(Text::literal("a step stopped the run")),
+                    Some(node) => cx.template(node, say!("a reason"), Escape::None),
+                    None => Some(Text::literal(say!("a step stopped the run").english())),
                 };
                 let Some(reason) = reason else { return Flow::UNKNOWN };
                 (Statement::Stop(Arc::new(reason)), How::Stops)

@@ -78,18 +78,22 @@ impl<'n> Coder<'_, 'n> {
     ) -> bool {
         let Some(inside) = self.inside.filter(|inside| inside.forbids(verb)) else { return true };
         let place = fields.key(verb).map_or(fields.place, |key| key.place);
-        let message = format!("`{verb}` cannot stand in `{}`", inside.word());
+        let message = say!("`{verb}` cannot stand in `{}`", inside.word());
         let error = cx.error("wrong-place", message, place);
         let (label, help) = match inside {
             Inside::Parallel => (
-                "branches are done at the same time",
-                "write it before or behind `parallel`; in a branch a user asks over HTTP, thinks, \
-                 repeats and sets values",
+                say!("branches are done at the same time"),
+                say!(
+                    "write it before or behind `parallel`; in a branch a user asks over HTTP, thinks, \
+                 repeats and sets values"
+                ),
             ),
             Inside::On | Inside::Every => (
-                "this is done beside the user's own steps",
-                "write it in `steps`; here a user sends, requests, expects, thinks, sets values \
-                 and leaves",
+                say!("this is done beside the user's own steps"),
+                say!(
+                    "write it in `steps`; here a user sends, requests, expects, thinks, sets values \
+                 and leaves"
+                ),
             ),
         };
         cx.note(error.label(label).help(help));
@@ -106,11 +110,13 @@ impl<'n> Coder<'_, 'n> {
         {
             return true;
         }
-        let message = "`request` cannot stand in `parallel` here".to_string();
+        let message = say!("`request` cannot stand in `parallel` here");
         let error = cx.error("wrong-place", message, place);
-        let error = error.label("an answer does not say which request it answers");
-        let help = "write it before or behind `parallel`, or declare a protocol whose messages have \
-                    a `seq`";
+        let error = error.label(say!("an answer does not say which request it answers"));
+        let help = say!(
+            "write it before or behind `parallel`, or declare a protocol whose messages have \
+                    a `seq`"
+        );
         cx.note(error.help(help));
         false
     }

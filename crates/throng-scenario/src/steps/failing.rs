@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_base::units;
+use throng_base::{Said, units};
 use throng_metrics::Cause;
 use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 use throng_protocol::grpc::Code;
@@ -78,16 +78,16 @@ pub(crate) fn read_loss(cx: &mut Context<'_>, fields: &Fields<'_>) -> Failing {
     cx.word(node, &words).unwrap_or_default()
 }
 
-const RETRY_HELP: &str = "write `retry: 3` or `retry: {times: 5, wait: 1s..30s}`";
+const RETRY_HELP: Said = say!("write `retry: 3` or `retry: {{times: 5, wait: 1s..30s}}`");
 
-const RECONNECT_HELP: &str =
-    "write `reconnect: never`, `reconnect: 3` or `reconnect: {times: 5, wait: 1s..30s}`";
+const RECONNECT_HELP: Said =
+    say!("write `reconnect: never`, `reconnect: 3` or `reconnect: {{times: 5, wait: 1s..30s}}`");
 
 fn read_retry(
     cx: &mut Context<'_>,
     node: &Node,
     kind: &'static MapKind,
-    help: &str,
+    help: Said,
 ) -> Option<Retry> {
     if !matches!(node.kind, Kind::Map(_)) {
         let times = read_attempts(cx, node, help)?;
@@ -106,8 +106,8 @@ fn read_retry(
     let (low, high) = match fields.get("wait") {
         Some(node) => match cx.duration_range(node)? {
             (low, _) if low.is_zero() => {
-                let message = "a wait of zero would hammer at a target that fails";
-                return cx.bad_value(node, message, "write `wait: 1s..30s`");
+                let message = say!("a wait of zero would hammer at a target that fails");
+                return cx.bad_value(node, message, say!("write `wait: 1s..30s`"));
             }
             range => range,
         },
@@ -118,36 +118,36 @@ fn read_retry(
 
 /// Statuses and causes, one or a list of them.
 fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
-    const HELP: &str = "write statuses and causes: `on: [429, 5xx, timeout, reset]`";
+    const HELP: Said = say!("write statuses and causes: `on: [429, 5xx, timeout, reset]`");
     let nodes = match &node.kind {
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
     if nodes.is_empty() {
-        return cx.bad_value(node, "nothing is tried again for no reason", HELP);
+        return cx.bad_value(node, say!("nothing is tried again for no reason"), HELP);
     }
     let (mut statuses, mut causes) = (Vec::new(), Vec::new());
     for node in nodes {
-        let text = cx.text(node, "a status or a cause")?;
+        let text = cx.text(node, say!("a status or a cause"))?;
         let cause = || Cause::ALL.iter().find(|cause| cause.word() == text.trim());
         match (parse_status(&text).or_else(|| code_of(&text)), cause()) {
             (Some(range), _) => statuses.push(Some(range)),
             (None, Some(cause)) => causes.push(Some(*cause)),
             (None, None) => {
-                let message = format!("`{}` is neither a status nor a cause", shorten(&text));
+                let message = say!("`{}` is neither a status nor a cause", shorten(&text));
                 let words = Cause::ALL.iter().map(|cause| cause.word());
                 let error = cx.error("bad-value", message, node.place);
                 let error = match did_you_mean(&text, words) {
-                    Some(word) => error.label(format!("did you mean `{word}`?")),
-                    None => error.label("no status, and no word of a cause"),
+                    Some(word) => error.label(say!("did you mean `{word}`?")),
+                    None => error.label(say!("no status, and no word of a cause")),
                 };
                 return cx.fail(error.help(HELP));
             }
         }
     }
     if statuses.len() > RETRY_ON_MAX || causes.len() > RETRY_ON_MAX {
-        let message = format!("more than {RETRY_ON_MAX} statuses or causes");
-        return cx.bad_value(node, &message, "write ranges such as `5xx`, or leave `on` out");
+        let message = say!("more than {RETRY_ON_MAX} statuses or causes");
+        return cx.bad_value(node, message, say!("write ranges such as `5xx`, or leave `on` out"));
     }
     statuses.resize(RETRY_ON_MAX, None);
     causes.resize(RETRY_ON_MAX, None);
@@ -163,19 +163,21 @@ fn code_of(text: &str) -> Option<(u16, u16)> {
 }
 
 /// A number of attempts, or None for `forever`.
-fn read_attempts(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Option<u32>> {
-    let text = cx.text(node, "how often it is tried again")?;
+fn read_attempts(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Option<u32>> {
+    let text = cx.text(node, say!("how often it is tried again"))?;
     if text == "forever" {
         return Some(None);
     }
     match units::parse_count(&text).map(u16::try_from) {
-        Ok(Ok(0)) => cx.bad_value(node, "this is never tried again", "remove it, or write 1"),
+        Ok(Ok(0)) => {
+            cx.bad_value(node, say!("this is never tried again"), say!("remove it, or write 1"))
+        }
         Ok(Ok(times)) => Some(Some(times.into())),
-        Ok(Err(_)) => cx.bad_value(node, "more than 65,535 tries", "write `forever`"),
+        Ok(Err(_)) => cx.bad_value(node, say!("more than 65,535 tries"), say!("write `forever`")),
         _ => {
-            let message = format!("`{}` is not how often something is tried", shorten(&text));
+            let message = say!("`{}` is not how often something is tried", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
-            cx.fail(error.label("not a number or `forever`").help(help))
+            cx.fail(error.label(say!("not a number or `forever`")).help(help))
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::units;
+use throng_base::{Said, units};
 use throng_expression::{Expression, Value};
 use throng_program::{Block, Statement, StepKind, Way};
 
@@ -19,7 +19,7 @@ use crate::words::shorten;
 
 impl<'n> Coder<'_, 'n> {
     /// The steps inside, which have to be there.
-    fn inner(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, help: &str) -> (Block, Flow) {
+    fn inner(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, help: Said) -> (Block, Flow) {
         match fields.need(cx, "steps", help) {
             Some(node) => self.inside(cx, node),
             None => (Block::new(), Flow::UNKNOWN),
@@ -34,7 +34,7 @@ impl<'n> Coder<'_, 'n> {
     }
 
     pub(super) fn repeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        const HELP: &str = "write `- {repeat: 3, steps: [{http: GET /}]}`";
+        const HELP: Said = say!("write `- {{repeat: 3, steps: [{{http: GET /}}]}}`");
         let times = fields.get("repeat").and_then(|node| read_times(cx, node));
         let (steps, body) = self.inner(cx, fields, HELP);
         match times {
@@ -55,7 +55,7 @@ impl<'n> Coder<'_, 'n> {
     pub(super) fn during(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let time = fields.get("during").and_then(|node| cx.time_limit(node));
         let time = time.unwrap_or(Duration::from_secs(1));
-        let help = "write `- {during: 5m, steps: [{http: GET /}]}`";
+        let help = say!("write `- {{during: 5m, steps: [{{http: GET /}}]}}`");
         let (steps, body) = self.inner(cx, fields, help);
         check_loop(cx, fields, body, Rest::Sends);
         self.block.push(Statement::During { time, steps });
@@ -65,7 +65,7 @@ impl<'n> Coder<'_, 'n> {
 
     pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let condition = fields.get("while").and_then(|node| read_condition(cx, node));
-        let help = "write `- {while: \"${saved.more}\", steps: [{http: GET /}]}`";
+        let help = say!("write `- {{while: \"${{saved.more}}\", steps: [{{http: GET /}}]}}`");
         let (steps, body) = cx.behind(condition.as_ref(), |cx| self.inner(cx, fields, help));
         // Steps that change a value are what the condition waits for.
         if !body.sets {
@@ -78,13 +78,14 @@ impl<'n> Coder<'_, 'n> {
     }
 
     pub(super) fn for_each(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        const HELP: &str = "write `- {for_each: \"${saved.ids}\", as: id, steps: [{http: GET /}]}`";
+        const HELP: Said =
+            say!("write `- {{for_each: \"${{saved.ids}}\", as: id, steps: [{{http: GET /}}]}}`");
         let node = fields.get("for_each");
         let values = node.and_then(|node| read_list(cx, node));
         let constant = values.as_ref().and_then(Expression::as_constant);
         let count = constant.and_then(Value::as_list).map_or(0, |items| items.len() as u32);
         let (name, place) = match fields.get("as") {
-            Some(node) => (cx.text(node, "the name of the item"), node.place),
+            Some(node) => (cx.text(node, say!("the name of the item")), node.place),
             None => (Some("item".to_string()), fields.place),
         };
         let list = cx.hidden_slot("the list of a for_each", fields.place);
@@ -100,12 +101,15 @@ impl<'n> Coder<'_, 'n> {
     }
 
     pub(super) fn choose(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        const HELP: &str = "write `- choose: [{weight: 70, steps: […]}, {weight: 30, steps: […]}]`";
+        const HELP: Said =
+            say!("write `- choose: [{{weight: 70, steps: […]}}, {{weight: 30, steps: […]}}]`");
         let Some(node) = fields.get("choose") else { return Flow::UNKNOWN };
-        let Some(items) = cx.items(node, "a list of ways", HELP) else { return Flow::UNKNOWN };
+        let Some(items) = cx.items(node, say!("a list of ways"), HELP) else {
+            return Flow::UNKNOWN;
+        };
         if items.is_empty() {
-            let error = cx.error("empty", "there is no way to choose", node.place);
-            cx.note(error.label("empty").help(HELP));
+            let error = cx.error("empty", say!("there is no way to choose"), node.place);
+            cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
         let mut weights = Weights::default();
@@ -118,10 +122,10 @@ impl<'n> Coder<'_, 'n> {
             let flow = self.way(cx, &way);
             let steps = std::mem::replace(&mut self.block, outer);
             if weight == Some(0) {
-                let message = "this way has weight 0".to_string();
+                let message = say!("this way has weight 0");
                 let warning = cx.warning("never-runs", message, item.place);
-                let help = "give it a weight of 1 or more, or remove it";
-                cx.note(warning.label("no user ever takes it").help(help));
+                let help = say!("give it a weight of 1 or more, or remove it");
+                cx.note(warning.label(say!("no user ever takes it")).help(help));
             } else {
                 whole = Some(whole.map_or(flow, |whole| whole.by_chance(flow, fields.place)));
             }
@@ -142,7 +146,7 @@ impl<'n> Coder<'_, 'n> {
             Some((key, _)) if key.text == "use" => self.part(cx, fields),
             Some((_, node)) => self.steps_or_none(cx, node),
             None => {
-                fields.need(cx, "steps", "write `{weight: 70, steps: [{http: GET /}]}`");
+                fields.need(cx, "steps", say!("write `{{weight: 70, steps: [{{http: GET /}}]}}`"));
                 Flow::UNKNOWN
             }
         }
@@ -159,7 +163,8 @@ impl<'n> Coder<'_, 'n> {
         fields: &Fields<'n>,
         condition: Option<Expression>,
     ) -> Flow {
-        const HELP: &str = "write `- {if: \"${saved.code == 0}\", then: [{http: GET /}]}`";
+        const HELP: Said =
+            say!("write `- {{if: \"${{saved.code == 0}}\", then: [{{http: GET /}}]}}`");
         let (then, done) = match fields.one_of(cx, &["then", "steps"]) {
             Some((_, node)) => {
                 let outer = std::mem::take(&mut self.block);
@@ -184,10 +189,10 @@ impl<'n> Coder<'_, 'n> {
 
     pub(super) fn transaction(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let node = fields.get("transaction");
-        let name = node.and_then(|node| cx.text(node, "the name of the transaction"));
+        let name = node.and_then(|node| cx.text(node, say!("the name of the transaction")));
         let kind = StepKind::Transaction;
         let step = name.and_then(|name| self.rows.labelled(cx, kind, &name, fields));
-        let help = "write `- {transaction: login, steps: [{http: POST /login}]}`";
+        let help = say!("write `- {{transaction: login, steps: [{{http: POST /login}}]}}`");
         let (steps, flow) = self.inner(cx, fields, help);
         self.block.extend(step.map(|step| Statement::Transaction { step, steps }));
         flow
@@ -199,15 +204,16 @@ impl<'n> Coder<'_, 'n> {
         let Some(number) = self.parts.find(cx, node) else { return Flow::UNKNOWN };
         if self.open_parts.contains(&number) {
             let name = shorten(self.parts.name(number));
-            let message = format!("the part `{name}` uses itself");
-            let error = cx.error("part-circle", message, node.place).label("it is open already");
-            cx.note(error.help("write `repeat` around its steps instead"));
+            let message = say!("the part `{name}` uses itself");
+            let error =
+                cx.error("part-circle", message, node.place).label(say!("it is open already"));
+            cx.note(error.help(say!("write `repeat` around its steps instead")));
             return Flow::UNKNOWN;
         }
         if self.open_parts.len() >= PARTS_DEPTH_MAX {
-            let message = format!("parts use each other more than {PARTS_DEPTH_MAX} levels deep");
-            let error = cx.error("too-many", message, node.place).label("one too many");
-            cx.note(error.help("write the steps of small parts where they are used"));
+            let message = say!("parts use each other more than {PARTS_DEPTH_MAX} levels deep");
+            let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+            cx.note(error.help(say!("write the steps of small parts where they are used")));
             return Flow::UNKNOWN;
         }
         let steps = self.parts.steps(number);
@@ -234,9 +240,9 @@ impl<'n> Coder<'_, 'n> {
         }
         *self.part_steps += 1;
         if *self.part_steps == PART_STEPS_MAX + 1 {
-            let message = "parts add more than 200,000 steps".to_string();
-            let error = cx.error("too-many", message, node.place).label("one too many");
-            cx.note(error.help("parts that use parts multiply: use them in fewer places"));
+            let message = say!("parts add more than 200,000 steps");
+            let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+            cx.note(error.help(say!("parts that use parts multiply: use them in fewer places")));
         }
         *self.part_steps <= PART_STEPS_MAX
     }
@@ -259,22 +265,25 @@ enum Times {
 }
 
 fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
-    const HELP: &str = "write `repeat: 3`, `repeat: 3..10` or `repeat: forever`";
-    let text = cx.text(node, "how often")?;
+    const HELP: Said = say!("write `repeat: 3`, `repeat: 3..10` or `repeat: forever`");
+    let text = cx.text(node, say!("how often"))?;
     if text == "forever" {
         return Some(Times::Forever);
     }
     let (low, high) = text.split_once("..").unwrap_or((&text, &text));
     let count = |text| units::parse_count(text).ok().map(u32::try_from);
     match (count(low), count(high)) {
-        (Some(Ok(_)), Some(Ok(0))) => cx.bad_value(node, "this repeat never runs", HELP),
+        (Some(Ok(_)), Some(Ok(0))) => cx.bad_value(node, say!("this repeat never runs"), HELP),
         (Some(Ok(low)), Some(Ok(high))) if low <= high => Some(Times::Between(low, high)),
-        (Some(Ok(_)), Some(Ok(_))) => {
-            cx.bad_value(node, "the range starts after its end", "write `repeat: 3..10`")
-        }
+        (Some(Ok(_)), Some(Ok(_))) => cx.bad_value(
+            node,
+            say!("the range starts after its end"),
+            say!("write `repeat: 3..10`"),
+        ),
         _ => {
-            let message = format!("`{}` is not how often something repeats", shorten(&text));
-            let error = cx.error("bad-value", message, node.place).label("not a number or range");
+            let message = say!("`{}` is not how often something repeats", shorten(&text));
+            let error =
+                cx.error("bad-value", message, node.place).label(say!("not a number or range"));
             cx.fail(error.help(HELP))
         }
     }
@@ -297,20 +306,23 @@ impl Weights {
             self.numbers += 1;
             return Some(1);
         };
-        let text = cx.text(node, "a weight")?;
+        let text = cx.text(node, say!("a weight"))?;
         let is_share = text.trim_end().ends_with('%');
         match is_share {
             true => self.shares += 1,
             false => self.numbers += 1,
         }
         if self.shares > 0 && self.numbers > 0 && !std::mem::replace(&mut self.mixed, true) {
-            let message = "the ways have shares and numbers".to_string();
-            let error = cx.error("bad-value", message, node.place).label("not like the others");
-            cx.note(error.help("write shares, `70%`, or numbers, `70`, for all ways"));
+            let message = say!("the ways have shares and numbers");
+            let error =
+                cx.error("bad-value", message, node.place).label(say!("not like the others"));
+            cx.note(error.help(say!("write shares, `70%`, or numbers, `70`, for all ways")));
         }
         match is_share {
             true => match cx.share(node)? {
-                share if share > 1.0 => cx.bad_value(node, "more than all of it", "write `70%`"),
+                share if share > 1.0 => {
+                    cx.bad_value(node, say!("more than all of it"), say!("write `70%`"))
+                }
                 share => Some((share * f64::from(WHOLE)).round() as u32),
             },
             false => cx.small_count(node),
@@ -323,16 +335,20 @@ impl Weights {
             return;
         }
         if sum == 0 {
-            let error = cx.error("never-runs", "all ways have weight 0", node.place);
-            let help = "give one a weight of 1 or more";
-            cx.note(error.label("no user ever takes one").help(help));
+            let error = cx.error("never-runs", say!("all ways have weight 0"), node.place);
+            let help = say!("give one a weight of 1 or more");
+            cx.note(error.label(say!("no user ever takes one")).help(help));
         }
         // Thirds are written as 33.3%.
         if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {
             let percent = sum as f64 * 100.0 / f64::from(WHOLE);
-            let message = format!("the shares of the ways make {percent}%, not 100%");
-            let error = cx.error("bad-value", message, node.place).label("not the whole");
-            cx.note(error.help("change them, or add `{weight: 10%, steps: []}` that does nothing"));
+            let message = say!("the shares of the ways make {percent}%, not 100%");
+            let error = cx.error("bad-value", message, node.place).label(say!("not the whole"));
+            cx.note(
+                error.help(say!(
+                    "change them, or add `{{weight: 10%, steps: []}}` that does nothing"
+                )),
+            );
         }
     }
 }

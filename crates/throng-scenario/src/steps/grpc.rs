@@ -28,7 +28,7 @@ pub(crate) fn read_call(
     rows: &mut Rows,
 ) -> Option<Statement> {
     let node = fields.get("grpc")?;
-    let name = cx.text(node, "the method that is called");
+    let name = cx.text(node, say!("the method that is called"));
     let called = name.as_ref().and_then(|name| find_method(cx, node, name));
     let opened = called.as_ref().and_then(|called| {
         let messages = read_messages(cx, fields, called);
@@ -61,11 +61,13 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
         // The mistake is said where the files are named.
         Descriptors::Unknown => return None,
         Descriptors::None => {
-            let message = "the scenario names no `.proto` files".to_string();
+            let message = say!("the scenario names no `.proto` files");
             let error = cx.error("missing-key", message, node.place);
-            let help = "write `proto: service.proto` beside `target`; `throng protocol --reflect \
-                        grpc://HOST:PORT -o service.desc` asks the target for what to name there";
-            return cx.fail(error.label("its messages are not known").help(help));
+            let help = say!(
+                "write `proto: service.proto` beside `target`; `throng protocol --reflect \
+                        grpc://HOST:PORT -o service.desc` asks the target for what to name there"
+            );
+            return cx.fail(error.label(say!("its messages are not known")).help(help));
         }
     };
     match schema.find_method(name) {
@@ -73,8 +75,8 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
         Err(unknown) => {
             let error = cx.error("unknown-method", unknown.message.english(), node.place);
             let error = error.label(match unknown.near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "not known here".into(),
+                Some(near) => say!("did you mean `{near}`?"),
+                None => say!("not known here"),
             });
             let help = unknown.help;
             cx.fail(error.help(help))
@@ -106,10 +108,10 @@ pub(crate) fn read_spoken(
 ) -> Option<Composed<Template>> {
     let method = called.method();
     if !method.kind.streams_requests() {
-        let message = format!("`{}` takes one message", method.name);
+        let message = say!("`{}` takes one message", method.name);
         let error = cx.error("one-message", message, node.place);
-        let error = error.label("the `connect` has sent it");
-        return cx.fail(error.help("say it there: `connect: …` with `message: {…}`"));
+        let error = error.label(say!("the `connect` has sent it"));
+        return cx.fail(error.help(say!("say it there: `connect: …` with `message: {{…}}`")));
     }
     read_proto(cx, &called.schema, method.input, (Some(node), node.place))
 }
@@ -147,7 +149,7 @@ fn read_messages(
     };
     let Some((key, node)) = fields.one_of(cx, &["message", "messages"]) else {
         if streams {
-            let help = "write `messages: [{…}, {…}]`; `[]` sends none";
+            let help = say!("write `messages: [{{…}}, {{…}}]`; `[]` sends none");
             fields.need(cx, "messages", help)?;
         }
         return one(cx, None, fields.place).map(|message| vec![message]);
@@ -158,11 +160,12 @@ fn read_messages(
     if !streams {
         return takes_one(cx, called, key);
     }
-    let items = cx.items(node, "a list of messages", "write `messages: [{…}, {…}]`")?;
+    let items =
+        cx.items(node, say!("a list of messages"), say!("write `messages: [{{…}}, {{…}}]`"))?;
     if let Some(item) = items.get(MESSAGES_MAX) {
-        let message = format!("a call sends more than {MESSAGES_MAX} messages");
-        let error = cx.error("too-many", message, item.place).label("one too many");
-        let help = "open the call by `connect`, and send them in a loop";
+        let message = say!("a call sends more than {MESSAGES_MAX} messages");
+        let error = cx.error("too-many", message, item.place).label(say!("one too many"));
+        let help = say!("open the call by `connect`, and send them in a loop");
         return cx.fail(error.help(help));
     }
     let read: Vec<Option<Composed<Template>>> =
@@ -173,24 +176,24 @@ fn read_messages(
 /// Says that a method takes one message only.
 fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
     let method = called.method();
-    let message = format!("`{}` takes one message", method.name);
+    let message = say!("`{}` takes one message", method.name);
     let error = cx.error("one-message", message, key.place);
     let error = error.label(match method.kind {
-        CallKind::ServerStreaming => "only its replies are a stream",
-        _ => "neither its requests nor its replies are a stream",
+        CallKind::ServerStreaming => say!("only its replies are a stream"),
+        _ => say!("neither its requests nor its replies are a stream"),
     });
-    cx.fail(error.help("write `message: {…}`, and a `grpc` step for each of several"))
+    cx.fail(error.help(say!("write `message: {{…}}`, and a `grpc` step for each of several")))
 }
 
 /// Metadata by its names in lower case; a value may be a list, for names that come several times.
 fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)>> {
-    let help = "write `metadata: {authorization: \"Bearer ${saved.token}\"}`";
+    let help = say!("write `metadata: {{authorization: \"Bearer ${{saved.token}}\"}}`");
     let mut all = Vec::new();
     let mut good = true;
-    for (key, value) in cx.entries(node, "a map of metadata", help)? {
+    for (key, value) in cx.entries(node, say!("a map of metadata"), help)? {
         if let Err(mistake) = metadata::check_name(&key.text) {
             let error = cx.error("bad-header", mistake.message.english(), key.place);
-            cx.note(error.label("not a name of metadata").help(mistake.help));
+            cx.note(error.label(say!("not a name of metadata")).help(mistake.help));
             good = false;
             continue;
         }
@@ -212,7 +215,7 @@ fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)
 fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text> {
     let is_binary = metadata::is_binary(name);
     let escape = if is_binary { Escape::None } else { Escape::Header };
-    let text = cx.template(node, "the value of metadata", escape)?;
+    let text = cx.template(node, say!("the value of metadata"), escape)?;
     let literals = text.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(bytes) => Some(&**bytes),
         Segment::Value { .. } => None,
@@ -224,7 +227,7 @@ fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text>
         None => Some(text),
         Some(mistake) => {
             let error = cx.error("bad-header", mistake.message.english(), node.place);
-            let label = format!("not a value of `{}`", shorten(name));
+            let label = say!("not a value of `{}`", shorten(name));
             cx.fail(error.label(label).help(mistake.help))
         }
     }

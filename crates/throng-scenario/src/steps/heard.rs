@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use throng_base::Said;
 use throng_program::{
     Beside, Block, Composed, Content, Every, Failing, Handler, Message, Save, Segment, Send,
     Statement, StepKind, Text, Which,
@@ -29,9 +30,9 @@ const HANDLERS_MAX: usize = 100;
 /// The most that is done again and again at a time.
 const EVERY_MAX: usize = 16;
 
-const ON_HELP: &str = "write `on: [{message: {json: {cmd: msg}}, name: broadcast}]`";
+const ON_HELP: Said = say!("write `on: [{{message: {{json: {{cmd: msg}}}}, name: broadcast}}]`");
 
-const EVERY_HELP: &str = "write `every: [{time: 5m, do: [{send: {text: report}}]}]`";
+const EVERY_HELP: Said = say!("write `every: [{{time: 5m, do: [{{send: {{text: report}}}}]}}]`");
 
 /// A handler, with the link whose messages it is about.
 pub(super) type Linked = (u8, Handler);
@@ -44,15 +45,16 @@ impl<'c, 'n> Coder<'c, 'n> {
         node: &'n Node,
         usual: Option<u8>,
     ) -> Vec<Linked> {
-        let items = cx.items(node, "a list of messages", ON_HELP).unwrap_or_default();
+        let items = cx.items(node, say!("a list of messages"), ON_HELP).unwrap_or_default();
         if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", "there is no message to listen for", node.place);
-            cx.note(error.label("empty").help(ON_HELP));
+            let error = cx.error("empty", say!("there is no message to listen for"), node.place);
+            cx.note(error.label(say!("empty")).help(ON_HELP));
         }
         if let Some(item) = items.get(HANDLERS_MAX) {
-            let message = format!("more than {HANDLERS_MAX} messages to listen for");
-            let error = cx.error("too-many", message, item.place).label("this one is too much");
-            cx.note(error.help("`message: any` counts all that no other takes"));
+            let message = say!("more than {HANDLERS_MAX} messages to listen for");
+            let error =
+                cx.error("too-many", message, item.place).label(say!("this one is too much"));
+            cx.note(error.help(say!("`message: any` counts all that no other takes")));
         }
         let mut handlers: Vec<Linked> = Vec::new();
         let mut take_all: Vec<u8> = Vec::new();
@@ -62,10 +64,10 @@ impl<'c, 'n> Coder<'c, 'n> {
             let one = cx.speaking(&via.reach.spoken, |cx| self.handler(cx, &fields, via));
             let Some(one) = one else { continue };
             if take_all.contains(&via.link) {
-                let message = "an item before takes every message".to_string();
+                let message = say!("an item before takes every message");
                 let warning = cx.warning("never-runs", message, item.place);
-                let warning = warning.label("no message ever comes here");
-                cx.note(warning.help("write `message: any` last"));
+                let warning = warning.label(say!("no message ever comes here"));
+                cx.note(warning.help(say!("write `message: any` last")));
             }
             if one.iter().any(|handler| handler.message.is_any()) {
                 take_all.push(via.link);
@@ -223,15 +225,16 @@ impl<'c, 'n> Coder<'c, 'n> {
 
     /// Reads `every:`.
     pub(super) fn every(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Every> {
-        let items = cx.items(node, "a list of what is done", EVERY_HELP).unwrap_or_default();
+        let items = cx.items(node, say!("a list of what is done"), EVERY_HELP).unwrap_or_default();
         if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", "there is nothing to do", node.place);
-            cx.note(error.label("empty").help(EVERY_HELP));
+            let error = cx.error("empty", say!("there is nothing to do"), node.place);
+            cx.note(error.label(say!("empty")).help(EVERY_HELP));
         }
         if let Some(item) = items.get(EVERY_MAX) {
-            let message = format!("more than {EVERY_MAX} things to do again and again");
-            let error = cx.error("too-many", message, item.place).label("this one is too much");
-            cx.note(error.help("put steps of the same time into one item"));
+            let message = say!("more than {EVERY_MAX} things to do again and again");
+            let error =
+                cx.error("too-many", message, item.place).label(say!("this one is too much"));
+            cx.note(error.help(say!("put steps of the same time into one item")));
         }
         let mut all = Vec::new();
         for item in items.iter().take(EVERY_MAX) {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_program::{Beat, BeatFault, Composed, Content, Heartbeat, Message, StepKind, Which};
 use throng_protocol::framed::declaration;
 use throng_protocol::framed::{Given, Protocol};
@@ -21,17 +22,18 @@ use crate::syntax::{Kind, Node, Place};
 /// When a heartbeat is lost, unless the next one is due before.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
-const HELP: &str =
-    "write `heartbeat: {ping: true, every: 30s}` or `heartbeat: {text: hello, every: 30s}`";
+const HELP: Said = say!(
+    "write `heartbeat: {{ping: true, every: 30s}}` or `heartbeat: {{text: hello, every: 30s}}`"
+);
 
-const DECLARED_HELP: &str = "write `heartbeat: {send: ping, every: 30s, expect: pong}`";
+const DECLARED_HELP: Said = say!("write `heartbeat: {{send: ping, every: 30s, expect: pong}}`");
 
-const CALL_HELP: &str = "write `heartbeat: {send: {text: hello}, every: 30s}`";
+const CALL_HELP: Said = say!("write `heartbeat: {{send: {{text: hello}}, every: 30s}}`");
 
 const WAYS: &[&str] = &["send", "ping", "text", "json", "hex", "binary", "file"];
 
 /// What is said instead of the heartbeat of the protocol.
-pub(super) enum Said {
+pub(super) enum Setting {
     None,
     Own(Box<Heartbeat>),
 }
@@ -42,13 +44,13 @@ pub(super) fn read_heartbeat(
     node: &Node,
     reach: &Reach,
     rows: &mut Rows,
-) -> Option<Said> {
+) -> Option<Setting> {
     if matches!(&node.kind, Kind::Scalar { text, .. } if text == "none") {
-        return Some(Said::None);
+        return Some(Setting::None);
     }
     let help = help_of(reach);
     if !matches!(node.kind, Kind::Map(_)) {
-        return cx.wrong_type(node, "a heartbeat", help);
+        return cx.wrong_type(node, say!("a heartbeat"), help);
     }
     let fields = Fields::read(cx, node, &keys::HEARTBEAT)?;
     let usual = reach.declared().and_then(|protocol| protocol.declaration().heartbeat.as_ref());
@@ -70,7 +72,7 @@ pub(super) fn read_heartbeat(
     };
     let fault = every.and_then(|every| read_fault(cx, &fields, every));
     let step = rows.row(cx, &fields, StepKind::Heartbeat, None);
-    Some(Said::Own(Box::new(Heartbeat {
+    Some(Setting::Own(Box::new(Heartbeat {
         step: step?,
         beat: beat?,
         every: every?,
@@ -100,7 +102,7 @@ pub(super) fn of_protocol(
     })
 }
 
-fn help_of(reach: &Reach) -> &'static str {
+fn help_of(reach: &Reach) -> Said {
     match reach.spoken {
         Spoken::Plain => HELP,
         Spoken::Call(_) => CALL_HELP,
@@ -124,8 +126,8 @@ fn usual_beat(
         }
         Err(mistake) => {
             let error = cx.error("bad-field", mistake.message, place);
-            let label = format!("the heartbeat of the protocol sends `{name}` without values");
-            let help = format!("write `heartbeat: {{send: {{{name}: {{…}}}}}}`, or `none`");
+            let label = say!("the heartbeat of the protocol sends `{name}` without values");
+            let help = say!("write `heartbeat: {{send: {{{name}: {{…}}}}}}`, or `none`");
             cx.fail(error.label(label).help(help))
         }
     }
@@ -146,9 +148,9 @@ fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option
         // The messages of the protocol are not known; that is said elsewhere.
         let is_unknown = matches!(reach.spoken, Spoken::Unknown);
         if !is_unknown && !WAYS.iter().any(|key| fields.is_meant(key)) {
-            let message = "a heartbeat sends nothing yet".to_string();
+            let message = say!("a heartbeat sends nothing yet");
             let error = cx.error("missing-key", message, fields.place);
-            cx.note(error.label("no message").help(help_of(reach)));
+            cx.note(error.label(say!("no message")).help(help_of(reach)));
         }
         return None;
     };
@@ -158,19 +160,21 @@ fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option
         word if reach.called().is_some() => {
             let message = reach.has_no(word);
             let error = cx.error("step-scheme", message, key.place);
-            return cx.fail(error.label("messages have the fields of their type").help(CALL_HELP));
+            return cx
+                .fail(error.label(say!("messages have the fields of their type")).help(CALL_HELP));
         }
         _ => return read_content(cx, key, node).map(Beat::Message),
     }
     if !cx.bool(node)? {
-        return cx.bad_value(node, "`ping` is either `true` or not there", HELP);
+        return cx.bad_value(node, say!("`ping` is either `true` or not there"), HELP);
     }
     if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
-        let message = format!("`ping` does not go with a `{}` target", scheme.word());
-        let error = cx.error("step-scheme", message, key.place).label("only WebSocket has it");
+        let message = say!("`ping` does not go with a `{}` target", scheme.word());
+        let error =
+            cx.error("step-scheme", message, key.place).label(say!("only WebSocket has it"));
         return cx.fail(error.help(match reach.called() {
             Some(_) => CALL_HELP,
-            None => "write a message: `heartbeat: {text: hello, every: 30s}`",
+            None => say!("write a message: `heartbeat: {{text: hello, every: 30s}}`"),
         }));
     }
     Some(Beat::Ping)
@@ -196,8 +200,8 @@ fn read_lost_after(
     }
     let lost_after = cx.time_limit(node)?;
     if lost_after > every {
-        let message = "the next heartbeat is due before this one is lost";
-        return cx.bad_value(node, message, "write at most the time of `every`");
+        let message = say!("the next heartbeat is due before this one is lost");
+        return cx.bad_value(node, message, say!("write at most the time of `every`"));
     }
     Some(Some(lost_after))
 }
@@ -210,17 +214,20 @@ fn read_answer(
 ) -> Option<Which> {
     let Some(node) = fields.get("expect") else { return Some(Which::default()) };
     let place = fields.key("expect").map_or(node.place, |key| key.place);
-    // sentences
     let other = match is_unanswered {
-        true => Some(("`lost_after: never` and `expect` exclude each other", "no answer counts")),
-        false if fields.get("ping").is_some() => {
-            Some(("`ping` and `expect` exclude each other", "the answer of a ping is the pong"))
-        }
+        true => Some((
+            say!("`lost_after: never` and `expect` exclude each other"),
+            say!("no answer counts"),
+        )),
+        false if fields.get("ping").is_some() => Some((
+            say!("`ping` and `expect` exclude each other"),
+            say!("the answer of a ping is the pong"),
+        )),
         false => None,
     };
     if let Some((message, label)) = other {
-        let error = cx.error("conflicting-keys", message.to_string(), place);
-        return cx.fail(error.label(label).help("keep the one that is meant"));
+        let error = cx.error("conflicting-keys", message, place);
+        return cx.fail(error.label(label).help(say!("keep the one that is meant")));
     }
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|Meant { which, .. }| which),
@@ -233,22 +240,40 @@ fn read_fault(cx: &mut Context<'_>, fields: &Fields<'_>, every: Duration) -> Opt
     if let Some(node) = fields.get("stop_after") {
         fault.stop_after = match cx.count(node).map(u16::try_from)? {
             Ok(most) => Some(most),
-            Err(_) => return cx.bad_value(node, "the number is too large", "write at most 65535"),
+            Err(_) => {
+                return cx.bad_value(
+                    node,
+                    say!("the number is too large"),
+                    say!("write at most 65535"),
+                );
+            }
         };
     }
     if let Some(node) = fields.get("late") {
         fault.late = cx.time_limit(node)?;
         if fault.late >= every {
-            let message = "so late it is the next one";
-            return cx.bad_value(node, message, "write less than the time of `every`");
+            let message = say!("so late it is the next one");
+            return cx.bad_value(node, message, say!("write less than the time of `every`"));
         }
     }
     if let Some(node) = fields.get("times") {
         fault.times = match cx.count(node)? {
-            0 => return cx.bad_value(node, "this sends none", "write `heartbeat: none`"),
+            0 => {
+                return cx.bad_value(
+                    node,
+                    say!("this sends none"),
+                    say!("write `heartbeat: none`"),
+                );
+            }
             times => match u8::try_from(times) {
                 Ok(times) => times,
-                Err(_) => return cx.bad_value(node, "too many at a time", "write at most 255"),
+                Err(_) => {
+                    return cx.bad_value(
+                        node,
+                        say!("too many at a time"),
+                        say!("write at most 255"),
+                    );
+                }
             },
         };
     }

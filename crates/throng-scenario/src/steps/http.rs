@@ -64,19 +64,18 @@ pub(crate) fn read_http(
 
 /// `GET /path`
 fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)> {
-    let mut text = cx.template(node, "a method and a path", Escape::Path)?;
+    let mut text = cx.template(node, say!("a method and a path"), Escape::Path)?;
     let first = match text.segments.first() {
         Some(Segment::Literal(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),
     };
     let Some((method, rest)) = first.split_once(char::is_whitespace) else {
         let looks_like_path = first.is_empty() || first.contains('/');
-        // sentences
         let (message, help) = match looks_like_path {
-            true => ("the method is missing", format!("write `http: GET {}`", shorten(&first))),
-            false => ("the path is missing", format!("write `http: {} /`", shorten(&first))),
+            true => (say!("the method is missing"), say!("write `http: GET {}`", shorten(&first))),
+            false => (say!("the path is missing"), say!("write `http: {} /`", shorten(&first))),
         };
-        let error = cx.error("bad-path", message, node.place).label("not `METHOD /path`");
+        let error = cx.error("bad-path", message, node.place).label(say!("not `METHOD /path`"));
         return cx.fail(error.help(help));
     };
     let rest = rest.trim_start();
@@ -103,12 +102,12 @@ fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
     }
     match cx.redirects.limit {
         Some(limit) if limit != number => {
-            let message = "the number of redirects is the same for all steps".to_string();
+            let message = say!("the number of redirects is the same for all steps");
             let error = cx.error("conflicting-keys", message, node.place);
             cx.note(
-                error
-                    .label(format!("another place says {limit}"))
-                    .help("write `redirects: follow` here and `limits: {redirects: 10}` once"),
+                error.label(say!("another place says {limit}")).help(say!(
+                    "write `redirects: follow` here and `limits: {{redirects: 10}}` once"
+                )),
             );
         }
         _ => cx.redirects.limit = Some(number),

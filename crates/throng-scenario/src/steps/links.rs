@@ -2,6 +2,7 @@
 //! one that a `connect` opens, and that lasts. All `connect` steps of a session are looked up
 //! before it is compiled, so that `on` and `from` need not be said where there is only one.
 
+use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme};
 
 use crate::names::INNER;
@@ -10,7 +11,7 @@ use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
 use crate::read::{Context, Fields};
 use crate::steps::Coder;
 use crate::steps::grpc::find_method;
-use crate::steps::heartbeat::{self, Said};
+use crate::steps::heartbeat::{self, Setting};
 use crate::steps::via::Via;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -128,9 +129,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let Some(before) = draft.heartbeat.replace(key.place) {
             // A part that is used again says it again.
             if before != key.place {
-                let message = "this connection has a heartbeat already".to_string();
+                let message = say!("this connection has a heartbeat already");
                 let error = cx.error("conflicting-keys", message, key.place);
-                cx.note(error.label("the second one").help("keep the one that is meant"));
+                cx.note(
+                    error.label(say!("the second one")).help(say!("keep the one that is meant")),
+                );
             }
             return;
         }
@@ -138,7 +141,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let said = cx
             .speaking(&via.reach.spoken, |cx| heartbeat::read_heartbeat(cx, node, via.reach, rows));
         draft.link.heartbeat = match said {
-            Some(Said::Own(heartbeat)) => Some(*heartbeat),
+            Some(Setting::Own(heartbeat)) => Some(*heartbeat),
             _ => None,
         };
     }
@@ -241,25 +244,26 @@ impl<'c, 'n> Coder<'c, 'n> {
             name = read_plain(cx, node)?;
             let is_other = |place: &Reach| place.name == name && place.name != reach.name;
             if self.home.places.iter().any(is_other) {
-                let message = format!("`{}` is the name of another target", shorten(&name));
+                let message = say!("`{}` is the name of another target", shorten(&name));
                 let error = cx.error("duplicate-name", message, node.place);
-                let help = "give the connection a name of its own";
-                return cx.fail(error.label("this connection does not lead there").help(help));
+                let help = say!("give the connection a name of its own");
+                return cx
+                    .fail(error.label(say!("this connection does not lead there")).help(help));
             }
         }
         let via = match self.lasting_called(&name) {
             Some(number) if std::ptr::eq(self.links[number].reach, reach) => self.via(number),
             Some(_) => {
                 let message = match name.is_empty() {
-                    true => "two connections have no name".into(),
-                    false => format!("two connections are called `{}`", shorten(&name)),
+                    true => say!("two connections have no name"),
+                    false => say!("two connections are called `{}`", shorten(&name)),
                 };
                 let place = fields.get("as").map_or(fields.place, |node| node.place);
                 let error = cx.error("duplicate-name", message, place);
-                let label = "another `connect` opens a different one";
+                let label = say!("another `connect` opens a different one");
                 let help = match name.is_empty() {
-                    true => "give one of them a name: `as: watch`",
-                    false => "give one of them another name",
+                    true => say!("give one of them a name: `as: watch`"),
+                    false => say!("give one of them another name"),
                 };
                 return cx.fail(error.label(label).help(help));
             }
@@ -302,7 +306,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     pub(super) fn which<T>(&self, cx: &mut Context<'_>, key: &str, place: Place) -> Option<T> {
         let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
         let first = names().next().unwrap_or_default();
-        let help = format!("write `{key}: {}`; there are {}", shorten(first), list(names()));
+        let help = say!("write `{key}: {}`; there are {}", shorten(first), list(names()));
         which_connection(cx, place, help)
     }
 
@@ -322,20 +326,20 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let Some(reach) = self.home.places.iter().find(|place| place.name == name)
             && !reach.is_http()
         {
-            let message = format!("`{verb}` needs an open connection");
-            let label = format!("no `connect` of this session leads to `{name}`");
+            let message = say!("`{verb}` needs an open connection");
+            let label = say!("no `connect` of this session leads to `{name}`");
             let error = cx.error("no-connect", message, node.place).label(label);
             return cx.fail(error.help(connect_help(reach)));
         }
-        let message = format!("there is no connection `{}`", shorten(&name));
+        let message = say!("there is no connection `{}`", shorten(&name));
         let error = cx.error("unknown-name", message, node.place);
         let error = error.label(match did_you_mean(&name, names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "no `connect` of this session opens it".into(),
+            Some(near) => say!("did you mean `{near}`?"),
+            None => say!("no `connect` of this session opens it"),
         });
         cx.fail(match names().next() {
-            Some(_) => error.help(format!("there is {}", list(names()))),
-            None => error.help("leave it out where a user has one connection only"),
+            Some(_) => error.help(say!("there is {}", list(names()))),
+            None => error.help(say!("leave it out where a user has one connection only")),
         })
     }
 
@@ -348,11 +352,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         if reach.scheme.is_none() {
             return;
         }
-        let message = format!("`{verb}` needs an open connection");
-        let error = cx.error("no-connect", message, place).label("no `connect` before it");
+        let message = say!("`{verb}` needs an open connection");
+        let error = cx.error("no-connect", message, place).label(say!("no `connect` before it"));
         cx.note(error.help(match (self.home.places.len(), reach.opening()) {
-            (1, Some(path)) => format!("write `- connect: {path}` before it, or in `before`"),
-            (1, None) => "write `- connect` before it, or in `before`".to_string(),
+            (1, Some(path)) => say!("write `- connect: {path}` before it, or in `before`"),
+            (1, None) => say!("write `- connect` before it, or in `before`"),
             _ => connect_help(reach),
         }));
     }
@@ -411,11 +415,11 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             Err(several) if !named_by_itself(verb) => no_connect(cx, verb, place, several[0]),
             Err(several) => {
-                let message = format!("`{verb}` can go to several targets");
-                let error = cx.error("which-target", message, place).label("to which one?");
+                let message = say!("`{verb}` can go to several targets");
+                let error = cx.error("which-target", message, place).label(say!("to which one?"));
                 let names = || several.iter().map(|reach| reach.name.as_str());
                 let first = names().next().unwrap_or_default();
-                let help = format!(
+                let help = say!(
                     "write `target: {}` at the step or the session; there are {}",
                     shorten(first),
                     list(names())
@@ -431,8 +435,8 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let (Some(node), Some(key)) = (fields.get("connect"), fields.key("connect"))
             && node.is_null()
         {
-            let error = cx.error("missing-key", "an event stream has a path", key.place);
-            return cx.fail(error.label("which one?").help("write `connect: /events`"));
+            let error = cx.error("missing-key", say!("an event stream has a path"), key.place);
+            return cx.fail(error.label(say!("which one?")).help(say!("write `connect: /events`")));
         }
         let reach = self.reach(cx, EVENTS, fields, Needs::Http)?;
         home.stream_of(reach)
@@ -442,9 +446,12 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn call(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<&'c Reach> {
         let (node, key) = (fields.get("connect")?, fields.key("connect")?);
         if node.is_null() {
-            let error = cx.error("missing-key", "a gRPC call has a method", key.place);
-            return cx
-                .fail(error.label("which one?").help("write `connect: package.Service/Method`"));
+            let error = cx.error("missing-key", say!("a gRPC call has a method"), key.place);
+            return cx.fail(
+                error
+                    .label(say!("which one?"))
+                    .help(say!("write `connect: package.Service/Method`")),
+            );
         }
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
@@ -476,7 +483,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             Some(only) => Some(self.via(usize::from(only))),
             None => {
                 let name = &key.text;
-                let help = format!("write `{name}` at the `connect` step that opens it");
+                let help = say!("write `{name}` at the `connect` step that opens it");
                 which_connection(cx, key.place, help)
             }
         }
@@ -492,18 +499,18 @@ impl<'c, 'n> Coder<'c, 'n> {
         let place = self.home.places.iter().find(|place| !place.is_asked());
         match place.or(self.home.places.iter().find(|place| place.is_grpc())) {
             Some(place) => {
-                let message = format!("`{name}` needs an open connection");
+                let message = say!("`{name}` needs an open connection");
                 let error = cx.error("no-connect", message, key.place);
-                let error = error.label("no `connect` in this session");
+                let error = error.label(say!("no `connect` in this session"));
                 cx.note(error.help(connect_help(place)));
             }
             None => {
                 let scheme = self.home.only().and_then(|reach| reach.scheme);
                 let scheme = scheme.unwrap_or(Scheme::Http).word();
-                let message = format!("`{name}` does not go with a `{scheme}` target");
+                let message = say!("`{name}` does not go with a `{scheme}` target");
                 let error = cx.error("step-scheme", message, key.place);
-                let error = error.label(format!("the target is `{scheme}://`"));
-                let help = "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`";
+                let error = error.label(say!("the target is `{scheme}://`"));
+                let help = say!("it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`");
                 cx.note(error.help(help));
             }
         }
@@ -541,9 +548,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         if self.links.len() < LINKS_MAX {
             return Some(self.add_link(name, reach, lasts));
         }
-        let message = format!("a session has more than {LINKS_MAX} connections");
-        let error = cx.error("too-many", message, place).label("one too many");
-        cx.fail(error.help("spread them over several sessions"))
+        let message = say!("a session has more than {LINKS_MAX} connections");
+        let error = cx.error("too-many", message, place).label(say!("one too many"));
+        cx.fail(error.help(say!("spread them over several sessions")))
     }
 
     pub(super) fn add_link(&mut self, name: &str, reach: &'c Reach, lasts: bool) -> Via<'c> {
@@ -593,8 +600,8 @@ fn named_by_itself(verb: &str) -> bool {
 }
 
 fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
-    let message = format!("`{verb}` needs an open connection");
-    let error = cx.error("no-connect", message, place).label("no `connect` before it");
+    let message = say!("`{verb}` needs an open connection");
+    let error = cx.error("no-connect", message, place).label(say!("no `connect` before it"));
     cx.fail(error.help(connect_help(reach)))
 }
 
@@ -611,59 +618,64 @@ fn fits(reach: &Reach, needs: Needs) -> bool {
 fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Place) -> Option<T> {
     let is_grpc = scheme.is_some_and(Scheme::is_grpc);
     let help = match verb {
-        _ if is_grpc && verb == "http" => "call a method there: `- grpc: package.Service/Method`",
-        "grpc" => "a `grpc` step needs a target with `grpc://` or `grpcs://`",
-        "http" => "an `http` step needs a target with `http://` or `https://`",
-        EVENTS => "an event stream needs a target with `http://` or `https://`",
+        _ if is_grpc && verb == "http" => {
+            say!("call a method there: `- grpc: package.Service/Method`")
+        }
+        "grpc" => say!("a `grpc` step needs a target with `grpc://` or `grpcs://`"),
+        "http" => say!("an `http` step needs a target with `http://` or `https://`"),
+        EVENTS => say!("an event stream needs a target with `http://` or `https://`"),
         "connect" => {
-            "leave it out: HTTP connections are opened when they are needed; write `events: true` \
+            say!(
+                "leave it out: HTTP connections are opened when they are needed; write `events: true` \
              for an event stream, and a WebSocket target as `ws://`"
+            )
         }
         "disconnect" => {
-            "leave it out: HTTP connections are opened when they are needed; \
+            say!(
+                "leave it out: HTTP connections are opened when they are needed; \
              a WebSocket target begins with `ws://`"
+            )
         }
-        _ => "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`",
+        _ => say!("it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`"),
     };
     let (message, label) = match scheme {
         Some(scheme) => (
-            format!("`{verb}` does not go with a `{}` target", scheme.word()),
-            format!("the target is `{}://`", scheme.word()),
+            say!("`{verb}` does not go with a `{}` target", scheme.word()),
+            say!("the target is `{}://`", scheme.word()),
         ),
-        None => (format!("`{verb}` goes with no target"), "none of them fits".to_string()),
+        None => (say!("`{verb}` goes with no target"), say!("none of them fits")),
     };
     cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
 }
 
-pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: String) -> Option<T> {
-    let message = "this session has several connections".to_string();
-    let error = cx.error("which-connection", message, place).label("which one is meant?");
+pub(super) fn which_connection<T>(cx: &mut Context<'_>, place: Place, help: Said) -> Option<T> {
+    let message = say!("this session has several connections");
+    let error = cx.error("which-connection", message, place).label(say!("which one is meant?"));
     cx.fail(error.help(help))
 }
 
-// sentences
-fn connect_help(reach: &Reach) -> String {
+fn connect_help(reach: &Reach) -> Said {
     let name = shorten(&reach.name);
     match (reach.opening(), name.is_empty()) {
-        (Some(path), false) => format!("write `- {{connect: {path}, target: {name}}}` before it"),
-        (None, false) => format!("write `- {{connect: , target: {name}}}` before it"),
-        (Some(path), true) => format!("write `- connect: {path}` before it, or in `before`"),
-        (None, true) => "write `- connect` before it, or in `before`".into(),
+        (Some(path), false) => say!("write `- {{connect: {path}, target: {name}}}` before it"),
+        (None, false) => say!("write `- {{connect: , target: {name}}}` before it"),
+        (Some(path), true) => say!("write `- connect: {path}` before it, or in `before`"),
+        (None, true) => say!("write `- connect` before it, or in `before`"),
     }
 }
 
 /// Says that nothing can be sent on an event stream.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
-    let message = format!("`{verb}` does not go with an event stream");
-    let error = cx.error("step-scheme", message, place).label("only the target speaks there");
-    cx.note(error.help("send it with an `http` step; what comes is for `expect` and `on`"));
+    let message = say!("`{verb}` does not go with an event stream");
+    let error = cx.error("step-scheme", message, place).label(say!("only the target speaks there"));
+    cx.note(error.help(say!("send it with an `http` step; what comes is for `expect` and `on`")));
 }
 
 /// A name that is the same for all users, as it is written.
 fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     match &node.kind {
         Kind::Scalar { text, .. } if !node.is_null() => Some(text.clone()),
-        _ => cx.wrong_type(node, "a name", "write a name"),
+        _ => cx.wrong_type(node, say!("a name"), say!("write a name")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which messages are meant: what they look like.
 
+use throng_base::Said;
 use throng_program::{Check, Escape, Pick, Text, Want, Which};
 
 use crate::checks::Answer;
@@ -39,8 +40,8 @@ pub(crate) fn read_reply_looks(
         Kind::Scalar { text, .. } if text == "any" => return Some(meant),
         Kind::Map(_) => {}
         _ => {
-            let help = "write `any`, or fields of the reply: `{text: hello}`";
-            return cx.wrong_type(node, "what a reply looks like", help);
+            let help = say!("write `any`, or fields of the reply: `{{text: hello}}`");
+            return cx.wrong_type(node, say!("what a reply looks like"), help);
         }
     }
     let checks = &mut meant.which.checks;
@@ -53,8 +54,9 @@ pub(crate) fn read_reply_looks(
 
 /// What a message looks like, and what to call it.
 pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
-    const HELP: &str =
-        "write `any`, `{json: {cmd: msg}}`, `{text: hello}` or `{pattern: 'msg|push'}`";
+    const HELP: Said = say!(
+        "write `any`, `{{json: {{cmd: msg}}}}`, `{{text: hello}}` or `{{pattern: 'msg|push'}}`"
+    );
     let mut meant = Meant { which: Which::default(), name: None };
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         let is_word = |word| matches!(&node.kind, Kind::Scalar { text, .. } if text == word);
@@ -62,19 +64,19 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
             true => Some(meant),
             // It names a message of a protocol that is not known.
             false if matches!(cx.spoken, Spoken::Unknown) => None,
-            false => cx.wrong_type(node, "what a message looks like", HELP),
+            false => cx.wrong_type(node, say!("what a message looks like"), HELP),
         };
     }
     let fields = Fields::read(cx, node, &keys::LOOKS)?;
     if let Some(node) = fields.get("any") {
         if !cx.bool(node)? {
-            return cx.bad_value(node, "`any` is either `true` or not there", HELP);
+            return cx.bad_value(node, say!("`any` is either `true` or not there"), HELP);
         }
         fields.one_of(cx, &["any", "text", "json", "pattern", "event"]);
     }
     let checks = &mut meant.which.checks;
     if let Some(node) = fields.get("text") {
-        let text = cx.template(node, "a text", Escape::None)?;
+        let text = cx.template(node, say!("a text"), Escape::None)?;
         meant.name = name_of(&text);
         checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
@@ -128,12 +130,13 @@ pub(crate) fn read_event_name(
         return Some(());
     };
     if !matches!(cx.spoken, Spoken::Events | Spoken::Unknown) {
-        let message = "only the events of an event stream have a name".to_string();
-        let error = cx.error("step-scheme", message, key.place).label("no event stream");
-        return cx
-            .fail(error.help("look at `json` or `text`, or write `events: true` at `connect`"));
+        let message = say!("only the events of an event stream have a name");
+        let error = cx.error("step-scheme", message, key.place).label(say!("no event stream"));
+        return cx.fail(
+            error.help(say!("look at `json` or `text`, or write `events: true` at `connect`")),
+        );
     }
-    let name = cx.template(node, "the name of an event", Escape::None)?;
+    let name = cx.template(node, say!("the name of an event"), Escape::None)?;
     checks.push(Check { pick: Pick::Header("event".into()), want: Want::Equals(name) });
     Some(())
 }

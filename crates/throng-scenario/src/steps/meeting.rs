@@ -40,10 +40,16 @@ impl Meetings {
         fields: &Fields<'_>,
         rows: &mut Rows,
     ) -> Option<Statement> {
-        let name = cx.text(fields.get("rendezvous")?, "the name of a place")?;
+        let name = cx.text(fields.get("rendezvous")?, say!("the name of a place"))?;
         let users = match fields.get("users") {
             Some(node) => match cx.count(node)? {
-                0 => return cx.bad_value(node, "nobody goes on together", "write `users: 100`"),
+                0 => {
+                    return cx.bad_value(
+                        node,
+                        say!("nobody goes on together"),
+                        say!("write `users: 100`"),
+                    );
+                }
                 users => Some((users, node.place)),
             },
             None => None,
@@ -70,10 +76,12 @@ impl Meetings {
             match (meeting.users, users) {
                 (Some(first), Some((second, place))) if first != second => {
                     let line = cx.line(meeting.at);
-                    let message = format!("`{}` is one place for all its steps", shorten(&name));
+                    let message = say!("`{}` is one place for all its steps", shorten(&name));
                     let error = cx.error("conflicting-keys", message, place);
-                    let error = error.label(format!("line {line} says {first}"));
-                    cx.note(error.help("write the same number, or give it a name of its own"));
+                    let error = error.label(say!("line {line} says {first}"));
+                    cx.note(
+                        error.help(say!("write the same number, or give it a name of its own")),
+                    );
                 }
                 (None, Some((users, place))) => {
                     (meeting.users, meeting.at) = (Some(users), place);
@@ -83,9 +91,9 @@ impl Meetings {
             return Some(*number);
         }
         let Ok(number) = u16::try_from(self.places.len() + 1) else {
-            let message = "more than 65,534 places of rendezvous".to_string();
-            let error = cx.error("too-many", message, step).label("one too many");
-            return cx.fail(error.help("steps of one name are one place"));
+            let message = say!("more than 65,534 places of rendezvous");
+            let error = cx.error("too-many", message, step).label(say!("one too many"));
+            return cx.fail(error.help(say!("steps of one name are one place")));
         };
         let (users, at) = (users.map(|(users, _)| users), users.map_or(step, |(_, place)| place));
         self.places.push(Meeting { name: name.clone(), users, at });
@@ -118,10 +126,10 @@ impl Meetings {
         let name = shorten(&meeting.name);
         if let Some(users) = meeting.users {
             if let Some(most) = facts.users_max.filter(|most| *most < users) {
-                let message = format!("`{name}` waits for more users than there ever are");
+                let message = say!("`{name}` waits for more users than there ever are");
                 let error = cx.error("never-meets", message, meeting.at);
-                let error = error.label(format!("there are at most {most}"));
-                cx.note(error.help(format!("write `users: {most}` or fewer, or a larger load")));
+                let error = error.label(say!("there are at most {most}"));
+                cx.note(error.help(say!("write `users: {most}` or fewer, or a larger load")));
             }
             return users;
         }
@@ -136,12 +144,12 @@ impl Meetings {
             _ if facts.broken => 1,
             _ => {
                 let label = match all {
-                    true => "how many users there are at a time is not known",
-                    false => "not every session comes here",
+                    true => say!("how many users there are at a time is not known"),
+                    false => say!("not every session comes here"),
                 };
-                let message = format!("`{name}` lacks how many users go on together");
+                let message = say!("`{name}` lacks how many users go on together");
                 let error = cx.error("missing-key", message, meeting.at).label(label);
-                let help = "write `- {rendezvous: start, users: 100}`";
+                let help = say!("write `- {{rendezvous: start, users: 100}}`");
                 cx.note(error.help(help));
                 1
             }

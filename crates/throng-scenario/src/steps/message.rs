@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_program::{
     Check, Connect, Content, Expect, Message, MessageKind, Pick, Request, Segment, Send, Statement,
     StepKind, Text, Until, Want, Which,
@@ -39,12 +40,12 @@ pub(crate) fn read_connect(
     let path = match node {
         Some(node) if !reach.opens_with("connect") => {
             let error = cx.error("step-scheme", reach.has_no_path(), node.place);
-            let error = error.label("only WebSocket has it");
-            cx.fail(error.help("write `connect` alone"))
+            let error = error.label(say!("only WebSocket has it"));
+            cx.fail(error.help(say!("write `connect` alone")))
         }
         Some(_) if reach.called().is_some() => Some(Text::default()),
         Some(node) => cx
-            .template(node, "the path of the upgrade", Escape::Path)
+            .template(node, say!("the path of the upgrade"), Escape::Path)
             .filter(|path| check_path(cx, node, path).is_some()),
         None => Some(Text::literal("/")),
     };
@@ -53,10 +54,10 @@ pub(crate) fn read_connect(
             let error = cx.error("step-scheme", reach.has_no(name), key.place);
             let (label, help) = match (name, reach.called()) {
                 ("metadata" | "compress" | "message", _) => {
-                    ("only a gRPC call has it", "remove it")
+                    (say!("only a gRPC call has it"), say!("remove it"))
                 }
-                (_, Some(_)) => ("only WebSocket has it", "write `metadata: {…}`"),
-                _ => ("only WebSocket has it", "remove it"),
+                (_, Some(_)) => (say!("only WebSocket has it"), say!("write `metadata: {{…}}`")),
+                _ => (say!("only WebSocket has it"), say!("remove it")),
             };
             cx.note(error.label(label).help(help));
         }
@@ -70,8 +71,8 @@ pub(crate) fn read_connect(
         let (own, digest) = read_step_headers(cx, fields);
         headers = own;
         if let (Some(_), Some(node)) = (digest, fields.get("auth")) {
-            let message = "digest authentication is for `http` steps";
-            let help = "log in over HTTP first and send what it gives, or leave `scheme` out";
+            let message = say!("digest authentication is for `http` steps");
+            let help = say!("log in over HTTP first and send what it gives, or leave `scheme` out");
             let _: Option<()> = cx.bad_value(node, message, help);
         }
     }
@@ -98,12 +99,14 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
     };
     let mut protocols = Vec::new();
     for node in nodes {
-        match cx.text(node, "the name of a sub-protocol") {
+        match cx.text(node, say!("the name of a sub-protocol")) {
             Some(name) if is_token(&name) => protocols.push(name),
             Some(name) => {
-                let message = format!("`{}` cannot be the name of a sub-protocol", shorten(&name));
-                let error = cx.error("bad-header", message, node.place).label("not a token");
-                cx.note(error.help("write `protocols: [chat.v1]`: letters, digits, `.` and `-`"));
+                let message = say!("`{}` cannot be the name of a sub-protocol", shorten(&name));
+                let error = cx.error("bad-header", message, node.place).label(say!("not a token"));
+                cx.note(
+                    error.help(say!("write `protocols: [chat.v1]`: letters, digits, `.` and `-`")),
+                );
             }
             None => {}
         }
@@ -224,15 +227,16 @@ fn read_match(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Optio
     let Some(node) = fields.get("match") else { return Some(which) };
     let place = fields.key("match").map_or(node.place, |key| key.place);
     if reach.declared().is_some() {
-        let message = "the protocol says which message is the answer".to_string();
-        let error = cx.error("conflicting-keys", message, place).label("there is no choice");
-        return cx.fail(error.help("leave out `match`"));
+        let message = say!("the protocol says which message is the answer");
+        let error = cx.error("conflicting-keys", message, place).label(say!("there is no choice"));
+        return cx.fail(error.help(say!("leave out `match`")));
     }
     if !reach.has_messages() {
-        let message = "bytes of a stream are no messages that could be told apart".to_string();
-        let error = cx.error("step-scheme", message, place).label("what comes is the answer");
-        return cx
-            .fail(error.help("say where the answer ends, by `expect`, or declare a protocol"));
+        let message = say!("bytes of a stream are no messages that could be told apart");
+        let error = cx.error("step-scheme", message, place).label(say!("what comes is the answer"));
+        return cx.fail(
+            error.help(say!("say where the answer ends, by `expect`, or declare a protocol")),
+        );
     }
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|meant| meant.which),
@@ -257,15 +261,15 @@ fn check_replies(
     let name = spoken.name.as_deref().map(shorten);
     let (message, help) = match &name {
         Some(name) => (
-            format!("no message answers `{name}`"),
-            format!("write `- send: {name}`, or `answers: {name}` at its reply in the protocol"),
+            say!("no message answers `{name}`"),
+            say!("write `- send: {name}`, or `answers: {name}` at its reply in the protocol"),
         ),
         None => (
-            "no message answers raw bytes".to_string(),
-            "write `- send: {…}`, and `- expect: any` if something has to come".to_string(),
+            say!("no message answers raw bytes"),
+            say!("write `- send: {{…}}`, and `- expect: any` if something has to come"),
         ),
     };
-    let error = cx.error("no-reply", message, place).label("its answer never comes");
+    let error = cx.error("no-reply", message, place).label(say!("its answer never comes"));
     cx.note(error.help(help));
     Vec::new()
 }
@@ -286,9 +290,9 @@ fn read_reply(
         let name = &protocol.info(*id).name;
         let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
         let replies = replies.collect::<Vec<_>>().join(", ");
-        let message = format!("`{name}` does not answer this request");
-        let error = cx.error("no-reply", message, node.place).label("it is never the reply");
-        return cx.fail(error.help(format!("its replies are {replies}")));
+        let message = say!("`{name}` does not answer this request");
+        let error = cx.error("no-reply", message, node.place).label(say!("it is never the reply"));
+        return cx.fail(error.help(say!("its replies are {replies}")));
     }
     if !which.messages.is_empty() && ids.iter().any(|id| !which.messages.contains(id)) {
         checks.extend(check_kind(protocol, &which.messages));
@@ -311,9 +315,11 @@ fn read_message_checks(
     }
 }
 
-const MESSAGE_HELP: &str = "write `{text: hello}`, `{json: {…}}`, `{hex: 00ff}` or `{file: path}`";
+const MESSAGE_HELP: Said =
+    say!("write `{{text: hello}}`, `{{json: {{…}}}}`, `{{hex: 00ff}}` or `{{file: path}}`");
 
-const DECLARED_HELP: &str = "write `join`, `{join: {room: 42}}`, or raw bytes: `{hex: 00ff}`";
+const DECLARED_HELP: Said =
+    say!("write `join`, `{{join: {{room: 42}}}}`, or raw bytes: `{{hex: 00ff}}`");
 
 const WAYS: &[&str] = &["text", "json", "hex", "binary", "file", "garbage"];
 
@@ -334,13 +340,15 @@ fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option
     let cut = match fields.get("cut") {
         Some(_) if matches!(cx.spoken, crate::scope::Spoken::Call(_)) => {
             let place = fields.key("cut").map_or(fields.place, |key| key.place);
-            let error = cx.error("step-scheme", "a gRPC call has no `cut`", place);
-            let error = error.label("its messages are whole");
-            return cx.fail(error.help("remove it, or send bytes to a `tcp` target"));
+            let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), place);
+            let error = error.label(say!("its messages are whole"));
+            return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
         }
         Some(node) => match cx.size(node).map(u32::try_from)? {
             Ok(cut) => Some(cut),
-            Err(_) => return cx.bad_value(node, "no message is as long", "write `cut: 5B`"),
+            Err(_) => {
+                return cx.bad_value(node, say!("no message is as long"), say!("write `cut: 5B`"));
+            }
         },
         None => None,
     };
@@ -373,7 +381,7 @@ fn read_of_protocol(
 ) -> Option<Spoken> {
     let (key, fields) = match &node.kind {
         Kind::Scalar { .. } if !node.is_null() => {
-            let text = cx.text(node, "the name of a message")?;
+            let text = cx.text(node, say!("the name of a message"))?;
             (Key { text, place: node.place }, None)
         }
         Kind::Map(entries) => {
@@ -382,12 +390,14 @@ fn read_of_protocol(
             if entries.iter().any(|(key, _)| is_raw(key)) {
                 return read_raw(cx, node, DECLARED_HELP);
             }
-            match cx.entries(node, "", "")?[..] {
+            match cx.entries(node, Said::default(), Said::default())?[..] {
                 [(key, fields)] => (key.clone(), Some(fields)),
-                _ => return cx.wrong_type(node, "one message with its fields", DECLARED_HELP),
+                _ => {
+                    return cx.wrong_type(node, say!("one message with its fields"), DECLARED_HELP);
+                }
             }
         }
-        _ => return cx.wrong_type(node, "a message", DECLARED_HELP),
+        _ => return cx.wrong_type(node, say!("a message"), DECLARED_HELP),
     };
     let declared = read_declared(cx, protocol, &key, fields, asks)?;
     let id = declared.template.message;
@@ -395,14 +405,14 @@ fn read_of_protocol(
     Some(Spoken { message: Message { content, cut: None }, id: Some(id), name: Some(key.text) })
 }
 
-fn read_raw(cx: &mut Context<'_>, node: &Node, help: &str) -> Option<Spoken> {
+fn read_raw(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Spoken> {
     if !matches!(node.kind, Kind::Map(_)) {
-        return cx.wrong_type(node, "a message", help);
+        return cx.wrong_type(node, say!("a message"), help);
     }
     let fields = Fields::read(cx, node, &keys::MESSAGE)?;
     let Some((key, node)) = fields.one_of(cx, WAYS) else {
         return match fields.is_empty() {
-            true => cx.wrong_type(node, "a message", help),
+            true => cx.wrong_type(node, say!("a message"), help),
             false => None,
         };
     };
@@ -415,7 +425,7 @@ pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Opti
     let text = |content| Message::plain(MessageKind::Text, content);
     let binary = |bytes: Vec<u8>| Message::plain(MessageKind::Binary, Text::literal(bytes));
     match key.text.as_str() {
-        "text" => read_text(cx, node, "a text message").map(text),
+        "text" => read_text(cx, node, say!("a text message")).map(text),
         "json" => json_text(cx, node).map(text),
         "file" => cx.file(node).map(|(_, bytes)| match std::str::from_utf8(&bytes) {
             Ok(content) => text(Text::literal(content)),
@@ -430,16 +440,18 @@ pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Opti
 fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
     let bytes = cx.size(node)?;
     if bytes > GARBAGE_BYTES_MAX {
-        let help = "write at most `garbage: 64KiB`";
-        return cx.bad_value(node, "so much garbage is not possible", help);
+        let help = say!("write at most `garbage: 64KiB`");
+        return cx.bad_value(node, say!("so much garbage is not possible"), help);
     }
     let value = cx.compile_expression(node, &format!("random.bytes({bytes})"), 0)?;
     let segments = vec![Segment::Value { value, escape: Escape::None }];
     Some(Message::plain(MessageKind::Binary, Text { segments }))
 }
 
-const EXPECT_HELP: &str = "write `any`, `{text: ok}`, `{json: {code: 0}}`, `{length: 4}`, \
-                           `{delimiter: \"\\n\"}` or `{pattern: 'ok|error'}`";
+const EXPECT_HELP: Said = say!(
+    "write `any`, `{{text: ok}}`, `{{json: {{code: 0}}}}`, `{{length: 4}}`, \
+                           `{{delimiter: \"\\n\"}}` or `{{pattern: 'ok|error'}}`"
+);
 
 /// What a message looks like that is waited for; others that come meanwhile are pushes.
 fn read_message_looks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
@@ -462,11 +474,11 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         if matches!(cx.spoken, crate::scope::Spoken::Unknown) {
             return None;
         }
-        return cx.wrong_type(node, "what the answer has to be", EXPECT_HELP);
+        return cx.wrong_type(node, say!("what the answer has to be"), EXPECT_HELP);
     }
     let fields = Fields::read(cx, node, &keys::EXPECTATION)?;
     if let Some(node) = fields.get("text") {
-        let text = cx.template(node, "a text", Escape::None)?;
+        let text = cx.template(node, say!("a text"), Escape::None)?;
         checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
     if let Some(node) = fields.get("json") {
@@ -478,31 +490,39 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     };
     match key.text.as_str() {
         "length" => match cx.count(node)? {
-            0 => cx.bad_value(node, "an answer of no bytes never comes", "write `{length: 4}`"),
+            0 => cx.bad_value(
+                node,
+                say!("an answer of no bytes never comes"),
+                say!("write `{{length: 4}}`"),
+            ),
             length => Some(Until::Length(length)),
         },
         "delimiter" => read_delimiter(cx, node),
         "pattern" => crate::wants::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
-            false => cx.bad_value(node, "`any` is either `true` or not there", EXPECT_HELP),
+            false => cx.bad_value(node, say!("`any` is either `true` or not there"), EXPECT_HELP),
         },
     }
 }
 
 fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {
-    let text = cx.text(node, "a delimiter")?;
+    let text = cx.text(node, say!("a delimiter"))?;
     if text.is_empty() {
-        return cx.bad_value(node, "a delimiter has at least one character", "write `\"\\n\"`");
+        return cx.bad_value(
+            node,
+            say!("a delimiter has at least one character"),
+            say!("write `\"\\n\"`"),
+        );
     }
     if let Kind::Scalar { text: written, .. } = &node.kind
         && ["\\n", "\\r", "\\0", "\\t", "\\x"].iter().any(|escape| written.contains(escape))
         && !cx.written(node.place).starts_with('"')
     {
         let warning = cx
-            .warning("literal-backslash", "this delimiter has a backslash", node.place)
-            .label("only double quotes make it a line end")
-            .help("write `delimiter: \"\\r\\n\"`");
+            .warning("literal-backslash", say!("this delimiter has a backslash"), node.place)
+            .label(say!("only double quotes make it a line end"))
+            .help(say!("write `delimiter: \"\\r\\n\"`"));
         cx.note(warning);
     }
     Some(Until::Delimiter(text.into_bytes().into()))

@@ -1,6 +1,7 @@
 //! `parallel`: branches that a user does at the same time, such as a page and its resources. Each
 //! is a body, as those of handlers are.
 
+use throng_base::Said;
 use throng_program::{Block, Statement, StepKind};
 
 use crate::read::{Context, Fields};
@@ -9,7 +10,8 @@ use crate::steps::beside::Inside;
 use crate::steps::rest::Flow;
 use crate::syntax::{Kind, Node};
 
-const HELP: &str = "write `- parallel: [[{http: GET /a}], [{http: GET /b}, {http: GET /c}]]`";
+const HELP: Said =
+    say!("write `- parallel: [[{{http: GET /a}}], [{{http: GET /b}}, {{http: GET /c}}]]`");
 
 /// The most branches of a step, and connections of a user to one target.
 const BRANCHES_MAX: usize = 100;
@@ -18,22 +20,26 @@ const WIDTH_MAX: u64 = 100;
 impl<'n> Coder<'_, 'n> {
     pub(super) fn parallel(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
         let Some(node) = fields.get("parallel") else { return Flow::UNKNOWN };
-        let branches = cx.items(node, "a list of branches", HELP).unwrap_or_default();
+        let branches = cx.items(node, say!("a list of branches"), HELP).unwrap_or_default();
         if branches.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", "there is no branch", node.place);
-            cx.note(error.label("empty").help(HELP));
+            let error = cx.error("empty", say!("there is no branch"), node.place);
+            cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
         if let Some(branch) = branches.get(BRANCHES_MAX) {
-            let message = format!("more than {BRANCHES_MAX} branches");
-            let error = cx.error("too-many", message, branch.place).label("this one is too much");
-            cx.note(error.help("put steps that need not be done at the same time into one branch"));
+            let message = say!("more than {BRANCHES_MAX} branches");
+            let error =
+                cx.error("too-many", message, branch.place).label(say!("this one is too much"));
+            cx.note(
+                error
+                    .help(say!("put steps that need not be done at the same time into one branch")),
+            );
         }
         if let Some(max) = fields.get("max").and_then(|node| read_max(cx, node)) {
             self.width = self.width.max(Some(max));
         }
         let step = fields.get("name").and_then(|node| {
-            let name = cx.text(node, "the name of the transaction")?;
+            let name = cx.text(node, say!("the name of the transaction"))?;
             self.rows.labelled(cx, StepKind::Transaction, &name, fields)
         });
         let (mut all, mut flow) = (Vec::new(), Flow::NOTHING);
@@ -53,10 +59,14 @@ impl<'n> Coder<'_, 'n> {
 
 fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
     match cx.count(node)? {
-        0 => cx.bad_value(node, "without a connection nothing is done", "write `max: 6`"),
-        count if count > WIDTH_MAX => {
-            cx.bad_value(node, "so many connections of one user are not possible", "write `max: 6`")
+        0 => {
+            cx.bad_value(node, say!("without a connection nothing is done"), say!("write `max: 6`"))
         }
+        count if count > WIDTH_MAX => cx.bad_value(
+            node,
+            say!("so many connections of one user are not possible"),
+            say!("write `max: 6`"),
+        ),
         count => Some(count as u8),
     }
 }

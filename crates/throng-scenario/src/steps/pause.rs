@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_base::units::write_duration;
 use throng_program::{Escape, Pause, Segment, Statement};
 
@@ -24,8 +25,10 @@ pub(super) enum WaitKind {
     Stay,
 }
 
-const THINK_HELP: &str = "write `think: 2s`, `think: 1s..5s`, `think: {exponential: 20s}` or \
-                          `think: {normal: 3s, deviation: 1s}`";
+const THINK_HELP: Said = say!(
+    "write `think: 2s`, `think: 1s..5s`, `think: {{exponential: 20s}}` or \
+                          `think: {{normal: 3s, deviation: 1s}}`"
+);
 
 /// How much longer than its mean an exponential pause is at most.
 const EXPONENTIAL_MAX_FACTOR: u32 = 10;
@@ -54,7 +57,7 @@ fn read_range(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
 
 /// A pause that may differ from user to user.
 fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
-    let text = cx.template(node, "a duration", Escape::None)?;
+    let text = cx.template(node, say!("a duration"), Escape::None)?;
     if text.as_literal().is_some() {
         return read_range(cx, node);
     }
@@ -63,8 +66,12 @@ fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
         Segment::Value { .. } => false,
     });
     if has_range {
-        let message = "a range of expressions is not possible";
-        return cx.bad_value(node, message, "write one duration: `think: \"${data.user.pause}s\"`");
+        let message = say!("a range of expressions is not possible");
+        return cx.bad_value(
+            node,
+            message,
+            say!("write one duration: `think: \"${{data.user.pause}}s\"`"),
+        );
     }
     Some(Pause::Text(Arc::new(text)))
 }
@@ -73,20 +80,20 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     let fields = Fields::read(cx, node, &keys::THINK_TIME)?;
     let Some((key, mean_node)) = fields.one_of(cx, &["exponential", "normal"]) else {
         return match fields.is_empty() || fields.iter().next().is_some() {
-            true => cx.wrong_type(node, "a think time", THINK_HELP),
+            true => cx.wrong_type(node, say!("a think time"), THINK_HELP),
             false => None,
         };
     };
     let normal = key.text == "normal";
     let other = if normal { "max" } else { "deviation" };
     if let Some(other) = fields.key(other) {
-        let message = format!("`{}` and `{}` exclude each other", key.text, other.text);
+        let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
         let error = cx.error("conflicting-keys", message, other.place);
-        cx.note(error.label(format!("`{}` is there already", key.text)).help(THINK_HELP));
+        cx.note(error.label(say!("`{}` is there already", key.text)).help(THINK_HELP));
     }
     if normal {
         let mean = cx.duration(mean_node);
-        let deviation = fields.need(cx, "deviation", "write `{normal: 3s, deviation: 1s}`");
+        let deviation = fields.need(cx, "deviation", say!("write `{{normal: 3s, deviation: 1s}}`"));
         let deviation = deviation.and_then(|node| cx.duration(node));
         return Some(Pause::Normal { mean: mean?, deviation: deviation? });
     }
@@ -94,8 +101,8 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     let max = match fields.get("max") {
         Some(node) => match cx.duration(node)? {
             max if max < mean => {
-                let message = "the longest pause is shorter than the mean";
-                return cx.bad_value(node, message, "write `{exponential: 20s, max: 3m}`");
+                let message = say!("the longest pause is shorter than the mean");
+                return cx.bad_value(node, message, say!("write `{{exponential: 20s, max: 3m}}`"));
             }
             max => max,
         },
@@ -115,22 +122,21 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
             continue;
         };
         let (time, limit) = (write_duration(wait.time), write_duration(limit));
-        // sentences
         let (code, message, label, help) = match wait.kind {
             WaitKind::Think => (
                 "think-too-long",
-                "users think longer than any phase takes",
-                format!("{time} at least, the longest phase takes {limit}"),
-                "what follows is hardly ever done: think shorter or run longer",
+                say!("users think longer than any phase takes"),
+                say!("{time} at least, the longest phase takes {limit}"),
+                say!("what follows is hardly ever done: think shorter or run longer"),
             ),
             WaitKind::Stay => (
                 "stay-too-long",
-                "users stay longer than the whole run takes",
-                format!("{time}, the run takes {limit}"),
-                "what follows is never done: write `stay: forever`, or run longer",
+                say!("users stay longer than the whole run takes"),
+                say!("{time}, the run takes {limit}"),
+                say!("what follows is never done: write `stay: forever`, or run longer"),
             ),
         };
-        let warning = cx.warning(code, message.to_string(), wait.place).label(label);
+        let warning = cx.warning(code, message, wait.place).label(label);
         cx.note(warning.help(help));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_program::{Pause, Statement};
 
 use crate::read::{Context, Fields};
@@ -175,15 +176,15 @@ pub(crate) fn rest_of(instruction: &Statement) -> Rest {
     if waits { Rest::Waits } else { Rest::Nothing }
 }
 
-const HELP: &str = "add `- think: 1s`";
+const HELP: Said = say!("add `- think: 1s`");
 
 /// A loop in which no step takes time would take a whole core for one user. `enough` is what
 /// keeps it from that.
 pub(crate) fn check_loop(cx: &mut Context<'_>, fields: &Fields<'_>, body: Flow, enough: Rest) {
     if body.most < enough {
-        endless(cx, "no step of this loop waits for anything", fields.place);
+        endless(cx, say!("no step of this loop waits for anything"), fields.place);
     } else if body.ends.is_none() && body.least < enough {
-        busy(cx, "a way through this loop waits for nothing", fields.place);
+        busy(cx, say!("a way through this loop waits for nothing"), fields.place);
     }
 }
 
@@ -198,21 +199,21 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
         return;
     }
     if body.most == Rest::Nothing {
-        endless(cx, "no step of an iteration does anything", place);
+        endless(cx, say!("no step of an iteration does anything"), place);
     } else if shortest == Some(Rest::Nothing) && again {
-        busy(cx, "a way through an iteration waits for nothing", place);
+        busy(cx, say!("a way through an iteration waits for nothing"), place);
     }
 }
 
-fn endless(cx: &mut Context<'_>, message: &str, place: Place) {
-    let error = cx.error("endless-loop", message.to_string(), place);
-    cx.note(error.label("it would turn at full speed").help(HELP));
+fn endless(cx: &mut Context<'_>, message: Said, place: Place) {
+    let error = cx.error("endless-loop", message, place);
+    cx.note(error.label(say!("it would turn at full speed")).help(HELP));
 }
 
-fn busy(cx: &mut Context<'_>, message: &str, place: Place) {
-    let warning = cx.warning("busy-loop", message.to_string(), place);
-    let help = "add `- think: 1s` where every user passes";
-    cx.note(warning.label("on that way it turns at full speed").help(help));
+fn busy(cx: &mut Context<'_>, message: Said, place: Place) {
+    let warning = cx.warning("busy-loop", message, place);
+    let help = say!("add `- think: 1s` where every user passes");
+    cx.note(warning.label(say!("on that way it turns at full speed")).help(help));
 }
 
 /// Warns of a step behind others that never come to it.
@@ -221,30 +222,29 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
         return;
     }
     let line = cx.line(ending.place);
-    // sentences
     let (label, help) = match ending.how {
         How::Repeats => (
-            format!("line {line} repeats forever"),
-            "write how often it repeats, or remove what follows",
+            say!("line {line} repeats forever"),
+            say!("write how often it repeats, or remove what follows"),
         ),
         How::Next => (
-            format!("line {line} ends the iteration"),
-            "put `next` into an `if`, or remove what follows",
+            say!("line {line} ends the iteration"),
+            say!("put `next` into an `if`, or remove what follows"),
         ),
         How::Leaves => (
-            format!("the user leaves in line {line}"),
-            "put `leave` into an `if`, or remove what follows",
+            say!("the user leaves in line {line}"),
+            say!("put `leave` into an `if`, or remove what follows"),
         ),
         How::Stops => (
-            format!("the run ends in line {line}"),
-            "put `stop` into an `if`, or remove what follows",
+            say!("the run ends in line {line}"),
+            say!("put `stop` into an `if`, or remove what follows"),
         ),
         How::Branches => (
-            format!("no way leads out of line {line}"),
-            "let one way come to its end, or remove what follows",
+            say!("no way leads out of line {line}"),
+            say!("let one way come to its end, or remove what follows"),
         ),
     };
-    let message = "this step is never reached".to_string();
+    let message = say!("this step is never reached");
     let warning = cx.warning("unreachable-step", message, step).label(label);
     cx.note(warning.help(help));
 }

@@ -49,7 +49,7 @@ impl Rows {
     ) -> Option<StepId> {
         match fields.get("name") {
             Some(node) => {
-                let name = cx.text(node, "the name of a step")?;
+                let name = cx.text(node, say!("the name of a step"))?;
                 self.labelled(cx, kind, &name, fields)
             }
             None => self.labelled(cx, kind, written.unwrap_or(kind.word()), fields),
@@ -92,9 +92,9 @@ impl Rows {
             self.places.push(place);
         }
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
-            let message = "the scenario has more than 65,535 different steps".to_string();
-            let error = cx.error("too-many", message, place).label("this one is too much");
-            cx.note(error.help("give steps that belong together one `name`"));
+            let message = say!("the scenario has more than 65,535 different steps");
+            let error = cx.error("too-many", message, place).label(say!("this one is too much"));
+            cx.note(error.help(say!("give steps that belong together one `name`")));
         }
         id
     }

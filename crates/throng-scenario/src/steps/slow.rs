@@ -91,11 +91,13 @@ impl Known<'_> {
 
     fn warn_overdue(&self, cx: &mut Context<'_>, every: &Every) {
         let Some(body) = self.body(&every.body).filter(|_| self.is_overdue(every)) else { return };
-        let message = "these steps are due again before they are done".to_string();
+        let message = say!("these steps are due again before they are done");
         let (pause, time) = (write_duration(body.pause), write_duration(every.time));
-        let label = format!("they pause for {pause} at least, and are due every {time}");
+        let label = say!("they pause for {pause} at least, and are due every {time}");
         let warning = cx.warning("every-too-slow", message, body.place).label(label);
-        cx.note(warning.help("what is due meanwhile is left out: pause less, or lengthen `time`"));
+        cx.note(
+            warning.help(say!("what is due meanwhile is left out: pause less, or lengthen `time`")),
+        );
     }
 
     /// The handlers of a `stay` and of the link, or of a link that no `stay` is about.
@@ -110,11 +112,11 @@ impl Known<'_> {
             if body.pause < coming.every || limit.is_some_and(|limit| limit <= coming.every) {
                 continue;
             }
-            let message = "this handler is slower than its messages come".to_string();
+            let message = say!("this handler is slower than its messages come");
             let (pause, every) = (write_duration(body.pause), write_duration(coming.every));
-            let label = format!("it pauses for {pause} at least, a message comes every {every}");
+            let label = say!("it pauses for {pause} at least, a message comes every {every}");
             let warning = cx.warning("handler-too-slow", message, body.place).label(label);
-            let help = "more and more messages wait for it: pause less, or let fewer come";
+            let help = say!("more and more messages wait for it: pause less, or let fewer come");
             cx.note(warning.help(help));
         }
     }

@@ -7,7 +7,7 @@ use throng_program::{Heartbeat, Statement, Stay, StepKind};
 use crate::read::{Context, Fields};
 use crate::steps::Coder;
 use crate::steps::failing::read_loss;
-use crate::steps::heartbeat::{Said, read_heartbeat};
+use crate::steps::heartbeat::{Setting, read_heartbeat};
 use crate::steps::links::which_connection;
 use crate::steps::pause::{Wait, WaitKind};
 use crate::steps::via::Via;
@@ -31,8 +31,8 @@ impl<'n> Coder<'_, 'n> {
         let link = self.only_lasting().or_else(|| self.first_named(fields.get("on")));
         if let Some(node) = self.of_connection(cx, fields, "heartbeat") {
             let Some(link) = link else {
-                let help = "write it at the `connect` step that opens the connection";
-                return which_connection(cx, node.place, help.into());
+                let help = say!("write it at the `connect` step that opens the connection");
+                return which_connection(cx, node.place, help);
             };
             heartbeat = self.heartbeat_of_stay(cx, node, self.via(usize::from(link)))?;
         }
@@ -72,9 +72,9 @@ impl<'n> Coder<'_, 'n> {
         let said =
             cx.speaking(&via.reach.spoken, |cx| read_heartbeat(cx, node, via.reach, rows))?;
         Some(match said {
-            Said::Own(heartbeat) => Some(*heartbeat),
+            Setting::Own(heartbeat) => Some(*heartbeat),
             // That of the connection, of which none is sent.
-            Said::None => {
+            Setting::None => {
                 let usual = self.links[usize::from(via.link)].link.heartbeat.clone();
                 usual.map(|mut heartbeat| {
                     heartbeat.fault.stop_after = Some(0);
@@ -101,7 +101,7 @@ fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
     if link == Some(from) {
         return;
     }
-    let message = "a `stay` listens to one connection".to_string();
-    let error = cx.error("which-connection", message, place).label("these are of several");
-    cx.note(error.help("write `on` at the session, or at the `connect` steps"));
+    let message = say!("a `stay` listens to one connection");
+    let error = cx.error("which-connection", message, place).label(say!("these are of several"));
+    cx.note(error.help(say!("write `on` at the session, or at the `connect` steps")));
 }

@@ -25,7 +25,7 @@ pub(super) fn read_count(
     fields: &Fields<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
-    let name = cx.text(fields.get("count")?, "the name of a counter")?;
+    let name = cx.text(fields.get("count")?, say!("the name of a counter"))?;
     let value = match fields.get("by") {
         Some(node) => cx.value_text(node)?,
         None => Text::literal("1"),
@@ -39,8 +39,8 @@ pub(super) fn read_measure(
     fields: &Fields<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
-    let name = cx.text(fields.get("measure")?, "the name of a trend")?;
-    let help = "write `- {measure: NAME, value: \"${saved.ms}\", unit: ms}`";
+    let name = cx.text(fields.get("measure")?, say!("the name of a trend"))?;
+    let help = say!("write `- {{measure: NAME, value: \"${{saved.ms}}\", unit: ms}}`");
     let value = fields.need(cx, "value", help).and_then(|node| cx.value_text(node));
     let (unit, scale) = match fields.get("unit") {
         Some(node) => cx.word(node, &UNITS)?,
@@ -49,9 +49,10 @@ pub(super) fn read_measure(
     let step = rows.labelled(cx, StepKind::Trend, &name, fields)?;
     if !has_unit(rows, step, unit) {
         let place = fields.key("measure").map_or(fields.place, |key| key.place);
-        let error = cx.error("conflicting-keys", "this trend has another unit elsewhere", place);
-        let error = error.label("times, bytes and numbers are trends of their own");
-        return cx.fail(error.help("give it the unit of the other step, or another name"));
+        let error =
+            cx.error("conflicting-keys", say!("this trend has another unit elsewhere"), place);
+        let error = error.label(say!("times, bytes and numbers are trends of their own"));
+        return cx.fail(error.help(say!("give it the unit of the other step, or another name")));
     }
     Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })
 }

@@ -1,5 +1,7 @@
 //! Which verb a step has, and what is said when it has none.
 
+use throng_base::Said;
+
 use crate::headers::METHODS;
 use crate::keys::{BARE_VERBS, MapKind, VERBS, VERBS_LATER};
 use crate::read::Context;
@@ -22,15 +24,13 @@ fn words() -> impl Iterator<Item = &'static str> {
     VERBS.iter().map(|(verb, _)| *verb)
 }
 
-// sentences
-fn verb_list() -> String {
+fn verb_list() -> Said {
     let verbs: Vec<String> = words().map(|verb| format!("`{verb}`")).collect();
-    format!("a step has one of {}", verbs.join(", "))
+    say!("a step has one of {}", verbs.join(", "))
 }
 
 /// What is written instead of a verb that is not there yet.
-// sentences
-const LATER_HELP: &str = "write what the protocol sends as bytes: `- request: {hex: 00ff}`";
+const LATER_HELP: Said = say!("write what the protocol sends as bytes: `- request: {{hex: 00ff}}`");
 
 /// The verb of a step that is only a word.
 pub(crate) fn bare_verb(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb> {
@@ -38,19 +38,19 @@ pub(crate) fn bare_verb(cx: &mut Context<'_>, node: &Node, word: &str) -> Option
         return Some(verb);
     }
     if VERBS_LATER.contains(&word) {
-        cx.not_yet(&format!("the step `{word}`"), node.place, LATER_HELP);
+        cx.not_yet(say!("the step `{word}`"), node.place, LATER_HELP);
         return None;
     }
     let known = lookup(word).is_some();
     let message = match known {
-        true => format!("`{word}` lacks its value"),
-        false => format!("`{}` is not a step", shorten(word)),
+        true => say!("`{word}` lacks its value"),
+        false => say!("`{}` is not a step", shorten(word)),
     };
     let mut error = cx.error("unknown-step", message, node.place).help(verb_list());
     if known {
-        error = error.label("what shall it do?");
+        error = error.label(say!("what shall it do?"));
     } else if let Some(near) = did_you_mean(word, words()) {
-        error = error.label(format!("did you mean `{near}`?"));
+        error = error.label(say!("did you mean `{near}`?"));
     }
     cx.fail(error)
 }
@@ -63,7 +63,7 @@ pub(crate) fn find_verb(
 ) -> Option<Verb> {
     if let Some((key, _)) = entries.iter().find(|(key, _)| VERBS_LATER.contains(&key.text.as_str()))
     {
-        cx.not_yet(&format!("the step `{}`", key.text), key.place, LATER_HELP);
+        cx.not_yet(say!("the step `{}`", key.text), key.place, LATER_HELP);
         return None;
     }
     let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);
@@ -75,9 +75,9 @@ pub(crate) fn find_verb(
     });
     let Some((first, _)) = verbs.next() else { return no_verb(cx, node, entries) };
     if let Some((second, key)) = verbs.find(|(second, _)| second.word != first.word) {
-        let message = format!("a step has one verb, not `{}` and `{}`", first.word, second.word);
-        let error = cx.error("several-verbs", message, key.place).label("the second verb");
-        return cx.fail(error.help(format!("make it a step of its own: `- {}: …`", second.word)));
+        let message = say!("a step has one verb, not `{}` and `{}`", first.word, second.word);
+        let error = cx.error("several-verbs", message, key.place).label(say!("the second verb"));
+        return cx.fail(error.help(say!("make it a step of its own: `- {}: …`", second.word)));
     }
     Some(first)
 }
@@ -85,20 +85,20 @@ pub(crate) fn find_verb(
 fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Option<T> {
     match entries.first() {
         Some((key, _)) => {
-            let message = format!("`{}` is not a key of a step", shorten(&key.text));
+            let message = say!("`{}` is not a key of a step", shorten(&key.text));
             let mut error = cx.error("unknown-key", message, key.place).help(verb_list());
             if let Some(near) = did_you_mean(&key.text, words()) {
-                error = error.label(format!("did you mean `{near}`?"));
+                error = error.label(say!("did you mean `{near}`?"));
             }
             let upper = key.text.to_ascii_uppercase();
             if METHODS.contains(&upper.as_str()) {
-                error = error.help(format!("write `- http: {upper} /path`"));
+                error = error.help(say!("write `- http: {upper} /path`"));
             }
             cx.fail(error)
         }
         None => {
-            let error = cx.error("empty", "this step does nothing", node.place);
-            cx.fail(error.label("empty").help(verb_list()))
+            let error = cx.error("empty", say!("this step does nothing"), node.place);
+            cx.fail(error.label(say!("empty")).help(verb_list()))
         }
     }
 }

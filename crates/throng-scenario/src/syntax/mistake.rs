@@ -1,7 +1,7 @@
 //! What is wrong with a text that is not YAML. The parser tells where it could not go on; the
 //! mistake is often in the line before, and another one than the parser says.
 
-use throng_base::{Diagnostic, Source};
+use throng_base::{Diagnostic, Said, Source};
 
 /// Quotes that look like those of YAML.
 pub(crate) const OTHER_QUOTES: [char; 7] = ['“', '”', '„', '‘', '’', '«', '»'];
@@ -12,15 +12,15 @@ const LINES_MAX: usize = 500;
 /// The longest text that a help repeats.
 const SHOWN_CHARS_MAX: usize = 60;
 
-const OTHER_QUOTES_HELP: &str = "write the quotes `\"` or `'` of the keyboard";
+const OTHER_QUOTES_HELP: Said = say!("write the quotes `\"` or `'` of the keyboard");
 
 /// What is said, and about which bytes of the text.
 pub(super) struct Mistake {
-    message: String,
+    message: Said,
     start: usize,
     end: usize,
-    label: String,
-    help: String,
+    label: Said,
+    help: Said,
 }
 
 impl Mistake {
@@ -56,23 +56,23 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
     let line = source.line_at(at);
     let expression = line.contains("${") && line.contains('{');
     let help = match info {
-        _ if info.contains("tab") => "indent with spaces: YAML does not take tabs",
-        _ if expression => "inside `{ }` and `[ ]` a text with `${…}` stands in quotes",
+        _ if info.contains("tab") => say!("indent with spaces: YAML does not take tabs"),
+        _ if expression => say!("inside `{{ }}` and `[ ]` a text with `${{…}}` stands in quotes"),
         _ if info.contains("invalid indentation") || info.contains("block mapping") => {
-            "check the indentation: keys of one map begin in the same column"
+            say!("check the indentation: keys of one map begin in the same column")
         }
         _ if info.contains("flow") || info.contains("placement of ':'") => {
-            "check the brackets, commas and quotes of this line and of the one before"
+            say!("check the brackets, commas and quotes of this line and of the one before")
         }
-        _ if info.contains("mapping values") => "a text that contains `: ` stands in quotes",
-        _ => "texts with special characters stand in quotes: `\"a: b\"`",
+        _ if info.contains("mapping values") => say!("a text that contains `: ` stands in quotes"),
+        _ => say!("texts with special characters stand in quotes: `\"a: b\"`"),
     };
     Mistake {
-        message: format!("this is not YAML: {info}"),
+        message: say!("this is not YAML: {info}"),
         start: at,
         end,
-        label: "the parser stopped here".into(),
-        help: help.into(),
+        label: say!("the parser stopped here"),
+        help,
     }
 }
 
@@ -172,14 +172,14 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         let end = here.start + here.text.len();
         let shown = whole(here.text[open..].trim_end_matches(['}', ']', ',']), quote);
         let help = match shown.chars().count() <= SHOWN_CHARS_MAX {
-            true => format!("put the whole text into single quotes: `'{shown}'`"),
-            false => "put the whole text into single quotes: `'… \"…\" …'`".into(),
+            true => say!("put the whole text into single quotes: `'{shown}'`"),
+            false => say!("put the whole text into single quotes: `'… \"…\" …'`"),
         };
         return Some(Mistake {
-            message: "this is not YAML: behind the quote that ends a text stands more".into(),
+            message: say!("this is not YAML: behind the quote that ends a text stands more"),
             start: at,
             end,
-            label: "what is this?".into(),
+            label: say!("what is this?"),
             help,
         });
     }
@@ -206,15 +206,15 @@ fn escaped(source: &Source, at: usize) -> Option<Mistake> {
                 });
                 let start = at + 1 + start;
                 return Some(Mistake {
-                    message: format!("this is not YAML: `{wrong}` is no escape in double quotes"),
+                    message: say!("this is not YAML: `{wrong}` is no escape in double quotes"),
                     start,
                     end: start + wrong.len(),
-                    label: "a backslash".into(),
+                    label: say!("a backslash"),
                     help: match shown {
                         Some(inner) => {
-                            format!("in single quotes a backslash stands for itself: `'{inner}'`")
+                            say!("in single quotes a backslash stands for itself: `'{inner}'`")
                         }
-                        None => format!("write `\\{wrong}`: the first backslash escapes the other"),
+                        None => say!("write `\\{wrong}`: the first backslash escapes the other"),
                     },
                 });
             }
@@ -257,11 +257,11 @@ fn opening(line: &str, quote: char) -> Option<usize> {
 
 fn not_closed(at: usize) -> Mistake {
     Mistake {
-        message: "this is not YAML: a quote is not closed".into(),
+        message: say!("this is not YAML: a quote is not closed"),
         start: at,
         end: at + 1,
-        label: "the quote that is opened here is not closed".into(),
-        help: "write the same quote at the end of the text".into(),
+        label: say!("the quote that is opened here is not closed"),
+        help: say!("write the same quote at the end of the text"),
     }
 }
 
@@ -274,11 +274,11 @@ fn other_quotes(lines: &Lines<'_>) -> Option<Mistake> {
             && before.is_none_or(|c| matches!(c, ' ' | '{' | '[' | ',' | ':' | '('))
     })?;
     Some(Mistake {
-        message: "these are not the quotes that YAML knows".into(),
+        message: say!("these are not the quotes that YAML knows"),
         start: line.start + byte,
         end: line.start + byte + c.len_utf8(),
-        label: "a quote of a text processor".into(),
-        help: OTHER_QUOTES_HELP.into(),
+        label: say!("a quote of a text processor"),
+        help: OTHER_QUOTES_HELP,
     })
 }
 
@@ -309,11 +309,11 @@ fn missing_colon(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let value = content[word.len()..].trim_start_matches(':').trim_start();
     let value = if value.is_empty() || value.len() > 60 { "…" } else { value };
     Some(Mistake {
-        message: "this is not YAML: `: ` is missing behind a key".into(),
+        message: say!("this is not YAML: `: ` is missing behind a key"),
         start: line.start + begin,
         end: line.start + begin + word.len(),
-        label: "a colon and a space have to follow".into(),
-        help: format!("write `{word}: {value}`"),
+        label: say!("a colon and a space have to follow"),
+        help: say!("write `{word}: {value}`"),
     })
 }
 
@@ -348,11 +348,11 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let (_, line, found) = nearest?;
     let word = here.text[begin..].split([' ', ':']).next().unwrap_or("");
     Some(Mistake {
-        message: "this is not YAML: the line does not begin where it has to".into(),
+        message: say!("this is not YAML: the line does not begin where it has to"),
         start: here.start + begin,
         end: here.start + begin + word.len().max(1),
-        label: format!("this begins in column {}", here.column(begin)),
-        help: format!(
+        label: say!("this begins in column {}", here.column(begin)),
+        help: say!(
             "keys of one map and items of one list begin in the same column: those of line {} \
              begin in column {}",
             line.number,

@@ -82,7 +82,7 @@ fn sources(folder: &Path, out: &mut Vec<String>) {
 fn said() -> BTreeSet<String> {
     let calls =
         r#"\b(?:error|warning|wrong|fail|whole|mistake|say|new)\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#;
-    let tuples = r#"\(\s*"([a-z]+(?:-[a-z]+)+)",\s*"[^"]* [^"]*",\s*(?:"|format!)"#;
+    let tuples = r#"\(\s*"([a-z]+(?:-[a-z]+)+)",\s*say!\(\s*"[^"]*",?\s*\),\s*say!"#;
     let patterns = r#"(?:Result<Pick|Pick::\w+\)), "([a-z]+-[a-z]+)","#;
     let mut texts = Vec::new();
     sources(&root().join("crates"), &mut texts);

@@ -205,13 +205,15 @@ fn slug(heading: &str) -> String {
 }
 
 fn title(kind: &MapKind) -> String {
-    let mut letters = kind.what.chars();
+    let what = kind.what.english();
+    let mut letters = what.chars();
     let first = letters.next().unwrap();
     first.to_uppercase().chain(letters).collect()
 }
 
 fn link(kind: &MapKind) -> String {
-    format!("[{}](#{})", kind.what, slug(kind.what))
+    let what = kind.what.english();
+    format!("[{what}](#{})", slug(&what))
 }
 
 fn reference() -> String {
@@ -220,7 +222,7 @@ fn reference() -> String {
     let mut out = String::from("### Verbs\n\n| verb | what stands behind it |\n| --- | --- |\n");
     for (verb, kind) in keys::VERBS {
         let doc = kind.find(verb).expect("the verb is a key").doc;
-        out += &format!("| [`{verb}`](#{}) | {} |\n", slug(kind.what), cell(doc));
+        out += &format!("| [`{verb}`](#{}) | {} |\n", slug(&kind.what.english()), cell(doc));
     }
     let words = |words: &[&str]| {
         words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
@@ -248,7 +250,7 @@ fn table(kind: &MapKind) -> String {
         let (shape, doc) = match later {
             Some(instead) => (
                 "–".to_string(),
-                format!("{} *Not in this version:* {}.", cell(doc), cell(instead)),
+                format!("{} *Not in this version:* {}.", cell(doc), cell(&instead.english())),
             ),
             None => (cell(&describe(shape)), cell(doc)),
         };

@@ -49,8 +49,13 @@ impl Reader<'_, '_, '_> {
         match self.subject(chosen.name) {
             Some(Subject::Steps(_)) => {}
             Some(_) => {
-                let help = "choose by a step: `http{tier:gold} p99 < 50ms`";
-                return self.fail("bad-threshold", "only steps have labels", chosen.name, help);
+                let help = say!("choose by a step: `http{{tier:gold}} p99 < 50ms`");
+                return self.fail(
+                    "bad-threshold",
+                    say!("only steps have labels"),
+                    chosen.name,
+                    help,
+                );
             }
             None => return self.unknown_step(chosen.name),
         }
@@ -65,11 +70,10 @@ impl Reader<'_, '_, '_> {
         });
         let asked: Vec<String> = asked.collect();
         if let Some(unknown) = asked.iter().find(|label| !all.contains(label)) {
-            // words
-            return self.unknown("label", unknown, all.iter().map(String::as_str));
+            return self.unknown(say!("label"), unknown, all.iter().map(String::as_str));
         }
-        let help = "each of them is a label of other steps";
+        let help = say!("each of them is a label of other steps");
         let labels = asked.join(",");
-        self.fail("bad-threshold", "no step has these labels together", &labels, help)
+        self.fail("bad-threshold", say!("no step has these labels together"), &labels, help)
     }
 }

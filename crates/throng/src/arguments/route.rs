@@ -1,7 +1,7 @@
 //! Flags that say on which way a target is reached, as curl has them.
 
 use clap::Args;
-use throng_base::language::say;
+use throng_base::Said;
 use throng_scenario::{BenchProxy, connect_to_of_curl, proxy_of_curl, resolve_of_curl};
 
 #[derive(Args, Debug)]
@@ -43,8 +43,8 @@ pub(crate) struct RouteArguments {
 }
 
 /// What is wrong and what would be right, in the language of the messages.
-fn in_words((message, help): (String, String)) -> String {
-    format!("{}; {}", say(&message), say(&help))
+fn in_words((message, help): (Said, Said)) -> String {
+    tell!("{message}; {help}")
 }
 
 fn resolve(text: &str) -> Result<(String, Vec<String>), String> {

@@ -92,7 +92,8 @@ fn the_reference_is_that_of_the_code() {
 }
 
 fn title(kind: &MapKind) -> String {
-    let mut letters = kind.what.chars();
+    let what = kind.what.english();
+    let mut letters = what.chars();
     let first = letters.next().unwrap();
     first.to_uppercase().chain(letters).collect()
 }
@@ -124,8 +125,9 @@ fn describe(shape: &Shape) -> String {
         Shape::List(inner) => format!("list of {}", describe(inner)),
         Shape::Map(inner) => format!("names, each with {}", describe(inner)),
         Shape::Kind(kind) => {
-            let link = kind.what.replace('`', "").replace(' ', "-").to_lowercase();
-            format!("[{}](#{link})", kind.what)
+            let what = kind.what.english();
+            let link = what.replace('`', "").replace(' ', "-").to_lowercase();
+            format!("[{what}](#{link})")
         }
         Shape::OneOf(shapes) => {
             let shapes: Vec<String> = shapes.iter().map(describe).collect();
