@@ -139,9 +139,9 @@ impl Builder {
             Token::Plain(text) => self.text(text, false),
             Token::Comment(text) => drop(self.add(Kind::Comment, text)),
             Token::Instruction(text) if !self.tree.html => {
-                let name = text.split(char::is_whitespace).next().unwrap_or("");
-                if name != "xml" {
-                    self.add(Kind::Instruction, name);
+                let text = text.strip_suffix('?').unwrap_or(text);
+                if text.split(char::is_whitespace).next() != Some("xml") {
+                    self.add(Kind::Instruction, text);
                 }
             }
             Token::Instruction(_) | Token::Doctype(_) => {}

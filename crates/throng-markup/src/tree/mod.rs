@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug)]
 struct Node {
     kind: Kind,
-    /// The name of an element or instruction, the text of a text or comment.
+    /// The name of an element, the text of all others.
     text: Span,
     parent: NodeId,
     /// [`ROOT`] where there is none, as in the two below.
@@ -91,9 +91,16 @@ impl Tree {
         self.kind(node) == Kind::Element
     }
 
-    /// The name of an element or instruction as it was written, the text of a text or comment.
+    /// The name of an element as it was written, the text of all others.
     pub(crate) fn text(&self, node: NodeId) -> &str {
         self.part(self.node(node).text)
+    }
+
+    /// The target of a processing instruction, and what follows it (XPath 1.0, 5.5).
+    pub(crate) fn instruction(&self, node: NodeId) -> (&str, &str) {
+        let text = self.text(node);
+        let (target, data) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        (target, data.trim_start())
     }
 
     pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {

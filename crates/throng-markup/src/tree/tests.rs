@@ -136,7 +136,7 @@ fn xml_stays_as_it_is() {
         ("<xml><code><![CDATA[a < b &amp;]]></code></xml>", r#"xml(code("a < b &amp;"))"#),
         ("<r>a<![CDATA[b]]>&lt;c&#x21;</r>", r#"r("ab<c!")"#),
         ("<?xml version='1.0'?><!DOCTYPE r [<!ENTITY x 'y'>]><r>&x;</r>", r#"r("&x;")"#),
-        ("<r><?go on?><!-- c --><A a='1' b=\"2\"/></r>", "r(?go ! c  A[a=1][b=2])"),
+        ("<r><?go on?><!-- c --><A a='1' b=\"2\"/></r>", "r(?go on ! c  A[a=1][b=2])"),
         ("<r><a>1</b></a></r>", r#"r(a("1"))"#),
         ("<r><a><b>1</a>2</r>", r#"r(a(b("1")) "2")"#),
     ] {

@@ -38,7 +38,7 @@ impl Item {
             (Some(attribute), _) => tree.attribute_value(attribute).to_string(),
             (None, Kind::Element | Kind::Root) => tree.inner_text(self.node),
             (None, Kind::Text | Kind::Comment) => tree.text(self.node).to_string(),
-            (None, Kind::Instruction) => String::new(),
+            (None, Kind::Instruction) => tree.instruction(self.node).1.to_string(),
         }
     }
 
@@ -46,7 +46,8 @@ impl Item {
     pub(super) fn name(self, tree: &Tree) -> &str {
         match (self.attribute(), tree.kind(self.node)) {
             (Some(attribute), _) => tree.attribute_name(attribute),
-            (None, Kind::Element | Kind::Instruction) => tree.text(self.node),
+            (None, Kind::Element) => tree.text(self.node),
+            (None, Kind::Instruction) => tree.instruction(self.node).0,
             _ => "",
         }
     }
@@ -246,7 +247,7 @@ impl Search<'_> {
             Test::Comment => kind == Kind::Comment,
             Test::Instruction(name) => {
                 kind == Kind::Instruction
-                    && name.as_ref().is_none_or(|name| name == self.tree.text(node))
+                    && name.as_ref().is_none_or(|name| name == self.tree.instruction(node).0)
             }
             Test::Name(prefix, name) => {
                 kind == Kind::Element && self.is_named(self.tree.text(node), prefix, name)
@@ -371,8 +372,10 @@ impl Search<'_> {
         right: &Found,
         operator: Operator,
     ) -> Result<bool, Refusal> {
-        let left = self.bounds(left)?;
-        let right = self.bounds(right)?;
+        // Beside a boolean, nodes are one too (XPath 1.0, 3.4).
+        let is_truth = [left, right].iter().any(|value| matches!(value, Found::Bool(_)));
+        let left = self.bounds(left, is_truth)?;
+        let right = self.bounds(right, is_truth)?;
         let (Some((left_low, left_high)), Some((right_low, right_high))) = (left, right) else {
             return Ok(false);
         };
@@ -385,8 +388,9 @@ impl Search<'_> {
     }
 
     /// The least and the greatest number of a value; `None` if it has no number.
-    fn bounds(&mut self, value: &Found) -> Result<Option<(f64, f64)>, Refusal> {
+    fn bounds(&mut self, value: &Found, is_truth: bool) -> Result<Option<(f64, f64)>, Refusal> {
         let numbers: Vec<f64> = match value {
+            Found::Nodes(items) if is_truth => vec![f64::from(u8::from(!items.is_empty()))],
             Found::Nodes(items) => {
                 self.texts(items)?.iter().map(|text| call::to_number(text)).collect()
             }

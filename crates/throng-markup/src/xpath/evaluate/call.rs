@@ -37,12 +37,12 @@ pub(super) fn call(
         Function::Substring => {
             let value = search.expr(&arguments[0], context)?;
             let text = search.string(&value)?;
-            let mut numbers = [0.0, f64::INFINITY];
-            for (expr, number) in arguments[1..].iter().zip(&mut numbers) {
+            let mut numbers = Vec::with_capacity(2);
+            for expr in &arguments[1..] {
                 let value = search.expr(expr, context)?;
-                *number = search.number(&value)?;
+                numbers.push(search.number(&value)?);
             }
-            Found::Text(substring(&text, numbers[0], numbers[1]))
+            Found::Text(substring(&text, numbers[0], numbers.get(1).copied()))
         }
         Function::Sum => {
             let items = search.nodes(&arguments[0], context)?;
@@ -115,9 +115,11 @@ fn of_texts(
 }
 
 /// Positions count from 1 and are rounded (XPath 1.0, 4.2).
-fn substring(text: &str, start: f64, length: f64) -> String {
+/// From a character on, counted from 1, up to the end where no length is given (XPath 1.0, 4.2).
+fn substring(text: &str, start: f64, length: Option<f64>) -> String {
     let round = |number: f64| (number + 0.5).floor();
-    let (start, end) = (round(start), round(start) + round(length));
+    let start = round(start);
+    let end = length.map_or(f64::INFINITY, |length| start + round(length));
     let chosen = text.chars().zip(1u32..).filter(|(_, at)| {
         let at = f64::from(*at);
         at >= start && at < end
