@@ -9,6 +9,56 @@ use crate::tree::{Kind, NodeId, ROOT, Tree, local};
 /// How many elements and texts one selector may look at: some tens of milliseconds.
 const STEPS_MAX: u64 = 4_000_000;
 
+/// The attributes of HTML whose values are compared without regard to case (HTML, 4.16.2).
+const IGNORING_CASE: [&str; 46] = [
+    "accept",
+    "accept-charset",
+    "align",
+    "alink",
+    "axis",
+    "bgcolor",
+    "charset",
+    "checked",
+    "clear",
+    "codetype",
+    "color",
+    "compact",
+    "declare",
+    "defer",
+    "dir",
+    "direction",
+    "disabled",
+    "enctype",
+    "face",
+    "frame",
+    "hreflang",
+    "http-equiv",
+    "lang",
+    "language",
+    "link",
+    "media",
+    "method",
+    "multiple",
+    "nohref",
+    "noresize",
+    "noshade",
+    "nowrap",
+    "readonly",
+    "rel",
+    "rev",
+    "rules",
+    "scope",
+    "scrolling",
+    "selected",
+    "shape",
+    "target",
+    "text",
+    "type",
+    "valign",
+    "valuetype",
+    "vlink",
+];
+
 pub(super) struct Search<'t> {
     tree: &'t Tree,
     work: Work,
@@ -131,7 +181,9 @@ impl<'t> Search<'t> {
             Test::Attribute { name, want, ignore_case } => {
                 let Some(value) = self.attribute(node, name) else { return Ok(false) };
                 self.work.spend(value.len() / 64)?;
-                match ignore_case {
+                let is_loose =
+                    || self.tree.is_html() && IGNORING_CASE.contains(&&*name.to_ascii_lowercase());
+                match ignore_case.unwrap_or_else(is_loose) {
                     true => wanted(&value.to_ascii_lowercase(), want, str::to_ascii_lowercase),
                     false => wanted(value, want, str::to_string),
                 }

@@ -43,7 +43,8 @@ pub(super) enum Test {
     Attribute {
         name: String,
         want: Want,
-        ignore_case: bool,
+        /// By `i` and `s`; of HTML, where neither stands, some values are compared so.
+        ignore_case: Option<bool>,
     },
     Nth {
         step: i32,
@@ -296,7 +297,7 @@ impl<'t> Reader<'t> {
         }
         self.skip_space();
         if self.eat("]") {
-            return Ok(Test::Attribute { name, want: Want::Present, ignore_case: false });
+            return Ok(Test::Attribute { name, want: Want::Present, ignore_case: None });
         }
         let wants: [(&str, Wants); 6] = [
             ("=", Want::Equals),
@@ -312,8 +313,9 @@ impl<'t> Reader<'t> {
         self.skip_space();
         let value = self.value()?;
         self.skip_space();
-        let ignore_case = self.eat("i") || self.eat("I");
-        let _ = ignore_case || self.eat("s");
+        let flags = [("i", true), ("I", true), ("s", false), ("S", false)];
+        let ignore_case =
+            flags.into_iter().find(|(flag, _)| self.eat(flag)).map(|(_, ignore)| ignore);
         self.expect("]")?;
         Ok(Test::Attribute { name, want: want(value), ignore_case })
     }
