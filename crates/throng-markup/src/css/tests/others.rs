@@ -1,0 +1,190 @@
+//! Drawn selectors over drawn pages, held against npm's package `css-select`.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use throng_base::Random;
+
+use super::*;
+
+/// A question a line, a page and a selector with a tab between; an answer a line: the numbers of
+/// the elements.
+const ORACLE: &str = r#"
+const { parseDocument } = require("htmlparser2");
+const { selectAll } = require("css-select");
+const pages = new Map();
+const lines = require("fs").readFileSync(0, "utf8").trimEnd().split("\n");
+console.log(lines.map((line) => {
+    const [page, selector] = line.split("\t");
+    if (!pages.has(page)) pages.set(page, parseDocument(page));
+    return selectAll(selector, pages.get(page)).map((one) => one.attribs.n).join(" ");
+}).join("\n"));
+"#;
+
+fn answers(questions: String) -> Vec<String> {
+    let mut oracle = Command::new("node")
+        .args(["-e", ORACLE])
+        .env("NODE_PATH", throng_fuzz::node_modules("css-select"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("node");
+    let mut input = oracle.stdin.take().expect("a pipe");
+    let writer = std::thread::spawn(move || input.write_all(questions.as_bytes()));
+    let output = oracle.wait_with_output().expect("the answers");
+    writer.join().expect("a thread").expect("all questions");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines().map(str::to_string).collect()
+}
+
+/// What draws pages and selectors; `depth` is how deep they may still go.
+struct Drawn {
+    random: Random,
+    elements: u32,
+}
+
+impl Drawn {
+    fn new(seed: u64, owner: u64) -> Drawn {
+        Drawn { random: Random::for_owner(seed, owner), elements: 0 }
+    }
+
+    fn of<'w>(&mut self, words: &[&'w str]) -> &'w str {
+        words[self.random.below(words.len() as u64) as usize]
+    }
+
+    fn page(&mut self) -> String {
+        let inside: String = (0..4).map(|_| self.element(4)).collect();
+        format!("<!DOCTYPE html><html n=h><head n=e></head><body n=b>{inside}</body></html>")
+    }
+
+    /// Elements that every parser puts where they are written, each with its number.
+    fn element(&mut self, depth: u32) -> String {
+        self.elements += 1;
+        let name = self.of(&["div", "div", "span", "section", "input"]);
+        let mut out = format!("<{name} n={}", self.elements);
+        if self.random.chance(0.2) {
+            out += &format!(" id={}", self.of(&["i1", "i2", "i3"]));
+        }
+        if self.random.chance(0.5) {
+            out += &format!(" class=\"{}\"", self.of(&["on", "on off", "x-1 on", "Off"]));
+        }
+        if self.random.chance(0.3) {
+            out += &format!(" lang=\"{}\"", self.of(&["en", "en-GB", "EN", "de-en", ""]));
+        }
+        if name == "input" {
+            return out + self.of(&["", " checked type=checkbox", " disabled"]) + ">";
+        }
+        out.push('>');
+        for _ in 0..self.random.below(4) {
+            match self.random.below(3) {
+                0 => out += self.of(&["x", "<!-- c -->", "two words"]),
+                _ if depth > 0 => out += &self.element(depth - 1),
+                _ => {}
+            }
+        }
+        out + &format!("</{name}>")
+    }
+
+    fn list(&mut self, depth: u32) -> String {
+        let mut list = self.complex(depth);
+        while self.random.chance(0.2) {
+            list += &format!(", {}", self.complex(depth));
+        }
+        list
+    }
+
+    fn complex(&mut self, depth: u32) -> String {
+        let mut complex = self.compound(depth);
+        while self.random.chance(0.35) {
+            complex += self.of(&[" ", " > ", " + ", " ~ ", ">"]);
+            complex += &self.compound(depth);
+        }
+        complex
+    }
+
+    fn compound(&mut self, depth: u32) -> String {
+        let mut compound = self.of(&["*", "div", "span", "input", "", "section", ""]).to_string();
+        let least = u64::from(compound.is_empty());
+        for _ in 0..least + self.random.below(2) {
+            compound += &self.test(depth);
+        }
+        compound
+    }
+
+    fn test(&mut self, depth: u32) -> String {
+        if depth > 0 && self.random.chance(0.25) {
+            // Of siblings and of longer selectors, `css-select` finds more than there is.
+            if self.random.chance(0.2) {
+                return format!(":has({} {})", self.of(&["", ">"]), self.compound(0));
+            }
+            let inner = self.list(depth - 1);
+            return match self.random.below(4) {
+                1 => format!(":is({inner})"),
+                2 => format!(":where({inner})"),
+                _ => format!(":not({inner})"),
+            };
+        }
+        match self.random.below(6) {
+            0 => self.of(&["#i1", "#i2"]).to_string(),
+            1 => self.of(&[".on", ".off", ".x-1", ".Off"]).to_string(),
+            2 => {
+                let operator = self.of(&["=", "~=", "^=", "$=", "*=", "|="]);
+                let name = self.of(&["lang", "class", "id"]);
+                // Of words, `css-select` finds the empty one, too.
+                let known = if operator == "~=" { 5 } else { 6 };
+                let value = self.of(&["en", "on", "o", "en-GB", "i1", ""][..known]);
+                format!("[{name}{operator}\"{value}\"{}]", self.of(&["", "", " i"]))
+            }
+            3 => self.of(&["[lang]", "[class]", "[checked]", "[none]"]).to_string(),
+            4 => {
+                let function =
+                    self.of(&["nth-child", "nth-last-child", "nth-of-type", "nth-last-of-type"]);
+                let which =
+                    self.of(&["1", "2", "odd", "even", "2n", "3n+1", "-n+2", "n+2", "2n-1"]);
+                format!(":{function}({which})")
+            }
+            _ => self
+                .of(&[
+                    ":first-child",
+                    ":last-child",
+                    ":only-child",
+                    ":first-of-type",
+                    ":last-of-type",
+                    ":only-of-type",
+                    ":empty",
+                    ":root",
+                    ":checked",
+                    ":disabled",
+                    ":contains(\"wo\")",
+                ])
+                .to_string(),
+        }
+    }
+}
+
+#[test]
+fn drawn_selectors_find_what_css_select_finds() {
+    let mut questions = Vec::new();
+    for round in 0..throng_fuzz::rounds() {
+        let page = Drawn::new(throng_fuzz::seed(), round / 20).page();
+        questions.push((page, Drawn::new(!throng_fuzz::seed(), round).list(2)));
+    }
+    let lines = questions.iter().map(|(page, selector)| format!("{page}\t{selector}\n"));
+    let answers = answers(lines.collect());
+    assert_eq!(answers.len(), questions.len());
+    let mut found = 0;
+    for ((text, selector), want) in questions.iter().zip(&answers) {
+        let css = Css::parse(&format!("{selector}@n"));
+        let css = css.unwrap_or_else(|error| panic!("{selector}: {error:?}"));
+        let page = Page::new(text.as_bytes());
+        let values = css.all(&page).into_iter().map(|value| match value {
+            Value::Text(text) => text.to_string(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(&values.collect::<Vec<_>>().join(" "), want, "{selector}\n{text}");
+        found += usize::from(!want.is_empty());
+    }
+    // Many find something, or little would be compared.
+    assert!(found * 3 > questions.len(), "{found} of {}", questions.len());
+}
