@@ -26,6 +26,7 @@ pub mod once;
 pub mod route;
 pub mod sessions;
 pub mod statement;
+mod tally;
 pub mod text;
 
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ pub use load::{
 };
 pub use once::{Once, OncePart};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
+pub use tally::tallied;
 pub use text::{Escape, Segment, Text};
 
 /// Everything a run does.

@@ -174,7 +174,7 @@ pub(crate) fn place_of(node: Option<&Node>, path: &[String], otherwise: Place) -
 }
 
 /// The value when it is the same for all users.
-fn constant(text: &Text) -> Option<Value> {
+pub(crate) fn constant(text: &Text) -> Option<Value> {
     match text.as_literal() {
         Some(bytes) => Some(match std::str::from_utf8(bytes) {
             Ok(text) => Value::from(text),

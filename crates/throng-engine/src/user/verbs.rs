@@ -6,7 +6,7 @@ use throng_base::units::parse_duration;
 use throng_base::{Random, Said, StepId};
 use throng_expression::{Expression, Value};
 use throng_metrics::Cause;
-use throng_program::{Pause, Rendezvous, Statement, Text};
+use throng_program::{Pause, Rendezvous, Statement, Text, tallied};
 
 use super::outcome::Onward;
 use super::task::{Active, Doing};
@@ -333,28 +333,6 @@ fn time_of(value: &Value) -> Result<Duration, Said> {
         return Err(say!("`{text}` seconds are no time to think"));
     }
     Ok(Duration::from_secs_f64(seconds.max(0.0)))
-}
-
-/// More than a counter or a trend takes at once.
-const TALLIED_MAX: f64 = 1e15;
-
-/// What is added to a counter, which are whole numbers, or recorded of a trend.
-fn tallied(value: &Value, scale: Option<f64>) -> Result<u64, Said> {
-    let number = match value {
-        Value::Text(text) => Value::parse_plain(text).as_f64(),
-        value => value.as_f64(),
-    };
-    let text = value.to_text();
-    match number {
-        None => Err(say!("`{text}` is not a number")),
-        Some(number) if !(0.0..=TALLIED_MAX).contains(&number) => {
-            Err(say!("`{text}` is below 0 or too large"))
-        }
-        Some(number) if scale.is_none() && number.fract() != 0.0 => {
-            Err(say!("`{text}` is not a whole number"))
-        }
-        Some(number) => Ok((number * scale.unwrap_or(1.0)).round() as u64),
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use throng_base::StepId;
 use throng_metrics::TrendUnit;
-use throng_program::{Statement, StepKind, Text};
+use throng_program::{Statement, StepKind, Text, tallied};
 
 use super::rows::Rows;
+use crate::fields::constant;
 use crate::read::{Context, Fields};
+use crate::syntax::Node;
 
 /// What a trend measures, and what one of it is worth in its histogram.
 type Unit = (TrendUnit, f64);
@@ -27,7 +29,7 @@ pub(super) fn read_count(
 ) -> Option<Statement> {
     let name = cx.text(fields.get("count")?, say!("the name of a counter"))?;
     let value = match fields.get("by") {
-        Some(node) => cx.value_text(node)?,
+        Some(node) => amount(cx, node, None)?,
         None => Text::literal("1"),
     };
     let step = rows.labelled(cx, StepKind::Counter, &name, fields)?;
@@ -41,11 +43,12 @@ pub(super) fn read_measure(
 ) -> Option<Statement> {
     let name = cx.text(fields.get("measure")?, say!("the name of a trend"))?;
     let help = say!("write `- {{measure: NAME, value: \"${{saved.ms}}\", unit: ms}}`");
-    let value = fields.need(cx, "value", help).and_then(|node| cx.value_text(node));
+    let value = fields.need(cx, "value", help);
     let (unit, scale) = match fields.get("unit") {
         Some(node) => cx.word(node, &UNITS)?,
         None => (TrendUnit::Number, TrendUnit::Number.scale()),
     };
+    let value = value.and_then(|node| amount(cx, node, Some(scale)));
     let step = rows.labelled(cx, StepKind::Trend, &name, fields)?;
     if !has_unit(rows, step, unit) {
         let place = fields.key("measure").map_or(fields.place, |key| key.place);
@@ -55,6 +58,21 @@ pub(super) fn read_measure(
         return cx.fail(error.help(say!("give it the unit of the other step, or another name")));
     }
     Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })
+}
+
+/// A value; one that is the same for all users has to be one that can be taken.
+fn amount(cx: &mut Context<'_>, node: &Node, scale: Option<f64>) -> Option<Text> {
+    let text = cx.value_text(node)?;
+    match constant(&text).map(|value| tallied(&value, scale)) {
+        Some(Err(why)) => {
+            let error = cx.error("bad-value", why, node.place).label(say!("not possible"));
+            cx.fail(error.help(match scale {
+                Some(_) => say!("write a number of 0 or more"),
+                None => say!("write a whole number of 0 or more"),
+            }))
+        }
+        _ => Some(text),
+    }
 }
 
 /// Gives the row its unit; false where it has another one.
