@@ -27,6 +27,7 @@ const CRATES: &[&str] = &[
     "throng-metrics",
     "throng-protocol",
     "throng-packets",
+    "throng-program",
     "throng-results",
     "throng-scenario",
     "throng-target",
