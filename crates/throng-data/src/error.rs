@@ -59,9 +59,9 @@ impl DataError {
             io::ErrorKind::PermissionDenied => say!("allow your user to read the file"),
             _ => say!("check that the file can be read, for example with `head`"),
         };
-        DataError::new("data-unreadable", say!("`{}` cannot be read: {cause}", path.display()))
-            .file(path)
-            .help(help)
+        let cause = Said::of_others(cause.to_string());
+        let message = say!("`{}` cannot be read: {cause}", path.display());
+        DataError::new("data-unreadable", message).file(path).help(help)
     }
 
     /// `accounts.csv:17`, as far as it is known.

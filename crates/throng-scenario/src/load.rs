@@ -205,7 +205,7 @@ fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
         };
         let warning = cx
             .warning("nothing-measured", say!("no phase is measured"), place)
-            .label("`measured: false`")
+            .label(say!("`measured: false`"))
             .help(say!("the summary and the thresholds will be empty: leave it out in one phase"));
         cx.note(warning);
     }

@@ -304,7 +304,7 @@ impl Reading {
             Err(reason) => {
                 self.is_whole = false;
                 let message = say!("`{}` is not a set of descriptors", shorten(wanted.name));
-                let error = cx.error("bad-proto", message, place).label(shorten(&reason.english()));
+                let error = cx.error("bad-proto", message, place).label(reason.shortened(60));
                 let help =
                     say!("write it by `protoc --include_imports --descriptor_set_out=shop.desc`");
                 return cx.fail(error.help(help));

@@ -146,12 +146,12 @@ fn told(cx: &Context<'_>, places: &[Place], mistake: Mistake) -> Diagnostic {
     let place = |place: declaration::Place| {
         places.get(place.0 as usize).or(places.first()).copied().unwrap_or_default()
     };
-    let error = cx.error(mistake.code, mistake.message.english(), place(mistake.place));
+    let error = cx.error(mistake.code, mistake.message, place(mistake.place));
     let error = error.label(mistake.label).help(mistake.help);
     match mistake.other {
         Some((other, label)) => {
             let line = cx.line(place(other));
-            error.note(say!("line {line}: {}", label.english()))
+            error.note(say!("line {line}: {label}"))
         }
         None => error,
     }

@@ -216,21 +216,11 @@ impl<'a> Context<'a> {
         (self.read_file)(path, bytes_max)
     }
 
-    pub(crate) fn error(
-        &self,
-        code: &'static str,
-        message: impl Into<Said>,
-        place: Place,
-    ) -> Diagnostic {
+    pub(crate) fn error(&self, code: &'static str, message: Said, place: Place) -> Diagnostic {
         Diagnostic::error(code, message).at(self.span(place))
     }
 
-    pub(crate) fn warning(
-        &self,
-        code: &'static str,
-        message: impl Into<Said>,
-        place: Place,
-    ) -> Diagnostic {
+    pub(crate) fn warning(&self, code: &'static str, message: Said, place: Place) -> Diagnostic {
         Diagnostic::warning(code, message).at(self.span(place))
     }
 
@@ -246,7 +236,7 @@ impl<'a> Context<'a> {
 
     /// Notes it; gives its number if it is shown.
     pub(crate) fn note_numbered(&mut self, mut diagnostic: Diagnostic) -> Option<usize> {
-        diagnostic.label.get_or_insert_with(|| "here".into());
+        diagnostic.label.get_or_insert_with(|| say!("here"));
         // What is wrong in a part is found wherever it is used.
         if let Some(number) = self.diagnostics.iter().position(|known| *known == diagnostic) {
             return Some(number);
@@ -397,7 +387,7 @@ impl<'a> Context<'a> {
             Err(reason) => {
                 let error = self
                     .error("file-unreadable", say!("`{name}` cannot be read"), node.place)
-                    .label(reason.to_string());
+                    .label(Said::of_others(reason.to_string()));
                 let help = say!("the path of a file counts from the folder of the scenario file");
                 self.fail(error.help(help))
             }

@@ -144,15 +144,15 @@ impl Scope for User {
     }
 
     fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
-        Err(Fault("no row".into()))
+        Err(Fault(throng_base::Said::of_others("no row")))
     }
 
     fn row(&mut self, _: u16) -> Result<Value, Fault> {
-        Err(Fault("no row".into()))
+        Err(Fault(throng_base::Said::of_others("no row")))
     }
 
     fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
-        Err(Fault("no answer".into()))
+        Err(Fault(throng_base::Said::of_others("no answer")))
     }
 
     fn random(&mut self) -> &mut Random {

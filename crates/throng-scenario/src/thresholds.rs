@@ -203,7 +203,7 @@ impl Reader<'_, '_, '_> {
             let warning = self.cx.warning("nothing-measured", message, place);
             self.cx.note(
                 warning
-                    .label("`measured: false`")
+                    .label(say!("`measured: false`"))
                     .help(say!("this goal has nothing to judge: name a measured phase")),
             );
         }

@@ -39,7 +39,8 @@ pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Said> {
 /// # Errors
 /// A sentence of what cannot be read.
 pub fn descriptor(bytes: &[u8]) -> Result<FileDescriptorProto, Said> {
-    let mut file = FileDescriptorProto::decode(bytes).map_err(|error| error.to_string())?;
+    let mut file =
+        FileDescriptorProto::decode(bytes).map_err(|error| Said::of_others(error.to_string()))?;
     if file.syntax() == "editions" {
         convert(&mut file, bytes).map_err(|wrong| wrong.reason)?;
     }

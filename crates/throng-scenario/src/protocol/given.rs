@@ -74,13 +74,7 @@ struct Reader<'r> {
 const MESSAGE_HELP: Said = say!("write a message as it stands in a scenario: `join: {{room: 42}}`");
 
 impl Reader<'_> {
-    fn error(
-        &self,
-        code: &'static str,
-        message: impl Into<Said>,
-        start: usize,
-        end: usize,
-    ) -> Diagnostic {
+    fn error(&self, code: &'static str, message: Said, start: usize, end: usize) -> Diagnostic {
         let source = self.source.clone();
         Diagnostic::error(code, message).at(Span { source, start, end })
     }

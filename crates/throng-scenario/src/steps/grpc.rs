@@ -73,7 +73,7 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
     match schema.find_method(name) {
         Ok(id) => Some(Called { schema, id }),
         Err(unknown) => {
-            let error = cx.error("unknown-method", unknown.message.english(), node.place);
+            let error = cx.error("unknown-method", unknown.message, node.place);
             let error = error.label(match unknown.near {
                 Some(near) => say!("did you mean `{near}`?"),
                 None => say!("not known here"),
@@ -192,7 +192,7 @@ fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)
     let mut good = true;
     for (key, value) in cx.entries(node, say!("a map of metadata"), help)? {
         if let Err(mistake) = metadata::check_name(&key.text) {
-            let error = cx.error("bad-header", mistake.message.english(), key.place);
+            let error = cx.error("bad-header", mistake.message, key.place);
             cx.note(error.label(say!("not a name of metadata")).help(mistake.help));
             good = false;
             continue;
@@ -226,7 +226,7 @@ fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text>
     match wrong {
         None => Some(text),
         Some(mistake) => {
-            let error = cx.error("bad-header", mistake.message.english(), node.place);
+            let error = cx.error("bad-header", mistake.message, node.place);
             let label = say!("not a value of `{}`", shorten(name));
             cx.fail(error.label(label).help(mistake.help))
         }

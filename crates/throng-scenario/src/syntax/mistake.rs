@@ -68,7 +68,7 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
         _ => say!("texts with special characters stand in quotes: `\"a: b\"`"),
     };
     Mistake {
-        message: say!("this is not YAML: {info}"),
+        message: say!("this is not YAML: {}", Said::of_others(info)),
         start: at,
         end,
         label: say!("the parser stopped here"),

@@ -53,7 +53,7 @@ impl Scope for SomeUser {
     fn answer(&mut self, part: Answer) -> Result<Value, Fault> {
         match part {
             Answer::Status => Ok(Value::Int(201)),
-            _ => Err(Fault("there is no answer".into())),
+            _ => Err(Fault(throng_base::Said::of_others("there is no answer"))),
         }
     }
 
