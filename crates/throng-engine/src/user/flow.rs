@@ -82,7 +82,7 @@ impl Active<'_> {
         }
         let (begin, end) = (self.of_session().begin, self.of_session().end);
         let may = !self.task.in_flight && !self.in_transaction();
-        if may && self.shard.seats.borrow().must_leave(self.user.slot) {
+        if may && self.shard.seats.borrow().must_leave(self.user.slot) && !self.keeps_books() {
             match self.user.holds_back() {
                 true => self.wait_for(Doing::Idle, Time::NEVER),
                 false => self.take_leave(),
@@ -104,6 +104,17 @@ impl Active<'_> {
             return Some(Turn::Again);
         }
         None
+    }
+
+    /// Whether what comes next keeps the books of the step before it, and takes no time: a user
+    /// that has to leave does that first, or fewer would be counted than were done.
+    fn keeps_books(&self) -> bool {
+        let next = self.at_pc().0;
+        let is_book = matches!(
+            next,
+            Instruction::Do(Statement::Tally { .. } | Statement::Set { .. } | Statement::Log(_))
+        );
+        is_book && self.user.running
     }
 
     /// Whether an iteration has begun that another task is to do, as the user does several at once.

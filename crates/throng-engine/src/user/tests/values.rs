@@ -7,7 +7,7 @@ use throng_data::{AtEnd, Origin, Take};
 use throng_expression::{Answer, Value};
 use throng_extract::{Css, Digest, JsonPath, Pattern, XPath};
 use throng_metrics::Comparison;
-use throng_program::Save;
+use throng_program::{OnError, Save};
 
 use throng_base::Said;
 
@@ -739,4 +739,38 @@ fn writing_a_message_costs_no_allocation() {
     let each = |text| (allocations(text, 2_000) - allocations(text, 1_000)) as f64 / 1_000.0;
     let (fixed, varying) = (each("user 1 in 1234"), each("user ${user.id} in ${iteration}"));
     assert!((varying - fixed).abs() < 0.1, "{varying} and {fixed} allocations per message");
+}
+
+#[test]
+fn what_a_scenario_counts_and_measures_is_what_its_users_did() {
+    for seed in 1..10 {
+        let next = Failing { then: OnError::Next, ..Failing::default() };
+        let scaled = text_with("${iteration * 0.5}", Escape::None);
+        let tally = |step, value, scale| Statement::Tally {
+            step: StepId(step),
+            value: Arc::new(value),
+            scale,
+        };
+        let code = vec![
+            step(0, next),
+            tally(1, Text::literal("2"), None),
+            tally(2, scaled, Some(1e6)),
+            tally(3, text_with("${iteration % 2 == 0 ? 1 : 0.5}", Escape::None), None),
+        ];
+        let drive = Drive::Users(Users { to: 50, coming: Coming::AtOnce });
+        let kinds = [StepKind::Http, StepKind::Counter, StepKind::Trend, StepKind::Counter];
+        let program =
+            program(Scheme::Http, vec![session(code, 0)], &kinds, phase(drive, Some(2 * S)));
+        let server = http_server(|random| match random.below(4) {
+            0 => vec![(MS, Deed::Reset)],
+            _ => vec![(MS, say(HELLO))],
+        });
+        let outcome = run(program, seed, |world| world.refuse(0.02), server);
+        outcome.is_sound(seed);
+        let [done, pairs, trend, even] = [0, 1, 2, 3].map(|row| outcome.step(row));
+        assert!(done.ok > 500 && !done.errors.is_empty(), "seed {seed}: {done:?}");
+        assert_eq!((pairs.count, trend.count), (2 * done.ok, done.ok), "seed {seed}");
+        // A half is no whole number: the step fails and adds nothing.
+        assert_eq!(outcome.errors(Cause::ExpressionFailed), done.ok - even.count, "seed {seed}");
+    }
 }
