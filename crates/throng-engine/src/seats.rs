@@ -56,6 +56,8 @@ impl Flags {
     const QUEUED: u16 = 1 << 7;
     /// Stands in the order of those who wait for an iteration, though it may not wait any more.
     const IN_IDLE: u16 = 1 << 8;
+    /// Came to do its session once.
+    const ARRIVED: u16 = 1 << 9;
 
     fn has(self, bits: u16) -> bool {
         self.0 & bits == bits
@@ -91,6 +93,8 @@ pub(crate) struct Seats {
     /// connection falls asleep. Those whose seat is not idle any more are passed over.
     idle: VecDeque<u32>,
     taken: u64,
+    /// Of these those who came to do their session once.
+    arrived: u64,
     /// Somebody will have to part, so that it has to be known who can.
     churns: bool,
     /// Users who stay and have a connection, who has it longest first: so nobody parts twice
@@ -115,6 +119,9 @@ impl Seats {
         if stays {
             flags.set(Flags::STAYS);
             self.staying.push(slot);
+        } else {
+            flags.set(Flags::ARRIVED);
+            self.arrived += 1;
         }
         slot
     }
@@ -123,6 +130,7 @@ impl Seats {
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
         let seat = &mut self.seats[slot as usize];
+        self.arrived -= u64::from(seat.flags.has(Flags::ARRIVED));
         let flags = Flags(seat.flags.0 & (Flags::QUEUED | Flags::IN_IDLE));
         *seat = Seat { flags, ..Seat::FREE };
         self.taken -= 1;
@@ -176,6 +184,11 @@ impl Seats {
 
     pub(crate) fn taken(&self) -> u64 {
         self.taken
+    }
+
+    /// How many are there who came to do their session once.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived
     }
 
     pub(crate) fn know(&mut self, slot: u32, waker: &Waker) {

@@ -161,7 +161,7 @@ pub(crate) struct Parts {
 impl Shard {
     pub(crate) fn new(parts: Parts) -> Rc<Shard> {
         let program = &parts.prepared.program;
-        let schedules = Schedules::new(&program.loads, parts.share, parts.start);
+        let schedules = Schedules::new(&program.loads, parts.share, parts.start, program.seed);
         Rc::new(Shard {
             id: parts.id,
             wall: Wall::new(&parts.clock),

@@ -22,19 +22,27 @@ impl Curve {
     }
 
     pub fn ramp(from: f64, to: f64, time: Duration) -> Curve {
-        let length = time.as_secs_f64();
+        Curve::piece(from, to, time.as_secs_f64())
+    }
+
+    /// From one rate to another in so many seconds.
+    pub(crate) fn piece(from: f64, to: f64, length: f64) -> Curve {
         let slope = if length > 0.0 { (to - from) / length } else { 0.0 };
         Curve { from, slope, length }
     }
 
     /// When event `k` (from 0) is due, after the begin; None when it never comes.
+    pub fn due(&self, k: u64) -> Option<Duration> {
+        self.reaches(k as f64).map(nanoseconds)
+    }
+
+    /// After how many seconds there were so many events; None when it never comes to them.
     ///
     /// The number of events until t is the integral of the rate, `from·t + slope·t²/2`;
     /// this is its inverse, in the form that keeps its digits when the slope is small.
-    pub fn due(&self, k: u64) -> Option<Duration> {
-        let wanted = k as f64;
-        if k == 0 && (self.from > 0.0 || self.slope > 0.0) {
-            return Some(Duration::ZERO);
+    pub(crate) fn reaches(&self, wanted: f64) -> Option<f64> {
+        if wanted == 0.0 && (self.from > 0.0 || self.slope > 0.0) {
+            return Some(0.0);
         }
         let root = self.from * self.from + 2.0 * self.slope * wanted;
         if root < 0.0 {
@@ -42,8 +50,29 @@ impl Curve {
         }
         let divisor = self.from + root.sqrt();
         let seconds = 2.0 * wanted / divisor;
-        let reachable = divisor > 0.0 && seconds <= self.length;
-        reachable.then(|| Duration::from_nanos((seconds * 1e9).round() as u64))
+        (divisor > 0.0 && seconds <= self.length).then_some(seconds)
+    }
+
+    /// Events until so many seconds after the begin.
+    pub(crate) fn until(&self, seconds: f64) -> f64 {
+        let within = seconds.clamp(0.0, self.length);
+        f64::midpoint(self.from, self.rate_at(within)) * within
+    }
+
+    pub(crate) fn length(&self) -> f64 {
+        self.length
+    }
+
+    pub(crate) fn is_constant(&self) -> bool {
+        self.slope == 0.0
+    }
+
+    /// Per second, so many seconds after the begin.
+    pub(crate) fn rate_at(&self, seconds: f64) -> f64 {
+        match self.is_constant() {
+            true => self.from,
+            false => self.from + self.slope * seconds.clamp(0.0, self.length),
+        }
     }
 
     /// How many events are due before `time`: exactly those for which [`Curve::due`] says so.
@@ -51,25 +80,33 @@ impl Curve {
     /// Found by asking it, and not from the integral: the two would round differently, and one
     /// event more or less is one that never happened.
     pub fn count_before(&self, time: Duration) -> u64 {
-        let before = |k: u64| self.due(k).is_some_and(|due| due < time);
-        if !before(0) {
-            return 0;
-        }
-        // Event `low` is before, event `high` is not.
-        let mut high = 1;
-        while high < COUNT_MAX && before(high) {
-            high *= 2;
-        }
-        let mut low = high / 2;
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            match before(middle) {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        high
+        count(|k| self.due(k).is_some_and(|due| due < time))
     }
+}
+
+/// How many of the first events are so, if none is that follows one that is not.
+pub(crate) fn count(before: impl Fn(u64) -> bool) -> u64 {
+    if !before(0) {
+        return 0;
+    }
+    // Event `low` is before, event `high` is not.
+    let mut high = 1;
+    while high < COUNT_MAX && before(high) {
+        high *= 2;
+    }
+    let mut low = high / 2;
+    while low + 1 < high {
+        let middle = low + (high - low) / 2;
+        match before(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    high
+}
+
+pub(crate) fn nanoseconds(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds * 1e9).round() as u64)
 }
 
 #[cfg(test)]

@@ -7,11 +7,14 @@ mod connections;
 mod course;
 
 use throng_data::Take;
-use throng_program::{Load, Program, Session, Statement};
+use throng_program::{Drive, Load, Phase, Program, Session, Spacing, Statement};
 
 use crate::expected::{Expected, SessionExpected};
 use crate::flow::Flow;
 use crate::plan::{Planned, coming, plan};
+use crate::profile::Profile;
+pub use crate::starts::Bound;
+use crate::starts::Chances as _;
 
 pub use course::{Course, Rates, Stretch};
 
@@ -21,17 +24,6 @@ pub struct Assumed {
     /// Of each request.
     pub answer_seconds: f64,
     pub bound: Bound,
-}
-
-/// Which of the figures that are possible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// Pauses are as long as they can be, and the end cuts off whatever it can.
-    Least,
-    /// Pauses and choices are what they are on average.
-    Mean,
-    /// Pauses are as short as they can be, and all that is begun is done.
-    Most,
 }
 
 impl Bound {
@@ -108,7 +100,9 @@ impl Part<'_> {
         let mut flow = Flow::default();
         for one in &self.planned {
             let length = one.length.unwrap_or_default().as_secs_f64();
-            flow.add(one.begin.as_secs_f64(), length, one.arrivals.unwrap_or_default());
+            for (after, seconds, rates) in rates(one.arrivals.as_ref(), length) {
+                flow.add(one.begin.as_secs_f64() + after, seconds, rates);
+            }
         }
         flow
     }
@@ -127,8 +121,25 @@ impl Part<'_> {
     }
 
     /// How many users come in a phase.
-    fn coming(&self, one: &Planned) -> u64 {
-        coming(&self.load.phases[one.phase], one)
+    fn coming(&self, one: &Planned, bound: Bound) -> u64 {
+        coming(&self.load.phases[one.phase], one, bound)
+    }
+
+    /// More of those who arrive are not there at once; infinite where a phase has no limit.
+    fn arrived_max(&self) -> f64 {
+        let max = |phase: &Phase| match &phase.drive {
+            Drive::Arrivals(arrivals) => Some(arrivals.max.map_or(f64::INFINITY, |it| it as f64)),
+            Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => None,
+        };
+        self.load.phases.iter().filter_map(max).fold(0.0, f64::max)
+    }
+
+    /// Whether those who arrive do so by chance.
+    fn is_by_chance(&self) -> bool {
+        self.load.phases.iter().any(|phase| match &phase.drive {
+            Drive::Arrivals(arrivals) => arrivals.spacing == Spacing::Poisson,
+            Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => false,
+        })
     }
 
     /// How many users come in all: those who stay, and those who arrive.
@@ -136,7 +147,7 @@ impl Part<'_> {
         let (mut staying, mut arriving) = (0_u64, 0_u64);
         for one in &self.planned {
             let sum = if one.arrivals.is_some() { &mut arriving } else { &mut staying };
-            *sum = sum.saturating_add(self.coming(one));
+            *sum = sum.saturating_add(self.coming(one, Bound::Mean));
         }
         (staying, arriving)
     }
@@ -193,7 +204,11 @@ impl<'p> Forecast<'p> {
             let load = |(part, arriving): (&Part<'_>, &Option<Presence>)| {
                 let arriving = arriving.as_ref().filter(|_| time <= part.end());
                 let present = arriving.map_or(0.0, |(flow, it)| flow.present_at(time, it));
-                part.staying_at(time) + present
+                let present = match part.is_by_chance() {
+                    true => Spacing::Poisson.bound(present.ceil() as u64, bound) as f64,
+                    false => present,
+                };
+                part.staying_at(time) + present.min(part.arrived_max())
             };
             self.loads.iter().zip(&presences).map(load).sum::<f64>()
         };
@@ -233,8 +248,8 @@ impl<'p> Forecast<'p> {
 
     /// The most users who arrive per second.
     pub fn arrivals_per_second(&self) -> Option<f64> {
-        let rates = self.planned().filter_map(|one| one.arrivals);
-        rates.map(|(from, to)| from.max(to)).reduce(f64::max)
+        let rates = self.planned().filter_map(|one| one.arrivals.as_ref());
+        rates.map(Profile::peak).reduce(f64::max)
     }
 
     /// Whether the pauses of those who arrive say how long they are there.
@@ -254,7 +269,7 @@ impl<'p> Forecast<'p> {
     pub fn rows(&self, source: u16, most: &Course) -> Option<u64> {
         let take = self.program.data.get(usize::from(source))?.take;
         let last = |(number, part): (usize, &Part<'_>)| {
-            let users = part.planned.iter().map(|one| part.coming(one)).sum();
+            let users = part.planned.iter().map(|one| part.coming(one, Bound::Most)).sum();
             self.program.last_user_with(number, source, users) as f64
         };
         let rows = match take {
@@ -273,6 +288,12 @@ impl<'p> Forecast<'p> {
 
 /// Who arrives, and the share of those who are there for so many seconds.
 type Presence = (Flow, Vec<(f64, f64)>);
+
+/// What starts during so many seconds of a phase, in pieces of begin and length in seconds.
+fn rates(profile: Option<&Profile>, length: f64) -> Vec<(f64, f64, (f64, f64))> {
+    let Some(profile) = profile else { return vec![(0.0, length, (0.0, 0.0))] };
+    profile.pieces(length).into_iter().map(|it| (it.begin, it.length, it.rates)).collect()
+}
 
 /// How many of the first so many users of a load do each session.
 fn users_of_sessions(program: &Program, load: usize, users: f64) -> Vec<f64> {

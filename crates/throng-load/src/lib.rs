@@ -20,13 +20,16 @@ mod flow;
 mod forecast;
 mod held;
 mod plan;
+mod profile;
 mod schedule;
 mod schedules;
+mod starts;
 
 pub use curve::Curve;
 pub use expected::{Expected, SessionExpected};
 pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};
 pub use held::Held;
 pub use plan::{Planned, comers, plan, plan_of};
+pub use profile::{Piece, Profile};
 pub use schedule::{Action, Pace, Schedule, Share};
 pub use schedules::Schedules;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use throng_program::{Coming, Drive, Load, Phase, Start};
 
 use crate::coming;
-use crate::curve::Curve;
+use crate::profile::Profile;
 use crate::schedules::root;
+use crate::starts::{Bound, Chances as _};
 
 /// A phase with its place in time.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,10 +26,10 @@ pub struct Planned {
     pub ramp: Duration,
     /// Where they do so in steps: so many at once, and again each time this time has passed.
     pub steps: Option<(u64, Duration)>,
-    /// New users per second: at its begin, and at its end.
-    pub arrivals: Option<(f64, f64)>,
+    /// New users per second.
+    pub arrivals: Option<Profile>,
     /// Iterations per second that are scheduled.
-    pub iterations: Option<f64>,
+    pub iterations: Option<Profile>,
 }
 
 /// The phases of all loads in time, by their numbers. Behind one of unknown length times are
@@ -87,16 +88,16 @@ pub fn plan_of(load: &Load) -> Vec<Planned> {
 /// How many users a load brings in all, at most: as many numbers of users are its own. Who leaves
 /// and comes again is another user. Growth that is held or given up only brings fewer.
 pub fn comers(load: &Load) -> u64 {
-    let of = |(phase, one): (&Phase, Planned)| coming(phase, &one);
+    let of = |(phase, one): (&Phase, Planned)| coming(phase, &one, Bound::Most);
     load.phases.iter().zip(plan_of(load)).map(of).fold(0, u64::saturating_add)
 }
 
 /// How many of them come in a phase.
-pub(crate) fn coming(phase: &Phase, one: &Planned) -> u64 {
+pub(crate) fn coming(phase: &Phase, one: &Planned, bound: Bound) -> u64 {
     match &phase.drive {
         Drive::Arrivals(arrivals) => {
-            let time = one.length.unwrap_or_default();
-            Curve::ramp(arrivals.rate, arrivals.to, time).count_before(time)
+            let starts = |it: &Profile| it.starts(one.length.unwrap_or_default());
+            arrivals.spacing.bound(one.arrivals.as_ref().map_or(0, starts), bound)
         }
         Drive::Users(_) | Drive::Iterations(_) => one.users.1.saturating_sub(one.users.0),
         Drive::Hold => 0,
@@ -130,12 +131,15 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
             };
             planned.users.1 = changed(before, users.to, reached);
         }
-        Drive::Arrivals(arrivals) => planned.arrivals = Some((arrivals.rate, arrivals.to)),
+        Drive::Arrivals(arrivals) => {
+            planned.arrivals = Some(Profile::new(&arrivals.rate, phase.time));
+        }
         Drive::Iterations(iterations) => {
             planned.users.1 = iterations.users;
-            planned.iterations = iterations.rate;
-            let needed = |rate| iterations.total.and_then(|n| Curve::constant(rate).due(n));
-            let paced = iterations.rate.and_then(needed);
+            let rate = iterations.rate.as_ref();
+            planned.iterations = rate.map(|rate| Profile::new(rate, phase.time));
+            let needed = |it: &Profile| it.reaches(iterations.total? as f64);
+            let paced = planned.iterations.as_ref().and_then(needed);
             planned.length = match (phase.time, paced) {
                 (Some(time), Some(paced)) => Some(time.min(paced)),
                 (time, paced) => time.or(paced),
@@ -211,14 +215,10 @@ impl Planned {
         pieces
     }
 
-    /// New users per second at this time of the phase.
-    pub fn arrivals_at(&self, time: Duration) -> f64 {
-        let Some((from, to)) = self.arrivals else { return 0.0 };
-        let length = self.length.unwrap_or_default().as_secs_f64();
-        match length > 0.0 {
-            true => from + (to - from) * (time.as_secs_f64() / length).min(1.0),
-            false => from,
-        }
+    /// What begins per second at this time of the phase: those who arrive, or iterations.
+    pub fn starts_at(&self, time: Duration) -> f64 {
+        let rate = self.arrivals.as_ref().or(self.iterations.as_ref());
+        rate.map_or(0.0, |rate| rate.rate_at(time.as_secs_f64()))
     }
 }
 
@@ -261,11 +261,11 @@ mod tests {
     #[test]
     fn open_loads_and_counted_ones() {
         let planned = plan_of(&load(vec![
-            (Drive::Arrivals(Arrivals { rate: 0.0, to: 100.0 }), Some(10)),
-            (Drive::Iterations(Iterations { users: 5, rate: Some(10.0), total: Some(50) }), None),
-            (Drive::Iterations(Iterations { users: 5, rate: None, total: Some(50) }), None),
+            (Drive::Arrivals(Arrivals::ramp(0.0, 100.0)), Some(10)),
+            (Drive::Iterations(Iterations::new(5, Some(10.0), Some(50))), None),
+            (Drive::Iterations(Iterations::new(5, None, Some(50))), None),
         ]));
-        assert_eq!(planned[0].arrivals_at(S * 5), 50.0);
+        assert_eq!(planned[0].starts_at(S * 5), 50.0);
         assert_eq!((planned[1].begin, planned[1].length), (S * 10, Some(S * 5)));
         assert_eq!((planned[2].begin, planned[2].length), (S * 15, None));
         assert_eq!(planned[2].users_at(S), 5.0);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use throng_base::{Time, UserId};
-use throng_program::{Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase};
+use throng_base::{Random, Time, UserId};
+use throng_program::{Churn, Coming, Drive, Iterations, Load, Parting, Phase};
 
 use crate::churning::Churning;
 use crate::coming;
-use crate::curve::Curve;
 use crate::held::Held;
+use crate::starts::Starts;
 
 /// How many users of one shard come or go at a time, where there are so many shards at least, and
 /// where none comes or goes earlier by more than this.
@@ -88,9 +88,15 @@ pub struct Schedule {
     handed: u64,
     /// Iterations of the running phase that were handed out.
     begun: u64,
+    /// What the running phase begins at a rate.
+    starts: Option<Starts>,
+    /// For what is spaced by chance.
+    seed: u64,
     churning: Churning,
-    /// Starts of phases that are over that never happened, until they are asked for.
+    /// Starts of phases that are over that never happened, and those that were dropped, until they
+    /// are asked for.
     unmet: u64,
+    dropped: u64,
     held: Held,
     /// How long growth had been held when the running phase began.
     held_before: Duration,
@@ -100,7 +106,8 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(load: &Load, share: Share, start: Time) -> Schedule {
+    /// What is left to chance follows from the seed, which is that of the whole run.
+    pub fn new(load: &Load, share: Share, start: Time, seed: u64) -> Schedule {
         let phases = load.phases.clone();
         let mut schedule = Schedule {
             phases,
@@ -114,8 +121,11 @@ impl Schedule {
             whole_before: 0,
             handed: 0,
             begun: 0,
+            starts: None,
+            seed,
             churning: Churning::default(),
             unmet: 0,
+            dropped: 0,
             held: Held::default(),
             held_before: Duration::ZERO,
             staying_max: u64::MAX,
@@ -139,12 +149,24 @@ impl Schedule {
         self.staying_before = self.staying;
         self.handed = 0;
         self.begun = 0;
+        self.starts = self.starts_of(index);
         self.held_before = self.held.until(start);
         if self.growth_is_given_up() {
             (self.whole_max, self.staying_max) = (self.whole_before, self.staying);
         }
         self.churning = self.churning.again(self.whole_before.max(self.wanted_of_whole()));
         self.end = self.planned_end();
+    }
+
+    fn starts_of(&self, index: usize) -> Option<Starts> {
+        let phase = self.phases.get(index)?;
+        let (rate, spacing) = match &phase.drive {
+            Drive::Arrivals(arrivals) => (&arrivals.rate, arrivals.spacing),
+            Drive::Iterations(iterations) => (iterations.rate.as_ref()?, iterations.spacing),
+            Drive::Users(_) | Drive::Hold => return None,
+        };
+        let random = Random::for_owner(self.seed, index as u64);
+        Some(Starts::new(rate, spacing, phase.time, random))
     }
 
     fn planned_end(&self) -> Time {
@@ -429,7 +451,7 @@ impl Schedule {
     }
 
     fn advance(&mut self, start: Time) {
-        self.unmet += self.unmet_until(start);
+        self.give_up_starts(start);
         self.whole_before = self.whole_after();
         self.enter(self.current + 1, start);
     }
@@ -441,9 +463,9 @@ impl Schedule {
 
     /// When the next user comes, arrives or leaves in the running phase.
     fn next_user(&self) -> Option<Time> {
-        if let Some(Drive::Arrivals(arrivals)) = self.drive() {
-            let curve = self.curve(*arrivals);
-            let due = self.comes(curve.due(self.share.global(self.handed))?)?;
+        if let Some(Drive::Arrivals(_)) = self.drive() {
+            let number = self.share_of_starts()?.global(self.handed);
+            let due = self.comes(self.starts.as_ref()?.due(number)?)?;
             return (due < self.end && !self.growth_is_given_up()).then_some(due);
         }
         let coming = self.coming()?;
@@ -464,13 +486,6 @@ impl Schedule {
         let at_once = coming == Coming::AtOnce && due == self.start;
         let is_in = due < self.end || at_once || self.phases[self.current].time.is_none();
         is_in.then(|| due_of(self.first_of_group(coming)).map_or(due, |first| first.min(due)))
-    }
-
-    fn curve(&self, arrivals: Arrivals) -> Curve {
-        match self.phases[self.current].time {
-            Some(time) => Curve::ramp(arrivals.rate, arrivals.to, time),
-            None => Curve::constant(arrivals.rate),
-        }
     }
 
     /// Whether all who come or leave by `now` in the running phase were told by
@@ -505,23 +520,60 @@ impl Schedule {
     /// Only for [`Pace::Scheduled`]. A time before now is a start that had to wait.
     pub fn next_iteration(&self) -> Option<Time> {
         let iterations = self.iterations()?;
-        let global = self.share_of_iterations(iterations)?.global(self.begun);
+        let global = self.share_of_starts()?.global(self.begun);
         if iterations.total.is_some_and(|total| global >= total) {
             return None;
         }
-        let Some(rate) = iterations.rate else { return Some(self.start) };
-        let due = self.start + Curve::constant(rate).due(global)?;
+        let Some(starts) = &self.starts else { return Some(self.start) };
+        let due = self.start + starts.due(global)?;
         (due < self.end).then_some(due)
     }
 
-    /// Our part of the iterations. Users are dealt out one by one, so that where there are fewer
-    /// than shards only the first shards have one; only those get iterations.
-    fn share_of_iterations(&self, iterations: Iterations) -> Option<Share> {
-        let of = self.share.of.min(iterations.users.min(self.whole_max).max(1));
+    /// Our part of what begins. Users are dealt out one by one, so that where there are fewer than
+    /// shards only the first shards have one; only those get iterations, or those who arrive where
+    /// their number is limited.
+    fn share_of_starts(&self) -> Option<Share> {
+        let users = match self.drive()? {
+            Drive::Arrivals(arrivals) => arrivals.max,
+            Drive::Iterations(iterations) => Some(iterations.users.min(self.whole_max)),
+            Drive::Users(_) | Drive::Hold => None,
+        };
+        let of = users.map_or(self.share.of, |users| self.share.of.min(users.max(1)));
         (self.share.index < of).then_some(Share { of, ..self.share })
     }
 
-    /// Takes the iteration that [`Schedule::next_iteration`] told.
+    /// More of ours than these do not arrive at once: who comes then is dropped.
+    pub fn arrived_max(&self) -> Option<u64> {
+        match self.drive()? {
+            Drive::Arrivals(arrivals) => arrivals.max.map(|max| self.share.part(max)),
+            Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => None,
+        }
+    }
+
+    /// When the oldest iteration that no user has taken was due, where such ones are dropped.
+    pub fn next_to_drop(&self) -> Option<Time> {
+        self.drops_iterations().then(|| self.next_iteration())?
+    }
+
+    /// Whether an iteration that no user is free for is dropped, instead of waiting for one.
+    pub fn drops_iterations(&self) -> bool {
+        self.iterations().is_some_and(|iterations| iterations.drops)
+    }
+
+    /// Drops those that were due until then.
+    pub fn drop_iterations(&mut self, until: Time) {
+        while self.next_to_drop().is_some_and(|due| due <= until) {
+            self.begun += 1;
+            self.dropped += 1;
+        }
+    }
+
+    /// Whom [`Action::Arrive`] told does not come.
+    pub fn drop_arrival(&mut self) {
+        self.dropped += 1;
+    }
+
+    /// Takes the iteration that [`Schedule::next_iteration`] told, to begin it or to drop it.
     pub fn begin_iteration(&mut self) {
         self.begun += 1;
     }
@@ -536,9 +588,9 @@ impl Schedule {
         self.iterations().is_some_and(|iterations| iterations.rate.is_some())
     }
 
-    fn iterations(&self) -> Option<Iterations> {
+    fn iterations(&self) -> Option<&Iterations> {
         match self.drive() {
-            Some(Drive::Iterations(iterations)) => Some(*iterations),
+            Some(Drive::Iterations(iterations)) => Some(iterations),
             _ => None,
         }
     }
@@ -548,20 +600,32 @@ impl Schedule {
         std::mem::take(&mut self.unmet)
     }
 
+    /// Starts that were dropped; told once.
+    pub fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// What was due until now in the running phase and will not be done: every start that was due
+    /// is begun, dropped or unmet.
+    fn give_up_starts(&mut self, now: Time) {
+        let left = self.unmet_until(now);
+        match self.drops_iterations() {
+            true => self.dropped += left,
+            false => self.unmet += left,
+        }
+    }
+
     /// Iterations that were due before `now` and were not begun, and users who should have
     /// arrived before it.
     fn unmet_until(&self, now: Time) -> u64 {
         let passed = now.min(self.end).since(self.start);
-        if let Some(Drive::Arrivals(arrivals)) = self.drive() {
-            let whole = self.curve(*arrivals).count_before(passed);
-            return self.share.part(whole).saturating_sub(self.handed);
-        }
-        let Some(iterations) = self.iterations() else { return 0 };
-        let Some(share) = self.share_of_iterations(iterations) else { return 0 };
-        let Some(rate) = iterations.rate else { return 0 };
-        let whole = Curve::constant(rate).count_before(passed);
-        let whole = iterations.total.map_or(whole, |total| whole.min(total));
-        share.part(whole).saturating_sub(self.begun)
+        let (Some(share), Some(starts)) = (self.share_of_starts(), &self.starts) else { return 0 };
+        let (taken, total) = match self.iterations() {
+            Some(iterations) => (self.begun, iterations.total),
+            None => (self.handed, None),
+        };
+        let whole = starts.count_before(passed, share.global(taken));
+        share.part(total.map_or(whole, |total| whole.min(total))).saturating_sub(taken)
     }
 
     /// The work of the running phase is done before its time: goes on with the next phase.
@@ -576,16 +640,14 @@ impl Schedule {
 
     /// When one more iteration than the running phase has would be due.
     fn one_more(&self) -> Time {
-        let Some(Iterations { rate: Some(rate), total: Some(total), .. }) = self.iterations()
-        else {
-            return self.start;
-        };
-        self.start + Curve::constant(rate).due(total).unwrap_or_default()
+        let total = self.iterations().and_then(|iterations| iterations.total);
+        let (Some(total), Some(starts)) = (total, &self.starts) else { return self.start };
+        self.start + starts.due(total).unwrap_or_default()
     }
 
     /// Nothing is due any more, whatever the load says.
     pub fn cancel(&mut self, now: Time) {
-        self.unmet += self.unmet_until(now);
+        self.give_up_starts(now);
         self.current = self.phases.len();
     }
 }

@@ -1,6 +1,6 @@
 //! One shard's part of all loads of a run: a schedule for each, merged by what is due first.
 
-use throng_base::Time;
+use throng_base::{Random, Time};
 use throng_program::{Load, Start};
 
 use crate::held::Held;
@@ -15,19 +15,24 @@ pub struct Schedules {
 }
 
 impl Schedules {
-    /// Loads that begin with or after each other do not do so in a circle.
-    pub fn new(loads: &[Load], share: Share, start: Time) -> Schedules {
+    /// Loads that begin with or after each other do not do so in a circle. What is left to chance
+    /// follows from the seed, which is that of the whole run.
+    pub fn new(loads: &[Load], share: Share, start: Time, seed: u64) -> Schedules {
         let starts: Vec<Start> = (0..loads.len()).map(|load| root(loads, load)).collect();
-        let schedule = |(load, begin): (&Load, &Start)| match begin {
-            Start::At(after) => Schedule::new(load, share, start + *after),
-            Start::After(_) | Start::With(_) => Schedule::new(load, share, Time::NEVER),
+        let schedule = |(number, begin): (usize, &Start)| {
+            let start = match begin {
+                Start::At(after) => start + *after,
+                Start::After(_) | Start::With(_) => Time::NEVER,
+            };
+            let seed = Random::for_owner(seed, number as u64).next_u64();
+            Schedule::new(&loads[number], share, start, seed)
         };
         let after = |start: &Start| match start {
             Start::After(load) => Some(usize::from(*load)),
             Start::At(_) | Start::With(_) => None,
         };
         Schedules {
-            loads: loads.iter().zip(&starts).map(schedule).collect(),
+            loads: starts.iter().enumerate().map(schedule).collect(),
             after: starts.iter().map(after).collect(),
         }
     }

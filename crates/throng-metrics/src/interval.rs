@@ -292,6 +292,17 @@ pub struct Population {
     pub unmet: u64,
     /// Starts that had to wait because every user was busy.
     pub waited: u64,
+    /// Starts that found as many users as there may be, or none that was free, and that the
+    /// scenario wants to be left out then.
+    #[serde(default)]
+    pub dropped: u64,
+}
+
+impl Population {
+    /// Starts that were due: those that were begun, and those that never were.
+    pub fn due(&self) -> u64 {
+        self.iterations_started.max(self.started) + self.unmet + self.dropped
+    }
 }
 
 /// What is so at the end of the interval. Shards add up; over time the last one counts.
@@ -646,6 +657,7 @@ impl Population {
         self.interrupted += other.interrupted;
         self.unmet += other.unmet;
         self.waited += other.waited;
+        self.dropped += other.dropped;
     }
 }
 

@@ -73,6 +73,7 @@ counters! {
     Interrupted, "interrupted", population.interrupted;
     Unmet, "unmet", population.unmet;
     Waited, "waited", population.waited;
+    Dropped, "dropped", population.dropped;
     UsersStarted, "users.started", population.started;
     UsersFinished, "users.finished", population.finished;
     ConnectionsAttempted, "connections.attempted", connections.attempted;
@@ -505,6 +506,7 @@ impl Counter {
             Counter::LifecycleComplete | Counter::LifecycleBroken => {
                 Some(sum.lifecycle.complete + sum.lifecycle.broken)
             }
+            Counter::Unmet | Counter::Waited | Counter::Dropped => Some(sum.population.due()),
             Counter::ConnectionsOpened => Some(sum.connections.attempted),
             Counter::ConnectionsHttp2 => Some(sum.connections.opened),
             Counter::ConnectionsReset
@@ -622,7 +624,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 7 + 11 + 3 + 7 + 4 + 9 + 2);
+        assert_eq!(figures.len(), 8 + 11 + 3 + 7 + 4 + 9 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");

@@ -8,6 +8,7 @@
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
 //! - [`once`]: what is done once in a run, before and after its loads.
+//! - [`rate`]: starts per second over the time of a phase.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
 //! - [`statement`]: what every reader of the tree asks a statement.
@@ -23,6 +24,7 @@ pub mod delivery;
 pub mod flow;
 pub mod load;
 pub mod once;
+pub mod rate;
 pub mod route;
 pub mod sessions;
 pub mod statement;
@@ -53,6 +55,7 @@ pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
 };
 pub use once::{Once, OncePart};
+pub use rate::{Point, Points, Rate, Sine, Spacing};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
 pub use tally::tallied;
 pub use text::{Escape, Segment, Text};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::Program;
+use crate::rate::{Rate, Spacing};
 
 /// One of the loads of a run, which go on side by side: phases one after another, with sessions and
 /// users of their own.
@@ -111,10 +112,23 @@ pub enum Drive {
 impl Drive {
     /// Whether users or iterations begin at a rate, whatever the target does.
     pub fn is_paced(&self) -> bool {
+        self.rate().is_some()
+    }
+
+    /// What begins per second, where it is given.
+    pub fn rate(&self) -> Option<&Rate> {
         match self {
-            Drive::Arrivals(_) => true,
-            Drive::Iterations(iterations) => iterations.rate.is_some(),
-            Drive::Users(_) | Drive::Hold => false,
+            Drive::Arrivals(arrivals) => Some(&arrivals.rate),
+            Drive::Iterations(iterations) => iterations.rate.as_ref(),
+            Drive::Users(_) | Drive::Hold => None,
+        }
+    }
+
+    pub fn rate_mut(&mut self) -> Option<&mut Rate> {
+        match self {
+            Drive::Arrivals(arrivals) => Some(&mut arrivals.rate),
+            Drive::Iterations(iterations) => iterations.rate.as_mut(),
+            Drive::Users(_) | Drive::Hold => None,
         }
     }
 }
@@ -195,20 +209,39 @@ impl Parting {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Arrivals {
-    /// Per second at the begin of the phase.
-    pub rate: f64,
-    /// Per second at its end; the rate changes evenly between.
-    pub to: f64,
+    /// New users per second.
+    pub rate: Rate,
+    pub spacing: Spacing,
+    /// More than these are not there at once: who comes then is dropped.
+    pub max: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+impl Arrivals {
+    /// From one rate to another, with no limit.
+    pub fn ramp(from: f64, to: f64) -> Arrivals {
+        Arrivals { rate: Rate::Ramp { from, to }, spacing: Spacing::Even, max: None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Iterations {
     /// Users who do them.
     pub users: u64,
     /// Starts per second; None is as fast as the users can.
-    pub rate: Option<f64>,
+    pub rate: Option<Rate>,
+    pub spacing: Spacing,
     /// All together; None is as many as fit into the time.
     pub total: Option<u64>,
+    /// A start for which no user is free is dropped; else it waits for one.
+    pub drops: bool,
+}
+
+impl Iterations {
+    /// At an even rate, if at one at all; those that have no free user wait.
+    pub fn new(users: u64, rate: Option<f64>, total: Option<u64>) -> Iterations {
+        let rate = rate.map(Rate::constant);
+        Iterations { users, rate, spacing: Spacing::Even, total, drops: false }
+    }
 }

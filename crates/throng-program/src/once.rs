@@ -52,7 +52,7 @@ impl Program {
 
     /// The program of one user who does these steps once.
     pub fn of_once(&self, once: &Once) -> Program {
-        let iterations = Iterations { users: 1, rate: None, total: Some(1) };
+        let iterations = Iterations::new(1, None, Some(1));
         let phase = Phase {
             name: once.session.name.clone(),
             drive: Drive::Iterations(iterations),

@@ -76,10 +76,7 @@ impl Load {
     /// Users who stay, and those who arrive.
     fn users_in_all(&self) -> f64 {
         let arriving = self.phases.iter().map(|phase| match &phase.drive {
-            Drive::Arrivals(arrivals) => {
-                let seconds = phase.time.unwrap_or_default().as_secs_f64();
-                seconds * f64::midpoint(arrivals.rate, arrivals.to)
-            }
+            Drive::Arrivals(arrivals) => arrivals.rate.until(phase.time.unwrap_or_default()),
             Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => 0.0,
         });
         self.staying_max() as f64 + arriving.sum::<f64>()

@@ -287,6 +287,7 @@ fn load(row: &LoadRow) -> Value {
         "users_started": row.users_started,
         "iterations_started": row.iterations_started,
         "unmet": row.unmet,
+        "dropped": row.dropped,
         "connections_opened": row.connections_opened,
         "latency": latency(&row.latency),
     })
@@ -372,6 +373,7 @@ fn users(summary: &Summary) -> Value {
         "cut_off": p.interrupted,
         "starts_unmet": p.unmet,
         "starts_waited": p.waited,
+        "starts_dropped": p.dropped,
     })
 }
 

@@ -407,6 +407,7 @@ fn weight(interval: &Interval) -> u64 {
         [g.connections_opening, g.connections_open, g.in_flight, m.received, m.sent, m.pushes],
         [m.pings, interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0],
         [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],
+        [p.dropped, 0, 0, 0, 0, 0],
     ];
     sum(steps.chain(stages).chain(plain.into_iter().flatten()))
 }

@@ -306,8 +306,9 @@ pub struct LoadRow {
     /// Users that came, and iterations that began.
     pub users_started: u64,
     pub iterations_started: u64,
-    /// Starts that were due and never happened.
+    /// Starts that were due and never happened, and those that were dropped.
     pub unmet: u64,
+    pub dropped: u64,
     pub connections_opened: u64,
     pub latency: Latency,
 }

@@ -305,8 +305,7 @@ fn given_up_text(hold: &Hold) -> Said {
 
 /// How many starts were due, those that happened and those that did not.
 fn due(summary: &Summary) -> u64 {
-    let population = &summary.population;
-    population.iterations_started.max(population.started) + population.unmet
+    summary.population.due()
 }
 
 /// How long a start keeps a user busy while every user is busy, in nanoseconds.
@@ -322,6 +321,13 @@ fn users_needed(summary: &Summary) -> Option<u64> {
     let (users, done) = (summary.info.users_planned, summary.population.iterations_started);
     let needed = users as f64 * due(summary) as f64 / done as f64;
     (users > 0 && done > 0 && summary.population.unmet > 0).then_some(needed.ceil() as u64)
+}
+
+/// Starts that were dropped, as the load has it.
+pub(crate) fn starts_dropped_text(summary: &Summary) -> Said {
+    let (dropped, due) = (summary.population.dropped, due(summary));
+    let (count, share) = (format_count(dropped), percent(dropped, due));
+    say!("{count} starts were dropped ({share:.1} %): no user was free for them")
 }
 
 /// Starts that never happened, for a person who thinks that the generator was late.

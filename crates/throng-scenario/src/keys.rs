@@ -859,6 +859,18 @@ map_kinds! {
             "Users whose connection ends and who come back: `{share: 20%, every: 10s}`."
         ),
         now("at_once", Bool, "`true`: all `users` come in the same moment."),
+        now(
+            "spacing",
+            Words(&["even", "poisson"]),
+            "How starts at a rate follow each other: `even`, or `poisson` by chance; `even` if left \
+             out."
+        ),
+        now(
+            "max",
+            Count,
+            "The most users at once of `arrivals`, or instead of `users` of `iterations`: starts \
+             that no user is free for are dropped."
+        ),
     ];
     USERS = "`users`" [
         now("to", Count, "How many users there are at the end."),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_base::units::{format_count, write_duration};
 use throng_program::load::{PRECISION, PRECISION_MAX};
-use throng_program::{Arrivals, Drive, Iterations, Load, Phase, Scheme};
+use throng_program::{Drive, Load, Phase, Rate, Scheme};
 
 use crate::keys;
 use crate::read::{Context, Fields};
@@ -16,6 +16,7 @@ use crate::words::shorten;
 mod changes;
 mod churn;
 mod possible;
+mod rate;
 mod several;
 mod users;
 
@@ -267,11 +268,7 @@ const BURST_MIN: f64 = 50.0;
 
 /// What is due within the precision goes out together.
 fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, place: Place) {
-    let rate = |phase: &Phase| match &phase.drive {
-        Drive::Arrivals(arrivals) => arrivals.rate.max(arrivals.to),
-        Drive::Iterations(iterations) => iterations.rate.unwrap_or_default(),
-        Drive::Users(_) | Drive::Hold => 0.0,
-    };
+    let rate = |phase: &Phase| phase.drive.rate().map_or(0.0, Rate::peak);
     let rate = phases.iter().map(rate).fold(0.0, f64::max);
     let together = rate * precision.as_secs_f64();
     if together < BURST_MIN {
@@ -348,8 +345,10 @@ fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> O
     }
     let get = |name| fields.get(name);
     let drive = match (get("arrivals"), get("iterations"), get("users")) {
-        (Some(arrivals), _, _) => read_arrivals(cx, fields, arrivals)?,
-        (_, Some(iterations), _) => read_iterations(cx, fields, iterations, &mut state.population)?,
+        (Some(arrivals), _, _) => rate::read_arrivals(cx, fields, arrivals)?,
+        (_, Some(iterations), _) => {
+            rate::read_iterations(cx, fields, iterations, &mut state.population)?
+        }
         (_, _, Some(users)) => {
             return users::read_users(cx, users, fields, state.last, &mut state.population);
         }
@@ -368,6 +367,7 @@ fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> O
             Drive::Hold
         }
     };
+    rate::check_beside(cx, fields, &drive)?;
     if let Some(key) = fields.key("at_once") {
         let error = cx.error("conflicting-keys", say!("`at_once` belongs to `users`"), key.place);
         cx.note(
@@ -382,83 +382,4 @@ fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> O
 fn no_users<T>(cx: &mut Context<'_>, place: Place, message: Said) -> Option<T> {
     let error = cx.error("no-users", message, place).label(say!("no user comes"));
     cx.fail(error.help(say!("write how many users there are: `{{users: 100, for: 30s}}`")))
-}
-
-fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
-    let rate = cx.rate(node)?;
-    match rate > 0.0 {
-        true => Some(rate),
-        false => cx.bad_value(node, say!("a rate of zero never gets there"), say!("write `50/s`")),
-    }
-}
-
-fn read_arrivals(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Drive> {
-    let (rate, to) = match &node.kind {
-        Kind::Map(_) => {
-            let inner = Fields::read(cx, node, &keys::ARRIVALS)?;
-            let to = inner.need(cx, "to", say!("write `arrivals: {{from: 10/s, to: 900/s}}`"))?;
-            let from = match inner.get("from") {
-                Some(node) => cx.rate(node)?,
-                None => 0.0,
-            };
-            (from, cx.rate(to)?)
-        }
-        _ => cx.rate(node).map(|rate| (rate, rate))?,
-    };
-    fields.need(cx, "for", say!("say how long they come: `{{arrivals: 900/s, for: 10m}}`"))?;
-    if rate <= 0.0 && to <= 0.0 {
-        return no_users(cx, node.place, say!("no user ever arrives"));
-    }
-    Some(Drive::Arrivals(Arrivals { rate, to }))
-}
-
-fn read_iterations(
-    cx: &mut Context<'_>,
-    fields: &Fields<'_>,
-    node: &Node,
-    population: &mut u64,
-) -> Option<Drive> {
-    let (total, rate) = match &node.kind {
-        Kind::Map(_) => {
-            let inner = Fields::read(cx, node, &keys::ITERATIONS)?;
-            let total = match inner.get("total") {
-                Some(node) => Some(cx.count(node)?),
-                None => None,
-            };
-            let rate = match inner.get("rate") {
-                Some(node) => Some(positive_rate(cx, node)?),
-                None => None,
-            };
-            if total.is_none() && rate.is_none() {
-                let help = say!("write `iterations: {{total: 10_000, rate: 500/s}}`");
-                return inner.need(cx, "total", help).and(None);
-            }
-            (total, rate)
-        }
-        _ => match cx.text(node, say!("a rate or a number of iterations"))?.contains('/') {
-            true => (None, Some(positive_rate(cx, node)?)),
-            false => (Some(cx.count(node)?), None),
-        },
-    };
-    if total == Some(0) {
-        return cx.bad_value(node, say!("no iterations at all"), LOAD_HELP);
-    }
-    let users_node = fields.need(
-        cx,
-        "users",
-        say!("say how many users do them: `{{iterations: 500/s, users: 100, for: 30s}}`"),
-    )?;
-    let users = cx.count(users_node)?;
-    if users == 0 {
-        return no_users(cx, users_node.place, say!("0 users do no iteration"));
-    }
-    if total.is_none() {
-        fields.need(
-            cx,
-            "for",
-            say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`"),
-        )?;
-    }
-    *population = users;
-    Some(Drive::Iterations(Iterations { users, rate, total }))
 }

@@ -449,7 +449,8 @@ fn the_examples_compile() {
     assert_eq!(http.headers[0].1.as_literal(), Some(&b"60000"[..]));
     let Body::Text(body) = &http.body else { panic!("a body") };
     assert!((150..300).contains(&body.as_literal().unwrap().len()));
-    assert!(matches!(proxy.loads[0].phases[0].drive, Drive::Arrivals(a) if a.rate == 900.0));
+    let first = &proxy.loads[0].phases[0].drive;
+    assert!(matches!(first, Drive::Arrivals(it) if it.rate.peak() == 900.0));
 }
 
 fn compile_example(name: &str) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {

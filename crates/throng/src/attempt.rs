@@ -113,8 +113,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
     let mut session = program.sessions[session].clone();
     session.weight = 1;
     session.change(&mut |statement| shorten(statement, arguments));
-    let iterations =
-        Iterations { users: arguments.users, rate: None, total: Some(arguments.users) };
+    let iterations = Iterations::new(arguments.users, None, Some(arguments.users));
     let phase = Phase {
         name: "try".into(),
         drive: Drive::Iterations(iterations),

@@ -10,11 +10,13 @@ use std::sync::Arc;
 use throng_base::columns::{left, right};
 use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
-use throng_base::{Exit, clean};
+use throng_base::{Exit, Said, clean};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
 use throng_engine::last_user_with;
 use throng_load::{Assumed, Expected, Forecast, Planned};
-use throng_program::{Amount, Churn, Coming, Drive, Phase, Program, SourceBlock};
+use throng_program::{
+    Amount, Arrivals, Churn, Coming, Drive, Phase, Program, Rate, SourceBlock, Spacing,
+};
 use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -94,6 +96,24 @@ struct Report<'p> {
     planned: &'p [Planned],
     forecast: &'p Forecast<'p>,
     screen: Screen,
+}
+
+fn by_chance(spacing: Spacing) -> Option<Said> {
+    (spacing == Spacing::Poisson).then(|| say!("by chance (Poisson)"))
+}
+
+/// `500/s`, `10/s to 900/s`, and what other shapes are.
+fn rate_words(rate: &Rate) -> Said {
+    let of = |rate: f64| format!("{}/s", (rate * 1000.0).round() / 1000.0);
+    match rate {
+        Rate::Ramp { from, to } if from == to => Said::of_others(of(*from)),
+        Rate::Ramp { from, to } => Said::of_others(format!("{} … {}", of(*from), of(*to))),
+        Rate::Sine(sine) => {
+            let (low, high) = (of(sine.mean - sine.amplitude), of(rate.peak()));
+            say!("between {} and {} every {}", low, high, write_duration(sine.period))
+        }
+        Rate::Points(_) => say!("up to {}", of(rate.peak())),
+    }
 }
 
 impl Report<'_> {
@@ -295,29 +315,29 @@ impl Report<'_> {
                     }
                 }
             }
-            Drive::Arrivals(arrivals) if arrivals.rate == arrivals.to => {
-                format!("{}/s new users, each does its session once", arrivals.rate)
-            }
-            Drive::Arrivals(arrivals) => {
-                let (from, to) = (arrivals.rate, arrivals.to);
-                format!("from {from}/s to {to}/s new users, each does its session once")
+            Drive::Arrivals(Arrivals { rate, spacing, max }) => {
+                let max = max.map(|max| say!("at most {} at once", format_count(max)));
+                let what = say!("{} new users, each does its session once", rate_words(rate));
+                return self.joined([Some(what), None, by_chance(*spacing), max]);
             }
             Drive::Iterations(iterations) => {
                 let users = format_count(iterations.users);
-                match (iterations.rate, iterations.total) {
-                    (Some(rate), Some(total)) => {
-                        let total = format_count(total);
-                        format!("{total} iterations at {rate}/s by {users} users")
-                    }
-                    (Some(rate), None) => format!("{rate} iterations/s by {users} users"),
-                    (None, Some(total)) => {
-                        format!("{} iterations by {users} users", format_count(total))
-                    }
-                    (None, None) => format!("iterations by {users} users"),
-                }
+                let (spacing, drops) = (iterations.spacing, iterations.drops);
+                let what = match iterations.total.map(format_count) {
+                    Some(total) => say!("{total} iterations by {users} users"),
+                    None => say!("iterations by {users} users"),
+                };
+                let rate = iterations.rate.as_ref().map(rate_words);
+                let drops = drops.then(|| say!("dropped when none is free"));
+                return self.joined([Some(what), rate, by_chance(spacing), drops]);
             }
         };
         say(&text).into_owned()
+    }
+
+    fn joined(&self, parts: [Option<Said>; 4]) -> String {
+        let parts = parts.into_iter().flatten().map(|part| part.render(self.screen.style.language));
+        parts.collect::<Vec<String>>().join(", ")
     }
 
     /// What all of it comes to.

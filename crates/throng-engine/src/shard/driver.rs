@@ -8,6 +8,7 @@ use throng_load::{Action, Pace};
 use throng_program::Phase;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::lane::WAITED;
 use super::{Lane, PROBE, Report, Shard};
 use crate::control::{ABORT, GROWTH_AHEAD, STOP};
 use crate::window::Window;
@@ -133,18 +134,23 @@ impl Driven {
     /// The earliest of all that is to come.
     fn next(&self, turned: Time) -> Time {
         let next = self.end.min(self.deadline).min(self.lane.due.borrow().next());
+        let next = next.min(self.next_drop(turned));
         // What is overdue has been given to everybody who waited; the next user to become free
         // takes the oldest of it. Until then it wakes nothing.
-        let iteration = self.lane.schedule().next_iteration().filter(|due| *due > turned);
-        match iteration {
+        let schedule = self.lane.schedule();
+        match schedule.next_iteration().filter(|due| *due > turned) {
             Some(due) if self.lane.seats.borrow_mut().has_idle() => next.min(due),
+            // From then on it is known that no user is free for it.
+            Some(due) if schedule.drops_iterations() => next.min(due),
             _ => next,
         }
     }
 
     /// Gives iterations that are due to users who wait for one; but never to one who is about to
     /// be told to leave.
-    fn begin_iterations(&self, now: Time) {
+    ///
+    /// What was offered to all of them in a turn `before` is dropped, where the load has it so.
+    fn begin_iterations(&self, now: Time, before: Time) {
         let mut schedule = self.lane.schedule_mut();
         if !schedule.is_settled(now) {
             return;
@@ -164,7 +170,16 @@ impl Driven {
             schedule.begin_iteration();
             self.lane.iteration_begins();
         }
+        if schedule.next_to_drop().is_some_and(|due| due <= before && due + WAITED <= now) {
+            schedule.drop_iterations(before.min(Time(now.0 - WAITED.as_nanos() as u64)));
+        }
         self.lane.finish_phase_if_done(&mut schedule, now);
+    }
+
+    /// When starts are dropped that no user takes until then: all that are due by now together.
+    fn next_drop(&self, turned: Time) -> Time {
+        let due = self.lane.schedule().next_to_drop().filter(|due| *due <= turned);
+        due.map_or(Time::NEVER, |_| turned + WAITED)
     }
 
     /// Starts are due that wait for whoever is free next.
@@ -233,7 +248,7 @@ impl Driver {
     /// Does what is due and says when something is due again; None when all is over.
     fn turn(&mut self) -> Option<Time> {
         let now = self.shard.clock.now();
-        self.turned = now;
+        let before = std::mem::replace(&mut self.turned, now);
         for driven in &self.lanes {
             driven.lane.recorder.borrow_mut().waking_over();
         }
@@ -246,7 +261,7 @@ impl Driver {
                 self.hand_over(index, now);
             }
         }
-        self.take_actions(now);
+        self.take_actions(now, before);
         for driven in &self.lanes {
             driven.release();
             driven.wake_due(now);
@@ -420,14 +435,16 @@ impl Driver {
         }
     }
 
-    fn take_actions(&mut self, now: Time) {
+    fn take_actions(&mut self, now: Time, before: Time) {
         let mut watch = Watch { clock: self.shard.clock.clone(), now, starts: 0 };
         loop {
-            self.lanes.iter().for_each(|driven| driven.begin_iterations(now));
+            self.lanes.iter().for_each(|driven| driven.begin_iterations(now, before));
             let action = self.shard.schedules.borrow_mut().pop(now);
             for driven in &self.lanes {
-                let unmet = driven.lane.schedule_mut().take_unmet();
-                driven.lane.recorder.borrow_mut().population.unmet += unmet;
+                let mut schedule = driven.lane.schedule_mut();
+                let population = &mut driven.lane.recorder.borrow_mut().population;
+                population.unmet += schedule.take_unmet();
+                population.dropped += schedule.take_dropped();
             }
             let Some((load, action)) = action else { return };
             let lane = &self.lanes[load].lane;
@@ -438,7 +455,7 @@ impl Driver {
                     lane.spawn(due, true);
                 }
                 // How late it is, it says itself.
-                Action::Arrive { due } => lane.spawn(due, false),
+                Action::Arrive { due } => lane.arrive(due),
                 Action::Part { how, due } => {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
                     // Without connections there is none to lose.

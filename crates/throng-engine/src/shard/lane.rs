@@ -20,8 +20,8 @@ use crate::rendezvous::{Meeting, Waiting};
 use crate::seats::Seats;
 use crate::user::User;
 
-/// A start counts as one that waited for a free user from this delay on.
-const WAITED: Duration = Duration::from_millis(1);
+/// A start counts as one that waited for a free user from this delay on, or is dropped then.
+pub(super) const WAITED: Duration = Duration::from_millis(1);
 
 /// What all users of a load on a shard share.
 pub(crate) struct Lane {
@@ -211,6 +211,15 @@ impl Lane {
     pub(crate) fn may_be_done(&self) {
         if self.running.get() == 0 && self.schedule().counts_iterations() {
             self.alarm.set_at_most(self.clock.now(), &self.clock);
+        }
+    }
+
+    /// Who arrives comes, unless there are as many as may be.
+    pub(super) fn arrive(self: &Rc<Self>, due: Time) {
+        let max = self.schedule().arrived_max();
+        match max.is_some_and(|max| self.seats.borrow().arrived() >= max) {
+            true => self.schedule_mut().drop_arrival(),
+            false => self.spawn(due, false),
         }
     }
 

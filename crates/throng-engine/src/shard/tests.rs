@@ -14,6 +14,7 @@ use super::driver::{PROBE_MAX, PROBE_QUIET, turn_of};
 use super::*;
 use crate::world::{Deed, Hand, World};
 
+mod dropped;
 mod growth;
 
 const MS: Duration = Duration::from_millis(1);
@@ -25,7 +26,7 @@ fn users(to: u64, time: Duration) -> Phase {
 }
 
 fn iterations(users: u64, rate: Option<f64>, total: Option<u64>) -> Phase {
-    let drive = Drive::Iterations(Iterations { users, rate, total });
+    let drive = Drive::Iterations(Iterations::new(users, rate, total));
     Phase { name: "iterations".into(), drive, time: None, churn: None, measured: true }
 }
 

@@ -374,7 +374,7 @@ fn a_load_that_ends_within_a_second_has_one_interval_for_it() {
 
 #[test]
 fn arrivals_keep_their_rate_whatever_the_server_does() {
-    let drive = Drive::Arrivals(Arrivals { rate: 500.0, to: 500.0 });
+    let drive = Drive::Arrivals(Arrivals::ramp(500.0, 500.0));
     for delay in [MS, 150 * MS] {
         let program = program(
             Scheme::Http,
@@ -394,7 +394,7 @@ fn arrivals_keep_their_rate_whatever_the_server_does() {
 #[test]
 fn a_frozen_server_shows_in_open_load() {
     // 200 starts a second on 10 users; the server stands still for one second in the middle.
-    let drive = Drive::Iterations(Iterations { users: 10, rate: Some(200.0), total: None });
+    let drive = Drive::Iterations(Iterations::new(10, Some(200.0), None));
     let one = program(
         Scheme::Http,
         vec![session(vec![with_timeout(get(Vec::new()), 10 * S)], 0)],
@@ -710,7 +710,7 @@ fn staying_users_notice_that_they_are_lost() {
 #[test]
 fn answers_on_raw_streams_end_where_they_are_told() {
     let line = |text: &[u8]| Until::Delimiter(text.to_vec().into());
-    let drive = Drive::Iterations(Iterations { users: 20, rate: None, total: Some(1000) });
+    let drive = Drive::Iterations(Iterations::new(20, None, Some(1000)));
     let code = vec![
         connect(),
         ask("two\r\n", line(b"\r\n")),
@@ -783,7 +783,7 @@ fn messages_that_come_together_are_heard_one_after_the_other() {
     for code in
         [vec![connect(), expect("one"), expect("two")], vec![connect(), ask("hello", Until::Any)]]
     {
-        let drive = Drive::Arrivals(Arrivals { rate: 100.0, to: 100.0 });
+        let drive = Drive::Arrivals(Arrivals::ramp(100.0, 100.0));
         let program = program(
             Scheme::Ws,
             vec![session(code, 1)],
@@ -842,7 +842,7 @@ fn a_session_that_only_sends_ends_with_its_load() {
 #[test]
 fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
     // Ten times as many starts as one user can do.
-    let drive = Drive::Iterations(Iterations { users: 1, rate: Some(100.0), total: None });
+    let drive = Drive::Iterations(Iterations::new(1, Some(100.0), None));
     let program = program(
         Scheme::Http,
         vec![session(vec![get(Vec::new())], 0)],
@@ -946,7 +946,7 @@ fn step(index: u16, failing: Failing) -> Statement {
 }
 
 fn iterations(users: u64, total: u64) -> Phase {
-    phase(Drive::Iterations(Iterations { users, rate: None, total: Some(total) }), None)
+    phase(Drive::Iterations(Iterations::new(users, None, Some(total))), None)
 }
 
 const HTTP: &[StepKind] = &[StepKind::Http; 4];

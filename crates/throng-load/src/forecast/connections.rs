@@ -1,13 +1,14 @@
 //! Connections: how fast they are opened, opened again and left, and how many at once. Where the
 //! load says it only in part, less is told.
 
-use throng_program::{Amount, Churn, Coming, Drive, Parting, Phase, Session, Statement};
+use throng_program::{Amount, Churn, Coming, Drive, Parting, Phase, Rate, Session, Statement};
 
 use super::course::falling_out;
-use super::{Forecast, connects, users_of_sessions};
+use super::{Forecast, connects, rates, users_of_sessions};
 use crate::expected::passes;
 use crate::flow::Flow;
 use crate::plan::Planned;
+use crate::profile::Profile;
 
 impl Forecast<'_> {
     /// How many connections a user has at once, on average and at most.
@@ -29,9 +30,9 @@ impl Forecast<'_> {
                 Coming::Rate(rate) => rate.min(users.to as f64),
                 Coming::Steps { size, .. } => size.min(users.to) as f64,
             }),
-            Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
+            Drive::Arrivals(arrivals) => Some(arrivals.rate.peak()),
             Drive::Iterations(it) if keeps => Some(it.users as f64),
-            Drive::Iterations(it) => it.rate.or(Some(it.users as f64)),
+            Drive::Iterations(it) => Some(it.rate.as_ref().map_or(it.users as f64, Rate::peak)),
             Drive::Hold => None,
         };
         self.phases().filter_map(of).reduce(f64::max)
@@ -41,7 +42,7 @@ impl Forecast<'_> {
     pub fn users_per_second(&self) -> Option<f64> {
         let of = |(phase, planned): (&Phase, &Planned)| match &phase.drive {
             Drive::Users(it) if planned.users.0 < planned.users.1 => it.rate(),
-            Drive::Arrivals(arrivals) => Some(arrivals.rate.max(arrivals.to)),
+            Drive::Arrivals(arrivals) => Some(arrivals.rate.peak()),
             Drive::Users(_) | Drive::Iterations(_) | Drive::Hold => None,
         };
         self.phases().filter_map(of).reduce(f64::max)
@@ -66,7 +67,7 @@ impl Forecast<'_> {
         if self.program.connection.keep_alive {
             return 0.0;
         }
-        let rates = self.planned().filter_map(|one| one.iterations);
+        let rates = self.planned().filter_map(|one| one.iterations.as_ref()).map(Profile::peak);
         rates.fold(0.0, f64::max) * self.share_of(|session| !connects(session))
     }
 
@@ -83,16 +84,16 @@ impl Forecast<'_> {
                 for (phase, one) in part.load.phases.iter().zip(&part.planned) {
                     // One of unknown length is taken to be long enough for all that are kept.
                     let length = one.length.map_or(kept_seconds, |time| time.as_secs_f64());
-                    let (from, to) = one
-                        .arrivals
-                        .or(one.iterations.map(|rate| (rate, rate)))
-                        .unwrap_or_default();
                     let fall = phase.churn.as_ref().map_or(0.0, |churn| {
                         parting(churn, &[Parting::Vanish])
                             * within(churn, one, length, kept_seconds)
                     });
                     let begin = one.begin.as_secs_f64();
-                    flow.add(begin, length, (from * each + fall, to * each + fall));
+                    let starts = one.arrivals.as_ref().or(one.iterations.as_ref());
+                    for (after, seconds, (from, to)) in rates(starts, length) {
+                        let rates = (from * each + fall, to * each + fall);
+                        flow.add(begin + after, seconds, rates);
+                    }
                 }
                 flow.present(&[(1.0, kept_seconds)])
             })

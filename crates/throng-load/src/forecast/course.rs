@@ -1,13 +1,14 @@
 //! What is done over time: a walk through the phases of each load, in which users come, do their
 //! sessions again and again, and go. Who does what follows from Little's law.
 
-use throng_program::{Amount, Churn, Drive, Iterations, Program, Session, Statement};
+use throng_program::{Amount, Arrivals, Churn, Drive, Iterations, Program, Session, Statement};
 
-use super::{Assumed, Bound, Forecast, Part, connects, pauses, there, users_of_sessions};
-use crate::curve::Curve;
+use super::{Assumed, Bound, Forecast, Part, connects, pauses, rates, there, users_of_sessions};
 use crate::expected::SessionExpected;
 use crate::flow::Flow;
 use crate::plan::Planned;
+use crate::profile::Profile;
+use crate::starts::Chances as _;
 
 /// What comes of all phases.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -256,6 +257,32 @@ fn fallen_out(churn: &Churn, users: f64, seconds: f64, is_first: bool) -> f64 {
 /// Of a ramp where the parts of sessions change while users come.
 const COUNTED_PIECES: u32 = 100;
 
+/// The part of what is offered to so many servers that they take, if what finds none free is
+/// dropped: on average all that they can; at least what each takes that gets its own part by
+/// chance (Erlang's loss formula for one server, which is less than that for many).
+fn carried(servers: f64, offered: f64, bound: Bound) -> f64 {
+    match bound {
+        Bound::Most => 1.0,
+        _ if !offered.is_finite() => 0.0,
+        Bound::Mean => (servers / offered).min(1.0),
+        Bound::Least => servers / (servers + offered),
+    }
+}
+
+/// What users begin who do so much a second, and cannot keep the rate all the time, or have none.
+/// Starts that wait are begun later.
+fn begun_freely(drops: bool, one: &Planned, all_free: f64, time: f64) -> f64 {
+    let Some(profile) = &one.iterations else { return product(all_free, time) };
+    let (mut begun, mut waiting) = (0.0, 0.0);
+    for (_, seconds, (from, to)) in rates(Some(profile), time) {
+        let due = waiting + f64::midpoint(from, to) * seconds;
+        let now = due.min(product(all_free, seconds));
+        begun += now;
+        waiting = if drops { 0.0 } else { due - now };
+    }
+    begun
+}
+
 /// Nothing, however often, is nothing.
 fn product(one: f64, other: f64) -> f64 {
     if one == 0.0 || other == 0.0 { 0.0 } else { one * other }
@@ -285,8 +312,8 @@ struct Walk<'w> {
 /// The users of a phase who do their session once.
 struct Arrived {
     begin: f64,
-    seconds: f64,
-    rates: (f64, f64),
+    /// Pieces of begin and length in seconds, with what comes per second.
+    rates: Vec<(f64, f64, (f64, f64))>,
     /// By session.
     come: Vec<f64>,
 }
@@ -405,36 +432,54 @@ impl Walk<'_> {
         let users = one.users.1 as f64;
         let (present, free) = (self.present(users), self.working(users).iterations);
         let all_free: f64 = free.iter().sum();
-        let scheduled = iterations.rate.filter(|rate| *rate < all_free);
+        let peak = one.iterations.as_ref().map_or(f64::INFINITY, Profile::peak);
+        let is_scheduled = peak < all_free;
         let time = one.length.map_or(f64::INFINITY, |length| length.as_secs_f64());
-        let total = iterations.total.map_or(f64::INFINITY, |total| total as f64);
-        let rate = scheduled.unwrap_or(all_free);
-        let by_time = match (scheduled, one.length) {
-            (Some(rate), Some(length)) => Curve::constant(rate).count_before(length) as f64,
-            _ if self.bound == Bound::Most => product(rate, time) + users,
-            _ => product(rate, time),
+        let begun = match &one.iterations {
+            Some(rate) if is_scheduled && time.is_finite() => {
+                let starts = rate.starts(one.length.unwrap_or_default());
+                let offered = product(users, peak / all_free);
+                let taken =
+                    if iterations.drops { carried(users, offered, self.bound) } else { 1.0 };
+                iterations.spacing.bound(starts, self.bound) as f64 * taken
+            }
+            _ => begun_freely(iterations.drops, one, all_free, time),
         };
-        let total = total.min(by_time);
+        let rate = if time.is_finite() && time > 0.0 { begun / time } else { peak.min(all_free) };
+        let more = if !is_scheduled && self.bound == Bound::Most { users } else { 0.0 };
+        let all = iterations.total.map_or(f64::INFINITY, |total| total as f64);
+        let total = all.min(begun + more);
         // With a rate that all can keep, all do alike many; else whoever is free begins the next.
-        let shares =
-            if scheduled.is_none() && all_free.is_finite() { free } else { present.clone() };
+        let shares = if !is_scheduled && all_free.is_finite() { free } else { present.clone() };
         let whole = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let ends_in_time = iterations.total.is_none_or(|all| total < all as f64);
-        let seconds = self.time_of(total, rate, time, scheduled.is_some());
-        let mut now = Rates { users, iterations: rate, ..Rates::default() };
+        let seconds = self.time_of(total, rate, time, is_scheduled);
+        let mut each = 0.0;
+        let mut beating = 0.0;
         for (session, share) in shares.into_iter().enumerate() {
             let doing = &self.doings[session];
             let own = product(total, share / whole);
             let beats = product(doing.beats, present[session]);
-            let is_cut = self.bound == Bound::Least && ends_in_time;
+            let is_cut = self.bound == Bound::Least && total < all;
             let done = if is_cut { (own - present[session]).max(0.0) } else { own };
             self.course.iterations[session] += own;
             self.course.requests[session] +=
                 product(done, doing.requests) + product(beats, seconds);
             self.course.connections += product(own, doing.connects);
-            now.requests += product(product(rate, share / whole), doing.requests) + beats;
+            each += product(share / whole, doing.requests);
+            beating += beats;
         }
-        self.stretch(self.now, seconds, now, now);
+        let now = |rate: f64| {
+            let iterations = rate.min(all_free);
+            let requests = product(iterations, each) + beating;
+            Rates { users, iterations, requests, ..Rates::default() }
+        };
+        let pieces = match &one.iterations {
+            Some(profile) => rates(Some(profile), seconds),
+            None => vec![(0.0, seconds, (rate, rate))],
+        };
+        for (after, length, (from, to)) in pieces {
+            self.stretch(self.now + after, length, now(from), now(to));
+        }
         self.now += seconds;
     }
 
@@ -477,22 +522,37 @@ impl Walk<'_> {
 
     /// Those who do their session once come, until now.
     fn arrive(&mut self, part: &Part<'_>, one: &Planned, begin: f64) {
-        let starts = part.coming(one) as f64;
+        let seconds = self.now - begin;
+        let pieces = rates(one.arrivals.as_ref(), seconds);
+        let due = part.coming(one, self.bound) as f64;
+        let starts = due * self.taken_part(&part.load.phases[one.phase].drive, &pieces);
         let come = self.coming(starts);
         let each = |doing: &Doing| doing.requests + doing.requests_once;
         let asked: f64 =
             come.iter().zip(self.doings).map(|(own, it)| product(*own, each(it))).sum();
         let each = if starts > 0.0 { asked / starts } else { 0.0 };
-        let (from, to) = one.arrivals.unwrap_or_default();
-        if let Some(last) = self.course.stretches.last_mut() {
-            for (rates, rate) in [(&mut last.from, from), (&mut last.to, to)] {
-                rates.arrivals = rate;
-                rates.iterations += rate;
-                rates.requests += product(rate, each);
-            }
+        let staying = self.course.stretches.pop();
+        for (after, length, (from, to)) in &pieces {
+            let there = staying.map_or(Rates::default(), |staying| staying.to);
+            let rates = |rate: f64| Rates {
+                arrivals: rate,
+                iterations: there.iterations + rate,
+                requests: there.requests + product(rate, each),
+                ..there
+            };
+            self.stretch(begin + after, *length, rates(*from), rates(*to));
         }
-        let seconds = self.now - begin;
-        self.arrived.push(Arrived { begin, seconds, rates: (from, to), come });
+        self.arrived.push(Arrived { begin, rates: pieces, come });
+    }
+
+    /// The part of those who arrive that is taken, where their number is limited: what as many
+    /// servers take of what is offered to them when it is most.
+    fn taken_part(&self, drive: &Drive, pieces: &[(f64, f64, (f64, f64))]) -> f64 {
+        let Drive::Arrivals(Arrivals { max: Some(max), .. }) = drive else { return 1.0 };
+        let peak = pieces.iter().map(|(_, _, (from, to))| from.max(*to)).fold(0.0, f64::max);
+        let of_one = self.between(self.come, self.come + 1.0);
+        let there = self.doings.iter().zip(of_one).map(|(it, part)| product(part, it.there));
+        carried(*max as f64, product(peak, there.sum()), self.bound)
     }
 
     /// The load is over: all who are still there go.
@@ -532,7 +592,9 @@ impl Walk<'_> {
     /// What those do who arrived in a phase, until the load is over.
     fn end_of(&mut self, arrived: &Arrived) {
         let mut flow = Flow::default();
-        flow.add(arrived.begin, arrived.seconds, arrived.rates);
+        for (after, seconds, rates) in &arrived.rates {
+            flow.add(arrived.begin + after, *seconds, *rates);
+        }
         let all = flow.until(self.now).max(f64::MIN_POSITIVE);
         for (session, come) in arrived.come.iter().enumerate() {
             let doing = &self.doings[session];

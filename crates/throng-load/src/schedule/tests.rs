@@ -1,9 +1,12 @@
 //! All shards' parts together are the load.
 
 use throng_base::Random;
-use throng_program::{Amount, Users};
+use throng_program::{Amount, Arrivals, Users};
 
 use super::*;
+use crate::curve::Curve;
+
+mod shapes;
 
 const S: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
@@ -37,7 +40,7 @@ fn play(phases: &[Phase], shards: u64) -> Vec<(Time, u64, Action)> {
     let load = Load::alone(phases.to_vec());
     let mut all = Vec::new();
     for index in 0..shards {
-        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1));
+        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1), 0);
         while schedule.next() < Time::NEVER {
             let now = schedule.next();
             let action = schedule.pop(now);
@@ -52,7 +55,7 @@ fn play(phases: &[Phase], shards: u64) -> Vec<(Time, u64, Action)> {
 
 #[test]
 fn arrivals_are_split_exactly() {
-    let load = [phase(Drive::Arrivals(Arrivals { rate: 100.0, to: 300.0 }), Some(10 * S))];
+    let load = [phase(Drive::Arrivals(Arrivals::ramp(100.0, 300.0)), Some(10 * S))];
     let dues = |shards| {
         let mut dues: Vec<Time> = play(&load, shards)
             .into_iter()
@@ -145,12 +148,12 @@ fn identities_have_no_gaps() {
 
 #[test]
 fn iterations_are_due_evenly_and_counted_exactly() {
-    let drive = Drive::Iterations(Iterations { users: 10, rate: Some(50.0), total: Some(70) });
+    let drive = Drive::Iterations(Iterations::new(10, Some(50.0), Some(70)));
     let load = Load::alone(vec![phase(drive, Some(2 * S))]);
     let mut dues = Vec::new();
     for index in 0..3 {
         let share = Share { index, of: 3 };
-        let mut schedule = Schedule::new(&load, share, Time::ZERO);
+        let mut schedule = Schedule::new(&load, share, Time::ZERO, 0);
         assert_eq!(schedule.pace(), Pace::Scheduled);
         assert_eq!(schedule.unmet_until(Time::from_secs(1)), share.part(50));
         while let Some(due) = schedule.next_iteration() {
@@ -166,9 +169,9 @@ fn iterations_are_due_evenly_and_counted_exactly() {
 
 #[test]
 fn work_that_is_done_ends_its_phase() {
-    let drive = Drive::Iterations(Iterations { users: 2, rate: None, total: Some(5) });
+    let drive = Drive::Iterations(Iterations::new(2, None, Some(5)));
     let load = Load::alone(vec![phase(drive, None)]);
-    let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO);
+    let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO, 0);
     let mut actions = Vec::new();
     while let Some(action) = schedule.pop(Time::from_secs(3)) {
         actions.push(action);
@@ -226,7 +229,7 @@ fn any_load_is_the_same_on_any_number_of_shards() {
                         let churn = Some(any_churn(&mut random));
                         Phase { churn, ..phase(Drive::Hold, time) }
                     }
-                    1 => phase(Drive::Arrivals(Arrivals { rate: 7.3, to: 99.0 }), Some(S)),
+                    1 => phase(Drive::Arrivals(Arrivals::ramp(7.3, 99.0)), Some(S)),
                     _ => phase(users(random.below(500), rate), time),
                 }
             })
@@ -258,11 +261,11 @@ fn any_load_is_the_same_on_any_number_of_shards() {
 #[test]
 fn iterations_go_only_to_shards_with_users() {
     for rate in [None, Some(5.0)] {
-        let drive = Drive::Iterations(Iterations { users: 3, rate, total: Some(10) });
+        let drive = Drive::Iterations(Iterations::new(3, rate, Some(10)));
         let load = Load::alone(vec![phase(drive, None)]);
         let counts: Vec<u64> = (0..5)
             .map(|index| {
-                let mut schedule = Schedule::new(&load, Share { index, of: 5 }, Time::ZERO);
+                let mut schedule = Schedule::new(&load, Share { index, of: 5 }, Time::ZERO, 0);
                 let begin = || schedule.next_iteration().map(|_| schedule.begin_iteration());
                 std::iter::from_fn(begin).count() as u64
             })
@@ -279,12 +282,12 @@ fn nothing_is_unmet_when_every_start_happened() {
         let time = Duration::from_millis(1 + random.below(100_000));
         let shards = 1 + random.below(7);
         let users = 1 + random.below(9);
-        let drive = Drive::Iterations(Iterations { users, rate: Some(rate), total: None });
+        let drive = Drive::Iterations(Iterations::new(users, Some(rate), None));
         let load = Load::alone(vec![phase(drive, Some(time))]);
         let mut begun = 0;
         for index in 0..shards {
             let share = Share { index, of: shards };
-            let mut schedule = Schedule::new(&load, share, Time::from_secs(1));
+            let mut schedule = Schedule::new(&load, share, Time::from_secs(1), 0);
             while schedule.next_iteration().is_some() {
                 schedule.begin_iteration();
                 begun += 1;
@@ -299,9 +302,9 @@ fn nothing_is_unmet_when_every_start_happened() {
 #[test]
 fn paced_work_takes_its_time() {
     let end = |time| {
-        let drive = Drive::Iterations(Iterations { users: 1, rate: Some(20.0), total: Some(20) });
+        let drive = Drive::Iterations(Iterations::new(1, Some(20.0), Some(20)));
         let load = Load::alone(vec![phase(drive, time)]);
-        let mut schedule = Schedule::new(&load, Share::WHOLE, Time::from_secs(1));
+        let mut schedule = Schedule::new(&load, Share::WHOLE, Time::from_secs(1), 0);
         schedule.finish_phase(Time(1_951_000_000));
         schedule.phase_end()
     };
@@ -312,10 +315,10 @@ fn paced_work_takes_its_time() {
 
 #[test]
 fn work_is_given_when_it_is_known_who_stays() {
-    let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(5) });
+    let drive = Drive::Iterations(Iterations::new(1, None, Some(5)));
     let phases = vec![phase(users(3, None), Some(S)), phase(drive, None)];
     let load = Load::alone(phases);
-    let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO);
+    let mut schedule = Schedule::new(&load, Share::WHOLE, Time::ZERO, 0);
     assert!(!schedule.is_settled(Time::ZERO));
     while schedule.pop(Time::ZERO).is_some() {}
     let now = Time::from_secs(1);
@@ -434,7 +437,7 @@ fn play_held(phases: &[Phase], shards: u64, words: &[(Time, Word)]) -> Vec<(Time
         let mut heard: Vec<(Time, Word)> = words.to_vec();
         heard.iter_mut().for_each(|(at, _)| *at = *at + Duration::from_millis(random.below(90)));
         heard.reverse();
-        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1));
+        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1), 0);
         loop {
             let next = schedule.next().min(heard.last().map_or(Time::NEVER, |(at, _)| *at));
             if next == Time::NEVER {
@@ -525,7 +528,7 @@ fn a_hold_that_comes_too_late_for_a_ramp_does_not_keep_it_open() {
 
 #[test]
 fn what_is_held_to_the_end_of_its_time_comes_later_or_never() {
-    let arrivals = Drive::Arrivals(Arrivals { rate: 100.0, to: 100.0 });
+    let arrivals = Drive::Arrivals(Arrivals::ramp(100.0, 100.0));
     let load = [
         phase(users(500, Some(100.0)), Some(6 * S)),
         phase(Drive::Hold, Some(2 * S)),
@@ -546,12 +549,12 @@ fn what_is_held_to_the_end_of_its_time_comes_later_or_never() {
 
 #[test]
 fn growth_that_was_given_up_never_comes_back() {
-    let iterations = Iterations { users: 800, rate: None, total: Some(4) };
+    let iterations = Iterations::new(800, None, Some(4));
     let load = [
         phase(users(1000, Some(100.0)), None),
         phase(Drive::Hold, Some(2 * S)),
         phase(users(2000, Some(100.0)), None),
-        phase(Drive::Arrivals(Arrivals { rate: 10.0, to: 10.0 }), Some(S)),
+        phase(Drive::Arrivals(Arrivals::ramp(10.0, 10.0)), Some(S)),
         phase(users(100, Some(100.0)), None),
         phase(steps(500, 100, S), Some(S)),
         phase(Drive::Iterations(iterations), Some(S)),

@@ -18,7 +18,7 @@ fn users(to: u64, rate: f64) -> Drive {
 }
 
 fn arrivals(rate: f64) -> Drive {
-    Drive::Arrivals(Arrivals { rate, to: rate })
+    Drive::Arrivals(Arrivals::ramp(rate, rate))
 }
 
 fn load(start: Start, phases: Vec<Phase>) -> Load {
@@ -27,7 +27,7 @@ fn load(start: Start, phases: Vec<Phase>) -> Load {
 
 /// Everything that one shard does, in the order in which it hears of it.
 fn events(loads: &[Load], share: Share) -> Vec<(Time, usize, Action)> {
-    let mut schedules = Schedules::new(loads, share, Time::ZERO);
+    let mut schedules = Schedules::new(loads, share, Time::ZERO, 0);
     let mut events = Vec::new();
     while !schedules.is_over() {
         let now = schedules.next();
@@ -87,12 +87,12 @@ fn loads_begin_at_their_time_after_or_with_each_other() {
 
 #[test]
 fn what_follows_counted_work_begins_when_it_is_done() {
-    let counted = Drive::Iterations(Iterations { users: 2, rate: None, total: Some(10) });
+    let counted = Drive::Iterations(Iterations::new(2, None, Some(10)));
     let loads = [
         load(Start::After(1), vec![phase(arrivals(5.0), Some(S))]),
         load(Start::At(Duration::ZERO), vec![phase(counted, None)]),
     ];
-    let mut schedules = Schedules::new(&loads, Share::WHOLE, Time::ZERO);
+    let mut schedules = Schedules::new(&loads, Share::WHOLE, Time::ZERO, 0);
     while schedules.pop(Time::ZERO).is_some() {}
     assert_eq!((schedules.next(), schedules.get(0).has_begun()), (Time::NEVER, false));
     schedules.get_mut(1).finish_phase(Time::from_secs(9));

@@ -44,6 +44,7 @@ pub(super) fn rows(
             users_started: sum.population.started,
             iterations_started: sum.population.iterations_started,
             unmet: sum.population.unmet,
+            dropped: sum.population.dropped,
             connections_opened: sum.connections.opened,
             latency: Latency::of(&total.latency),
         }

@@ -239,8 +239,9 @@ impl Live {
         }
         causes.retain(|(cause, _)| *cause != Cause::StatusUnexpected);
         let causes = causes.into_iter().map(|(cause, count)| (cause.word().to_string(), count));
+        let dropped = ("dropped".to_string(), since.population.dropped);
         let mut items: Vec<(String, u64)> =
-            codes.chain(causes).filter(|(_, count)| *count > 0).collect();
+            codes.chain(causes).chain([dropped]).filter(|(_, count)| *count > 0).collect();
         items.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         let mut room = self.style.columns().saturating_sub(used(&self.columns));
         let mut out = String::new();

@@ -17,7 +17,7 @@ use super::{Ink, Style};
 use crate::summary::{
     ErrorRow, GoalRow, Latency, LogLine, Percentile, PhaseRow, Row, STAY, Summary,
 };
-use crate::verdict::{Tone, generator_is_to_blame, headline, unmet_text};
+use crate::verdict::{Tone, generator_is_to_blame, headline, starts_dropped_text, unmet_text};
 
 /// Where the content of sections that are no tables begins.
 const LABEL_COLUMNS: usize = 13;
@@ -685,6 +685,7 @@ fn load(summary: &Summary, style: &Style) -> String {
     let counters = [
         (population.unmet, say!("{{}} starts never happened")),
         (population.waited, say!("{{}} starts waited for a free user")),
+        (population.dropped, say!("{{}} starts were dropped")),
     ];
     out += &section(say!("schedule"), &counters, style);
     let stays = summary.is_long_lived();
@@ -775,6 +776,7 @@ fn generator(summary: &Summary, style: &Style) -> String {
     }
     let verdict = match summary.population.unmet {
         _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
+        0 if summary.population.dropped > 0 => style.say(starts_dropped_text(summary)),
         0 if own.late_seconds == 0 => style.say(say!("the schedule was held")),
         0 => String::new(),
         _ => style.say(unmet_text(summary)),

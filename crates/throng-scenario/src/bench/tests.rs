@@ -144,7 +144,7 @@ fn everything_of_http_comes_through() {
     assert_eq!((program.limits.redirects_max, program.seed), (3, 9));
     assert_eq!(program.loads[0].phases.len(), 2);
     assert!(!program.loads[0].phases[0].measured);
-    let want = Iterations { users: 10, rate: Some(0.5), total: Some(1000) };
+    let want = Iterations::new(10, Some(0.5), Some(1000));
     assert_eq!(program.loads[0].phases[1].drive, Drive::Iterations(want));
     assert_eq!(program.thresholds[1].phase, Some(1));
 }

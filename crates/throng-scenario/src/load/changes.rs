@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_base::units::{format_count, write_duration};
-use throng_program::{Amount, Coming, Drive, Load, Phase};
+use throng_program::{Amount, Coming, Drive, Load, Rate};
 
 use super::{Facts, Span};
 use crate::read::Context;
@@ -101,16 +101,9 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
 }
 
 fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
-    let rates = |phase: &mut Phase, change: &mut dyn FnMut(&mut f64)| match &mut phase.drive {
-        Drive::Arrivals(arrivals) => {
-            change(&mut arrivals.rate);
-            change(&mut arrivals.to);
-        }
-        Drive::Iterations(iterations) => iterations.rate.iter_mut().for_each(change),
-        Drive::Users(_) | Drive::Hold => {}
-    };
-    let mut before: f64 = 0.0;
-    load.phases.iter_mut().for_each(|phase| rates(phase, &mut |rate| before = before.max(*rate)));
+    let mut rates: Vec<&mut Rate> =
+        load.phases.iter_mut().filter_map(|phase| phase.drive.rate_mut()).collect();
+    let before = rates.iter().map(|rate| rate.peak()).fold(0.0, f64::max);
     if before <= 0.0 {
         return Err((
             say!("its users begin the next iteration when they are done with the last"),
@@ -119,9 +112,7 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
             ),
         ));
     }
-    let factor = rate / before;
-    let change = |own: &mut f64| *own = if *own == before { rate } else { *own * factor };
-    load.phases.iter_mut().for_each(|phase| rates(phase, &mut { change }));
+    rates.iter_mut().for_each(|own| **own = own.scaled(before, rate));
     Ok(say!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
 }
 
@@ -156,6 +147,9 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
         // A ramp that ended with its last user does so still: its own steps are changed below.
         if phase.time.is_some() {
             phase.time = time.map(scaled);
+        }
+        if let Some(rate) = phase.drive.rate_mut() {
+            *rate = rate.stretched(factor);
         }
         if let Drive::Users(users) = &mut phase.drive {
             match &mut users.coming {

@@ -4,7 +4,8 @@ use throng_base::Said;
 use throng_program::{Amount, Churn, Coming, Drive, Parting, Scheme, Users};
 
 use crate::keys;
-use crate::load::{no_users, positive_rate};
+use crate::load::no_users;
+use crate::load::rate::positive_rate;
 use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
 

@@ -6,7 +6,8 @@ use throng_base::Said;
 use throng_program::{Coming, Drive, Users};
 
 use crate::keys;
-use crate::load::{no_users, positive_rate};
+use crate::load::no_users;
+use crate::load::rate::{check_beside, positive_rate};
 use crate::read::{Context, Fields};
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
@@ -54,6 +55,7 @@ pub(super) fn read_users(
     last: bool,
     population: &mut u64,
 ) -> Option<Drive> {
+    check_beside(cx, fields, &Drive::Hold)?;
     let beside = fields.get("at_once");
     let (to, coming) = match &node.kind {
         Kind::Map(entries) => {

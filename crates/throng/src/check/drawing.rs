@@ -26,7 +26,7 @@ pub(super) fn drawing(planned: &[Planned], width: usize) -> Option<String> {
         (0..columns).map(|column| highest(planned, end, column, columns, of)).collect()
     };
     let users = sampled(&|one, time| one.users_at(time));
-    let starts = sampled(&|one, time| one.arrivals_at(time) + one.iterations.unwrap_or_default());
+    let starts = sampled(&|one, time| one.starts_at(time));
     let mut out = String::new();
     let count = |most: f64| format_count(most.round() as u64);
     // words

@@ -52,6 +52,7 @@ mod scribe;
 mod secrets;
 mod servers;
 mod several;
+mod shapes;
 mod tcp;
 mod tls;
 mod truth;

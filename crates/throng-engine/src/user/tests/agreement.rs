@@ -158,15 +158,15 @@ pub(super) fn drawn_phase(random: &mut Random) -> Phase {
         0 => phase(Drive::Users(Users { to: users, coming: Coming::AtOnce }), time),
         1 => {
             let rate = 10.0 + random.below(400) as f64;
-            phase(Drive::Arrivals(Arrivals { rate, to: rate }), time)
+            phase(Drive::Arrivals(Arrivals::ramp(rate, rate)), time)
         }
         2 => {
             let rate = Some(10.0 + random.below(2000) as f64);
-            phase(Drive::Iterations(Iterations { users, rate, total: None }), time)
+            phase(Drive::Iterations(Iterations::new(users, rate, None)), time)
         }
         _ => {
             let total = Some(1 + random.below(2000));
-            phase(Drive::Iterations(Iterations { users, rate: None, total }), None)
+            phase(Drive::Iterations(Iterations::new(users, None, total)), None)
         }
     }
 }

@@ -19,7 +19,7 @@ fn server(lost: u64) -> Server {
 }
 
 fn talking(server: Server, seed: u64) -> Outcome {
-    let drive = Drive::Iterations(Iterations { users: 20, rate: None, total: Some(500) });
+    let drive = Drive::Iterations(Iterations::new(20, None, Some(500)));
     // Where an answer ends is no question: a datagram is one.
     let asking = ask("question", Until::Any);
     let code = vec![connect(), asking, expect("second")];

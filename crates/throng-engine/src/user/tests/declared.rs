@@ -205,7 +205,7 @@ fn users(to: u64, time: Duration) -> Phase {
 }
 
 pub(super) fn iterations(users: u64, total: u64) -> Phase {
-    phase(Drive::Iterations(Iterations { users, rate: None, total: Some(total) }), None)
+    phase(Drive::Iterations(Iterations::new(users, None, Some(total))), None)
 }
 
 /// Answers after a moment, in any order, with pushes before and after.

@@ -109,7 +109,7 @@ fn what_is_no_event_stream_is_refused() {
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello", Cause::UpgradeRefused),
         (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", Cause::Malformed),
     ] {
-        let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(1) });
+        let drive = Drive::Iterations(Iterations::new(1, None, Some(1)));
         let code = vec![connect(), call()];
         let one = stream(session(code, 0), Vec::new(), phase(drive, None));
         let outcome = run(one, 3, |world| world, http_server(move |_| vec![(MS, say(answer))]));
@@ -141,7 +141,7 @@ fn the_end_of_a_stream_is_the_loss_of_its_connection() {
 
 #[test]
 fn an_event_over_the_limit_ends_the_stream() {
-    let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(1) });
+    let drive = Drive::Iterations(Iterations::new(1, None, Some(1)));
     let code = vec![connect(), wait("never")];
     let mut one = stream(session(code, 0), Vec::new(), phase(drive, None));
     one.limits.message_bytes_max = 100;

@@ -25,11 +25,11 @@ fn users(to: u64, seconds: u64) -> Phase {
 }
 
 fn arrivals(rate: f64, to: f64, seconds: u64) -> Phase {
-    phase(Drive::Arrivals(Arrivals { rate, to }), Some(Duration::from_secs(seconds)))
+    phase(Drive::Arrivals(Arrivals::ramp(rate, to)), Some(Duration::from_secs(seconds)))
 }
 
 fn iterations(users: u64, rate: Option<f64>, total: Option<u64>, time: Option<u64>) -> Phase {
-    let drive = Drive::Iterations(Iterations { users, rate, total });
+    let drive = Drive::Iterations(Iterations::new(users, rate, total));
     phase(drive, time.map(Duration::from_secs))
 }
 
@@ -289,7 +289,7 @@ fn rows_are_enough_for_all_who_take_one() {
 
 #[test]
 fn a_number_of_iterations_is_done_exactly() {
-    let drive = Drive::Iterations(Iterations { users: 50, rate: None, total: Some(10_001) });
+    let drive = Drive::Iterations(Iterations::new(50, None, Some(10_001)));
     let program = program(
         Scheme::Http,
         vec![session(vec![get(Vec::new())], 0)],

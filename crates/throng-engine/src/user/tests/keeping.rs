@@ -17,7 +17,7 @@ fn large_answers() -> Server {
 }
 
 fn eight_users(checks: Vec<Check>, kept_bytes_max: Option<u64>) -> Outcome {
-    let drive = Drive::Iterations(Iterations { users: 8, total: Some(80), rate: None });
+    let drive = Drive::Iterations(Iterations::new(8, None, Some(80)));
     let code = vec![get(checks)];
     let program =
         program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase(drive, None));
@@ -66,7 +66,7 @@ fn a_body_is_not_kept_for_its_size_and_digests() {
 
 /// Eight users send this body at the same time, each for twenty seconds.
 fn slow_uploads(body: Text, kept_bytes_max: u64) -> Outcome {
-    let drive = Drive::Iterations(Iterations { users: 8, total: Some(8), rate: None });
+    let drive = Drive::Iterations(Iterations::new(8, None, Some(8)));
     let mut post = get(Vec::new());
     if let Statement::Http(http) = &mut post {
         let http = Arc::make_mut(http);
@@ -116,7 +116,7 @@ fn messages_that_are_not_complete_are_within_the_budget() {
         let rest = frame.split_off(20_000);
         vec![(MS, Deed::Say(frame)), (20 * MS, Deed::Say(rest))]
     });
-    let drive = Drive::Iterations(Iterations { users: 8, total: Some(8), rate: None });
+    let drive = Drive::Iterations(Iterations::new(8, None, Some(8)));
     let code = vec![connect(), ask("now", Until::Any)];
     let steps = [StepKind::Connect, StepKind::Request];
     let program = program(Scheme::Ws, vec![session(code, 0)], &steps, phase(drive, None));

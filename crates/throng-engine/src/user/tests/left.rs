@@ -31,7 +31,7 @@ fn a_target_that_closes_is_left_to_do_so() {
 #[test]
 fn more_connections_are_not_left_than_may_be() {
     let server = http_server(|_| vec![(MS, say(CLOSING))]);
-    let drive = Drive::Iterations(Iterations { users: 500, rate: None, total: Some(5000) });
+    let drive = Drive::Iterations(Iterations::new(500, None, Some(5000)));
     let sessions = vec![session(vec![get(Vec::new())], 0)];
     let program = program(Scheme::Http, sessions, HTTP, phase(drive, None));
     let outcome = run(program, 1, |world| world, server);

@@ -28,7 +28,7 @@ fn is_true(outcome: &Outcome, connects: bool) {
 }
 
 fn at_rate(rate: f64, users: u64) -> Drive {
-    Drive::Iterations(Iterations { users, rate: Some(rate), total: None })
+    Drive::Iterations(Iterations::new(users, Some(rate), None))
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn the_books_are_kept_whatever_connection_is_lost() {
         let drive = match seed % 3 {
             0 => Drive::Users(Users { to: 20, coming: Coming::Rate(40.0) }),
             1 => Drive::Users(Users { to: 20, coming: Coming::AtOnce }),
-            _ => Drive::Iterations(Iterations { users: 20, rate: Some(50.0), total: None }),
+            _ => Drive::Iterations(Iterations::new(20, Some(50.0), None)),
         };
         let then = [OnError::Count, OnError::Next, OnError::Leave][seed as usize / 2 % 3];
         let phase = phase(drive, Some(S + ms(1500)));

@@ -98,7 +98,7 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
 fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
     for (streams, waits) in [(4, true), (32, false)] {
         // Four streams do 200 of the 600 that are due each second.
-        let drive = Drive::Iterations(Iterations { users: 1, rate: Some(600.0), total: None });
+        let drive = Drive::Iterations(Iterations::new(1, Some(600.0), None));
         let code = vec![with_timeout(get(Vec::new()), 10 * S)];
         let mut one = at_once(streams, code, phase(drive, Some(2 * S)));
         one.graceful_stop = S;
@@ -116,7 +116,7 @@ fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
 
 #[test]
 fn who_arrives_does_one_iteration_whatever_the_streams() {
-    let drive = Drive::Arrivals(Arrivals { rate: 100.0, to: 100.0 });
+    let drive = Drive::Arrivals(Arrivals::ramp(100.0, 100.0));
     let one = at_once(8, vec![get(Vec::new())], phase(drive, Some(2 * S)));
     let outcome = run(one, 1, |world| world, h2_server(5 * MS, |_| Fate::Good));
     outcome.is_sound(1);
@@ -137,7 +137,7 @@ fn streams_keep_the_books_wherever_the_run_ends() {
             0 => phase(Drive::Users(Users { to: 4, coming: Coming::Rate(60.0) }), time),
             1 => {
                 let rate = Some(700.0);
-                phase(Drive::Iterations(Iterations { users: 3, rate, total: None }), time)
+                phase(Drive::Iterations(Iterations::new(3, rate, None)), time)
             }
             _ => iterations(3, 700),
         };

@@ -136,7 +136,7 @@ fn remembering(answer: impl Fn(&str) -> Vec<(Duration, Deed)> + 'static) -> (Ser
 
 /// A program of one session, done so often by so many.
 fn done(code: Block, users: u64, total: u64) -> Program {
-    let drive = Drive::Iterations(Iterations { users, rate: None, total: Some(total) });
+    let drive = Drive::Iterations(Iterations::new(users, None, Some(total)));
     program(Scheme::Http, vec![session(code, 0)], &[StepKind::Http], phase(drive, None))
 }
 
@@ -653,7 +653,7 @@ fn messages_are_written_checked_and_saved() {
             ask("[\"${saved.a}\"]\n", vec![check(json("[0]"), equals("${saved.a}"))], Vec::new()),
             ask("${saved.b}\n", Vec::new(), Vec::new()),
         ];
-        let drive = Drive::Iterations(Iterations { users: 10, rate: None, total: Some(100) });
+        let drive = Drive::Iterations(Iterations::new(10, None, Some(100)));
         let program = program(
             scheme,
             vec![session(code, 1)],
@@ -719,7 +719,7 @@ fn writing_a_message_costs_no_allocation() {
             timeout: S,
             failing: Failing::default(),
         }));
-        let drive = Drive::Iterations(Iterations { users: 1, rate: None, total: Some(count) });
+        let drive = Drive::Iterations(Iterations::new(1, None, Some(count)));
         let steps = [StepKind::Connect, StepKind::Request];
         let program = program(
             Scheme::Tcp,

@@ -148,7 +148,7 @@ fn a_load_grows_until_its_last_user_is_there() {
     let again = load(vec![users(100), users(0), users(200)]);
     assert!(is_growing(&again, 0, 100) && is_growing(&again, 1, 50));
     assert!(!is_growing(&again, 2, 200) && !is_growing(&again, 7, 0));
-    let arrive = phase(Drive::Arrivals(Arrivals { rate: 1.0, to: 1.0 }));
+    let arrive = phase(Drive::Arrivals(Arrivals::ramp(1.0, 1.0)));
     assert!(is_growing(&load(vec![arrive]), 0, 1_000));
 }
 

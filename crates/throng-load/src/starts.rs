@@ -1,0 +1,124 @@
+//! The starts of a phase that has a rate, numbered through all shards: when each is due.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use throng_base::Random;
+use throng_program::{Rate, Spacing};
+
+use crate::curve::count;
+use crate::profile::Profile;
+
+/// See the module's description. It is as small for a billion starts as for one; all shards reckon
+/// the same times from the same seed, and each takes those that are its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Starts {
+    profile: Profile,
+    chance: Option<Chance>,
+    /// The last that was asked for, as the same is asked again and again.
+    known: Cell<(u64, Option<Duration>)>,
+}
+
+/// The starts of a Poisson process: between two of them is one on average, spread exponentially,
+/// when time goes as fast as the rate has it (the inverse of its integral: Cinlar, "Introduction to
+/// Stochastic Processes", 1975).
+#[derive(Clone, Debug)]
+struct Chance {
+    begin: Random,
+    reached: RefCell<Reached>,
+}
+
+/// How far the drawing has come.
+#[derive(Clone, Debug)]
+struct Reached {
+    random: Random,
+    drawn: u64,
+    sum: f64,
+}
+
+impl Chance {
+    fn new(begin: Random) -> Chance {
+        let reached = Reached { random: begin.clone(), drawn: 0, sum: 0.0 };
+        Chance { begin, reached: RefCell::new(reached) }
+    }
+
+    /// What has been drawn until start `k`. Whoever asks for one after the other draws each once.
+    fn until(&self, k: u64) -> f64 {
+        let mut reached = self.reached.borrow_mut();
+        if reached.drawn > k + 1 {
+            *reached = Reached { random: self.begin.clone(), drawn: 0, sum: 0.0 };
+        }
+        while reached.drawn <= k {
+            reached.sum += reached.random.exponential(1.0);
+            reached.drawn += 1;
+        }
+        reached.sum
+    }
+}
+
+impl Starts {
+    pub(crate) fn new(
+        rate: &Rate,
+        spacing: Spacing,
+        time: Option<Duration>,
+        random: Random,
+    ) -> Starts {
+        let chance = (spacing == Spacing::Poisson).then(|| Chance::new(random));
+        Starts { profile: Profile::new(rate, time), chance, known: Cell::new((u64::MAX, None)) }
+    }
+
+    /// When start `k` (from 0) is due, after the begin; None when it never comes.
+    pub(crate) fn due(&self, k: u64) -> Option<Duration> {
+        let (known, due) = self.known.get();
+        if known == k {
+            return due;
+        }
+        let wanted = self.chance.as_ref().map_or(k as f64, |chance| chance.until(k));
+        let due = self.profile.reaches(wanted);
+        self.known.set((k, due));
+        due
+    }
+
+    /// How many are due before `time`: those for which [`Starts::due`] says so. It is known of the
+    /// first `known` of them.
+    pub(crate) fn count_before(&self, time: Duration, known: u64) -> u64 {
+        let before = |k: u64| self.due(k).is_some_and(|due| due < time);
+        match self.chance {
+            // As they come by chance, they have to be asked one by one.
+            Some(_) => (known..).find(|k| !before(*k)).unwrap_or(known),
+            None => count(before),
+        }
+    }
+}
+
+/// Which of the figures that are possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Pauses are as long as they can be, and the end cuts off whatever it can.
+    Least,
+    /// Pauses and choices are what they are on average.
+    Mean,
+    /// Pauses are as short as they can be, and all that is begun is done.
+    Most,
+}
+
+/// What chance makes of a number that is even on average.
+pub(crate) trait Chances {
+    /// So many where there are this many on average. More, or less, is seen less often than once in
+    /// 10^13 runs (by the bound of Chernoff).
+    fn bound(self, mean: u64, bound: Bound) -> u64;
+}
+
+impl Chances for Spacing {
+    fn bound(self, mean: u64, bound: Bound) -> u64 {
+        let off = (8.0 * (mean as f64).sqrt()) as u64 + 30;
+        match (self, bound) {
+            (Spacing::Even, _) | (_, Bound::Mean) => mean,
+            (Spacing::Poisson, Bound::Least) => mean.saturating_sub(off),
+            (Spacing::Poisson, Bound::Most) => mean.saturating_add(off),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Starts at a rate: users who arrive, and iterations of those who stay.
+
+use throng_program::{Arrivals, Drive, Iterations, Rate, Spacing};
+
+use crate::keys;
+use crate::load::{LOAD_HELP, no_users};
+use crate::read::{Context, Fields};
+use crate::syntax::{Kind, Node};
+
+const SPACINGS: [(&str, Spacing); 2] = [("even", Spacing::Even), ("poisson", Spacing::Poisson)];
+
+pub(super) fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
+    let rate = cx.rate(node)?;
+    match rate > 0.0 {
+        true => Some(rate),
+        false => cx.bad_value(node, say!("a rate of zero never gets there"), say!("write `50/s`")),
+    }
+}
+
+/// `spacing` and `max` belong to starts at a rate.
+pub(super) fn check_beside(cx: &mut Context<'_>, fields: &Fields<'_>, drive: &Drive) -> Option<()> {
+    let key = fields.key("spacing").or(fields.key("max")).filter(|_| !drive.is_paced());
+    let Some(key) = key else { return Some(()) };
+    let name = key.text.as_str();
+    let message = say!("`{name}` belongs to `arrivals`, or to `iterations` at a rate");
+    let error = cx.error("conflicting-keys", message, key.place);
+    let error = error.label(say!("nothing begins at a rate here"));
+    cx.fail(error.help(say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`")))
+}
+
+fn read_spacing(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Spacing> {
+    match fields.get("spacing") {
+        Some(node) => cx.word(node, &SPACINGS),
+        None => Some(Spacing::Even),
+    }
+}
+
+/// How many users may be there at once, of whom nobody has to be free.
+fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u64> {
+    match cx.count(node)? {
+        0 => no_users(cx, node.place, say!("of at most 0 users none is ever free")),
+        max => Some(max),
+    }
+}
+
+pub(super) fn read_arrivals(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    node: &Node,
+) -> Option<Drive> {
+    let rate = match &node.kind {
+        Kind::Map(_) => {
+            let inner = Fields::read(cx, node, &keys::ARRIVALS)?;
+            let to = inner.need(cx, "to", say!("write `arrivals: {{from: 10/s, to: 900/s}}`"))?;
+            let from = match inner.get("from") {
+                Some(node) => cx.rate(node)?,
+                None => 0.0,
+            };
+            Rate::Ramp { from, to: cx.rate(to)? }
+        }
+        _ => Rate::constant(cx.rate(node)?),
+    };
+    fields.need(cx, "for", say!("say how long they come: `{{arrivals: 900/s, for: 10m}}`"))?;
+    if rate.peak() <= 0.0 {
+        return no_users(cx, node.place, say!("no user ever arrives"));
+    }
+    let spacing = read_spacing(cx, fields)?;
+    let max = match fields.get("max") {
+        Some(node) => Some(read_max(cx, node)?),
+        None => None,
+    };
+    Some(Drive::Arrivals(Arrivals { rate, spacing, max }))
+}
+
+pub(super) fn read_iterations(
+    cx: &mut Context<'_>,
+    fields: &Fields<'_>,
+    node: &Node,
+    population: &mut u64,
+) -> Option<Drive> {
+    let (total, rate) = match &node.kind {
+        Kind::Map(_) => {
+            let inner = Fields::read(cx, node, &keys::ITERATIONS)?;
+            let total = match inner.get("total") {
+                Some(node) => Some(cx.count(node)?),
+                None => None,
+            };
+            let rate = match inner.get("rate") {
+                Some(node) => Some(positive_rate(cx, node)?),
+                None => None,
+            };
+            if total.is_none() && rate.is_none() {
+                let help = say!("write `iterations: {{total: 10_000, rate: 500/s}}`");
+                return inner.need(cx, "total", help).and(None);
+            }
+            (total, rate)
+        }
+        _ => match cx.text(node, say!("a rate or a number of iterations"))?.contains('/') {
+            true => (None, Some(positive_rate(cx, node)?)),
+            false => (Some(cx.count(node)?), None),
+        },
+    };
+    if total == Some(0) {
+        return cx.bad_value(node, say!("no iterations at all"), LOAD_HELP);
+    }
+    let rate = rate.map(Rate::constant);
+    let (users, drops) = read_workers(cx, fields)?;
+    if total.is_none() {
+        fields.need(
+            cx,
+            "for",
+            say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`"),
+        )?;
+    }
+    *population = users;
+    let spacing = read_spacing(cx, fields)?;
+    Some(Drive::Iterations(Iterations { users, rate, spacing, total, drops }))
+}
+
+/// Who does iterations: `users`, for whom starts wait, or at most so many that what finds none of
+/// them free is dropped.
+fn read_workers(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(u64, bool)> {
+    if let Some((key, node)) = fields.one_of(cx, &["users", "max"])
+        && key.text == "max"
+    {
+        return Some((read_max(cx, node)?, true));
+    }
+    let help = say!("say how many users do them: `{{iterations: 500/s, users: 100, for: 30s}}`");
+    let node = fields.need(cx, "users", help)?;
+    match cx.count(node)? {
+        0 => no_users(cx, node.place, say!("0 users do no iteration")),
+        users => Some((users, false)),
+    }
+}
