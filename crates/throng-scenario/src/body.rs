@@ -2,17 +2,23 @@
 
 use throng_program::{Body, Text};
 
+use crate::ast;
 use crate::headers::{self, Headers};
 use crate::json::json_text;
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Kind, Node};
 use crate::template::{Escape, TextBuilder, read_text};
 use crate::words::shorten;
 
 /// Reads the body of an `http` step and sets its Content-Type where the person did not.
-pub(crate) fn read_body(cx: &mut Context<'_>, fields: &Fields<'_>, headers: &mut Headers) -> Body {
-    let Some((key, node)) = fields.one_of(cx, &["json", "form", "body", "multipart"]) else {
+pub(crate) fn read_body(
+    cx: &mut Context<'_>,
+    fields: &ast::Http<'_>,
+    headers: &mut Headers,
+) -> Body {
+    let Some((key, node)) =
+        ast::one_of(cx, &[fields.json, fields.form, fields.body, fields.multipart])
+    else {
         return Body::None;
     };
     let read = match key.text.as_str() {
@@ -53,13 +59,13 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     if matches!(node.kind, Kind::Scalar { .. }) {
         return read_text(cx, node, say!("a body"));
     }
-    let fields = Fields::read(cx, node, &keys::BODY)?;
-    match fields.one_of(cx, &["file", "hex"]) {
+    let fields = ast::Body::read(cx, node)?;
+    match ast::one_of(cx, &[fields.file, fields.hex]) {
         Some((key, node)) if key.text == "file" => {
             cx.file(node).map(|(_, bytes)| Text::literal(bytes.to_vec()))
         }
         Some((_, node)) => read_hex(cx, node).map(Text::literal),
-        None if fields.is_empty() => cx.wrong_type(
+        None if node.is_empty() => cx.wrong_type(
             node,
             say!("a body"),
             say!(
@@ -155,20 +161,20 @@ fn read_multipart(cx: &mut Context<'_>, node: &Node) -> Option<(Text, Option<Str
 }
 
 fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
-    let fields = Fields::read(cx, node, &keys::PART)?;
+    let fields = ast::Part::read(cx, node)?;
     let help = say!("write `{{name: photo, file: me.png}}`");
-    let name_node = fields.need(cx, "name", help.clone())?;
+    let name_node = fields.need(cx, fields.name, help.clone())?;
     let name = part_word(cx, name_node)?;
     let mut lead = format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
-    let mut content_type = match fields.get("type") {
+    let mut content_type = match fields.r#type.node() {
         Some(node) => Some(part_word(cx, node)?),
         None => None,
     };
-    let mut file_name = match fields.get("filename") {
+    let mut file_name = match fields.filename.node() {
         Some(node) => Some(part_word(cx, node)?),
         None => None,
     };
-    let content = match fields.one_of(cx, &["value", "file"]) {
+    let content = match ast::one_of(cx, &[fields.value, fields.file]) {
         Some((key, node)) if key.text == "file" => {
             let (path, bytes) = cx.file(node)?;
             let last = path.file_name().map(|name| name.to_string_lossy().into_owned());

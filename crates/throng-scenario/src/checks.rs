@@ -8,10 +8,11 @@ use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use throng_protocol::grpc::Code;
 
+use crate::ast;
 use crate::fields;
 use crate::json;
 use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -71,8 +72,8 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
         Some(_) => |_: &str| true,
         None => is_path,
     };
-    let Some(fields) = Fields::read_open(cx, node, &keys::CHECK, accepts) else { return checks };
-    for (key, value) in fields.iter() {
+    let Some(entries) = ast::read_open(cx, node, &keys::CHECK, accepts) else { return checks };
+    for (key, value) in entries {
         let out = &mut checks;
         if let Some(kinds) = answer.kinds() {
             match key.text.as_str() {
@@ -297,10 +298,10 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
             Plain::Equals => Want::Equals(text),
         });
     }
-    let fields = Fields::read(cx, node, &keys::TEXT_CHECK)?;
-    match fields.one_of(cx, &["contains", "equals", "matches"]) {
+    let fields = ast::TextCheck::read(cx, node)?;
+    match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches]) {
         Some((key, value)) => read_operator(cx, key, value),
-        None if fields.is_empty() => {
+        None if node.is_empty() => {
             cx.wrong_type(node, say!("a text"), say!("write `{{contains: text}}`"))
         }
         None => None,

@@ -7,8 +7,8 @@ use throng_base::{Diagnostic, Said};
 use throng_data::{AtEnd, DataError, Generator, Origin, Source, Take};
 use throng_expression::Value;
 
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::scope::{Declared, Known};
 use crate::syntax::{Key, Node, Place};
 use crate::template::constant;
@@ -18,8 +18,6 @@ use crate::words::{is_name, shorten};
 const SOURCES_MAX: usize = 1_000;
 
 const HELP: Said = say!("write `data: {{accounts: {{csv: accounts.csv, take: unique}}}}`");
-
-const ORIGINS: [&str; 4] = ["csv", "json_lines", "list", "generate"];
 
 /// Reads the sources of one file; those of the scenario itself are read first and hold.
 pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
@@ -56,17 +54,23 @@ fn read_source(
         let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
         return cx.fail(error.help(say!("a name has letters, digits and `_`: `test_accounts`")));
     }
-    let fields = Fields::read(cx, node, &keys::DATA)?;
-    let Some((kind, value)) = fields.one_of(cx, &ORIGINS) else {
+    let fields = ast::Data::read(cx, node)?;
+    let origins = [fields.csv, fields.json_lines, fields.list, fields.generate];
+    let Some((kind, value)) = ast::one_of(cx, &origins) else {
         let error = cx
             .error("missing-key", say!("a source lacks its rows"), fields.place)
             .label(say!("`csv`, `json_lines`, `list` or `generate` is missing"));
         return cx.fail(error.help(HELP));
     };
-    let belongs = [("separator", "csv"), ("columns", "csv"), ("rows", "generate")];
-    for (name, owner) in belongs {
-        if let Some(key) = fields.key(name).filter(|_| kind.text != owner) {
-            let message = say!("`{name}` belongs to `{owner}`, not to `{}`", kind.text);
+    let belongs = [
+        (fields.separator, fields.csv, "csv"),
+        (fields.columns, fields.csv, "csv"),
+        (fields.rows, fields.generate, "generate"),
+    ];
+    for (field, owner, owner_name) in belongs {
+        if let Some(key) = field.key().filter(|_| !owner.is(kind)) {
+            let name = &key.text;
+            let message = say!("`{name}` belongs to `{owner_name}`, not to `{}`", kind.text);
             let error = cx.error("conflicting-keys", message, key.place);
             cx.note(error.label(say!("means nothing here")).help(say!("remove `{name}`")));
         }
@@ -98,7 +102,7 @@ fn data_error<T>(cx: &mut Context<'_>, reason: &DataError, place: Place) -> Opti
     cx.fail(error)
 }
 
-fn read_take(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(Take, AtEnd)> {
+fn read_take(cx: &mut Context<'_>, fields: &ast::Data<'_>) -> Option<(Take, AtEnd)> {
     const TAKES: [(&str, Take); 5] = [
         ("unique", Take::Unique),
         ("circular", Take::Circular),
@@ -108,15 +112,15 @@ fn read_take(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(Take, AtEnd)>
     ];
     const ENDS: [(&str, AtEnd); 3] =
         [("stop", AtEnd::Stop), ("wrap", AtEnd::Wrap), ("error", AtEnd::Error)];
-    let take = match fields.get("take") {
+    let take = match fields.take.node() {
         Some(node) => cx.word(node, &TAKES),
         None => Some(Take::Circular),
     };
-    let at_end = match fields.get("at_end") {
+    let at_end = match fields.at_end.node() {
         Some(node) => cx.word(node, &ENDS),
         None => Some(AtEnd::default()),
     };
-    if let (Some(take), Some(key)) = (take, fields.key("at_end"))
+    if let (Some(take), Some(key)) = (take, fields.at_end.key())
         && !take.can_end()
     {
         let message = say!("`at_end` means nothing where rows come again");
@@ -126,14 +130,14 @@ fn read_take(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(Take, AtEnd)>
     take.zip(at_end)
 }
 
-fn read_csv(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
+fn read_csv(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> Option<Origin> {
     let path = cx.text(node, say!("the path of a file"));
     let path = path.map(|path| cx.named_path(node.place, &path, false));
-    let separator = match fields.get("separator") {
+    let separator = match fields.separator.node() {
         Some(node) => read_separator(cx, node),
         None => Some(b','),
     };
-    let columns = match fields.get("columns") {
+    let columns = match fields.columns.node() {
         Some(node) => {
             let help = say!("write `columns: [name, password]`");
             let items = cx.items(node, say!("a list of names"), help.clone())?;
@@ -193,14 +197,14 @@ fn list_columns(origin: &Origin) -> Option<Vec<String>> {
     Some(names.into_iter().map(|name| name.to_string()).collect())
 }
 
-fn read_generate(cx: &mut Context<'_>, fields: &Fields<'_>, node: &Node) -> Option<Origin> {
+fn read_generate(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> Option<Origin> {
     let help = say!("write `generate: {{id: 1..1_000_000, name: \"user-######\"}}`");
     let entries = cx.entries(node, say!("a map of columns"), help.clone())?;
     if entries.is_empty() {
         let error = cx.error("empty", say!("there is no column"), node.place);
         return cx.fail(error.label(say!("empty")).help(help));
     }
-    let rows = match fields.get("rows") {
+    let rows = match fields.rows.node() {
         Some(node) => match cx.count(node)? {
             0 => {
                 return cx.bad_value(

@@ -11,17 +11,18 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MessageType, MethodId};
 
+use crate::ast::{self, Field};
 use crate::checks::json_path_of;
 use crate::declared::read_pattern;
 use crate::fields::field_pick;
 use crate::json::read_path;
 use crate::keys;
 use crate::reach::Reaches;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::steps::{Compiler, Speech, read_looks, read_reply_looks};
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Key, Kind, Node};
 use crate::wants::read_pick;
 use crate::words::shorten;
 
@@ -164,27 +165,27 @@ impl Reader<'_, '_> {
         if !matches!(node.kind, Kind::Map(_)) {
             return self.cx.wrong_type(node, say!("a delivery"), HELP);
         }
-        let fields = Fields::read(self.cx, node, &keys::DELIVERY)?;
-        let sent = fields.need(self.cx, "sent", HELP).and_then(|node| self.sent(node));
-        let received = fields.need(self.cx, "received", HELP);
+        let fields = ast::Delivery::read(self.cx, node)?;
+        let sent = fields.need(self.cx, fields.sent, HELP).and_then(|node| self.sent(node));
+        let received = fields.need(self.cx, fields.received, HELP);
         let received = received.and_then(|node| self.received(node, sent.as_ref()));
-        let audience = match fields.get("audience") {
+        let audience = match fields.audience.node() {
             Some(node) => self.audience(node),
             None => Some(Audience::Everyone),
         };
-        let without_sender = match fields.get("without_sender") {
+        let without_sender = match fields.without_sender.node() {
             Some(node) => self.cx.bool(node),
             None => Some(false),
         };
         let times = self.times(&fields);
-        let matching = fields.need(self.cx, "match", HELP);
+        let matching = fields.need(self.cx, fields.r#match, HELP);
         let (sent, Received { which: received, protocol, replies }) = (sent?, received?);
         let declared = protocol
             .and_then(|number| self.reaches.protocols.get(usize::from(number)))
             .map(|protocol| Kinds::declared(protocol, &received.messages));
         let kinds = declared.or(replies);
         let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
-        let stamp = match fields.get("stamp") {
+        let stamp = match fields.stamp.node() {
             Some(node) => Some(self.mark(node, kinds.as_ref())?),
             None => None,
         };
@@ -204,17 +205,17 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn times(&mut self, fields: &Fields<'_>) -> Option<(Duration, Duration)> {
-        let lost_after = match fields.get("lost_after") {
+    fn times(&mut self, fields: &ast::Delivery<'_>) -> Option<(Duration, Duration)> {
+        let lost_after = match fields.lost_after.node() {
             Some(node) => self.cx.time_limit(node)?,
             None => LOST_AFTER,
         };
-        let late_after = match fields.get("late_after") {
+        let late_after = match fields.late_after.node() {
             Some(node) => self.cx.time_limit(node)?,
             None => LATE_AFTER.min(lost_after),
         };
         if late_after > lost_after {
-            let node = fields.get("late_after").or(fields.get("lost_after"))?;
+            let node = fields.late_after.node().or(fields.lost_after.node())?;
             let message = say!("what is lost before is never late");
             let help = say!("write a time that is at most that of `lost_after`");
             return self.cx.bad_value(node, message, help);
@@ -412,14 +413,14 @@ impl Reader<'_, '_> {
                 _ => self.cx.wrong_type(node, say!("an audience"), AUDIENCE_HELP),
             };
         }
-        let fields = Fields::read(self.cx, node, &keys::AUDIENCE)?;
-        if fields.get("same").is_some() {
-            fields.one_of(self.cx, &["same", "to"]);
-            let same = self.membership(fields.get("same")?)?;
+        let fields = ast::Audience::read(self.cx, node)?;
+        if fields.same.is_there() {
+            ast::one_of(self.cx, &[fields.same, fields.to]);
+            let same = self.membership(fields.same.node()?)?;
             return Some(Audience::Same(Box::new(same)));
         }
-        let to = fields.need(self.cx, "to", AUDIENCE_HELP);
-        let is = fields.need(self.cx, "is", AUDIENCE_HELP);
+        let to = fields.need(self.cx, fields.to, AUDIENCE_HELP);
+        let is = fields.need(self.cx, fields.is, AUDIENCE_HELP);
         let (to, is) = (self.membership(to?), self.membership(is?));
         Some(Audience::To { to: Box::new(to?), is: Box::new(is?) })
     }
@@ -459,14 +460,17 @@ impl Reader<'_, '_> {
             let sent = self.mark(node, sent.kinds.as_ref())?;
             return Some((sent, self.mark(node, received)?));
         }
-        let fields = Fields::read(self.cx, node, &keys::MATCH)?;
-        if fields.get("sent").or(fields.get("received")).is_none() {
-            let both = self.mark_of(&fields, MATCH_HELP)?;
+        let fields = ast::Match::read(self.cx, node)?;
+        if !fields.sent.is_there() && !fields.received.is_there() {
+            let Some(found) = ast::one_of(self.cx, &[fields.json, fields.regex]) else {
+                return fields.need(self.cx, fields.json, MATCH_HELP).and(None);
+            };
+            let both = self.mark_of(found, fields.regex, fields.prefix)?;
             return Some((both.clone(), both));
         }
-        fields.one_of(self.cx, &["sent", "json", "regex"]);
-        let one = fields.need(self.cx, "sent", MATCH_HELP);
-        let other = fields.need(self.cx, "received", MATCH_HELP);
+        ast::one_of(self.cx, &[fields.sent, fields.json, fields.regex]);
+        let one = fields.need(self.cx, fields.sent, MATCH_HELP);
+        let other = fields.need(self.cx, fields.received, MATCH_HELP);
         let one = self.mark(one?, sent.kinds.as_ref());
         let other = self.mark(other?, received);
         one.zip(other)
@@ -477,19 +481,23 @@ impl Reader<'_, '_> {
         if !matches!(node.kind, Kind::Map(_)) {
             return self.pick(node, kinds).map(|pick| Mark { prefix: None, pick });
         }
-        let fields = Fields::read(self.cx, node, &keys::MARK)?;
-        self.mark_of(&fields, MARK_HELP)
+        let fields = ast::Mark::read(self.cx, node)?;
+        let Some(found) = ast::one_of(self.cx, &[fields.json, fields.regex]) else {
+            return fields.need(self.cx, fields.json, MARK_HELP).and(None);
+        };
+        self.mark_of(found, fields.regex, fields.prefix)
     }
 
     /// `{regex: …}`, or `{json: …}` with what may stand before it.
-    fn mark_of(&mut self, fields: &Fields<'_>, help: Said) -> Option<Mark> {
-        let Some((key, node)) = fields.one_of(self.cx, &["json", "regex"]) else {
-            fields.need(self.cx, "json", help);
-            return None;
-        };
+    fn mark_of(
+        &mut self,
+        (key, node): (&Key, &Node),
+        regex: Field<'_>,
+        prefix: Field<'_>,
+    ) -> Option<Mark> {
         let text = self.cx.text(node, say!("what is looked for"))?;
-        if key.text == "regex" {
-            if let Some(prefix) = fields.key("prefix") {
+        if regex.is(key) {
+            if let Some(prefix) = prefix.key() {
                 let message = say!("`regex` and `prefix` exclude each other");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
                 let error = error.label(say!("`regex` is there already"));
@@ -499,7 +507,7 @@ impl Reader<'_, '_> {
             let pick = read_pick(self.cx, "regex", &text, node.place)?;
             return Some(Mark { prefix: None, pick });
         }
-        let prefix = match fields.get("prefix") {
+        let prefix = match prefix.node() {
             Some(node) => Some(self.cx.text(node, say!("a text"))?.into_bytes().into()),
             None => None,
         };

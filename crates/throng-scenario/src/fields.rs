@@ -12,8 +12,9 @@ use throng_protocol::framed::declaration::Role;
 use throng_protocol::framed::{Given, GivenMistake};
 use throng_protocol::protobuf::{self, MessageType, Schema};
 
+use crate::ast;
 use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::Kinds;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::wants::Meaning;
@@ -265,8 +266,8 @@ pub(crate) fn read_field(
 }
 
 fn read_operator(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
-    let fields = Fields::read(cx, node, &keys::TEXT_CHECK)?;
-    let (key, value) = fields.one_of(cx, &["contains", "equals", "matches"])?;
+    let fields = ast::TextCheck::read(cx, node)?;
+    let (key, value) = ast::one_of(cx, &[fields.contains, fields.equals, fields.matches])?;
     crate::wants::read_operator(cx, key, value)
 }
 

@@ -7,8 +7,8 @@ use throng_base::Said;
 use throng_base::diagnostic::did_you_mean;
 use throng_program::{DigestAuth, Segment, Text};
 
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast::{self, Field};
+use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 use crate::template::{Escape, Part};
 use crate::words::{shorten, switch};
@@ -107,11 +107,11 @@ pub(crate) fn has(headers: &Headers, name: &str) -> bool {
 /// if that is no header of its own.
 pub(crate) fn read_step_headers(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    (headers, auth): (Field<'_>, Field<'_>),
 ) -> (Headers, Option<Box<DigestAuth>>) {
     let mut digest = None;
-    let mut headers = fields.get("headers").map(|node| read_headers(cx, node)).unwrap_or_default();
-    if let Some(node) = fields.get("auth") {
+    let mut headers = headers.node().map(|node| read_headers(cx, node)).unwrap_or_default();
+    if let Some(node) = auth.node() {
         let value = read_auth(cx, node);
         if has(&headers, "authorization") {
             let message = say!("`auth` and the header `Authorization` say the same");
@@ -143,8 +143,8 @@ enum Auth {
 }
 
 /// The cookies of a step and the defaults that it does not set itself.
-pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &Fields<'_>) -> Headers {
-    let mut cookies = fields.get("cookies").map(|node| read_cookies(cx, node)).unwrap_or_default();
+pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &ast::Http<'_>) -> Headers {
+    let mut cookies = fields.cookies.node().map(|node| read_cookies(cx, node)).unwrap_or_default();
     let missing: Headers = cx
         .defaults
         .cookies
@@ -206,10 +206,10 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         let help = say!("write `headers: {{Authorization: \"Bearer ${{saved.token}}\"}}`");
         return cx.fail(error.label(say!("only names and passwords stand here")).help(help));
     }
-    let fields = Fields::read(cx, node, &keys::AUTH)?;
-    let user_node = fields.need(cx, "user", help.clone())?;
+    let fields = ast::Auth::read(cx, node)?;
+    let user_node = fields.need(cx, fields.user, help.clone())?;
     let user = read_word(cx, user_node)?;
-    let password_node = fields.get("password");
+    let password_node = fields.password.node();
     let password = match password_node {
         Some(node) => read_word(cx, node)?,
         None => Text::default(),
@@ -222,7 +222,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         let message = say!("the name of a user has no `:`");
         return cx.bad_value(user_node, message, help);
     }
-    let is_digest = match fields.get("scheme") {
+    let is_digest = match fields.scheme.node() {
         Some(node) => cx.word(node, &[("basic", false), ("digest", true)])?,
         None => false,
     };

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use throng_base::{Said, Source};
 
+use crate::ast;
 use crate::keys::INCLUDED;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Key, Kind, Node, SOURCE_BYTES_MAX};
 use crate::words::shorten;
 
@@ -117,7 +118,7 @@ impl Reader {
 
     /// Takes what an included file has.
     fn take(&mut self, cx: &mut Context<'_>, root: Node) {
-        if Fields::read(cx, &root, &INCLUDED).is_none() {
+        if ast::Included::read(cx, &root).is_none() {
             return;
         }
         let Kind::Map(entries) = root.kind else { return };

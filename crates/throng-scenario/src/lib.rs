@@ -14,6 +14,10 @@
 #[macro_use]
 extern crate throng_base;
 
+#[macro_use]
+pub mod keys;
+#[macro_use]
+mod ast;
 mod body;
 mod checks;
 mod data;
@@ -53,7 +57,6 @@ mod words;
 
 pub mod bench;
 pub mod curl;
-pub mod keys;
 pub mod outline;
 pub mod protocol;
 pub mod schema;
@@ -85,10 +88,9 @@ pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 pub use url::Url;
 pub use wants::{JsonWant, parse_json_expectation};
 
-use keys::SCENARIO;
 use parts::Parts;
 use reach::Reaches;
-use read::{Context, Fields};
+use read::Context;
 use steps::Compiler;
 use syntax::{Kind, Node, Place};
 
@@ -219,40 +221,40 @@ fn read_scenario(
         let help = say!("write `target: …`, `sessions: …`, `load: …`");
         return cx.wrong_type(root, say!("a scenario"), help);
     }
-    let fields = Fields::read(cx, root, &SCENARIO)?;
-    vars::read(cx, fields.get("vars").as_slice(), set);
-    fields.get("data").into_iter().for_each(|node| data::read_data(cx, node));
-    let name = fields.get("name").and_then(|node| cx.text(node, say!("the name of the scenario")));
-    let labels = labels::read_run_labels(cx, fields.get("label"), &run.labels);
+    let fields = ast::Scenario::read(cx, root)?;
+    vars::read(cx, fields.vars.node().as_slice(), set);
+    fields.data.node().into_iter().for_each(|node| data::read_data(cx, node));
+    let name = fields.name.node().and_then(|node| cx.text(node, say!("the name of the scenario")));
+    let labels = labels::read_run_labels(cx, fields.label.node(), &run.labels);
     let reaches = Reaches::read(cx, &fields);
-    let tls = fields.get("tls").map(|node| target::read_tls(cx, node, &reaches.targets));
-    let (connection, source) = (fields.get("connection"), fields.get("source"));
+    let tls = fields.tls.node().map(|node| target::read_tls(cx, node, &reaches.targets));
+    let (connection, source) = (fields.connection.node(), fields.source.node());
     let connection = target::read_connection(cx, connection, source, &reaches.targets);
     cx.defaults.connect_timeout = Some(connection.connect_timeout);
-    let limits = fields.get("limits");
+    let limits = fields.limits.node();
     let mut limits = limits.map_or(Limits::default(), |node| target::read_limits(cx, node));
-    fields.get("defaults").into_iter().for_each(|node| read_defaults(cx, node));
+    fields.defaults.node().into_iter().for_each(|node| read_defaults(cx, node));
     let (Loads { loads, graceful_stop, precision }, facts) =
         load::read_loads(cx, &fields, reaches.asked_only(), run.load);
-    let parts = Parts::read(cx, fields.get("parts"));
-    let ledger = fields.get("deliveries");
+    let parts = Parts::read(cx, fields.parts.node());
+    let ledger = fields.deliveries.node();
     cx.shared_slots = deliveries::saved_names(ledger);
     let mut compiler = Compiler::new(&reaches, &parts, &facts);
     let [setup, teardown] = once::read_both(cx, &fields, &reaches, &parts);
-    let sessions = fields.need(cx, "sessions", SESSIONS_HELP);
+    let sessions = fields.need(cx, fields.sessions, SESSIONS_HELP);
     let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
-    streams::check_streams(cx, fields.get("connection"), &connection, &reaches.targets, read);
+    streams::check_streams(cx, fields.connection.node(), &connection, &reaches.targets, read);
     let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     let phases: Vec<&Phase> = loads.iter().flat_map(|load| &load.phases).collect();
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
-    let goals = fields.get("thresholds");
+    let goals = fields.thresholds.node();
     let thresholds = read_goals(cx, goals, &compiler.rows.steps, &loads, &reaches);
-    let seed = fields.get("seed").and_then(|node| cx.whole(node));
-    fields.get("outputs").into_iter().for_each(|node| warn_outputs(cx, node));
+    let seed = fields.seed.node().and_then(|node| cx.whole(node));
+    fields.outputs.node().into_iter().for_each(|node| warn_outputs(cx, node));
     warn_unused(cx, &parts, &reaches);
     let broken = broken_row(cx, &mut compiler, &reaches, root.place);
     Some(Program {
@@ -278,7 +280,7 @@ fn read_scenario(
         connection,
         limits,
         data: std::mem::take(&mut cx.data.sources),
-        trace: fields.get("trace").and_then(|node| trace::read_trace(cx, node)),
+        trace: fields.trace.node().and_then(|node| trace::read_trace(cx, node)),
         seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
         run_id: run.id.clone(),
         secrets: cx.secrets.clone(),
@@ -355,17 +357,17 @@ fn file_stem(name: &str) -> String {
 }
 
 fn read_defaults(cx: &mut Context<'_>, node: &Node) {
-    let Some(fields) = Fields::read(cx, node, &keys::DEFAULTS) else { return };
-    if let Some(node) = fields.get("timeout") {
+    let Some(fields) = ast::Defaults::read(cx, node) else { return };
+    if let Some(node) = fields.timeout.node() {
         cx.defaults.timeout = cx.time_limit(node);
     }
-    if let Some(failing) = fields.get("on_error").and_then(|node| steps::read_on_error(cx, node)) {
+    if let Some(failing) = fields.on_error.node().and_then(|node| steps::read_on_error(cx, node)) {
         cx.defaults.failing = failing;
     }
-    if let Some(node) = fields.get("headers") {
+    if let Some(node) = fields.headers.node() {
         cx.defaults.headers = headers::read_headers(cx, node);
     }
-    if let Some(node) = fields.get("cookies") {
+    if let Some(node) = fields.cookies.node() {
         cx.defaults.cookies = headers::read_cookies(cx, node);
     }
 }

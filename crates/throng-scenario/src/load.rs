@@ -8,8 +8,8 @@ use throng_base::units::{format_count, write_duration};
 use throng_program::load::{PRECISION, PRECISION_MAX};
 use throng_program::{Drive, Load, Phase, Rate, Scheme};
 
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
@@ -156,18 +156,18 @@ struct Stage<'a> {
 /// Reads `load`, which is the only one, or `loads`.
 pub(crate) fn read_loads(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Scenario<'_>,
     scheme: Option<Scheme>,
     changes: LoadChanges,
 ) -> (Loads, Facts) {
     let failed = cx.errors();
-    let graceful_stop = fields.get("graceful_stop").and_then(|node| cx.duration(node));
-    let given = fields.get("precision");
+    let graceful_stop = fields.graceful_stop.node().and_then(|node| cx.duration(node));
+    let given = fields.precision.node();
     let precision = given.and_then(|node| read_precision(cx, node)).unwrap_or(PRECISION);
     let stage = Stage { scheme, precision, given };
-    let (node, read) = match fields.one_of(cx, &["load", "loads"]) {
+    let (node, read) = match ast::one_of(cx, &[fields.load, fields.loads]) {
         Some((key, node)) if key.text == "loads" => {
-            (Some(node), several::read_loads(cx, node, fields.get("sessions"), &stage))
+            (Some(node), several::read_loads(cx, node, fields.sessions.node(), &stage))
         }
         Some((_, node)) => {
             let mut churns = Vec::new();
@@ -175,9 +175,10 @@ pub(crate) fn read_loads(
             let facts = Facts { churns, ..Facts::new(&load, cx.errors() > failed) };
             (Some(node), vec![(load, facts)])
         }
-        None => {
-            (fields.need(cx, "load", say!("write `load: [{{users: 100, for: 30s}}]`")), Vec::new())
-        }
+        None => (
+            fields.need(cx, fields.load, say!("write `load: [{{users: 100, for: 30s}}]`")),
+            Vec::new(),
+        ),
     };
     let (mut loads, of_each): (Vec<Load>, Vec<Facts>) = read.into_iter().unzip();
     warn_unmeasured(cx, &loads, node);
@@ -310,16 +311,16 @@ struct State {
 }
 
 fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State) -> Option<Phase> {
-    let fields = Fields::read(cx, node, &keys::PHASE)?;
-    let name = match fields.get("name") {
+    let fields = ast::Phase::read(cx, node)?;
+    let name = match fields.name.node() {
         Some(node) => cx.text(node, say!("the name of a phase"))?,
         None => format!("phase {}", index + 1),
     };
-    let time = match fields.get("for") {
+    let time = match fields.r#for.node() {
         Some(node) => Some(cx.time_limit(node)?),
         None => None,
     };
-    let measured = match fields.get("measured") {
+    let measured = match fields.measured.node() {
         Some(node) => cx.bool(node)?,
         None => true,
     };
@@ -328,7 +329,7 @@ fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State
     if matches!(drive, Drive::Arrivals(_)) {
         state.population = 1;
     }
-    let churn = match fields.get("churn") {
+    let churn = match fields.churn.node() {
         Some(node) => Some(churn::read_churn(cx, &fields, node, state.scheme, &drive, before)?),
         None => None,
     };
@@ -337,14 +338,14 @@ fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State
     Some(Phase { name, drive, time, churn, measured })
 }
 
-fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> Option<Drive> {
+fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) -> Option<Drive> {
     // `iterations` have `users` beside them; `arrivals` go with neither.
-    fields.one_of(cx, &["arrivals", "iterations"]);
-    if fields.get("iterations").is_none() {
-        fields.one_of(cx, &["arrivals", "users"]);
+    ast::one_of(cx, &[fields.arrivals, fields.iterations]);
+    if !fields.iterations.is_there() {
+        ast::one_of(cx, &[fields.arrivals, fields.users]);
     }
-    let get = |name| fields.get(name);
-    let drive = match (get("arrivals"), get("iterations"), get("users")) {
+    let (arrivals, iterations, users) = (fields.arrivals, fields.iterations, fields.users);
+    let drive = match (arrivals.node(), iterations.node(), users.node()) {
         (Some(arrivals), _, _) => rate::read_arrivals(cx, fields, arrivals)?,
         (_, Some(iterations), _) => {
             rate::read_iterations(cx, fields, iterations, &mut state.population)?
@@ -353,22 +354,22 @@ fn read_drive(cx: &mut Context<'_>, fields: &Fields<'_>, state: &mut State) -> O
             return users::read_users(cx, users, fields, state.last, &mut state.population);
         }
         (None, None, None) => {
-            if ["users", "arrivals", "iterations"].iter().any(|name| fields.is_meant(name)) {
+            if users.is_meant() || arrivals.is_meant() || iterations.is_meant() {
                 return None;
             }
             fields.need(
                 cx,
-                "for",
+                fields.r#for,
                 say!("a phase that drives nothing holds for a time: `{{for: 10m}}`"),
             )?;
-            if state.population == 0 && state.first && get("churn").is_none() {
+            if state.population == 0 && state.first && !fields.churn.is_there() {
                 return no_users(cx, fields.place, say!("there is nobody to hold yet"));
             }
             Drive::Hold
         }
     };
     rate::check_beside(cx, fields, &drive)?;
-    if let Some(key) = fields.key("at_once") {
+    if let Some(key) = fields.at_once.key() {
         let error = cx.error("conflicting-keys", say!("`at_once` belongs to `users`"), key.place);
         cx.note(
             error

@@ -6,14 +6,15 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_program::{Failing, OnError, Once, OncePart, Session};
 
+use crate::ast;
 use crate::load::Facts;
 use crate::parts::Parts;
 use crate::reach::Reaches;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::SetupNames;
 use crate::steps::Compiler;
 use crate::syntax::{Key, Kind, Node, Place};
-use crate::{broken_row, expressions_row, keys};
+use crate::{broken_row, expressions_row};
 
 /// How long all of it may take where it does not say so.
 const TIME_MAX: Duration = Duration::from_secs(60);
@@ -21,12 +22,15 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// Reads both; afterwards the values of the setup are known.
 pub(crate) fn read_both(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Scenario<'_>,
     reaches: &Reaches,
     parts: &Parts<'_>,
 ) -> [Option<Box<Once>>; 2] {
     [OncePart::Setup, OncePart::Teardown].map(|part| {
-        let (key, node) = (fields.key(part.word())?, fields.get(part.word())?);
+        let (key, node) = match part {
+            OncePart::Setup => fields.setup.entry()?,
+            OncePart::Teardown => fields.teardown.entry()?,
+        };
         cx.once = Some(part);
         if part == OncePart::Setup {
             cx.setup_names = SetupNames::Open;
@@ -52,12 +56,12 @@ fn read_once(
 ) -> Option<Once> {
     let (steps, time_max) = match &node.kind {
         Kind::Map(_) => {
-            let fields = Fields::read(cx, node, &keys::ONCE)?;
-            let time_max = match fields.get("timeout") {
+            let fields = ast::Once::read(cx, node)?;
+            let time_max = match fields.timeout.node() {
                 Some(node) => cx.time_limit(node)?,
                 None => TIME_MAX,
             };
-            (fields.need(cx, "steps", HELP)?, time_max)
+            (fields.need(cx, fields.steps, HELP)?, time_max)
         }
         _ => (node, TIME_MAX),
     };

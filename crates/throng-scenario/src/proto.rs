@@ -16,7 +16,8 @@ use prost_reflect::prost_types::FileDescriptorProto;
 use throng_base::{Said, Source};
 use throng_protocol::protobuf::Schema;
 
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::scope::{Descriptors, Named};
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
@@ -54,11 +55,11 @@ pub(crate) struct ProtoFiles {
 struct Texts(HashMap<String, (u16, Arc<Source>)>);
 
 /// Reads `proto` and `proto_path` of a scenario.
-pub(crate) fn read_schema(cx: &mut Context<'_>, fields: &Fields<'_>) -> Descriptors {
-    let folders = fields.get("proto_path");
+pub(crate) fn read_schema(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> Descriptors {
+    let folders = fields.proto_path.node();
     let files = match folders {
-        Some(_) => fields.need(cx, "proto", PROTO_HELP),
-        None => fields.get("proto"),
+        Some(_) => fields.need(cx, fields.proto, PROTO_HELP),
+        None => fields.proto.node(),
     };
     match files.map(|files| read(cx, files, folders)) {
         None => Descriptors::None,

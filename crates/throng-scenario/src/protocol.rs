@@ -20,7 +20,8 @@ use throng_protocol::framed::declaration::{
 use throng_protocol::framed::{Mistake, Protocol};
 
 use crate::CompileOptions;
-use crate::read::{Context, Fields};
+use crate::ast::{self, Field};
+use crate::read::Context;
 use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
 use crate::words::shorten;
 use field::Within;
@@ -169,8 +170,8 @@ fn read_endian(cx: &mut Context<'_>, node: &Node) -> Option<Endian> {
 }
 
 /// Texts are UTF-8, of which ASCII is a part; other encodings are refused.
-fn check_encoding(cx: &mut Context<'_>, fields: &Fields<'_>) {
-    if let Some(node) = fields.get("encoding") {
+fn check_encoding(cx: &mut Context<'_>, field: Field<'_>) {
+    if let Some(node) = field.node() {
         cx.word(node, &[("UTF-8", ()), ("utf-8", ()), ("ASCII", ()), ("ascii", ())]);
     }
 }
@@ -206,35 +207,35 @@ impl Reader<'_, '_> {
             return self.cx.wrong_type(root, say!("a protocol"), PROTOCOL_HELP);
         }
         let place = self.at(root.place);
-        let fields = Fields::read(self.cx, root, &keys::PROTOCOL)?;
-        let transport = fields.get("transport").and_then(|node| self.transport(node));
-        let meta = fields.get("meta").and_then(|node| self.meta(node));
-        let endian = fields.get("endian").and_then(|node| read_endian(self.cx, node));
-        if let (Some(key), Some(_), Some(_)) = (fields.key("endian"), meta, endian) {
+        let fields = keys::Protocol::read(self.cx, root)?;
+        let transport = fields.transport.node().and_then(|node| self.transport(node));
+        let meta = fields.meta.node().and_then(|node| self.meta(node));
+        let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
+        if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
             let message = say!("`endian` stands here and in `meta`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             self.cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         }
         let framing = self.framing(&fields);
-        if let Some(node) = fields.get("proto") {
-            let files = crate::proto::read(self.cx, node, fields.get("proto_path"));
+        if let Some(node) = fields.proto.node() {
+            let files = crate::proto::read(self.cx, node, fields.proto_path.node());
             self.protos = Some(files.map(Protos::new));
         }
-        if let Some(node) = fields.get("enums") {
+        if let Some(node) = fields.enums.node() {
             self.enums(node);
         }
-        let types = fields.get("types").map(|node| self.types(node)).unwrap_or_default();
-        let packet = fields.one_of(self.cx, &["packet", "seq"]);
+        let types = fields.types.node().map(|node| self.types(node)).unwrap_or_default();
+        let packet = ast::one_of(self.cx, &[fields.packet, fields.seq]);
         let packet = packet.map(|(_, node)| self.fields(node, Within::Packet));
         let help =
             say!("write `messages: {{ping: {{kind: 1}}, pong: {{kind: 2, answers: ping}}}}`");
-        let messages = fields.need(self.cx, "messages", help);
+        let messages = fields.need(self.cx, fields.messages, help);
         let messages = messages.map(|node| self.messages(node)).unwrap_or_default();
-        let heartbeat = fields.get("heartbeat").and_then(|node| self.heartbeat(node));
-        if packet.is_none() && !fields.is_meant("packet") {
+        let heartbeat = fields.heartbeat.node().and_then(|node| self.heartbeat(node));
+        if packet.is_none() && !fields.packet.is_meant() {
             fields.need(
                 self.cx,
-                "packet",
+                fields.packet,
                 say!(
                     "write `packet: [{{id: length, type: u32, counts: body}}, \
                 {{id: kind, type: u8, selects: message}}, {{id: body}}]`"
@@ -268,21 +269,21 @@ impl Reader<'_, '_> {
     }
 
     fn meta(&mut self, node: &Node) -> Option<Endian> {
-        let fields = Fields::read(self.cx, node, &keys::META)?;
-        check_encoding(self.cx, &fields);
-        fields.get("endian").and_then(|node| read_endian(self.cx, node))
+        let fields = keys::Meta::read(self.cx, node)?;
+        check_encoding(self.cx, fields.encoding);
+        fields.endian.node().and_then(|node| read_endian(self.cx, node))
     }
 
-    fn framing(&mut self, fields: &Fields<'_>) -> Framing {
-        let max = fields.get("max").and_then(|node| self.bytes(node));
-        match fields.one_of(self.cx, &["delimiter", "fixed"]) {
+    fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
+        let max = fields.max.node().and_then(|node| self.bytes(node));
+        match ast::one_of(self.cx, &[fields.delimiter, fields.fixed]) {
             Some((key, node)) if key.text == "delimiter" => {
                 let bytes = values::read_bytes(self.cx, node).unwrap_or_default();
                 let bytes = Placed { value: bytes, place: self.at(node.place) };
                 Framing::Delimiter { bytes, bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) }
             }
             other => {
-                if let Some(key) = fields.key("max") {
+                if let Some(key) = fields.max.key() {
                     let message = say!("`max` is the limit of packets with a delimiter");
                     let error = self.cx.error("conflicting-keys", message, key.place);
                     let error = error.label(say!("there is no delimiter"));
@@ -333,11 +334,13 @@ impl Reader<'_, '_> {
         for (key, value) in entries {
             let name = Placed { value: key.text.clone(), place: self.at(key.place) };
             let fields = match value.kind {
-                Kind::Map(_) => Fields::read(self.cx, value, &keys::STRUCTURE)
+                Kind::Map(_) => keys::Structure::read(self.cx, value)
                     .and_then(|fields| {
                         let help = say!("write `item: [{{id: price, type: u32}}]`");
-                        let found = fields.one_of(self.cx, &["seq", "fields"]);
-                        found.map(|(_, node)| node).or_else(|| fields.need(self.cx, "seq", help))
+                        let found = ast::one_of(self.cx, &[fields.seq, fields.fields]);
+                        found
+                            .map(|(_, node)| node)
+                            .or_else(|| fields.need(self.cx, fields.seq, help))
                     })
                     .map(|node| self.fields(node, Within::Type)),
                 _ => Some(self.fields(value, Within::Type)),
@@ -384,27 +387,27 @@ impl Reader<'_, '_> {
         if node.is_null() {
             return Some(message);
         }
-        let fields = Fields::read(self.cx, node, &keys::DECLARED_MESSAGE)?;
-        if let Some(node) = fields.get("kind") {
+        let fields = keys::DeclaredMessage::read(self.cx, node)?;
+        if let Some(node) = fields.kind.node() {
             let value = values::read_int(self.cx, node, say!("the kind of a message"));
             message.kind = value.map(|value| Placed { value, place: self.at(node.place) });
         }
-        if let Some(node) = fields.get("answers") {
+        if let Some(node) = fields.answers.node() {
             message.answers = self.names(node, say!("the name of a message"));
         }
-        message.push = fields.get("push").and_then(|node| self.cx.bool(node)).unwrap_or_default();
-        if let (true, Some(key)) = (message.push, fields.key("answers")) {
+        message.push = fields.push.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
+        if let (true, Some(key)) = (message.push, fields.answers.key()) {
             let text = say!("`{}` answers and comes unasked", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
             let help = say!("keep one of `answers` and `push`, or declare two messages");
             self.cx.note(error.label(say!("`push` is there, too")).help(help));
         }
-        if let Some((_, node)) = fields.one_of(self.cx, &["body", "seq"])
+        if let Some((_, node)) = ast::one_of(self.cx, &[fields.body, fields.seq])
             && !node.is_null()
         {
             message.body = self.fields(node, Within::Body);
         }
-        if let Some(node) = fields.get("acknowledged_by") {
+        if let Some(node) = fields.acknowledged_by.node() {
             message.acknowledged_by = self.acknowledgement(node);
         }
         Some(message)
@@ -465,17 +468,17 @@ impl Reader<'_, '_> {
     }
 
     fn heartbeat(&mut self, node: &Node) -> Option<Heartbeat> {
-        let fields = Fields::read(self.cx, node, &keys::BEAT)?;
+        let fields = keys::Beat::read(self.cx, node)?;
         let help =
             say!("write `heartbeat: {{send: ping, expect: pong, every: 30s, lost_after: 10s}}`");
-        let send = fields.need(self.cx, "send", help.clone());
+        let send = fields.need(self.cx, fields.send, help.clone());
         let send = send.and_then(|node| self.name(node, say!("the name of a message")));
-        let every = fields.need(self.cx, "every", help.clone());
+        let every = fields.need(self.cx, fields.every, help.clone());
         let every = every.and_then(|node| self.cx.time_limit(node));
         let expect =
-            fields.get("expect").and_then(|node| self.name(node, say!("the name of a message")));
-        let lost_after = fields.get("lost_after").and_then(|node| self.cx.time_limit(node));
-        if let (Some(key), None) = (fields.key("lost_after"), fields.get("expect")) {
+            fields.expect.node().and_then(|node| self.name(node, say!("the name of a message")));
+        let lost_after = fields.lost_after.node().and_then(|node| self.cx.time_limit(node));
+        if let (Some(key), None) = (fields.lost_after.key(), fields.expect.node()) {
             let message = say!("no answer is expected, so none is lost");
             let error = self.cx.error("missing-key", message, key.place);
             self.cx.note(error.label(say!("`expect` is missing")).help(help));

@@ -11,9 +11,10 @@ use throng_program::{Scheme, Target};
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MethodId, Schema};
 
+use crate::ast::{self, Field};
 use crate::proto;
 use crate::protocol::load_protocol;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place, part_of};
@@ -213,9 +214,6 @@ pub(crate) struct Reaches {
     files: HashMap<String, Speaks>,
 }
 
-/// Where steps are.
-const ROOTS: [&str; 4] = ["sessions", "parts", "setup", "teardown"];
-
 const TARGET_HELP: Said = say!("write `target: http://127.0.0.1:8080`");
 
 const TARGETS_HELP: Said =
@@ -226,18 +224,18 @@ impl Reaches {
         self.has_streams
     }
 
-    pub(crate) fn read(cx: &mut Context<'_>, fields: &Fields<'_>) -> Reaches {
+    pub(crate) fn read(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> Reaches {
         cx.descriptors = proto::read_schema(cx, fields);
         let mut reaches = Reaches::default();
-        let protocol = fields.get("protocol");
+        let protocol = fields.protocol.node();
         let speaks = match protocol {
             Some(node) => reaches.load(cx, node),
             None => (None, Spoken::Plain),
         };
-        if let Some(node) = fields.get("targets") {
+        if let Some(node) = fields.targets.node() {
             reaches.read_named(cx, node, &speaks);
         }
-        let sessions = fields.get("sessions").map_or(&[][..], |node| match &node.kind {
+        let sessions = fields.sessions.node().map_or(&[][..], |node| match &node.kind {
             Kind::Map(entries) => entries.as_slice(),
             _ => &[],
         });
@@ -249,10 +247,10 @@ impl Reaches {
         };
         let all_have_one = !sessions.is_empty()
             && sessions.iter().all(|(_, session)| own(session, "target").is_some());
-        let needs_none = all_have_one || fields.key("targets").is_some();
+        let needs_none = all_have_one || fields.targets.key().is_some();
         let node = match needs_none {
-            true => fields.get("target"),
-            false => fields.need(cx, "target", TARGET_HELP),
+            true => fields.target.node(),
+            false => fields.need(cx, fields.target, TARGET_HELP),
         };
         if let Some(node) = node.filter(|_| all_have_one) {
             let message = say!("every session has a target of its own");
@@ -271,7 +269,8 @@ impl Reaches {
         if let Some(protocol) = protocol {
             reaches.check_spoken(cx, protocol, &speaks.1, &reaches.common);
         }
-        let steps = || ROOTS.into_iter().filter_map(|key| fields.get(key));
+        let roots = [fields.sessions, fields.parts, fields.setup, fields.teardown];
+        let steps = || roots.into_iter().filter_map(Field::node);
         let mut calls = Vec::new();
         if let Some(schema) = cx.descriptors.schema() {
             steps().for_each(|node| opened_calls(node, schema, &mut calls));

@@ -195,7 +195,7 @@ impl<'a> Context<'a> {
             told.message = say!("this is not YAML");
         }
         told.span = told.span.map(|span| Span { source: private, ..span });
-        Err(Box::new(told.help(key_list(kind))))
+        Err(Box::new(told.help(kind.key_list())))
     }
 
     fn not_of_kind(&self, kind: &MapKind, place: Place) -> Diagnostic {
@@ -395,133 +395,6 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The entries of a map whose keys stand in a table.
-pub(crate) struct Fields<'n> {
-    pub(crate) place: Place,
-    kind: &'static MapKind,
-    entries: Vec<(&'n Key, &'n Node)>,
-    /// Keys that were perhaps meant by others, which are no keys.
-    meant: Vec<&'static str>,
-    is_empty: bool,
-}
-
-impl<'n> Fields<'n> {
-    pub(crate) fn read(
-        cx: &mut Context<'_>,
-        node: &'n Node,
-        kind: &'static MapKind,
-    ) -> Option<Fields<'n>> {
-        Fields::read_open(cx, node, kind, |_| false)
-    }
-
-    /// Reads a map that may have further keys, those that `accepts` takes.
-    pub(crate) fn read_open(
-        cx: &mut Context<'_>,
-        node: &'n Node,
-        kind: &'static MapKind,
-        accepts: fn(&str) -> bool,
-    ) -> Option<Fields<'n>> {
-        if !matches!(node.kind, Kind::Map(_)) {
-            return cx.wrong_type(node, say!("a map for {}", kind.what), key_list(kind));
-        }
-        let all = cx.entries(node, Said::default(), Said::default())?;
-        let is_empty = all.is_empty();
-        let mut entries = Vec::with_capacity(all.len());
-        let mut meant = Vec::new();
-        for (key, value) in all {
-            match kind.find(&key.text) {
-                Some(doc) => match doc.later.clone() {
-                    Some(instead) => cx.not_yet(say!("`{}`", key.text), key.place, instead),
-                    None => entries.push((key, value)),
-                },
-                None if accepts(&key.text) => entries.push((key, value)),
-                // What the protocol calls its messages and fields is not known.
-                None if matches!(cx.spoken, Spoken::Unknown) && kind.of_protocol() => {}
-                None => meant.extend(unknown_key(cx, key, kind)),
-            }
-        }
-        Some(Fields { place: node.place, kind, entries, meant, is_empty })
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&'n Node> {
-        debug_assert!(self.kind.find(name).is_some(), "`{name}` is not in the table");
-        self.entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| *node)
-    }
-
-    pub(crate) fn key(&self, name: &str) -> Option<&'n Key> {
-        self.entries.iter().find(|(key, _)| key.text == name).map(|(key, _)| *key)
-    }
-
-    pub(crate) fn need(&self, cx: &mut Context<'_>, name: &str, help: Said) -> Option<&'n Node> {
-        if let Some(node) = self.get(name) {
-            return Some(node);
-        }
-        // That it has another name here is answered already.
-        if self.is_meant(name) {
-            return None;
-        }
-        let error = cx
-            .error("missing-key", say!("{} lacks `{name}`", self.kind.what), self.place)
-            .label(say!("`{name}` is missing"));
-        cx.fail(error.help(help))
-    }
-
-    /// Whether a key that is no key was perhaps meant to be this one.
-    pub(crate) fn is_meant(&self, name: &str) -> bool {
-        self.meant.contains(&name)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'n Key, &'n Node)> {
-        self.entries.iter().copied()
-    }
-
-    /// Whether nothing at all was written into the map.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.is_empty
-    }
-
-    /// Of keys that exclude each other, the one that is there; two are a mistake.
-    pub(crate) fn one_of(
-        &self,
-        cx: &mut Context<'_>,
-        names: &[&str],
-    ) -> Option<(&'n Key, &'n Node)> {
-        let mut found = self.entries.iter().filter(|(key, _)| names.contains(&key.text.as_str()));
-        let first = *found.next()?;
-        if let Some((second, _)) = found.next() {
-            let message = say!("`{}` and `{}` exclude each other", first.0.text, second.text);
-            let error = cx.error("conflicting-keys", message, second.place);
-            cx.note(
-                error
-                    .label(say!("`{}` is there already", first.0.text))
-                    .help(say!("keep the one that is meant")),
-            );
-        }
-        Some(first)
-    }
-}
-
-/// Gives the key that was perhaps meant.
-fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Option<&'static str> {
-    if cx.is_full() {
-        cx.more_errors += 1;
-        return None;
-    }
-    let message = say!("`{}` is not a key of {}", shorten(&key.text), kind.what);
-    let error = cx.error("unknown-key", message, key.place).help(key_list(kind));
-    let meant = did_you_mean(&key.text, kind.names());
-    cx.note(error.label(match meant {
-        Some(word) => say!("did you mean `{word}`?"),
-        None => say!("not known here"),
-    }));
-    meant
-}
-
-fn key_list(kind: &MapKind) -> Said {
-    let names: Vec<&str> = kind.names().collect();
-    say!("{} has `{}`", kind.what, names.join("`, `"))
-}
-
 /// Lists and maps of things that have names.
 impl Context<'_> {
     /// The entries of a map; keys that stand there twice are mistakes.
@@ -531,7 +404,17 @@ impl Context<'_> {
         want: Said,
         help: Said,
     ) -> Option<Vec<(&'n Key, &'n Node)>> {
-        let Kind::Map(entries) = &node.kind else { return self.wrong_type(node, want, help) };
+        match &node.kind {
+            Kind::Map(entries) => Some(self.unique(entries.iter())),
+            _ => self.wrong_type(node, want, help),
+        }
+    }
+
+    /// Entries without those whose keys stand there already, which are mistakes.
+    pub(crate) fn unique<'n>(
+        &mut self,
+        entries: impl ExactSizeIterator<Item = &'n (Key, Node)>,
+    ) -> Vec<(&'n Key, &'n Node)> {
         // Almost all maps are small: looking through them beats hashing.
         const SMALL_MAX: usize = 16;
         let small = entries.len() <= SMALL_MAX;
@@ -547,10 +430,15 @@ impl Context<'_> {
                 Some(first) => self.duplicate_key(key, first),
             }
         }
-        Some(out)
+        out
     }
 
-    fn duplicate_key(&mut self, key: &Key, first: Place) {
+    /// One more mistake, which is not shown.
+    pub(crate) fn count_error(&mut self) {
+        self.more_errors += 1;
+    }
+
+    pub(crate) fn duplicate_key(&mut self, key: &Key, first: Place) {
         if self.is_full() {
             self.more_errors += 1;
             return;

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use throng_base::Said;
 use throng_program::{ConnectTo, Endpoints, Proxy, Resolve, Routing, Scheme, Target, UnixSocket};
 
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::syntax::{Key, Kind, Node};
 use crate::url::{Url, check_host};
 use crate::words::shorten;
@@ -32,10 +32,14 @@ fn wrong<T>(message: Said, help: Said) -> Result<T, RouteError> {
 }
 
 /// `connection: {resolve: …, connect_to: …}`
-pub(crate) fn read_routing(cx: &mut Context<'_>, fields: &Fields<'_>, all: &[Target]) -> Routing {
+pub(crate) fn read_routing(
+    cx: &mut Context<'_>,
+    fields: &ast::Connection<'_>,
+    all: &[Target],
+) -> Routing {
     let mut routing = Routing::default();
     let targets = || all.iter().filter(|target| target.unix_socket.is_none());
-    if let Some(node) = fields.get("proxy") {
+    if let Some(node) = fields.proxy.node() {
         routing.proxy = read_proxy(cx, node);
         if targets().any(|target| target.scheme == Scheme::Udp) {
             let message = say!("datagrams do not go through a proxy");
@@ -49,7 +53,7 @@ pub(crate) fn read_routing(cx: &mut Context<'_>, fields: &Fields<'_>, all: &[Tar
             cx.note(warning.help(say!("those to a unix socket go there without one")));
         }
     }
-    if let Some(node) = fields.get("connect_to") {
+    if let Some(node) = fields.connect_to.node() {
         let entries = cx.entries(node, say!("a map of hosts and ports"), CONNECT_TO_HELP);
         for (key, value) in entries.unwrap_or_default() {
             let from = read_endpoints(cx, key, CONNECT_TO_HELP);
@@ -60,7 +64,7 @@ pub(crate) fn read_routing(cx: &mut Context<'_>, fields: &Fields<'_>, all: &[Tar
             targets().any(|target| place.include(&target.host, target.port))
         });
     }
-    if let Some(node) = fields.get("resolve") {
+    if let Some(node) = fields.resolve.node() {
         let entries = cx.entries(node, say!("a map of hosts and addresses"), RESOLVE_HELP);
         for (key, value) in entries.unwrap_or_default() {
             let of = read_endpoints(cx, key, RESOLVE_HELP);
@@ -80,16 +84,16 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     if matches!(node.kind, Kind::Scalar { .. }) {
         return read_proxy_url(cx, node);
     }
-    let fields = Fields::read(cx, node, &keys::PROXY)?;
-    let url = fields.need(cx, "url", PROXY_HELP);
+    let fields = ast::Proxy::read(cx, node)?;
+    let url = fields.need(cx, fields.url, PROXY_HELP);
     let proxy = url.and_then(|url| read_proxy_url(cx, url));
-    let user = fields.get("user").and_then(|node| cx.text(node, say!("a name")));
-    let password = fields.get("password").and_then(|node| cx.text(node, say!("a password")));
+    let user = fields.user.node().and_then(|node| cx.text(node, say!("a name")));
+    let password = fields.password.node().and_then(|node| cx.text(node, say!("a password")));
     if password.is_some() {
-        fields.need(cx, "user", say!("write the `user` that has this password"));
+        fields.need(cx, fields.user, say!("write the `user` that has this password"));
     }
     let proxy = proxy?;
-    match (user, &proxy.user, fields.key("user")) {
+    match (user, &proxy.user, fields.user.key()) {
         (Some(_), Some(_), Some(key)) => {
             let message = say!("the URL has a user too");
             let error = cx.error("conflicting-keys", message, key.place);

@@ -4,12 +4,12 @@ use throng_base::Said;
 use throng_extract::JsonPath;
 use throng_program::{Pick, Save};
 
+use crate::ast::{self, Field};
 use crate::checks::{Answer, json_path_of, no_fields};
 use crate::fields::{field_pick, warn_hidden};
 use crate::headers::is_token;
 use crate::json::read_path;
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::wants::read_pick;
@@ -22,12 +22,8 @@ const HELP: Said = say!(
 );
 
 /// Reads the `save:` of a step; expressions in it may look at the answer.
-pub(crate) fn read_saves(
-    cx: &mut Context<'_>,
-    fields: &Fields<'_>,
-    answer: Answer<'_>,
-) -> Vec<Save> {
-    let Some(node) = fields.get("save") else { return Vec::new() };
+pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<'_>) -> Vec<Save> {
+    let Some(node) = field.node() else { return Vec::new() };
     let help = say!("write `save: {{token: json.data.token}}`");
     let entries =
         cx.entries(node, say!("a map of names and what is kept"), help.clone()).unwrap_or_default();
@@ -114,14 +110,13 @@ fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
     cx.fail(error.help(HELP))
 }
 
-const WAYS: &[&str] = &["json", "regex", "xpath", "css", "header", "field"];
-
 /// `{json: PATH, all: true, default: x}` and the like.
 fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Save> {
-    let fields = Fields::read(cx, node, &keys::SAVE)?;
-    let Some((key, value)) = fields.one_of(cx, WAYS) else {
+    let fields = ast::Save::read(cx, node)?;
+    let ways = [fields.json, fields.regex, fields.xpath, fields.css, fields.header, fields.field];
+    let Some((key, value)) = ast::one_of(cx, &ways) else {
         // What is no key of it is answered already.
-        return match fields.is_empty() || fields.iter().next().is_some() {
+        return match node.is_empty() || fields.all.is_there() || fields.default.is_there() {
             true => cx.wrong_type(node, say!("what is kept of the answer"), HELP),
             false => None,
         };
@@ -139,11 +134,11 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
         },
         kind => read_pick(cx, kind, &text, value.place),
     });
-    let all = match fields.get("all") {
+    let all = match fields.all.node() {
         Some(node) => cx.bool(node),
         None => Some(false),
     };
-    let default = match fields.get("default") {
+    let default = match fields.default.node() {
         Some(node) => Some(cx.value_text(node)?),
         None => None,
     };

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use throng_base::{Said, units};
 use throng_program::{SourceBlock, Sources, Target};
 
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
@@ -33,22 +33,22 @@ pub fn check_source(text: &str) -> Result<(), (Said, Said)> {
 
 /// `source: {addresses: …, ports: …, transparent: true}`
 pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sources) {
-    let Some(fields) = Fields::read(cx, node, &keys::SOURCE) else { return };
-    if let Some(node) = fields.get("addresses") {
-        if let (Some(key), false) = (fields.key("addresses"), sources.blocks.is_empty()) {
+    let Some(fields) = ast::Source::read(cx, node) else { return };
+    if let Some(node) = fields.addresses.node() {
+        if let (Some(key), false) = (fields.addresses.key(), sources.blocks.is_empty()) {
             let message = say!("`connection: {{sources: …}}` and `source` say the same");
             let error = cx.error("conflicting-keys", message, key.place);
             cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         }
         sources.blocks = read_blocks(cx, node);
     } else if sources.blocks.is_empty()
-        && (fields.get("ports").is_none() || fields.get("transparent").is_some())
+        && (fields.ports.node().is_none() || fields.transparent.is_there())
     {
-        fields.need(cx, "addresses", say!("write `source: {{addresses: 127.1.0.0/16}}`"));
+        fields.need(cx, fields.addresses, say!("write `source: {{addresses: 127.1.0.0/16}}`"));
     }
-    sources.ports = fields.get("ports").and_then(|node| read_ports(cx, node));
+    sources.ports = fields.ports.node().and_then(|node| read_ports(cx, node));
     sources.transparent =
-        fields.get("transparent").and_then(|node| cx.bool(node)).unwrap_or_default();
+        fields.transparent.node().and_then(|node| cx.bool(node)).unwrap_or_default();
 }
 
 /// One address, range, network or interface, or a list of them.

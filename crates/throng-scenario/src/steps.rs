@@ -38,11 +38,11 @@ use throng_base::Said;
 use throng_expression::Expression;
 use throng_program::{Block, Link, Session, Statement, Target};
 
-use crate::keys;
+use crate::ast::{self, Verb};
 use crate::load::Facts;
 use crate::parts::Parts;
 use crate::reach::{Home, Reaches};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Key, Kind, Node};
 use crate::template::constant;
 use crate::words::shorten;
@@ -59,7 +59,6 @@ use meeting::Meetings;
 use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
 use slow::Body;
-use verb::Verb;
 
 /// What sessions are compiled with, and what they give besides the sessions.
 pub(crate) struct Compiler<'n, 'p> {
@@ -129,9 +128,9 @@ impl<'n, 'p> Compiler<'n, 'p> {
     }
 
     fn session(&mut self, cx: &mut Context<'_>, key: &Key, node: &'n Node) -> Option<Session> {
-        let fields = Fields::read(cx, node, &keys::SESSION)?;
-        fields.one_of(cx, &["weight", "users"]);
-        let count = match fields.get("users") {
+        let fields = ast::Session::read(cx, node)?;
+        ast::one_of(cx, &[fields.weight, fields.users]);
+        let count = match fields.users.node() {
             Some(node) => match cx.count(node)? {
                 0 => {
                     return cx.bad_value(
@@ -144,27 +143,27 @@ impl<'n, 'p> Compiler<'n, 'p> {
             },
             None => None,
         };
-        let weight = match fields.get("weight") {
+        let weight = match fields.weight.node() {
             Some(node) => cx.small_count(node),
             None => Some(1),
         };
         let outer = (cx.defaults.timeout, cx.defaults.failing);
-        if let Some(timeout) = fields.get("timeout").and_then(|node| cx.time_limit(node)) {
+        if let Some(timeout) = fields.timeout.node().and_then(|node| cx.time_limit(node)) {
             cx.defaults.timeout = Some(timeout);
         }
-        if let Some(failing) = fields.get("on_error").and_then(|node| read_on_error(cx, node)) {
+        if let Some(failing) = fields.on_error.node().and_then(|node| read_on_error(cx, node)) {
             cx.defaults.failing = failing;
         }
         cx.begin_session();
         let parts = self.parts;
         cx.declare_all(node, &|name| parts.steps_of(name));
-        let headers = shared::begin(cx, fields.get("headers"));
+        let headers = shared::begin(cx, fields.headers.node());
         let session = self.code(cx, node, &fields, key);
         cx.defaults.headers = headers;
         let slots = cx.end_session();
         (cx.defaults.timeout, cx.defaults.failing) = outer;
         let session = session?;
-        if let Some(before) = fields.key("before")
+        if let Some(before) = fields.before.key()
             && !cx.data.sources.is_empty()
         {
             used::warn_other_rows(cx, &session, before.place);
@@ -176,7 +175,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
         &mut self,
         cx: &mut Context<'_>,
         node: &'n Node,
-        fields: &Fields<'n>,
+        fields: &ast::Session<'n>,
         key: &Key,
     ) -> Option<Session> {
         let mut coder = Coder {
@@ -197,17 +196,17 @@ impl<'n, 'p> Compiler<'n, 'p> {
             open_parts: Vec::new(),
         };
         coder.find_links(cx, node, fields, key);
-        if let Some(node) = fields.get("before") {
+        if let Some(node) = fields.before.node() {
             coder.steps(cx, node);
         }
         let before = std::mem::take(&mut coder.block);
         coder.section = Section::Steps;
-        let steps = fields.need(cx, "steps", say!("write `steps: [{{http: GET /}}]`"))?;
+        let steps = fields.need(cx, fields.steps, say!("write `steps: [{{http: GET /}}]`"))?;
         let flow = coder.steps(cx, steps);
         rest::check_iteration(cx, steps.place, flow, self.facts.iterates);
         let steps = std::mem::take(&mut coder.block);
         coder.section = Section::After;
-        if let Some(node) = fields.get("after") {
+        if let Some(node) = fields.after.node() {
             coder.steps(cx, node);
         }
         let after = std::mem::take(&mut coder.block);
@@ -336,103 +335,77 @@ impl<'n> Coder<'_, 'n> {
     }
 
     fn step(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
-        match &node.kind {
-            Kind::Scalar { text, .. } => {
-                let Some(verb) = verb::bare_verb(cx, node, text) else { return Flow::UNKNOWN };
-                let map = verb::as_map(node, text);
-                match Fields::read(cx, &map, verb.kind) {
-                    Some(fields) if self.fits_inside(cx, verb.word, &fields) => {
-                        self.simple(cx, verb, &fields)
-                    }
-                    _ => Flow::UNKNOWN,
-                }
-            }
+        let verb = match &node.kind {
+            Kind::Scalar { text, .. } => verb::bare_verb(cx, node, text),
             Kind::Map(entries) => {
-                let verb = verb::find_verb(cx, node, entries);
-                let fields = verb.and_then(|verb| Fields::read(cx, node, verb.kind));
-                match verb.zip(fields) {
-                    Some((verb, fields)) => self.verb(cx, verb, &fields),
-                    None => Flow::UNKNOWN,
-                }
+                verb::find_verb(cx, node, entries).and_then(|word| Verb::read(cx, word, node))
             }
             Kind::List(_) => {
                 let help = say!("a step is a map with one verb: `- http: GET /`");
-                cx.wrong_type(node, say!("a step"), help).unwrap_or(Flow::UNKNOWN)
+                cx.wrong_type(node, say!("a step"), help)
             }
+        };
+        match verb {
+            Some(verb) if self.fits_inside(cx, &verb) => self.verb(cx, &verb),
+            _ => Flow::UNKNOWN,
         }
     }
 
-    /// A step with steps inside, or a simple one.
-    fn verb(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'n>) -> Flow {
-        if !self.fits_inside(cx, verb.word, fields) {
-            return Flow::UNKNOWN;
-        }
-        match verb.word {
-            "repeat" => self.repeat(cx, fields),
-            "during" => self.during(cx, fields),
-            "while" => self.r#while(cx, fields),
-            "for_each" => self.for_each(cx, fields),
-            "choose" => self.choose(cx, fields),
-            "if" => self.r#if(cx, fields),
-            "transaction" => self.transaction(cx, fields),
-            "parallel" => self.parallel(cx, fields),
-            "use" => self.part(cx, fields),
-            "connect" => {
-                let (before, flow) = (self.block.len(), self.simple(cx, verb, fields));
-                if let Some(Statement::Connect(connect)) = self.block.get(before) {
-                    self.read_settings(cx, fields, self.via(usize::from(connect.link)));
-                }
-                flow
+    fn verb(&mut self, cx: &mut Context<'_>, verb: &Verb<'n>) -> Flow {
+        let statement = match verb {
+            Verb::Repeat(map) => return self.repeat(cx, map),
+            Verb::During(map) => return self.during(cx, map),
+            Verb::While(map) => return self.r#while(cx, map),
+            Verb::ForEach(map) => return self.for_each(cx, map),
+            Verb::Choose(map) => return self.choose(cx, map),
+            Verb::If(map) => return self.r#if(cx, map),
+            Verb::Transaction(map) => return self.transaction(cx, map),
+            Verb::Parallel(map) => return self.parallel(cx, map),
+            Verb::Use(map) => return self.part(cx, map.r#use, map.with),
+            Verb::Set(map) => return self.set(cx, map),
+            Verb::Log(map) => return self.log(cx, map),
+            Verb::Next(map) => return self.end(cx, verb.word(), (map.next, map.place)),
+            Verb::Leave(map) => return self.end(cx, verb.word(), (map.leave, map.place)),
+            Verb::Stop(map) => return self.end(cx, verb.word(), (map.stop, map.place)),
+            Verb::Stay(map) => self.stay(cx, map),
+            Verb::Think(map) => pause::read_think(cx, map, self.waits),
+            Verb::Rendezvous(map) => self.meetings.read(cx, map, self.rows),
+            Verb::Count(map) => tally::read_count(cx, map, self.rows),
+            Verb::Measure(map) => tally::read_measure(cx, map, self.rows),
+            Verb::Connect(map) => {
+                let Some(via) = self.link(cx, verb) else { return Flow::UNKNOWN };
+                let Some(connect) = self.spoken(cx, verb, via) else { return Flow::UNKNOWN };
+                let flow = self.push(connect);
+                self.read_settings(cx, map, via);
+                return flow;
             }
-            "stay" => {
-                let stay = self.stay(cx, fields);
-                stay.map_or(Flow::UNKNOWN, |stay| self.push(stay))
-            }
-            _ => self.simple(cx, verb, fields),
-        }
-    }
-
-    fn simple(&mut self, cx: &mut Context<'_>, verb: Verb, fields: &Fields<'_>) -> Flow {
-        let statement = match self.link(cx, verb.word, fields) {
-            Ok(Some(via)) => {
-                cx.speaking(&via.reach.spoken, |cx| self.spoken(cx, verb, fields, via))
-            }
-            Ok(None) => match verb.word {
-                "think" => pause::read_think(cx, fields, self.waits),
-                "rendezvous" => self.meetings.read(cx, fields, self.rows),
-                "set" => return self.set(cx, fields),
-                "count" => tally::read_count(cx, fields, self.rows),
-                "measure" => tally::read_measure(cx, fields, self.rows),
-                "log" => return self.log(cx, fields),
-                word => return self.end(cx, word, fields),
-            },
-            Err(()) => None,
+            Verb::Http(_)
+            | Verb::Grpc(_)
+            | Verb::Disconnect(_)
+            | Verb::Send(_)
+            | Verb::Expect(_)
+            | Verb::Request(_)
+            | Verb::Slow(_) => self.link(cx, verb).and_then(|via| self.spoken(cx, verb, via)),
         };
         statement.map_or(Flow::UNKNOWN, |statement| self.push(statement))
     }
 
     /// A step that uses a connection.
-    fn spoken(
-        &mut self,
-        cx: &mut Context<'_>,
-        verb: Verb,
-        fields: &Fields<'_>,
-        via: Via<'_>,
-    ) -> Option<Statement> {
-        match verb.word {
-            "http" => http::read_http(cx, fields, via, self.rows),
-            "grpc" => grpc::read_call(cx, fields, via, self.rows),
-            "connect" => message::read_connect(cx, fields, via, self.rows),
-            "send" => message::read_send(cx, fields, via, self.rows),
-            "expect" => message::read_expect(cx, fields, via, self.rows),
-            "request" => {
-                let place = fields.key("request").map_or(fields.place, |key| key.place);
-                let fits = self.correlates(cx, via, place);
-                message::read_request(cx, fields, via, self.rows).filter(|_| fits)
+    fn spoken(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>, via: Via<'_>) -> Option<Statement> {
+        cx.speaking(&via.reach.spoken, |cx| match verb {
+            Verb::Http(map) => http::read_http(cx, map, via, self.rows),
+            Verb::Grpc(map) => grpc::read_call(cx, map, via, self.rows),
+            Verb::Connect(map) => message::read_connect(cx, map, via, self.rows),
+            Verb::Disconnect(map) => act::read_disconnect(cx, map, via),
+            Verb::Send(map) => message::read_send(cx, map, via, self.rows),
+            Verb::Expect(map) => message::read_expect(cx, map, via, self.rows),
+            Verb::Request(map) => {
+                let fits = self.correlates(cx, via, verb.place());
+                message::read_request(cx, map, via, self.rows).filter(|_| fits)
             }
-            "slow" => act::read_slow(cx, fields, via),
-            _ => act::read_disconnect(cx, fields, via),
-        }
+            Verb::Slow(map) => act::read_slow(cx, map, via),
+            _ => None,
+        })
     }
 
     fn push(&mut self, statement: Statement) -> Flow {

@@ -79,6 +79,15 @@ impl Node {
             if matches!(text.as_str(), "" | "~" | "null"))
     }
 
+    /// Whether it is a map or a list in which there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Scalar { .. } => false,
+            Kind::List(items) => items.is_empty(),
+            Kind::Map(entries) => entries.is_empty(),
+        }
+    }
+
     /// What it is, for a person who expected something else.
     pub(crate) fn what(&self) -> Said {
         match &self.kind {

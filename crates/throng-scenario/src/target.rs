@@ -3,8 +3,8 @@
 use throng_base::Said;
 use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast::{self, Field};
+use crate::read::Context;
 use crate::route;
 use crate::scope::{Spoken, scheme_of};
 use crate::source;
@@ -22,7 +22,7 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
     match &node.kind {
         Kind::Scalar { .. } => read_address(cx, node, 1).into_iter().collect(),
         Kind::List(_) => read_addresses(cx, node),
-        Kind::Map(_) => match Fields::read(cx, node, &keys::TARGET) {
+        Kind::Map(_) => match ast::Target::read(cx, node) {
             Some(fields) => read_map(cx, &fields),
             None => Vec::new(),
         },
@@ -47,16 +47,17 @@ fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
 }
 
 /// One address, or a list of them.
-fn read_map(cx: &mut Context<'_>, fields: &Fields<'_>) -> Vec<Target> {
-    let is_list = match fields.one_of(cx, &["url", "addresses"]) {
+fn read_map(cx: &mut Context<'_>, fields: &ast::Target<'_>) -> Vec<Target> {
+    let is_list = match ast::one_of(cx, &[fields.url, fields.addresses]) {
         Some((key, _)) => key.text == "addresses",
-        None => fields.get("unix_socket").is_none(),
+        None => !fields.unix_socket.is_there(),
     };
     if !is_list {
-        return read_target(cx, fields, 1).into_iter().collect();
+        let url = fields.need(cx, fields.url, ADDRESS_HELP);
+        return read_target(cx, url, fields.unix_socket, 1).into_iter().collect();
     }
-    let list = fields.need(cx, "addresses", TARGET_HELP);
-    fields.one_of(cx, &["addresses", "unix_socket"]);
+    let list = fields.need(cx, fields.addresses, TARGET_HELP);
+    ast::one_of(cx, &[fields.addresses, fields.unix_socket]);
     list.map(|list| read_addresses(cx, list)).unwrap_or_default()
 }
 
@@ -76,8 +77,8 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
     if matches!(node.kind, Kind::Scalar { .. }) {
         return read_address(cx, node, 1);
     }
-    let fields = Fields::read(cx, node, &keys::ADDRESS)?;
-    let weight = match fields.get("weight") {
+    let fields = ast::Address::read(cx, node)?;
+    let weight = match fields.weight.node() {
         Some(node) => match cx.small_count(node)? {
             0 => {
                 return cx.bad_value(
@@ -90,14 +91,21 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
         },
         None => 1,
     };
-    read_target(cx, &fields, weight)
+    let url = fields.need(cx, fields.url, ADDRESS_HELP);
+    read_target(cx, url, fields.unix_socket, weight)
 }
 
+const ADDRESS_HELP: Said = say!("write `{{url: http://127.0.0.1:8080, weight: 3}}`");
+
 /// An address that is written as a map.
-fn read_target(cx: &mut Context<'_>, fields: &Fields<'_>, weight: u32) -> Option<Target> {
-    let url = fields.need(cx, "url", say!("write `{{url: http://127.0.0.1:8080, weight: 3}}`"));
+fn read_target(
+    cx: &mut Context<'_>,
+    url: Option<&Node>,
+    unix_socket: Field<'_>,
+    weight: u32,
+) -> Option<Target> {
     let target = url.and_then(|url| read_address(cx, url, weight));
-    let Some(node) = fields.get("unix_socket") else { return target };
+    let Some(node) = unix_socket.node() else { return target };
     let socket = route::read_unix_socket(cx, node);
     let target = target?;
     if target.scheme == Scheme::Udp {
@@ -153,7 +161,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
 
 pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) -> Tls {
     let mut tls = Tls::default();
-    let Some(fields) = Fields::read(cx, node, &keys::TLS) else { return tls };
+    let Some(fields) = ast::Tls::read(cx, node) else { return tls };
     let is_secure = targets.iter().any(|target| target.scheme.is_secure());
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
@@ -162,24 +170,25 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
             .help(say!("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets"));
         cx.note(warning);
     }
-    if let Some(node) = fields.get("verify") {
+    if let Some(node) = fields.verify.node() {
         tls.verify = cx.bool(node).unwrap_or(true);
     }
-    if let Some(node) = fields.get("resumption") {
+    if let Some(node) = fields.resumption.node() {
         tls.resumption = cx.bool(node).unwrap_or(false);
     }
-    if let Some(node) = fields.get("server_name") {
+    if let Some(node) = fields.server_name.node() {
         tls.server_name = cx.text(node, say!("a host name"));
     }
-    let mut file = |name| fields.get(name).and_then(|node| cx.file(node)).map(|(path, _)| path);
-    tls.ca = file("ca");
-    let (certificate, key) = (file("certificate"), file("key"));
-    match (fields.get("certificate"), fields.get("key")) {
-        (Some(_), None) => {
-            fields.need(cx, "key", say!("a client certificate has a key file"));
+    let mut file =
+        |field: Field<'_>| field.node().and_then(|node| cx.file(node)).map(|(path, _)| path);
+    tls.ca = file(fields.ca);
+    let (certificate, key) = (file(fields.certificate), file(fields.key));
+    match (fields.certificate.is_there(), fields.key.is_there()) {
+        (true, false) => {
+            fields.need(cx, fields.key, say!("a client certificate has a key file"));
         }
-        (None, Some(_)) => {
-            fields.need(cx, "certificate", say!("the key is that of a client certificate"));
+        (false, true) => {
+            fields.need(cx, fields.certificate, say!("the key is that of a client certificate"));
         }
         _ => {}
     }
@@ -194,34 +203,34 @@ pub(crate) fn read_connection(
     targets: &[Target],
 ) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
-    if let Some(fields) = node.and_then(|node| Fields::read(cx, node, &keys::CONNECTION)) {
-        let mut flag = |name, default| match fields.get(name) {
+    if let Some(fields) = node.and_then(|node| ast::Connection::read(cx, node)) {
+        let mut flag = |field: Field<'_>, default| match field.node() {
             Some(node) => cx.bool(node).unwrap_or(default),
             None => default,
         };
-        options.keep_alive = flag("keep_alive", options.keep_alive);
-        options.deflate = flag("deflate", options.deflate);
-        options.cookies = flag("cookies", options.cookies);
-        if let Some(time) = fields.get("timeout").and_then(|node| cx.time_limit(node)) {
+        options.keep_alive = flag(fields.keep_alive, options.keep_alive);
+        options.deflate = flag(fields.deflate, options.deflate);
+        options.cookies = flag(fields.cookies, options.cookies);
+        if let Some(time) = fields.timeout.node().and_then(|node| cx.time_limit(node)) {
             options.connect_timeout = time;
         }
-        if let Some(node) = fields.get("resend") {
+        if let Some(node) = fields.resend.node() {
             let words = [("idempotent", true), ("never", false)];
             options.resend = cx.word(node, &words).unwrap_or(options.resend);
         }
-        if let Some(node) = fields.get("family") {
+        if let Some(node) = fields.family.node() {
             let words = [("v4", Family::V4), ("v6", Family::V6), ("any", Family::Any)];
             options.family = cx.word(node, &words).unwrap_or_default();
         }
-        if let Some(node) = fields.get("http_version") {
+        if let Some(node) = fields.http_version.node() {
             let words = HttpVersion::ALL.map(|version| (version.word(), version));
             options.http_version = cx.word(node, &words).unwrap_or_default();
         }
-        if let Some(streams) = fields.get("streams").and_then(|node| read_streams(cx, node)) {
+        if let Some(streams) = fields.streams.node().and_then(|node| read_streams(cx, node)) {
             options.streams = streams;
         }
         options.routing = route::read_routing(cx, &fields, targets);
-        if let Some(node) = fields.get("sources") {
+        if let Some(node) = fields.sources.node() {
             options.sources.blocks = source::read_blocks(cx, node);
             source::warn_family(cx, node, &options.sources, targets);
         }
@@ -235,18 +244,18 @@ pub(crate) fn read_connection(
 
 pub(crate) fn read_limits(cx: &mut Context<'_>, node: &Node) -> Limits {
     let mut limits = Limits::default();
-    let Some(fields) = Fields::read(cx, node, &keys::LIMITS) else { return limits };
-    let mut size = |name| fields.get(name).and_then(|node| cx.size(node));
-    if let Some(bytes) = size("head") {
+    let Some(fields) = ast::Limits::read(cx, node) else { return limits };
+    let mut size = |field: Field<'_>| field.node().and_then(|node| cx.size(node));
+    if let Some(bytes) = size(fields.head) {
         limits.head_bytes_max = bytes as usize;
     }
-    if let Some(bytes) = size("body") {
+    if let Some(bytes) = size(fields.body) {
         limits.body_bytes_max = bytes;
     }
-    if let Some(bytes) = size("message") {
+    if let Some(bytes) = size(fields.message) {
         limits.message_bytes_max = bytes as usize;
     }
-    if let Some(number) = fields.get("redirects").and_then(|node| read_redirects(cx, node)) {
+    if let Some(number) = fields.redirects.node().and_then(|node| read_redirects(cx, node)) {
         limits.redirects_max = number;
         cx.redirects.limit = Some(number);
     }

@@ -3,9 +3,9 @@
 use throng_base::units::{self, UnitError};
 use throng_program::Trace;
 
+use crate::ast;
 use crate::headers::is_token;
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::Node;
 use crate::words::shorten;
 
@@ -13,12 +13,12 @@ use crate::words::shorten;
 const HEADER: &str = "traceparent";
 
 pub(crate) fn read_trace(cx: &mut Context<'_>, node: &Node) -> Option<Trace> {
-    let fields = Fields::read(cx, node, &keys::TRACE)?;
-    let header = match fields.get("header") {
+    let fields = ast::Trace::read(cx, node)?;
+    let header = match fields.header.node() {
         Some(node) => read_header(cx, node),
         None => Some(HEADER.to_string()),
     };
-    let share = match fields.get("share") {
+    let share = match fields.share.node() {
         Some(node) => cx.unit(node, say!("a share"), read_share),
         None => Some(1.0),
     };

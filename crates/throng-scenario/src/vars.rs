@@ -8,8 +8,9 @@ use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Source, Span};
 use throng_expression::Value;
 
+use crate::ast;
 use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::{Variable, names_in};
 use crate::secrets;
 use crate::syntax::{Key, Kind, Node, Place};
@@ -140,21 +141,21 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     if !matches!(&node.kind, Kind::Map(entries) if is_described(entries)) {
         return constant(cx, node);
     }
-    let fields = Fields::read(cx, node, &keys::VARIABLE)?;
-    if let Some(node) = fields.get("secret") {
+    let fields = ast::Variable::read(cx, node)?;
+    if let Some(node) = fields.secret.node() {
         cx.bool(node);
     }
-    let Some(name_node) = fields.get("env") else {
-        return constant(cx, fields.get("value")?);
+    let Some(name_node) = fields.env.node() else {
+        return constant(cx, fields.value.node()?);
     };
-    if let (Some(_), Some(key)) = (fields.get("value"), fields.key("value")) {
+    if let (Some(_), Some(key)) = (fields.value.node(), fields.value.key()) {
         let message = say!("a variable has either a `value` or the name of one of the environment");
         let error = cx.error("conflicting-keys", message, key.place);
         let help = say!("keep one of them; what holds where it is not set is `default`");
         return cx.fail(error.label(say!("the second of the two")).help(help));
     }
     let name = cx.text(name_node, say!("the name of an environment variable"))?;
-    match ((cx.env)(&name), fields.get("default")) {
+    match ((cx.env)(&name), fields.default.node()) {
         (Some(value), _) => Some(Value::parse_plain(&value)),
         (None, Some(default)) => constant(cx, default),
         (None, None) => {

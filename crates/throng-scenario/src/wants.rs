@@ -7,8 +7,9 @@ use throng_extract::{Css, JsonPath, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_program::{Escape, Pick, Text, Want};
 
+use crate::ast;
 use crate::keys;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
@@ -87,11 +88,11 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
     if matches!(node.kind, Kind::Scalar { .. }) {
         return read_want(cx, node, meaning);
     }
-    let fields = Fields::read(cx, node, &keys::FOUND_CHECK)?;
-    match fields.one_of(cx, &["contains", "equals", "matches", "count"]) {
+    let fields = ast::FoundCheck::read(cx, node)?;
+    match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches, fields.count]) {
         Some((key, value)) if key.text == "count" => read_count(cx, value),
         Some((key, value)) => read_operator(cx, key, value),
-        None if fields.is_empty() => cx.wrong_type(
+        None if node.is_empty() => cx.wrong_type(
             node,
             say!("what is found"),
             say!("write `present`, a value, or `{{count: 3}}`"),

@@ -182,8 +182,10 @@ pub(super) fn said(file: &str, source: &str) -> Vec<Said> {
     for at in 0..tokens.len() {
         match &tokens[at].kind {
             Kind::Mark('(') => call(&tokens, at, &mut said),
-            // `PHASE = "a phase" [`: what a table of keys is called.
-            Kind::Mark('[') if at > 1 && tokens[at - 2].is_mark('=') => {
+            // `PHASE Phase = "a phase" {`: what a table of keys is called.
+            Kind::Mark('{')
+                if at > 3 && tokens[at - 2].is_mark('=') && tokens[at - 3].word().is_some() =>
+            {
                 texts(&tokens, at - 1..at, &mut said);
             }
             Kind::Word(word) if word == "let" || word == "const" || word == "static" => {
@@ -287,7 +289,8 @@ fn field(tokens: &[Token], colon: usize, said: &mut Vec<Said>) {
     let rest = tokens.iter().enumerate().skip(colon + 1);
     let end = rest.into_iter().find(|(_, token)| {
         depth += depth_of(token);
-        depth < 0 || depth == 0 && (token.is_mark(',') || token.is_mark(';'))
+        // What a key is for stands behind an arrow, in English alone.
+        depth < 0 || depth == 0 && [',', ';', '>'].iter().any(|mark| token.is_mark(*mark))
     });
     texts(tokens, colon + 1..end.map_or(tokens.len(), |(at, _)| at), said);
 }
@@ -457,7 +460,7 @@ mod tests {
         let source = "let help = match kind { \"one\" | \"two\" => \"a text\", _ => \"another\" };";
         assert_eq!(found(source), ["a text", "another"]);
         assert_eq!(found("if info.contains(\"no text\") { say(\"a text\") }"), ["a text"]);
-        assert_eq!(found("PHASE = \"a phase\" [ now(\"x\", Text, \"A doc.\"), ];"), ["a phase"]);
+        assert_eq!(found("PHASE Phase = \"a phase\" { label: Text => \"A doc.\", }"), ["a phase"]);
     }
 
     #[test]

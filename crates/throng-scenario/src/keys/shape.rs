@@ -75,9 +75,14 @@ impl MapKind {
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().filter(|key| key.later.is_none()).map(|key| key.name)
     }
+
+    pub(crate) fn key_list(&self) -> Said {
+        let names: Vec<&str> = self.names().collect();
+        say!("{} has `{}`", self.what, names.join("`, `"))
+    }
 }
 
-pub(super) const fn now(name: &'static str, shape: Shape, doc: &'static str) -> KeyDoc {
+pub(crate) const fn now(name: &'static str, shape: Shape, doc: &'static str) -> KeyDoc {
     KeyDoc { name, doc, shape, later: None }
 }
 

@@ -3,10 +3,10 @@
 use throng_base::Said;
 use throng_program::{Amount, Churn, Coming, Drive, Parting, Scheme, Users};
 
-use crate::keys;
+use crate::ast;
 use crate::load::no_users;
 use crate::load::rate::positive_rate;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 
 const HELP: Said = say!("write `churn: {{share: 20%, every: 10s, how: [fin, reset, vanish]}}`");
@@ -20,13 +20,13 @@ pub(crate) fn read_parting(cx: &mut Context<'_>, node: &Node) -> Option<Parting>
 /// begins.
 pub(super) fn read_churn(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Phase<'_>,
     node: &Node,
     scheme: Option<Scheme>,
     drive: &Drive,
     before: u64,
 ) -> Option<(Churn, Place)> {
-    let place = fields.key("churn").map_or(node.place, |key| key.place);
+    let place = fields.churn.place_or(node.place);
     let churn = read_amount(cx, node);
     if let Some(scheme) = scheme {
         let message = say!("`churn` does not go with a `{}` target", scheme.word());
@@ -53,7 +53,7 @@ pub(super) fn read_churn(
         }
         Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
         Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
-            fields.need(cx, "for", say!("say how long: `{{churn: 500/s, for: 10m}}`"))?;
+            fields.need(cx, fields.r#for, say!("say how long: `{{churn: 500/s, for: 10m}}`"))?;
         }
         _ => {}
     }
@@ -75,26 +75,26 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         let amount = Amount::Rate(positive_rate(cx, node)?);
         return Some(Churn { amount, ways: vec![Parting::Fin] });
     }
-    let fields = Fields::read(cx, node, &keys::CHURN)?;
-    let ways = match fields.get("how") {
+    let fields = ast::Churn::read(cx, node)?;
+    let ways = match fields.how.node() {
         Some(node) => read_ways(cx, node),
         None => Some(vec![Parting::Fin]),
     };
-    let amount = match fields.one_of(cx, &["share", "rate"]) {
+    let amount = match ast::one_of(cx, &[fields.share, fields.rate]) {
         Some((key, node)) if key.text == "share" => {
             let share = read_share(cx, node);
-            let every = fields.need(cx, "every", HELP).and_then(|node| cx.time_limit(node));
+            let every = fields.need(cx, fields.every, HELP).and_then(|node| cx.time_limit(node));
             share.zip(every).map(|(share, every)| Amount::Share { share, every })
         }
         Some((_, node)) => {
-            if let Some(every) = fields.key("every").filter(|_| fields.get("share").is_none()) {
+            if let Some(every) = fields.every.key().filter(|_| fields.share.node().is_none()) {
                 let message = say!("`rate` and `every` exclude each other");
                 let error = cx.error("conflicting-keys", message, every.place);
                 cx.note(error.label(say!("`every` goes with `share`")).help(HELP));
             }
             positive_rate(cx, node).map(Amount::Rate)
         }
-        None => fields.need(cx, "share", HELP).and(None),
+        None => fields.need(cx, fields.share, HELP).and(None),
     };
     Some(Churn { amount: amount?, ways: ways? })
 }

@@ -2,9 +2,9 @@
 
 use throng_program::{Arrivals, Drive, Iterations, Rate, Spacing};
 
-use crate::keys;
+use crate::ast;
 use crate::load::{LOAD_HELP, no_users};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Kind, Node};
 
 const SPACINGS: [(&str, Spacing); 2] = [("even", Spacing::Even), ("poisson", Spacing::Poisson)];
@@ -18,8 +18,12 @@ pub(super) fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
 }
 
 /// `spacing` and `max` belong to starts at a rate.
-pub(super) fn check_beside(cx: &mut Context<'_>, fields: &Fields<'_>, drive: &Drive) -> Option<()> {
-    let key = fields.key("spacing").or(fields.key("max")).filter(|_| !drive.is_paced());
+pub(super) fn check_beside(
+    cx: &mut Context<'_>,
+    fields: &ast::Phase<'_>,
+    drive: &Drive,
+) -> Option<()> {
+    let key = fields.spacing.key().or(fields.max.key()).filter(|_| !drive.is_paced());
     let Some(key) = key else { return Some(()) };
     let name = key.text.as_str();
     let message = say!("`{name}` belongs to `arrivals`, or to `iterations` at a rate");
@@ -28,8 +32,8 @@ pub(super) fn check_beside(cx: &mut Context<'_>, fields: &Fields<'_>, drive: &Dr
     cx.fail(error.help(say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`")))
 }
 
-fn read_spacing(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Spacing> {
-    match fields.get("spacing") {
+fn read_spacing(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<Spacing> {
+    match fields.spacing.node() {
         Some(node) => cx.word(node, &SPACINGS),
         None => Some(Spacing::Even),
     }
@@ -45,14 +49,15 @@ fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u64> {
 
 pub(super) fn read_arrivals(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Phase<'_>,
     node: &Node,
 ) -> Option<Drive> {
     let rate = match &node.kind {
         Kind::Map(_) => {
-            let inner = Fields::read(cx, node, &keys::ARRIVALS)?;
-            let to = inner.need(cx, "to", say!("write `arrivals: {{from: 10/s, to: 900/s}}`"))?;
-            let from = match inner.get("from") {
+            let inner = ast::Arrivals::read(cx, node)?;
+            let to =
+                inner.need(cx, inner.to, say!("write `arrivals: {{from: 10/s, to: 900/s}}`"))?;
+            let from = match inner.from.node() {
                 Some(node) => cx.rate(node)?,
                 None => 0.0,
             };
@@ -60,12 +65,16 @@ pub(super) fn read_arrivals(
         }
         _ => Rate::constant(cx.rate(node)?),
     };
-    fields.need(cx, "for", say!("say how long they come: `{{arrivals: 900/s, for: 10m}}`"))?;
+    fields.need(
+        cx,
+        fields.r#for,
+        say!("say how long they come: `{{arrivals: 900/s, for: 10m}}`"),
+    )?;
     if rate.peak() <= 0.0 {
         return no_users(cx, node.place, say!("no user ever arrives"));
     }
     let spacing = read_spacing(cx, fields)?;
-    let max = match fields.get("max") {
+    let max = match fields.max.node() {
         Some(node) => Some(read_max(cx, node)?),
         None => None,
     };
@@ -74,24 +83,24 @@ pub(super) fn read_arrivals(
 
 pub(super) fn read_iterations(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Phase<'_>,
     node: &Node,
     population: &mut u64,
 ) -> Option<Drive> {
     let (total, rate) = match &node.kind {
         Kind::Map(_) => {
-            let inner = Fields::read(cx, node, &keys::ITERATIONS)?;
-            let total = match inner.get("total") {
+            let inner = ast::Iterations::read(cx, node)?;
+            let total = match inner.total.node() {
                 Some(node) => Some(cx.count(node)?),
                 None => None,
             };
-            let rate = match inner.get("rate") {
+            let rate = match inner.rate.node() {
                 Some(node) => Some(positive_rate(cx, node)?),
                 None => None,
             };
             if total.is_none() && rate.is_none() {
                 let help = say!("write `iterations: {{total: 10_000, rate: 500/s}}`");
-                return inner.need(cx, "total", help).and(None);
+                return inner.need(cx, inner.total, help).and(None);
             }
             (total, rate)
         }
@@ -108,7 +117,7 @@ pub(super) fn read_iterations(
     if total.is_none() {
         fields.need(
             cx,
-            "for",
+            fields.r#for,
             say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`"),
         )?;
     }
@@ -119,14 +128,14 @@ pub(super) fn read_iterations(
 
 /// Who does iterations: `users`, for whom starts wait, or at most so many that what finds none of
 /// them free is dropped.
-fn read_workers(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<(u64, bool)> {
-    if let Some((key, node)) = fields.one_of(cx, &["users", "max"])
-        && key.text == "max"
+fn read_workers(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<(u64, bool)> {
+    if let Some((key, node)) = ast::one_of(cx, &[fields.users, fields.max])
+        && fields.max.is(key)
     {
         return Some((read_max(cx, node)?, true));
     }
     let help = say!("say how many users do them: `{{iterations: 500/s, users: 100, for: 30s}}`");
-    let node = fields.need(cx, "users", help)?;
+    let node = fields.need(cx, fields.users, help)?;
     match cx.count(node)? {
         0 => no_users(cx, node.place, say!("0 users do no iteration")),
         users => Some((users, false)),

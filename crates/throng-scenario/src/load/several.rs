@@ -6,8 +6,8 @@ use throng_base::Said;
 use throng_program::{Load, Start};
 
 use super::{Facts, Stage, read_phases};
-use crate::keys;
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
@@ -76,10 +76,10 @@ impl Reader<'_> {
         stage: &Stage<'_>,
     ) -> Option<(Load, Facts)> {
         let (key, node) = self.entries[number];
-        let fields = Fields::read(cx, node, &keys::LOAD)?;
+        let fields = ast::Load::read(cx, node)?;
         let start = self.start(cx, number, &fields);
         let sessions = self.sessions(cx, number, &fields);
-        let phases = fields.need(cx, "phases", PHASES_HELP)?;
+        let phases = fields.need(cx, fields.phases, PHASES_HELP)?;
         let failed = cx.errors();
         let mut churns = Vec::new();
         let phases = read_phases(cx, phases, stage, &mut churns);
@@ -88,8 +88,8 @@ impl Reader<'_> {
         Some((load, facts))
     }
 
-    fn start(&self, cx: &mut Context<'_>, number: usize, fields: &Fields<'_>) -> Option<Start> {
-        let Some((key, node)) = fields.one_of(cx, &["at", "after", "with"]) else {
+    fn start(&self, cx: &mut Context<'_>, number: usize, fields: &ast::Load<'_>) -> Option<Start> {
+        let Some((key, node)) = ast::one_of(cx, &[fields.at, fields.after, fields.with]) else {
             return Some(Start::At(std::time::Duration::ZERO));
         };
         if key.text == "at" {
@@ -110,13 +110,13 @@ impl Reader<'_> {
         &mut self,
         cx: &mut Context<'_>,
         number: usize,
-        fields: &Fields<'_>,
+        fields: &ast::Load<'_>,
     ) -> Option<Option<Box<[u16]>>> {
         let help = say!("name the sessions that its users do: `sessions: [reader, buyer]`");
-        if self.entries.len() == 1 && fields.key("sessions").is_none() {
+        if self.entries.len() == 1 && fields.sessions.key().is_none() {
             return Some(None);
         }
-        let node = fields.need(cx, "sessions", help.clone())?;
+        let node = fields.need(cx, fields.sessions, help.clone())?;
         let items = match &node.kind {
             Kind::List(items) => items.as_slice(),
             _ => std::slice::from_ref(node),

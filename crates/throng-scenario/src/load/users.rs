@@ -5,10 +5,10 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_program::{Coming, Drive, Users};
 
-use crate::keys;
+use crate::ast;
 use crate::load::no_users;
 use crate::load::rate::{check_beside, positive_rate};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
@@ -51,12 +51,12 @@ pub(super) fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 
 pub(super) fn read_users(
     cx: &mut Context<'_>,
     node: &Node,
-    fields: &Fields<'_>,
+    fields: &ast::Phase<'_>,
     last: bool,
     population: &mut u64,
 ) -> Option<Drive> {
     check_beside(cx, fields, &Drive::Hold)?;
-    let beside = fields.get("at_once");
+    let beside = fields.at_once.node();
     let (to, coming) = match &node.kind {
         Kind::Map(entries) => {
             if let Some((from, _)) = entries.iter().find(|(key, _)| key.text == "from") {
@@ -66,8 +66,8 @@ pub(super) fn read_users(
                 });
                 return no_from(cx, from.place, to.unwrap_or("100"));
             }
-            let inner = Fields::read(cx, node, &keys::USERS)?;
-            let to = inner.need(cx, "to", say!("write `users: {{to: 100, rate: 50/s}}`"));
+            let inner = ast::Users::read(cx, node)?;
+            let to = inner.need(cx, inner.to, say!("write `users: {{to: 100, rate: 50/s}}`"));
             let coming = read_coming(cx, &inner, beside);
             (cx.count(to?)?, coming?)
         }
@@ -82,14 +82,14 @@ pub(super) fn read_users(
     if to == 0 && *population == 0 {
         return no_users(cx, node.place, say!("0 users do nothing"));
     }
-    if last && to > 0 && coming == Coming::AtOnce && fields.get("for").is_none() {
-        fields.need(cx, "for", say!("say how long: `{{users: 100, for: 30s}}`"))?;
+    if last && to > 0 && coming == Coming::AtOnce && !fields.r#for.is_there() {
+        fields.need(cx, fields.r#for, say!("say how long: `{{users: 100, for: 30s}}`"))?;
     }
     let users = Users { to, coming };
-    let time = fields.get("for").and_then(|node| cx.time_limit(node));
+    let time = fields.r#for.node().and_then(|node| cx.time_limit(node));
     let before = std::mem::replace(population, reached(*population, users, time));
     if *population != to
-        && let Some(node) = fields.get("for")
+        && let Some(node) = fields.r#for.node()
     {
         let part = population.abs_diff(before);
         let message = say!("this phase ends before its ramp does");
@@ -102,9 +102,13 @@ pub(super) fn read_users(
 }
 
 /// `rate`, `step` with `every`, or `at_once`; here or beside `users`.
-fn read_coming(cx: &mut Context<'_>, inner: &Fields<'_>, beside: Option<&Node>) -> Option<Coming> {
-    let way = inner.one_of(cx, &["rate", "step"]);
-    let own = inner.get("at_once");
+fn read_coming(
+    cx: &mut Context<'_>,
+    inner: &ast::Users<'_>,
+    beside: Option<&Node>,
+) -> Option<Coming> {
+    let way = ast::one_of(cx, &[inner.rate, inner.step]);
+    let own = inner.at_once.node();
     if let (Some(_), Some(other)) = (own, beside) {
         let error = cx.error("conflicting-keys", say!("`at_once` stands here twice"), other.place);
         cx.note(error.label(say!("`users` has it already")).help(say!("keep one of them")));
@@ -112,7 +116,7 @@ fn read_coming(cx: &mut Context<'_>, inner: &Fields<'_>, beside: Option<&Node>) 
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
     match way {
         Some((key, node)) if key.text == "rate" => {
-            if let Some(every) = inner.key("every") {
+            if let Some(every) = inner.every.key() {
                 let message = say!("`rate` and `every` exclude each other");
                 let error = cx.error("conflicting-keys", message, every.place);
                 cx.note(error.label(say!("`every` goes with `step`")).help(STEP_HELP));
@@ -124,11 +128,11 @@ fn read_coming(cx: &mut Context<'_>, inner: &Fields<'_>, beside: Option<&Node>) 
                 Some(0) => cx.bad_value(node, say!("steps of no users lead nowhere"), STEP_HELP),
                 size => size,
             };
-            let every = inner.need(cx, "every", STEP_HELP).and_then(|node| cx.time_limit(node));
+            let every = inner.need(cx, inner.every, STEP_HELP).and_then(|node| cx.time_limit(node));
             Some(Coming::Steps { size: size?, every: every? })
         }
-        None if inner.key("every").is_some() => {
-            inner.need(cx, "step", STEP_HELP)?;
+        None if inner.every.key().is_some() => {
+            inner.need(cx, inner.step, STEP_HELP)?;
             None
         }
         None => Some(Coming::AtOnce),

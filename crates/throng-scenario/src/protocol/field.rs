@@ -6,11 +6,12 @@ use throng_protocol::framed::declaration::{
     Role, Type,
 };
 
+use crate::ast::{self, Map as _};
+use crate::protocol::keys::FieldMap;
 use crate::protocol::values::{self, parse_int};
 use crate::protocol::words::{self, TypeWord};
-use crate::protocol::{FIELDS_HELP, Labels, Reader, check_encoding, keys, read_endian};
-use crate::read::Fields;
-use crate::syntax::{Kind, Node};
+use crate::protocol::{FIELDS_HELP, Labels, Reader, check_encoding, read_endian};
+use crate::syntax::{Key, Kind, Node};
 use crate::words::shorten;
 
 /// Where a list of fields stands.
@@ -21,8 +22,6 @@ pub(super) enum Within {
     Type,
 }
 
-const EXTENTS: &[&str] = &["length", "size", "terminator", "rest", "size-eos"];
-const ROLES: &[&str] = &["counts", "selects", "correlates", "checksum"];
 const SIZE_HELP: Said = say!("write `size: 16`, or the name of an earlier field: `size: count`");
 const REPEAT_HELP: Said =
     say!("write `3`, `u8` for a number before the items, the name of an earlier field, or `rest`");
@@ -55,49 +54,51 @@ impl Reader<'_, '_> {
     }
 
     fn field(&mut self, node: &Node, within: Within, earlier: &[Field]) -> Option<Field> {
-        let fields = Fields::read(self.cx, node, &keys::FIELD)?;
-        let id = fields.need(self.cx, "id", say!("write `{{id: room, type: u64}}`"))?;
+        let fields = FieldMap::read(self.cx, node)?;
+        let id = fields.need(self.cx, fields.id, say!("write `{{id: room, type: u64}}`"))?;
         let id = self.name(id, say!("the name of a field"))?;
-        let typed = ["type", "bits", "fields", "contents"];
         let place = self.at(node.place);
         if within == Within::Packet && id.value == "body" {
             return self.body(&fields, id, place);
         }
         let role = self.role(&fields, within);
-        let labels = fields.get("enum").map(|node| self.labels(node)).unwrap_or_default();
+        let labels = fields.r#enum.node().map(|node| self.labels(node)).unwrap_or_default();
         let named: Vec<_> = labels.iter().map(|(name, n)| (name.value.clone(), *n)).collect();
-        let chosen = fields.one_of(self.cx, &typed);
+        let chosen =
+            ast::one_of(self.cx, &[fields.r#type, fields.bits, fields.fields, fields.contents]);
         let (ty, own_endian) = self.field_type(&fields, chosen, within)?;
         self.check_labels(&fields, &ty);
-        let constant = match fields.get("contents") {
-            Some(_) if fields.get("const").is_some() => {
-                fields.one_of(self.cx, &["contents", "const"]);
+        let constant = match fields.contents.node() {
+            Some(_) if fields.r#const.is_there() => {
+                ast::one_of(self.cx, &[fields.contents, fields.r#const]);
                 None
             }
             Some(node) => values::read_bytes(self.cx, node)
                 .map(|bytes| Placed { value: Literal::Bytes(bytes), place: self.at(node.place) }),
-            None => self.literal(&fields, "const", &ty, &named),
+            None => self.literal(fields.r#const, &ty, &named),
         };
-        let default = self.literal(&fields, "default", &ty, &named);
-        if constant.is_some() && fields.get("default").is_some() {
-            fields.one_of(self.cx, &["const", "contents", "default"]);
+        let default = self.literal(fields.default, &ty, &named);
+        if constant.is_some() && fields.default.is_there() {
+            ast::one_of(self.cx, &[fields.r#const, fields.contents, fields.default]);
         }
         let repeat = self.repeat(&fields);
-        let condition = fields.get("if").and_then(|node| self.condition(node, earlier));
+        let condition = fields.r#if.node().and_then(|node| self.condition(node, earlier));
         let endian = self.endian(&fields, own_endian, &ty, repeat.as_ref());
         self.check_max(&fields, &role, &ty);
-        check_encoding(self.cx, &fields);
+        check_encoding(self.cx, fields.encoding);
         Some(Field { id, ty, endian, constant, condition, repeat, role, labels, default, place })
     }
 
     /// `{id: body}` in `packet` stands for the message's own fields.
     fn body(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &FieldMap<'_>,
         id: Placed<String>,
         place: declaration::Place,
     ) -> Option<Field> {
-        if let Some((key, _)) = fields.iter().find(|(key, _)| !matches!(&*key.text, "id" | "doc")) {
+        let known = |key: &Key| fields.id.is(key) || fields.doc.is(key);
+        let others = fields.all().filter(|field| field.key().is_some_and(|key| !known(key)));
+        if let Some((key, _)) = ast::first(others) {
             let message = say!("`body` stands for the message's own fields");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("it has no `{}`", shorten(&key.text)));
@@ -120,9 +121,10 @@ impl Reader<'_, '_> {
     }
 
     /// What the field is for; all but a checksum stand in the packet only.
-    fn role(&mut self, fields: &Fields<'_>, within: Within) -> Role {
-        let Some((key, node)) = fields.one_of(self.cx, ROLES) else {
-            if let Some(key) = fields.key("over") {
+    fn role(&mut self, fields: &FieldMap<'_>, within: Within) -> Role {
+        let roles = [fields.counts, fields.selects, fields.correlates, fields.checksum];
+        let Some((key, node)) = ast::one_of(self.cx, &roles) else {
+            if let Some(key) = fields.over.key() {
                 let message = say!("`over` tells what a checksum is over");
                 let error = self.cx.error("conflicting-keys", message, key.place);
                 let error = error.label(say!("there is no checksum"));
@@ -138,8 +140,7 @@ impl Reader<'_, '_> {
             return Role::Value;
         }
         if key.text != "checksum"
-            && let Some((other, _)) =
-                fields.iter().find(|(key, _)| matches!(&*key.text, "if" | "repeat"))
+            && let Some((other, _)) = ast::first([fields.r#if, fields.repeat])
         {
             let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
             let error = self.cx.error("conflicting-keys", message, other.place);
@@ -166,7 +167,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn checksum(&mut self, fields: &Fields<'_>, node: &Node) -> Role {
+    fn checksum(&mut self, fields: &FieldMap<'_>, node: &Node) -> Role {
         let algorithm = self.cx.word(
             node,
             &[
@@ -178,22 +179,22 @@ impl Reader<'_, '_> {
                 ("xor", Checksum::Xor),
             ],
         );
-        let over = fields.get("over").map(|node| self.names(node, say!("the name of a field")));
+        let over = fields.over.node().map(|node| self.names(node, say!("the name of a field")));
         match algorithm {
             Some(algorithm) => Role::Checksum { algorithm, over: over.unwrap_or_default() },
             None => Role::Value,
         }
     }
 
-    fn max(&mut self, fields: &Fields<'_>) -> Option<Placed<u64>> {
-        let node = fields.get("max")?;
+    fn max(&mut self, fields: &FieldMap<'_>) -> Option<Placed<u64>> {
+        let node = fields.max.node()?;
         let value = self.cx.size(node)?;
         Some(Placed { value, place: self.at(node.place) })
     }
 
     /// `max` is the largest value of a length, of the packet or before something.
-    fn check_max(&mut self, fields: &Fields<'_>, role: &Role, ty: &Type) {
-        let Some(key) = fields.key("max") else { return };
+    fn check_max(&mut self, fields: &FieldMap<'_>, role: &Role, ty: &Type) {
+        let Some(key) = fields.max.key() else { return };
         let is_length = matches!(role, Role::Length { .. });
         if !is_length && !matches!(extent(ty), Some(Extent::Prefixed { .. })) {
             let message = say!("`max` is the largest value of a length");
@@ -205,14 +206,14 @@ impl Reader<'_, '_> {
 
     fn field_type(
         &mut self,
-        fields: &Fields<'_>,
-        chosen: Option<(&crate::syntax::Key, &Node)>,
+        fields: &FieldMap<'_>,
+        chosen: Option<(&Key, &Node)>,
         within: Within,
     ) -> Option<(Type, Option<Endian>)> {
         let inner = if within == Within::Packet { Within::Type } else { within };
         let Some((key, node)) = chosen else {
             // As in Kaitai Struct, what has a size and no type is bytes.
-            if EXTENTS.iter().any(|name| fields.get(name).is_some()) {
+            if ast::first(extents(fields)).is_some() {
                 let extent = self.extent(fields)?;
                 return Some((Type::Bytes(extent), None));
             }
@@ -222,7 +223,7 @@ impl Reader<'_, '_> {
                 }
                 _ => say!("write `{{id: room, type: u64}}`"),
             };
-            fields.need(self.cx, "type", help);
+            fields.need(self.cx, fields.r#type, help);
             return None;
         };
         match key.text.as_str() {
@@ -252,7 +253,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn type_word(&mut self, fields: &Fields<'_>, node: &Node) -> Option<(Type, Option<Endian>)> {
+    fn type_word(&mut self, fields: &FieldMap<'_>, node: &Node) -> Option<(Type, Option<Endian>)> {
         let text = self.cx.text(node, say!("a type"))?;
         let word = text.trim();
         let parsed = match self.types.iter().position(|name| name == word) {
@@ -305,8 +306,8 @@ impl Reader<'_, '_> {
 
     /// Refuses keys that say where something ends, of what has a size of its own.
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
-    fn no_extent(&mut self, fields: &Fields<'_>, what: Said) {
-        let Some((key, _)) = fields.iter().find(|(key, _)| EXTENTS.contains(&&*key.text)) else {
+    fn no_extent(&mut self, fields: &FieldMap<'_>, what: Said) {
+        let Some((key, _)) = ast::first(extents(fields)) else {
             return;
         };
         let message = say!("{what} has a size of its own");
@@ -316,8 +317,10 @@ impl Reader<'_, '_> {
     }
 
     /// Where a text, bytes, JSON or a message of protobuf ends.
-    fn extent(&mut self, fields: &Fields<'_>) -> Option<Extent> {
-        let Some((key, node)) = fields.one_of(self.cx, EXTENTS) else { return Some(Extent::Rest) };
+    fn extent(&mut self, fields: &FieldMap<'_>) -> Option<Extent> {
+        let Some((key, node)) = ast::one_of(self.cx, &extents(fields)) else {
+            return Some(Extent::Rest);
+        };
         match key.text.as_str() {
             "length" => {
                 let prefix = self.prefix(node)?;
@@ -390,19 +393,18 @@ impl Reader<'_, '_> {
 
     fn literal(
         &mut self,
-        fields: &Fields<'_>,
-        key: &str,
+        field: ast::Field<'_>,
         ty: &Type,
         labels: &[(String, i64)],
     ) -> Option<Placed<Literal>> {
-        let node = fields.get(key)?;
+        let node = field.node()?;
         let value = values::read_literal(self.cx, node, ty, labels)?;
         Some(Placed { value, place: self.at(node.place) })
     }
 
-    fn repeat(&mut self, fields: &Fields<'_>) -> Option<Repeat> {
-        let Some(node) = fields.get("repeat") else {
-            if let Some(key) = fields.key("repeat-expr") {
+    fn repeat(&mut self, fields: &FieldMap<'_>) -> Option<Repeat> {
+        let Some(node) = fields.repeat.node() else {
+            if let Some(key) = fields.repeat_expr.key() {
                 let message = say!("`repeat-expr` stands behind `repeat: expr`");
                 let error = self.cx.error("missing-key", message, key.place);
                 let error = error.label(say!("`repeat` is missing"));
@@ -412,11 +414,11 @@ impl Reader<'_, '_> {
         };
         let text = self.cx.text(node, say!("how often it is there"))?;
         let text = text.trim().to_string();
-        if let ("expr", Some(node)) = (text.as_str(), fields.get("repeat-expr")) {
+        if let ("expr", Some(node)) = (text.as_str(), fields.repeat_expr.node()) {
             let text = self.cx.text(node, say!("how often it is there"))?;
             return self.times(node, text.trim());
         }
-        if let Some(key) = fields.key("repeat-expr") {
+        if let Some(key) = fields.repeat_expr.key() {
             let message = say!("`repeat-expr` stands behind `repeat: expr`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("said a second time"));
@@ -468,13 +470,13 @@ impl Reader<'_, '_> {
 
     fn endian(
         &mut self,
-        fields: &Fields<'_>,
+        fields: &FieldMap<'_>,
         own: Option<Endian>,
         ty: &Type,
         repeat: Option<&Repeat>,
     ) -> Option<Endian> {
-        let Some(key) = fields.key("endian") else { return own };
-        let endian = read_endian(self.cx, fields.get("endian")?)?;
+        let Some(key) = fields.endian.key() else { return own };
+        let endian = read_endian(self.cx, fields.endian.node()?)?;
         let wide = |prefix: &Prefix| matches!(prefix, Prefix::Unsigned(9..));
         let has_order = match ty {
             Type::Unsigned(_) | Type::Signed(_) | Type::Float32 | Type::Float64 => true,
@@ -544,18 +546,23 @@ impl Reader<'_, '_> {
         labels
     }
 
-    fn check_labels(&mut self, fields: &Fields<'_>, ty: &Type) {
+    fn check_labels(&mut self, fields: &FieldMap<'_>, ty: &Type) {
         let is_whole = matches!(
             ty,
             Type::Unsigned(_) | Type::Signed(_) | Type::Bits(_) | Type::Varint | Type::ZigZag
         );
-        if let (Some(key), false) = (fields.key("enum"), is_whole) {
+        if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
             let message = say!("only whole numbers have names");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("this is no whole number"));
             self.cx.note(error.help(say!("remove `enum`, or write `type: u8`")));
         }
     }
+}
+
+/// The keys that say where something ends.
+fn extents<'n>(fields: &FieldMap<'n>) -> [ast::Field<'n>; 5] {
+    [fields.length, fields.size, fields.terminator, fields.rest, fields.size_eos]
 }
 
 fn extent(ty: &Type) -> Option<&Extent> {

@@ -5,40 +5,40 @@ use std::sync::Arc;
 use throng_base::Said;
 use throng_program::{Escape, Parting, Slow, Statement, Text};
 
-use crate::keys;
+use crate::ast::{self, Field};
 use crate::load::read_parting;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::steps::rest::{Flow, How};
 use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Kind, Node, Place};
 use crate::thresholds::parse_byte_rate;
 use crate::words::shorten;
 
 /// `slow: {read: 1KiB/s, write: 100B/s}` or `slow: off`.
 pub(super) fn read_slow(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Slow<'_>,
     via: Via<'_>,
 ) -> Option<Statement> {
     let link = via.link;
     const HELP: Said = say!("write `- slow: {{read: 1KiB/s, write: 100B/s}}` or `- slow: off`");
-    let node = fields.get("slow")?;
+    let node = fields.slow.node()?;
     if matches!(&node.kind, Kind::Scalar { text, .. } if matches!(text.as_str(), "off" | "false")) {
         return Some(Statement::Slow { link, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         return cx.wrong_type(node, say!("how slow the user is"), HELP);
     }
-    let fields = Fields::read(cx, node, &keys::SPEED)?;
-    let mut speed = |name| match fields.get(name) {
+    let fields = ast::Speed::read(cx, node)?;
+    let mut speed = |field: Field<'_>| match field.node() {
         Some(node) => read_speed(cx, node, HELP).map(Some),
         None => Some(None),
     };
-    let (read, write) = (speed("read"), speed("write"));
+    let (read, write) = (speed(fields.read), speed(fields.write));
     let slow = Slow { read: read?, write: write? };
     if slow.write == Some(0) {
-        let node = fields.get("write")?;
+        let node = fields.write.node()?;
         return cx.bad_value(
             node,
             say!("who writes nothing never gets on"),
@@ -63,10 +63,10 @@ fn read_speed(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<u64> {
 
 pub(super) fn read_disconnect(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Disconnect<'_>,
     via: Via<'_>,
 ) -> Option<Statement> {
-    let node = fields.get("disconnect").filter(|node| !node.is_null());
+    let node = fields.disconnect.node().filter(|node| !node.is_null());
     let how = match node {
         Some(node) => read_parting(cx, node)?,
         None => Parting::Fin,
@@ -75,10 +75,10 @@ pub(super) fn read_disconnect(
 }
 
 impl Coder<'_, '_> {
-    pub(super) fn set(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
+    pub(super) fn set(&mut self, cx: &mut Context<'_>, fields: &ast::Set<'_>) -> Flow {
         const HELP: Said = say!("write `- set: {{name: value}}`");
         let entries =
-            fields.get("set").and_then(|node| cx.entries(node, say!("a map of values"), HELP));
+            fields.set.node().and_then(|node| cx.entries(node, say!("a map of values"), HELP));
         let Some(entries) = entries else { return Flow::UNKNOWN };
         if entries.is_empty() {
             let error = cx.error("empty", say!("this sets nothing"), fields.place);
@@ -95,8 +95,8 @@ impl Coder<'_, '_> {
         Flow { sets: true, ..Flow::NOTHING }
     }
 
-    pub(super) fn log(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Flow {
-        let node = fields.get("log");
+    pub(super) fn log(&mut self, cx: &mut Context<'_>, fields: &ast::Log<'_>) -> Flow {
+        let node = fields.log.node();
         match node.and_then(|node| cx.template(node, say!("a line"), Escape::None)) {
             Some(text) => self.push(Statement::Log(Arc::new(text))),
             None => Flow::UNKNOWN,
@@ -104,8 +104,13 @@ impl Coder<'_, '_> {
     }
 
     /// `next`, `leave` and `stop`.
-    pub(super) fn end(&mut self, cx: &mut Context<'_>, verb: &str, fields: &Fields<'_>) -> Flow {
-        let node = fields.get(verb).filter(|node| !node.is_null());
+    pub(super) fn end(
+        &mut self,
+        cx: &mut Context<'_>,
+        verb: &'static str,
+        (field, place): (Field<'_>, Place),
+    ) -> Flow {
+        let node = field.node().filter(|node| !node.is_null());
         if let Some(node) = node.filter(|_| verb != "stop") {
             let message = say!("`{verb}` has no value");
             return cx.bad_value(node, message, say!("write `- {verb}`")).unwrap_or(Flow::UNKNOWN);
@@ -118,7 +123,7 @@ impl Coder<'_, '_> {
         };
         if let Some(label) = wrong {
             let message = say!("`{verb}` cannot stand in `{}`", self.section.word());
-            let error = cx.error("wrong-place", message, fields.place).label(label);
+            let error = cx.error("wrong-place", message, place).label(label);
             cx.note(error.help(say!("write `{verb}` in `steps`, or remove it")));
             return Flow::UNKNOWN;
         }
@@ -135,6 +140,6 @@ impl Coder<'_, '_> {
             }
         };
         self.block.push(statement);
-        Flow::end(how, fields.place)
+        Flow::end(how, place)
     }
 }

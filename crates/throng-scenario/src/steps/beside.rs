@@ -6,7 +6,8 @@ use std::time::Duration;
 use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
-use crate::read::{Context, Fields};
+use crate::ast::Verb;
+use crate::read::Context;
 use crate::steps::rest::Flow;
 use crate::steps::slow::Body;
 use crate::steps::via::Via;
@@ -32,11 +33,16 @@ impl Inside {
 
     /// Steps that change what the user itself does; in a branch also those whose messages go to
     /// whoever waits first.
-    fn forbids(self, verb: &str) -> bool {
+    fn forbids(self, verb: &Verb<'_>) -> bool {
         match verb {
-            "connect" | "disconnect" | "stay" | "rendezvous" | "transaction" | "parallel" => true,
-            "next" => self != Inside::Parallel,
-            "send" | "expect" | "slow" => self == Inside::Parallel,
+            Verb::Connect(_)
+            | Verb::Disconnect(_)
+            | Verb::Stay(_)
+            | Verb::Rendezvous(_)
+            | Verb::Transaction(_)
+            | Verb::Parallel(_) => true,
+            Verb::Next(_) => self != Inside::Parallel,
+            Verb::Send(_) | Verb::Expect(_) | Verb::Slow(_) => self == Inside::Parallel,
             _ => false,
         }
     }
@@ -70,15 +76,10 @@ impl<'n> Coder<'_, 'n> {
     }
 
     /// Whether the verb can stand in the body that is being compiled.
-    pub(super) fn fits_inside(
-        &mut self,
-        cx: &mut Context<'_>,
-        verb: &str,
-        fields: &Fields<'_>,
-    ) -> bool {
+    pub(super) fn fits_inside(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>) -> bool {
         let Some(inside) = self.inside.filter(|inside| inside.forbids(verb)) else { return true };
-        let place = fields.key(verb).map_or(fields.place, |key| key.place);
-        let message = say!("`{verb}` cannot stand in `{}`", inside.word());
+        let (word, place) = (verb.word(), verb.place());
+        let message = say!("`{word}` cannot stand in `{}`", inside.word());
         let error = cx.error("wrong-place", message, place);
         let (label, help) = match inside {
             Inside::Parallel => (

@@ -7,9 +7,9 @@ use throng_metrics::Cause;
 use throng_program::{Failing, OnError, RETRY_ON_MAX, Retry, RetryOn};
 use throng_protocol::grpc::Code;
 
+use crate::ast::{self, Field};
 use crate::checks::parse_status;
-use crate::keys::{self, MapKind};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node};
 use crate::words::shorten;
@@ -38,20 +38,20 @@ pub(crate) fn read_on_error(cx: &mut Context<'_>, node: &Node) -> Option<Failing
 }
 
 /// What follows a failure of the step: its own `on_error` and `retry`, else those around it.
-pub(crate) fn read_failing(cx: &mut Context<'_>, fields: &Fields<'_>) -> Failing {
-    let mut failing = match fields.get("on_error") {
+pub(crate) fn read_failing(cx: &mut Context<'_>, on_error: Field<'_>, retry: Field<'_>) -> Failing {
+    let mut failing = match on_error.node() {
         Some(node) => read_on_error(cx, node).unwrap_or_default(),
         None => cx.defaults.failing,
     };
-    if let Some(node) = fields.get("retry") {
-        failing.retry = read_retry(cx, node, &keys::RETRY, RETRY_HELP);
+    if let Some(node) = retry.node() {
+        failing.retry = read_retry(cx, node);
     }
     failing
 }
 
 /// The time limit of a step: its own, that of the session or of `defaults`, or 30 s.
-pub(crate) fn read_timeout(cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Duration> {
-    match fields.get("timeout") {
+pub(crate) fn read_timeout(cx: &mut Context<'_>, timeout: Field<'_>) -> Option<Duration> {
+    match timeout.node() {
         Some(node) => cx.time_limit(node),
         None => Some(cx.defaults.timeout.unwrap_or(TIMEOUT)),
     }
@@ -63,14 +63,19 @@ pub(crate) fn read_reconnect(cx: &mut Context<'_>, node: &Node) -> Option<Retry>
         Kind::Scalar { text, .. } if matches!(text.as_str(), "never" | "0") => {
             Some(Retry { times: Some(0), ..RETRY })
         }
-        _ => read_retry(cx, node, &keys::RECONNECT, RECONNECT_HELP),
+        Kind::Map(_) => {
+            let fields = ast::Reconnect::read(cx, node)?;
+            // A lost connection has no status and no choice of causes.
+            read_waits(cx, (fields.times, fields.wait), RetryOn::Any, RECONNECT_HELP)
+        }
+        _ => Some(Retry { times: read_attempts(cx, node, RECONNECT_HELP)?, ..RETRY }),
     }
 }
 
 /// What a user does whose connection is lost while it stays: the word of the step, else what the
 /// steps around it say. That it connects again is no retry of the step.
-pub(crate) fn read_loss(cx: &mut Context<'_>, fields: &Fields<'_>) -> Failing {
-    let Some(node) = fields.get("on_error") else {
+pub(crate) fn read_loss(cx: &mut Context<'_>, on_error: Field<'_>) -> Failing {
+    let Some(node) = on_error.node() else {
         return Failing { retry: None, ..cx.defaults.failing };
     };
     let words: Vec<(&str, Failing)> =
@@ -83,27 +88,31 @@ const RETRY_HELP: Said = say!("write `retry: 3` or `retry: {{times: 5, wait: 1s.
 const RECONNECT_HELP: Said =
     say!("write `reconnect: never`, `reconnect: 3` or `reconnect: {{times: 5, wait: 1s..30s}}`");
 
-fn read_retry(
-    cx: &mut Context<'_>,
-    node: &Node,
-    kind: &'static MapKind,
-    help: Said,
-) -> Option<Retry> {
+fn read_retry(cx: &mut Context<'_>, node: &Node) -> Option<Retry> {
     if !matches!(node.kind, Kind::Map(_)) {
-        let times = read_attempts(cx, node, help)?;
+        let times = read_attempts(cx, node, RETRY_HELP)?;
         return Some(Retry { times, ..RETRY });
     }
-    let fields = Fields::read(cx, node, kind)?;
-    let times = match fields.get("times") {
+    let fields = ast::Retry::read(cx, node)?;
+    let on = match fields.on.node() {
+        Some(node) => read_retry_on(cx, node),
+        None => Some(RetryOn::Any),
+    };
+    read_waits(cx, (fields.times, fields.wait), on?, RETRY_HELP)
+}
+
+/// How often something is tried again, and after which waits.
+fn read_waits(
+    cx: &mut Context<'_>,
+    (times, wait): (Field<'_>, Field<'_>),
+    on: RetryOn,
+    help: Said,
+) -> Option<Retry> {
+    let times = match times.node() {
         Some(node) => read_attempts(cx, node, help),
         None => Some(RETRY.times),
     };
-    // A lost connection has no status and no choice of causes.
-    let on = match kind.find("on").and_then(|_| fields.get("on")) {
-        Some(node) => read_retry_on(cx, node)?,
-        None => RetryOn::Any,
-    };
-    let (low, high) = match fields.get("wait") {
+    let (low, high) = match wait.node() {
         Some(node) => match cx.duration_range(node)? {
             (low, _) if low.is_zero() => {
                 let message = say!("a wait of zero would hammer at a target that fails");

@@ -8,9 +8,9 @@ use throng_base::{Said, units};
 use throng_expression::{Expression, Value};
 use throng_program::{Block, Statement, StepKind, Way};
 
-use crate::keys;
+use crate::ast::{self, Field};
 use crate::parts::{PART_STEPS_MAX, PARTS_DEPTH_MAX, read_given};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::steps::rest::{Ending, Flow, How, Rest, check_loop};
 use crate::steps::{Coder, read_list};
 use crate::syntax::{Kind, Node};
@@ -19,8 +19,8 @@ use crate::words::shorten;
 
 impl<'n> Coder<'_, 'n> {
     /// The steps inside, which have to be there.
-    fn inner(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, help: Said) -> (Block, Flow) {
-        match fields.need(cx, "steps", help) {
+    fn inner(&mut self, cx: &mut Context<'_>, steps: Option<&'n Node>) -> (Block, Flow) {
+        match steps {
             Some(node) => self.inside(cx, node),
             None => (Block::new(), Flow::UNKNOWN),
         }
@@ -33,13 +33,14 @@ impl<'n> Coder<'_, 'n> {
         (std::mem::replace(&mut self.block, outer), flow)
     }
 
-    pub(super) fn repeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+    pub(super) fn repeat(&mut self, cx: &mut Context<'_>, fields: &ast::Repeat<'n>) -> Flow {
         const HELP: Said = say!("write `- {{repeat: 3, steps: [{{http: GET /}}]}}`");
-        let times = fields.get("repeat").and_then(|node| read_times(cx, node));
-        let (steps, body) = self.inner(cx, fields, HELP);
+        let times = fields.repeat.node().and_then(|node| read_times(cx, node));
+        let steps = fields.need(cx, fields.steps, HELP);
+        let (steps, body) = self.inner(cx, steps);
         match times {
             Some(Times::Forever) => {
-                check_loop(cx, fields, body, Rest::Waits);
+                check_loop(cx, fields.place, body, Rest::Waits);
                 self.block.push(Statement::Forever(steps));
                 let ending = Ending { how: How::Repeats, place: fields.place };
                 Flow { ends: Some(ending), least: Rest::Waits, ..body }
@@ -52,24 +53,26 @@ impl<'n> Coder<'_, 'n> {
         }
     }
 
-    pub(super) fn during(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        let time = fields.get("during").and_then(|node| cx.time_limit(node));
+    pub(super) fn during(&mut self, cx: &mut Context<'_>, fields: &ast::During<'n>) -> Flow {
+        let time = fields.during.node().and_then(|node| cx.time_limit(node));
         let time = time.unwrap_or(Duration::from_secs(1));
         let help = say!("write `- {{during: 5m, steps: [{{http: GET /}}]}}`");
-        let (steps, body) = self.inner(cx, fields, help);
-        check_loop(cx, fields, body, Rest::Sends);
+        let steps = fields.need(cx, fields.steps, help);
+        let (steps, body) = self.inner(cx, steps);
+        check_loop(cx, fields.place, body, Rest::Sends);
         self.block.push(Statement::During { time, steps });
         let pause = body.pause.max(time);
         Flow { least: Rest::Waits, most: Rest::Waits, pause, ..body }
     }
 
-    pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        let condition = fields.get("while").and_then(|node| read_condition(cx, node));
+    pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &ast::While<'n>) -> Flow {
+        let condition = fields.r#while.node().and_then(|node| read_condition(cx, node));
         let help = say!("write `- {{while: \"${{saved.more}}\", steps: [{{http: GET /}}]}}`");
-        let (steps, body) = cx.behind(condition.as_ref(), |cx| self.inner(cx, fields, help));
+        let steps = fields.need(cx, fields.steps, help);
+        let (steps, body) = cx.behind(condition.as_ref(), |cx| self.inner(cx, steps));
         // Steps that change a value are what the condition waits for.
         if !body.sets {
-            check_loop(cx, fields, body, Rest::Sends);
+            check_loop(cx, fields.place, body, Rest::Sends);
         }
         if let Some(condition) = condition.map(Arc::new) {
             self.block.push(Statement::While { condition, steps });
@@ -77,20 +80,21 @@ impl<'n> Coder<'_, 'n> {
         body.perhaps()
     }
 
-    pub(super) fn for_each(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+    pub(super) fn for_each(&mut self, cx: &mut Context<'_>, fields: &ast::ForEach<'n>) -> Flow {
         const HELP: Said =
             say!("write `- {{for_each: \"${{saved.ids}}\", as: id, steps: [{{http: GET /}}]}}`");
-        let node = fields.get("for_each");
+        let node = fields.for_each.node();
         let values = node.and_then(|node| read_list(cx, node));
         let constant = values.as_ref().and_then(Expression::as_constant);
         let count = constant.and_then(Value::as_list).map_or(0, |items| items.len() as u32);
-        let (name, place) = match fields.get("as") {
+        let (name, place) = match fields.r#as.node() {
             Some(node) => (cx.text(node, say!("the name of the item")), node.place),
             None => (Some("item".to_string()), fields.place),
         };
         let list = cx.hidden_slot("the list of a for_each", fields.place);
         let item = name.and_then(|name| cx.enter_item(&name, place));
-        let (steps, body) = self.inner(cx, fields, HELP);
+        let steps = fields.need(cx, fields.steps, HELP);
+        let (steps, body) = self.inner(cx, steps);
         if item.is_some() {
             cx.leave_item();
         }
@@ -100,10 +104,10 @@ impl<'n> Coder<'_, 'n> {
         again(body, count)
     }
 
-    pub(super) fn choose(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
+    pub(super) fn choose(&mut self, cx: &mut Context<'_>, fields: &ast::Choose<'n>) -> Flow {
         const HELP: Said =
             say!("write `- choose: [{{weight: 70, steps: […]}}, {{weight: 30, steps: […]}}]`");
-        let Some(node) = fields.get("choose") else { return Flow::UNKNOWN };
+        let Some(node) = fields.choose.node() else { return Flow::UNKNOWN };
         let Some(items) = cx.items(node, say!("a list of ways"), HELP) else {
             return Flow::UNKNOWN;
         };
@@ -116,7 +120,7 @@ impl<'n> Coder<'_, 'n> {
         let mut ways = Vec::with_capacity(items.len());
         let mut whole: Option<Flow> = None;
         for item in items {
-            let Some(way) = Fields::read(cx, item, &keys::WAY) else { continue };
+            let Some(way) = ast::Way::read(cx, item) else { continue };
             let weight = weights.read(cx, &way);
             let outer = std::mem::take(&mut self.block);
             let flow = self.way(cx, &way);
@@ -141,42 +145,46 @@ impl<'n> Coder<'_, 'n> {
     }
 
     /// What one way of a choice does.
-    fn way(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        match fields.one_of(cx, &["steps", "use"]) {
-            Some((key, _)) if key.text == "use" => self.part(cx, fields),
+    fn way(&mut self, cx: &mut Context<'_>, fields: &ast::Way<'n>) -> Flow {
+        match ast::one_of(cx, &[fields.steps, fields.r#use]) {
+            Some((key, _)) if fields.r#use.is(key) => self.part(cx, fields.r#use, fields.with),
             Some((_, node)) => self.steps_or_none(cx, node),
             None => {
-                fields.need(cx, "steps", say!("write `{{weight: 70, steps: [{{http: GET /}}]}}`"));
+                fields.need(
+                    cx,
+                    fields.steps,
+                    say!("write `{{weight: 70, steps: [{{http: GET /}}]}}`"),
+                );
                 Flow::UNKNOWN
             }
         }
     }
 
-    pub(super) fn r#if(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        let condition = fields.get("if").and_then(|node| read_condition(cx, node));
+    pub(super) fn r#if(&mut self, cx: &mut Context<'_>, fields: &ast::If<'n>) -> Flow {
+        let condition = fields.r#if.node().and_then(|node| read_condition(cx, node));
         cx.behind(condition.clone().as_ref(), |cx| self.branches(cx, fields, condition))
     }
 
     fn branches(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'n>,
+        fields: &ast::If<'n>,
         condition: Option<Expression>,
     ) -> Flow {
         const HELP: Said =
             say!("write `- {{if: \"${{saved.code == 0}}\", then: [{{http: GET /}}]}}`");
-        let (then, done) = match fields.one_of(cx, &["then", "steps"]) {
+        let (then, done) = match ast::one_of(cx, &[fields.then, fields.steps]) {
             Some((_, node)) => {
                 let outer = std::mem::take(&mut self.block);
                 let flow = self.steps_or_none(cx, node);
                 (std::mem::replace(&mut self.block, outer), flow)
             }
             None => {
-                fields.need(cx, "then", HELP);
+                fields.need(cx, fields.then, HELP);
                 (Block::new(), Flow::UNKNOWN)
             }
         };
-        let other = fields.get("else").filter(|node| !is_empty_list(node));
+        let other = fields.r#else.node().filter(|node| !is_empty_list(node));
         let (otherwise, other) = match other {
             Some(node) => self.inside(cx, node),
             None => (Block::new(), Flow::NOTHING),
@@ -187,20 +195,25 @@ impl<'n> Coder<'_, 'n> {
         done.either(other, fields.place)
     }
 
-    pub(super) fn transaction(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        let node = fields.get("transaction");
+    pub(super) fn transaction(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &ast::Transaction<'n>,
+    ) -> Flow {
+        let node = fields.transaction.node();
         let name = node.and_then(|node| cx.text(node, say!("the name of the transaction")));
         let kind = StepKind::Transaction;
         let step = name.and_then(|name| self.rows.labelled(cx, kind, &name, fields));
         let help = say!("write `- {{transaction: login, steps: [{{http: POST /login}}]}}`");
-        let (steps, flow) = self.inner(cx, fields, help);
+        let steps = fields.need(cx, fields.steps, help);
+        let (steps, flow) = self.inner(cx, steps);
         self.block.extend(step.map(|step| Statement::Transaction { step, steps }));
         flow
     }
 
     /// The steps of a part, as if they stood here.
-    pub(super) fn part(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        let Some(node) = fields.get("use") else { return Flow::UNKNOWN };
+    pub(super) fn part(&mut self, cx: &mut Context<'_>, name: Field<'n>, with: Field<'n>) -> Flow {
+        let Some(node) = name.node() else { return Flow::UNKNOWN };
         let Some(number) = self.parts.find(cx, node) else { return Flow::UNKNOWN };
         if self.open_parts.contains(&number) {
             let name = shorten(self.parts.name(number));
@@ -217,7 +230,7 @@ impl<'n> Coder<'_, 'n> {
             return Flow::UNKNOWN;
         }
         let steps = self.parts.steps(number);
-        let given = fields.get("with").map(|node| read_given(cx, node));
+        let given = with.node().map(|node| read_given(cx, node));
         let has_given = given.is_some();
         if let Some(given) = given {
             cx.vars.enter(given);
@@ -301,8 +314,8 @@ struct Weights {
 const WHOLE: u32 = 1_000_000;
 
 impl Weights {
-    fn read(&mut self, cx: &mut Context<'_>, way: &Fields<'_>) -> Option<u32> {
-        let Some(node) = way.get("weight") else {
+    fn read(&mut self, cx: &mut Context<'_>, way: &ast::Way<'_>) -> Option<u32> {
+        let Some(node) = way.weight.node() else {
             self.numbers += 1;
             return Some(1);
         };

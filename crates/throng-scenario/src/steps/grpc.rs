@@ -6,9 +6,10 @@ use throng_program::{Call, Composed, Opened, Segment, Statement, StepKind, Text}
 use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Template};
 
+use crate::ast::{self, Field};
 use crate::checks::{Answer, empty_check, read_checks};
 use crate::fields::read_proto;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::save::read_saves;
 use crate::scope::{Called, Descriptors};
 use crate::steps::failing::{read_failing, read_timeout};
@@ -23,30 +24,30 @@ const MESSAGES_MAX: usize = 1_000;
 
 pub(crate) fn read_call(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Grpc<'_>,
     via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
-    let node = fields.get("grpc")?;
+    let node = fields.grpc.node()?;
     let name = cx.text(node, say!("the method that is called"));
     let called = name.as_ref().and_then(|name| find_method(cx, node, name));
     let opened = called.as_ref().and_then(|called| {
         let messages = read_messages(cx, fields, called);
-        read_opened(cx, fields, called, messages)
+        read_opened(cx, (fields.metadata, fields.compress), called, messages)
     });
-    let timeout = read_timeout(cx, fields);
+    let timeout = read_timeout(cx, fields.timeout);
     let (mut checks, mut saves) = (Vec::new(), Vec::new());
     // Of a method that is not known nobody knows the replies.
     if let Some(kinds) = called.as_ref().map(Called::replies) {
-        if let Some(node) = fields.get("check") {
+        if let Some(node) = fields.check.node() {
             if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
                 empty_check(cx, node.place);
             }
             checks = read_checks(cx, node, Answer::Call(&kinds));
         }
-        saves = read_saves(cx, fields, Answer::Call(&kinds));
+        saves = read_saves(cx, fields.save, Answer::Call(&kinds));
     }
-    let failing = read_failing(cx, fields);
+    let failing = read_failing(cx, fields.on_error, fields.retry);
     let step = rows.row(cx, fields, StepKind::Grpc, called.as_ref().map(Called::name))?;
     let (opened, timeout) = (opened?, timeout?);
     rows.speak(step, via.link, None);
@@ -87,17 +88,17 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
 /// How a call begins that stays open: of what it sends, only the first message is known.
 pub(crate) fn read_open_call(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Connect<'_>,
     called: &Called,
 ) -> Option<Opened> {
     let method = called.method();
-    let node = fields.get("message");
-    let place = fields.key("message").map_or(fields.place, |key| key.place);
+    let node = fields.message.node();
+    let place = fields.message.place_or(fields.place);
     let messages = match node {
         None if method.kind.streams_requests() => Some(Vec::new()),
         node => read_proto(cx, &called.schema, method.input, (node, place)).map(|one| vec![one]),
     };
-    read_opened(cx, fields, called, messages)
+    read_opened(cx, (fields.metadata, fields.compress), called, messages)
 }
 
 /// A message that is sent on a call that stays open.
@@ -119,12 +120,12 @@ pub(crate) fn read_spoken(
 /// How a call begins: its metadata, and what it sends at once.
 fn read_opened(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    (metadata, compress): (Field<'_>, Field<'_>),
     called: &Called,
     messages: Option<Vec<Composed<Template>>>,
 ) -> Option<Opened> {
-    let metadata = fields.get("metadata").map_or(Some(Vec::new()), |node| read_metadata(cx, node));
-    let encoding = match fields.get("compress") {
+    let metadata = metadata.node().map_or(Some(Vec::new()), |node| read_metadata(cx, node));
+    let encoding = match compress.node() {
         Some(node) => cx.word(node, &[("gzip", Encoding::Gzip), ("none", Encoding::Identity)]),
         None => Some(Encoding::Identity),
     };
@@ -139,7 +140,7 @@ fn read_opened(
 /// `message`, or `messages` where the method takes several; without either an empty one is sent.
 fn read_messages(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Grpc<'_>,
     called: &Called,
 ) -> Option<Vec<Composed<Template>>> {
     let input = called.method().input;
@@ -147,14 +148,14 @@ fn read_messages(
     let one = |cx: &mut Context<'_>, node: Option<&Node>, place| {
         read_proto(cx, &called.schema, input, (node, place))
     };
-    let Some((key, node)) = fields.one_of(cx, &["message", "messages"]) else {
+    let Some((key, node)) = ast::one_of(cx, &[fields.message, fields.messages]) else {
         if streams {
             let help = say!("write `messages: [{{…}}, {{…}}]`; `[]` sends none");
-            fields.need(cx, "messages", help)?;
+            fields.need(cx, fields.messages, help)?;
         }
         return one(cx, None, fields.place).map(|message| vec![message]);
     };
-    if key.text == "message" {
+    if fields.message.is(key) {
         return one(cx, Some(node), key.place).map(|message| vec![message]);
     }
     if !streams {

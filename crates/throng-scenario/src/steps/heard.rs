@@ -10,10 +10,10 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
+use crate::ast;
 use crate::checks::{Answer, empty_check, read_checks};
-use crate::keys;
 use crate::reach::Reach;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::save::read_saves;
 use crate::scope::{Heard, Kinds};
 use crate::steps::Coder;
@@ -59,7 +59,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let mut handlers: Vec<Linked> = Vec::new();
         let mut take_all: Vec<u8> = Vec::new();
         for item in items.iter().take(HANDLERS_MAX) {
-            let Some(fields) = Fields::read(cx, item, &keys::HANDLER) else { continue };
+            let Some(fields) = ast::Handler::read(cx, item) else { continue };
             let Some(via) = self.from(cx, &fields, usual) else { continue };
             let one = cx.speaking(&via.reach.spoken, |cx| self.handler(cx, &fields, via));
             let Some(one) = one else { continue };
@@ -81,10 +81,10 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn from(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'_>,
+        fields: &ast::Handler<'_>,
         usual: Option<u8>,
     ) -> Option<Via<'c>> {
-        let link = match (fields.get("from"), usual) {
+        let link = match (fields.from.node(), usual) {
             (Some(node), _) => self.link_called(cx, node, "on")?,
             (None, Some(usual)) => usual,
             (None, None) => return self.which(cx, "from", fields.place),
@@ -96,10 +96,10 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn handler(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'n>,
+        fields: &ast::Handler<'n>,
         via: Via<'c>,
     ) -> Option<Vec<Handler>> {
-        let looks = fields.need(cx, "message", ON_HELP);
+        let looks = fields.need(cx, fields.message, ON_HELP);
         let reach = via.reach;
         let looks = looks.and_then(|node| match read_pattern(cx, reach, node) {
             Some(meant) => meant,
@@ -111,7 +111,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         };
         let kinds = reach.kinds(&looks.which.messages);
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
-        let checks = match fields.get("check") {
+        let checks = match fields.check.node() {
             Some(node) => {
                 if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
                     empty_check(cx, node.place);
@@ -120,11 +120,11 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             None => Vec::new(),
         };
-        let saves = read_saves(cx, fields, answer);
+        let saves = read_saves(cx, fields.save, answer);
         let step = self.rows.row(cx, fields, StepKind::Message, looks.name.as_deref())?;
-        let failing = read_loss(cx, fields);
+        let failing = read_loss(cx, fields.on_error);
         let handler = Handler { step, message: looks.which, checks, saves, body: None, failing };
-        let steps = fields.get("do");
+        let steps = fields.r#do.node();
         let acknowledged = acknowledged(via.reach, &handler.message);
         let mut all = Vec::new();
         for id in &acknowledged {
@@ -238,9 +238,10 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         let mut all = Vec::new();
         for item in items.iter().take(EVERY_MAX) {
-            let Some(fields) = Fields::read(cx, item, &keys::EVERY) else { continue };
-            let time = fields.need(cx, "time", EVERY_HELP).and_then(|node| cx.time_limit(node));
-            let Some(steps) = fields.need(cx, "do", EVERY_HELP) else { continue };
+            let Some(fields) = ast::Every::read(cx, item) else { continue };
+            let time =
+                fields.need(cx, fields.time, EVERY_HELP).and_then(|node| cx.time_limit(node));
+            let Some(steps) = fields.need(cx, fields.r#do, EVERY_HELP) else { continue };
             let (body, _) = self.body(cx, Some(steps), Block::new(), Inside::Every);
             all.extend(time.map(|time| Every { time, body }));
         }

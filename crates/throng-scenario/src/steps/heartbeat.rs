@@ -9,10 +9,10 @@ use throng_program::{Beat, BeatFault, Composed, Content, Heartbeat, Message, Ste
 use throng_protocol::framed::declaration;
 use throng_protocol::framed::{Given, Protocol};
 
+use crate::ast::{self, Field};
 use crate::declared::Meant;
-use crate::keys;
 use crate::reach::Reach;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::Spoken;
 use crate::steps::looks::{read_looks, read_pattern};
 use crate::steps::message::{read_content, read_spoken};
@@ -29,8 +29,6 @@ const HELP: Said = say!(
 const DECLARED_HELP: Said = say!("write `heartbeat: {{send: ping, every: 30s, expect: pong}}`");
 
 const CALL_HELP: Said = say!("write `heartbeat: {{send: {{text: hello}}, every: 30s}}`");
-
-const WAYS: &[&str] = &["send", "ping", "text", "json", "hex", "binary", "file"];
 
 /// What is said instead of the heartbeat of the protocol.
 pub(super) enum Setting {
@@ -52,21 +50,21 @@ pub(super) fn read_heartbeat(
     if !matches!(node.kind, Kind::Map(_)) {
         return cx.wrong_type(node, say!("a heartbeat"), help);
     }
-    let fields = Fields::read(cx, node, &keys::HEARTBEAT)?;
+    let fields = ast::Heartbeat::read(cx, node)?;
     let usual = reach.declared().and_then(|protocol| protocol.declaration().heartbeat.as_ref());
-    let own = WAYS.iter().any(|way| fields.get(way).is_some());
+    let own = ast::first(ways(&fields)).is_some();
     let usual = usual.filter(|_| !own);
     let beat = match (usual, reach.declared()) {
         (Some(usual), Some(protocol)) => usual_beat(cx, protocol, usual, node.place),
         _ => read_beat(cx, &fields, reach),
     };
-    let every = match (fields.get("every"), usual) {
+    let every = match (fields.every.node(), usual) {
         (Some(node), _) => cx.time_limit(node),
         (None, Some(usual)) => Some(usual.every),
-        (None, None) => fields.need(cx, "every", help).and(None),
+        (None, None) => fields.need(cx, fields.every, help).and(None),
     };
     let lost_after = every.and_then(|every| read_lost_after(cx, &fields, usual, every));
-    let answer = match (fields.get("expect"), usual, reach.declared()) {
+    let answer = match (fields.expect.node(), usual, reach.declared()) {
         (None, Some(usual), Some(protocol)) => Some(usual_answer(protocol, usual)),
         _ => read_answer(cx, &fields, reach, lost_after == Some(None)),
     };
@@ -143,11 +141,17 @@ fn usual_lost_after(usual: &declaration::Heartbeat) -> Option<Duration> {
     Some(usual.lost_after.unwrap_or(LOST_AFTER).min(usual.every))
 }
 
-fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option<Beat> {
-    let Some((key, node)) = fields.one_of(cx, WAYS) else {
+/// The keys that say what is sent.
+fn ways<'n>(fields: &ast::Heartbeat<'n>) -> [Field<'n>; 7] {
+    let [send, ping] = [fields.send, fields.ping];
+    [send, ping, fields.text, fields.json, fields.hex, fields.binary, fields.file]
+}
+
+fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -> Option<Beat> {
+    let Some((key, node)) = ast::one_of(cx, &ways(fields)) else {
         // The messages of the protocol are not known; that is said elsewhere.
         let is_unknown = matches!(reach.spoken, Spoken::Unknown);
-        if !is_unknown && !WAYS.iter().any(|key| fields.is_meant(key)) {
+        if !is_unknown && !ways(fields).into_iter().any(Field::is_meant) {
             let message = say!("a heartbeat sends nothing yet");
             let error = cx.error("missing-key", message, fields.place);
             cx.note(error.label(say!("no message")).help(help_of(reach)));
@@ -183,13 +187,13 @@ fn read_beat(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option
 /// None where no answer is expected.
 fn read_lost_after(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Heartbeat<'_>,
     usual: Option<&declaration::Heartbeat>,
     every: Duration,
 ) -> Option<Option<Duration>> {
-    let Some(node) = fields.get("lost_after") else {
+    let Some(node) = fields.lost_after.node() else {
         return Some(match usual {
-            Some(usual) if fields.get("expect").is_none() => {
+            Some(usual) if !fields.expect.is_there() => {
                 usual_lost_after(usual).map(|lost_after| lost_after.min(every))
             }
             _ => Some(every.min(LOST_AFTER)),
@@ -208,18 +212,18 @@ fn read_lost_after(
 
 fn read_answer(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Heartbeat<'_>,
     reach: &Reach,
     is_unanswered: bool,
 ) -> Option<Which> {
-    let Some(node) = fields.get("expect") else { return Some(Which::default()) };
-    let place = fields.key("expect").map_or(node.place, |key| key.place);
+    let Some(node) = fields.expect.node() else { return Some(Which::default()) };
+    let place = fields.expect.place_or(node.place);
     let other = match is_unanswered {
         true => Some((
             say!("`lost_after: never` and `expect` exclude each other"),
             say!("no answer counts"),
         )),
-        false if fields.get("ping").is_some() => Some((
+        false if fields.ping.is_there() => Some((
             say!("`ping` and `expect` exclude each other"),
             say!("the answer of a ping is the pong"),
         )),
@@ -235,9 +239,13 @@ fn read_answer(
     }
 }
 
-fn read_fault(cx: &mut Context<'_>, fields: &Fields<'_>, every: Duration) -> Option<BeatFault> {
+fn read_fault(
+    cx: &mut Context<'_>,
+    fields: &ast::Heartbeat<'_>,
+    every: Duration,
+) -> Option<BeatFault> {
     let mut fault = BeatFault::default();
-    if let Some(node) = fields.get("stop_after") {
+    if let Some(node) = fields.stop_after.node() {
         fault.stop_after = match cx.count(node).map(u16::try_from)? {
             Ok(most) => Some(most),
             Err(_) => {
@@ -249,14 +257,14 @@ fn read_fault(cx: &mut Context<'_>, fields: &Fields<'_>, every: Duration) -> Opt
             }
         };
     }
-    if let Some(node) = fields.get("late") {
+    if let Some(node) = fields.late.node() {
         fault.late = cx.time_limit(node)?;
         if fault.late >= every {
             let message = say!("so late it is the next one");
             return cx.bad_value(node, message, say!("write less than the time of `every`"));
         }
     }
-    if let Some(node) = fields.get("times") {
+    if let Some(node) = fields.times.node() {
         fault.times = match cx.count(node)? {
             0 => {
                 return cx.bad_value(

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 
+use crate::ast;
 use crate::body::read_body;
 use crate::checks::{Answer, empty_check, read_checks};
 use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::save::read_saves;
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
@@ -18,26 +19,26 @@ use crate::words::shorten;
 
 pub(crate) fn read_http(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Http<'_>,
     via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
-    let node = fields.get("http")?;
+    let node = fields.http.node()?;
     let line = read_request_line(cx, node);
-    let (mut headers, digest) = read_step_headers(cx, fields);
+    let (mut headers, digest) = read_step_headers(cx, (fields.headers, fields.auth));
     let cookies = read_step_cookies(cx, fields);
     let body = read_body(cx, fields, &mut headers);
-    let timeout = read_timeout(cx, fields);
-    let follow_redirects = fields.get("redirects").map(|node| read_follow(cx, node));
+    let timeout = read_timeout(cx, fields.timeout);
+    let follow_redirects = fields.redirects.node().map(|node| read_follow(cx, node));
     let mut checks = Vec::new();
-    if let Some(node) = fields.get("check") {
+    if let Some(node) = fields.check.node() {
         if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
             empty_check(cx, node.place);
         }
         checks = read_checks(cx, node, Answer::Http);
     }
-    let saves = read_saves(cx, fields, Answer::Http);
-    let failing = read_failing(cx, fields);
+    let saves = read_saves(cx, fields.save, Answer::Http);
+    let failing = read_failing(cx, fields.on_error, fields.retry);
     let written = match &node.kind {
         Kind::Scalar { text, .. } => Some(text.as_str()),
         _ => None,

@@ -5,10 +5,11 @@
 use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme};
 
+use crate::ast::{self, Field, Verb};
 use crate::names::INNER;
 use crate::parts::Parts;
 use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::steps::Coder;
 use crate::steps::grpc::find_method;
 use crate::steps::heartbeat::{self, Setting};
@@ -53,7 +54,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         &mut self,
         cx: &mut Context<'_>,
         session: &'n Node,
-        fields: &Fields<'n>,
+        fields: &ast::Session<'n>,
         key: &Key,
     ) {
         let mut openings = Vec::new();
@@ -95,13 +96,13 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn read_heartbeats(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'n>,
+        fields: &ast::Session<'n>,
         key: &Key,
         openings: &[Opening<'n>],
     ) {
-        if let Some(said) = fields.key("heartbeat") {
+        if let Some(said) = fields.heartbeat.key() {
             if let Some(via) = self.link_of_session(cx, said) {
-                self.read_heartbeat(cx, fields, via);
+                self.read_heartbeat(cx, fields.heartbeat, via);
             }
             return;
         }
@@ -118,10 +119,8 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// Reads `heartbeat` of a session or of a `connect` for a link.
-    fn read_heartbeat(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, via: Via<'c>) {
-        let (Some(node), Some(key)) = (fields.get("heartbeat"), fields.key("heartbeat")) else {
-            return;
-        };
+    fn read_heartbeat(&mut self, cx: &mut Context<'_>, heartbeat: Field<'n>, via: Via<'c>) {
+        let Some((key, node)) = heartbeat.entry() else { return };
         if via.reach.is_event_stream() {
             return one_way(cx, "heartbeat", key.place);
         }
@@ -147,15 +146,20 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// What the session does beside its steps, and what the protocols want to be answered.
-    pub(super) fn read_beside(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>, key: &Key) {
-        if let (Some(node), Some(said)) = (fields.get("on"), fields.key("on"))
+    pub(super) fn read_beside(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &ast::Session<'n>,
+        key: &Key,
+    ) {
+        if let (Some(node), Some(said)) = (fields.on.node(), fields.on.key())
             && self.has_lasting(cx, said)
         {
             for (link, handler) in self.handlers(cx, node, self.only_lasting()) {
                 self.links[usize::from(link)].link.handlers.push(handler);
             }
         }
-        if let (Some(node), Some(said)) = (fields.get("every"), fields.key("every"))
+        if let (Some(node), Some(said)) = (fields.every.node(), fields.every.key())
             && let Some(via) = self.link_of_session(cx, said)
         {
             let every = self.every(cx, node);
@@ -174,41 +178,39 @@ impl<'c, 'n> Coder<'c, 'n> {
     pub(super) fn read_settings(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'n>,
+        fields: &ast::Connect<'n>,
         via: Via<'c>,
     ) {
-        self.read_heartbeat(cx, fields, via);
+        self.read_heartbeat(cx, fields.heartbeat, via);
         let number = usize::from(via.link);
         if self.links[number].settled.contains(&fields.place) {
             return;
         }
         self.links[number].settled.push(fields.place);
-        if let Some(node) = fields.get("on") {
+        if let Some(node) = fields.on.node() {
             let handlers = self.handlers(cx, node, Some(via.link));
             for (link, handler) in handlers {
                 self.links[usize::from(link)].link.handlers.push(handler);
             }
         }
-        if let Some(node) = fields.get("every") {
+        if let Some(node) = fields.every.node() {
             let every = self.every(cx, node);
             self.links[number].link.every.extend(every);
         }
     }
 
-    /// The link of a step, and whether the step can go on there. None where it needs none.
-    pub(super) fn link(
-        &mut self,
-        cx: &mut Context<'_>,
-        verb: &str,
-        fields: &Fields<'_>,
-    ) -> Result<Option<Via<'c>>, ()> {
+    /// The link of a step that uses one.
+    pub(super) fn link(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>) -> Option<Via<'c>> {
         match verb {
-            "http" | "grpc" => self.asked_link(cx, verb, fields).map(Some).ok_or(()),
-            "connect" => self.connect_link(cx, fields).map(Some).ok_or(()),
-            "send" | "expect" | "request" | "slow" | "disconnect" => {
-                self.talk_link(cx, verb, fields).map(Some).ok_or(())
-            }
-            _ => Ok(None),
+            Verb::Http(map) => self.asked_link(cx, verb, map.target, Needs::Http),
+            Verb::Grpc(map) => self.asked_link(cx, verb, map.target, Needs::Grpc),
+            Verb::Connect(map) => self.connect_link(cx, map),
+            Verb::Send(map) => self.talk_link(cx, verb, map.on),
+            Verb::Expect(map) => self.talk_link(cx, verb, map.on),
+            Verb::Request(map) => self.talk_link(cx, verb, map.on),
+            Verb::Slow(map) => self.talk_link(cx, verb, map.on),
+            Verb::Disconnect(map) => self.talk_link(cx, verb, map.on),
+            _ => None,
         }
     }
 
@@ -216,31 +218,35 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn asked_link(
         &mut self,
         cx: &mut Context<'_>,
-        verb: &str,
-        fields: &Fields<'_>,
+        verb: &Verb<'_>,
+        target: Field<'_>,
+        needs: Needs,
     ) -> Option<Via<'c>> {
-        let needs = if verb == "grpc" { Needs::Grpc } else { Needs::Http };
-        let reach = self.reach(cx, verb, fields, needs)?;
+        let reach = self.reach(cx, (verb.word(), verb.place()), target.node(), needs)?;
         let is_this = |draft: &Draft<'_>| !draft.link.lasts && std::ptr::eq(draft.reach, reach);
         match self.links.iter().position(is_this) {
             Some(number) => Some(self.via(number)),
-            None => self.one_more_link(cx, &reach.name, reach, false, fields.place),
+            None => self.one_more_link(cx, &reach.name, reach, false, verb.place()),
         }
     }
 
-    fn connect_link(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<Via<'c>> {
-        let reach = match fields.get("events").map(|node| cx.bool(node)) {
+    fn connect_link(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<Via<'c>> {
+        let reach = match fields.events.node().map(|node| cx.bool(node)) {
             Some(events) if events? => self.stream(cx, fields)?,
             _ => {
-                let of = |name| fields.get(name).and_then(text_of);
-                match self.home.needs_of_connect(of("target"), of("connect")) {
+                let target = fields.target.node().and_then(text_of);
+                let path = fields.connect.node().and_then(text_of);
+                match self.home.needs_of_connect(target, path) {
                     Needs::Grpc => self.call(cx, fields)?,
-                    needs => self.reach(cx, "connect", fields, needs)?,
+                    needs => {
+                        let verb = ("connect", fields.connect.place_or(fields.place));
+                        self.reach(cx, verb, fields.target.node(), needs)?
+                    }
                 }
             }
         };
         let mut name = reach.name.clone();
-        if let Some(node) = fields.get("as") {
+        if let Some(node) = fields.r#as.node() {
             name = read_plain(cx, node)?;
             let is_other = |place: &Reach| place.name == name && place.name != reach.name;
             if self.home.places.iter().any(is_other) {
@@ -258,7 +264,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                     true => say!("two connections have no name"),
                     false => say!("two connections are called `{}`", shorten(&name)),
                 };
-                let place = fields.get("as").map_or(fields.place, |node| node.place);
+                let place = fields.r#as.node().map_or(fields.place, |node| node.place);
                 let error = cx.error("duplicate-name", message, place);
                 let label = say!("another `connect` opens a different one");
                 let help = match name.is_empty() {
@@ -277,26 +283,28 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn talk_link(
         &mut self,
         cx: &mut Context<'_>,
-        verb: &str,
-        fields: &Fields<'_>,
+        verb: &Verb<'_>,
+        on: Field<'_>,
     ) -> Option<Via<'c>> {
-        let place = fields.key(verb).map_or(fields.place, |key| key.place);
-        let number = match (fields.get("on"), self.only_lasting()) {
-            (Some(node), _) => usize::from(self.link_called(cx, node, verb)?),
+        let (word, place) = (verb.word(), verb.place());
+        let number = match (on.node(), self.only_lasting()) {
+            (Some(node), _) => usize::from(self.link_called(cx, node, word)?),
             (None, Some(only)) => usize::from(only),
             (None, None) if self.lasting().next().is_some() => {
                 return self.which(cx, "on", place);
             }
             (None, None) => {
-                let reach = self.reach(cx, verb, fields, Needs::Lasting)?;
+                let reach = self.reach(cx, (word, place), None, Needs::Lasting)?;
                 usize::from(self.one_more_link(cx, &reach.name, reach, true, place)?.link)
             }
         };
-        if verb != "disconnect" {
-            self.need_open(cx, verb, number, place);
+        if !matches!(verb, Verb::Disconnect(_)) {
+            self.need_open(cx, word, number, place);
         }
-        if matches!(verb, "send" | "request") && self.links[number].reach.is_event_stream() {
-            one_way(cx, verb, place);
+        if matches!(verb, Verb::Send(_) | Verb::Request(_))
+            && self.links[number].reach.is_event_stream()
+        {
+            one_way(cx, word, place);
             return None;
         }
         Some(self.via(number))
@@ -362,12 +370,12 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// A `stay` on connections that last: one of them is open.
-    pub(super) fn stay_needs_open(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) {
+    pub(super) fn stay_needs_open(&mut self, cx: &mut Context<'_>, fields: &ast::Stay<'_>) {
         let has_asked = self.home.places.iter().any(Reach::is_asked);
         let any_open = self.lasting().any(|(_, draft)| draft.opened);
         let first = self.lasting().next().map(|(number, _)| number);
         if let Some(number) = first.filter(|_| !has_asked && !any_open) {
-            let place = fields.key("stay").map_or(fields.place, |key| key.place);
+            let place = fields.stay.place_or(fields.place);
             self.need_open(cx, "stay", usize::from(number), place);
         }
     }
@@ -377,17 +385,12 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn reach(
         &mut self,
         cx: &mut Context<'_>,
-        verb: &str,
-        fields: &Fields<'_>,
+        (verb, place): (&str, Place),
+        target: Option<&Node>,
         needs: Needs,
     ) -> Option<&'c Reach> {
-        let place = fields.key(verb).map_or(fields.place, |key| key.place);
         let home: &'c Home = self.home;
-        let named = match named_by_itself(verb) {
-            true => fields.get("target"),
-            false => None,
-        };
-        if let Some(node) = named {
+        if let Some(node) = target {
             let name = read_plain(cx, node)?;
             let names = || home.places.iter().map(|place| place.name.as_str());
             let names = || names().filter(|name| !name.is_empty());
@@ -430,32 +433,30 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// The event stream that a `connect` opens: it leads where an `http` step would.
-    fn stream(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<&'c Reach> {
+    fn stream(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
         let home: &'c Home = self.home;
-        if let (Some(node), Some(key)) = (fields.get("connect"), fields.key("connect"))
+        if let Some((key, node)) = fields.connect.entry()
             && node.is_null()
         {
             let error = cx.error("missing-key", say!("an event stream has a path"), key.place);
             return cx.fail(error.label(say!("which one?")).help(say!("write `connect: /events`")));
         }
-        let reach = self.reach(cx, EVENTS, fields, Needs::Http)?;
+        let verb = (EVENTS, fields.events.place_or(fields.place));
+        let reach = self.reach(cx, verb, fields.target.node(), Needs::Http)?;
         home.stream_of(reach)
     }
 
     /// The call that a `connect` opens: it leads where a `grpc` step would.
-    fn call(&mut self, cx: &mut Context<'_>, fields: &Fields<'_>) -> Option<&'c Reach> {
-        let (node, key) = (fields.get("connect")?, fields.key("connect")?);
-        if node.is_null() {
-            let error = cx.error("missing-key", say!("a gRPC call has a method"), key.place);
-            return cx.fail(
-                error
-                    .label(say!("which one?"))
-                    .help(say!("write `connect: package.Service/Method`")),
-            );
-        }
+    fn call(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
+        let place = fields.connect.place_or(fields.place);
+        let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
+            let error = cx.error("missing-key", say!("a gRPC call has a method"), place);
+            let help = say!("write `connect: package.Service/Method`");
+            return cx.fail(error.label(say!("which one?")).help(help));
+        };
         let name = read_plain(cx, node)?;
         let called = find_method(cx, node, &name);
-        let reach = self.reach(cx, "connect", fields, Needs::Grpc)?;
+        let reach = self.reach(cx, ("connect", place), fields.target.node(), Needs::Grpc)?;
         let home: &'c Home = self.home;
         home.call_of(reach, called?.id)
     }

@@ -3,13 +3,13 @@
 use throng_base::Said;
 use throng_program::{Check, Escape, Pick, Text, Want, Which};
 
+use crate::ast::{self, Field};
 use crate::checks::Answer;
 use crate::declared::{self, Meant};
 use crate::fields::read_field_map;
 use crate::json::read_json_checks;
-use crate::keys;
 use crate::reach::Reach;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::scope::{Kinds, Spoken};
 use crate::syntax::{Kind, Node};
 use crate::wants::read_regex;
@@ -67,36 +67,36 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
             false => cx.wrong_type(node, say!("what a message looks like"), HELP),
         };
     }
-    let fields = Fields::read(cx, node, &keys::LOOKS)?;
-    if let Some(node) = fields.get("any") {
+    let fields = ast::Looks::read(cx, node)?;
+    if let Some(node) = fields.any.node() {
         if !cx.bool(node)? {
             return cx.bad_value(node, say!("`any` is either `true` or not there"), HELP);
         }
-        fields.one_of(cx, &["any", "text", "json", "pattern", "event"]);
+        ast::one_of(cx, &[fields.any, fields.text, fields.json, fields.pattern, fields.event]);
     }
     let checks = &mut meant.which.checks;
-    if let Some(node) = fields.get("text") {
+    if let Some(node) = fields.text.node() {
         let text = cx.template(node, say!("a text"), Escape::None)?;
         meant.name = name_of(&text);
         checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
-    if let Some(node) = fields.get("json") {
+    if let Some(node) = fields.json.node() {
         let before = checks.len();
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
         meant.name = meant.name.or(checks.get(before).and_then(name_of_field));
     }
-    if let Some(node) = fields.get("pattern") {
+    if let Some(node) = fields.pattern.node() {
         let regex = read_regex(cx, node)?;
         meant.name = meant.name.or_else(|| Some(regex.as_str().to_string()));
         checks.push(Check { pick: Pick::Body, want: Want::Matches(regex) });
     }
     let before = checks.len();
-    read_event_name(cx, &fields, checks)?;
+    read_event_name(cx, fields.event, checks)?;
     if let Some(Check { want: Want::Equals(name), .. }) = checks.get(before) {
         meant.name = name_of(name).or(meant.name);
     }
     // What is wrong inside was said already; it is not a message that always fits.
-    (!meant.which.checks.is_empty() || fields.get("any").is_some()).then_some(meant)
+    (!meant.which.checks.is_empty() || fields.any.is_there()).then_some(meant)
 }
 
 fn name_of(text: &Text) -> Option<String> {
@@ -123,12 +123,10 @@ fn name_of_field(check: &Check) -> Option<String> {
 /// Which event of a stream is meant, by its name, if the pattern says that.
 pub(crate) fn read_event_name(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    field: Field<'_>,
     checks: &mut Vec<Check>,
 ) -> Option<()> {
-    let (Some(node), Some(key)) = (fields.get("event"), fields.key("event")) else {
-        return Some(());
-    };
+    let Some((key, node)) = field.entry() else { return Some(()) };
     if !matches!(cx.spoken, Spoken::Events | Spoken::Unknown) {
         let message = say!("only the events of an event stream have a name");
         let error = cx.error("step-scheme", message, key.place).label(say!("no event stream"));

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use throng_program::{Rendezvous, Session, Statement, StepKind};
 
+use crate::ast;
 use crate::load::Facts;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::steps::rows::Rows;
 use crate::syntax::Place;
 use crate::words::shorten;
@@ -37,11 +38,11 @@ impl Meetings {
     pub(crate) fn read(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'_>,
+        fields: &ast::Rendezvous<'_>,
         rows: &mut Rows,
     ) -> Option<Statement> {
-        let name = cx.text(fields.get("rendezvous")?, say!("the name of a place"))?;
-        let users = match fields.get("users") {
+        let name = cx.text(fields.rendezvous.node()?, say!("the name of a place"))?;
+        let users = match fields.users.node() {
             Some(node) => match cx.count(node)? {
                 0 => {
                     return cx.bad_value(
@@ -54,7 +55,7 @@ impl Meetings {
             },
             None => None,
         };
-        let timeout = match fields.get("timeout") {
+        let timeout = match fields.timeout.node() {
             Some(node) => cx.time_limit(node)?,
             None => TIMEOUT,
         };

@@ -10,6 +10,7 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
+use crate::ast::{self, Field};
 use crate::body::read_hex;
 use crate::checks::{self, Answer, read_checks};
 use crate::declared::{self, check_kind, is_message, read_declared};
@@ -17,7 +18,7 @@ use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
 use crate::keys;
 use crate::reach::Reach;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::save::read_saves;
 use crate::scope::Kinds;
 use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
@@ -31,12 +32,12 @@ use crate::words::shorten;
 
 pub(crate) fn read_connect(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Connect<'_>,
     via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
     let Via { link, reach } = via;
-    let node = fields.get("connect").filter(|node| !node.is_null());
+    let node = fields.connect.node().filter(|node| !node.is_null());
     let path = match node {
         Some(node) if !reach.opens_with("connect") => {
             let error = cx.error("step-scheme", reach.has_no_path(), node.place);
@@ -49,8 +50,10 @@ pub(crate) fn read_connect(
             .filter(|path| check_path(cx, node, path).is_some()),
         None => Some(Text::literal("/")),
     };
-    for name in ["headers", "protocols", "auth", "metadata", "compress", "message"] {
-        if let Some(key) = fields.key(name).filter(|_| !reach.opens_with(name)) {
+    let asked = [fields.headers, fields.protocols, fields.auth];
+    for field in asked.into_iter().chain([fields.metadata, fields.compress, fields.message]) {
+        if let Some(key) = field.key().filter(|key| !reach.opens_with(&key.text)) {
+            let name = key.text.as_str();
             let error = cx.error("step-scheme", reach.has_no(name), key.place);
             let (label, help) = match (name, reach.called()) {
                 ("metadata" | "compress" | "message", _) => {
@@ -68,24 +71,24 @@ pub(crate) fn read_connect(
     };
     let mut headers = Vec::new();
     if reach.opens_with("headers") {
-        let (own, digest) = read_step_headers(cx, fields);
+        let (own, digest) = read_step_headers(cx, (fields.headers, fields.auth));
         headers = own;
-        if let (Some(_), Some(node)) = (digest, fields.get("auth")) {
+        if let (Some(_), Some(node)) = (digest, fields.auth.node()) {
             let message = say!("digest authentication is for `http` steps");
             let help = say!("log in over HTTP first and send what it gives, or leave `scheme` out");
             let _: Option<()> = cx.bad_value(node, message, help);
         }
     }
-    let protocols = fields.get("protocols").map(|node| read_protocols(cx, node));
-    let timeout = match fields.get("timeout") {
+    let protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
+    let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
         None => Some(cx.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
     };
     let step = rows.row(cx, fields, StepKind::Connect, None)?;
     let (path, timeout) = (path?, timeout?);
     let protocols = protocols.unwrap_or_default();
-    let failing = read_failing(cx, fields);
-    let reconnect = fields.get("reconnect").and_then(|node| read_reconnect(cx, node));
+    let failing = read_failing(cx, fields.on_error, fields.retry);
+    let reconnect = fields.reconnect.node().and_then(|node| read_reconnect(cx, node));
     let call = call.map(Box::new);
     let connect =
         Connect { step, link, path, headers, protocols, call, timeout, failing, reconnect };
@@ -116,15 +119,15 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
 
 pub(crate) fn read_send(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Send<'_>,
     via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
     let link = via.link;
-    let spoken = read_message(cx, fields, "send");
+    let spoken = read_message(cx, fields.send, fields.cut, false);
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Send, name)?;
-    let failing = read_failing(cx, fields);
+    let failing = read_failing(cx, fields.on_error, fields.retry);
     let spoken = spoken?;
     rows.speak(step, link, spoken.id);
     Some(Statement::Send(Arc::new(Send { step, link, message: spoken.message, failing })))
@@ -132,12 +135,12 @@ pub(crate) fn read_send(
 
 pub(crate) fn read_expect(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Expect<'_>,
     via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
     let Via { link, reach } = via;
-    let node = fields.get("expect")?;
+    let node = fields.expect.node()?;
     let mut checks = Vec::new();
     let meant = read_pattern(cx, reach, node);
     let (until, message, name) = match meant {
@@ -159,11 +162,11 @@ pub(crate) fn read_expect(
     };
     let kinds = reach.kinds(&message.messages);
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
-    read_message_checks(cx, fields, answer, &mut checks);
-    let saves = read_saves(cx, fields, answer);
-    let timeout = read_timeout(cx, fields);
+    read_message_checks(cx, fields.check, answer, &mut checks);
+    let saves = read_saves(cx, fields.save, answer);
+    let timeout = read_timeout(cx, fields.timeout);
     let step = rows.row(cx, fields, StepKind::Expect, name.as_deref())?;
-    let failing = read_failing(cx, fields);
+    let failing = read_failing(cx, fields.on_error, fields.retry);
     let (until, timeout) = (until?, timeout?);
     let expect = Expect { step, link, message, until, checks, saves, timeout, failing };
     Some(Statement::Expect(Arc::new(expect)))
@@ -171,23 +174,23 @@ pub(crate) fn read_expect(
 
 pub(crate) fn read_request(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Request<'_>,
     via: Via<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
     let Via { link, reach } = via;
-    let spoken = read_message(cx, fields, "request");
+    let spoken = read_message(cx, fields.request, fields.cut, true);
     let mut checks = Vec::new();
     let kinds = match (reach.declared(), &spoken) {
         (Some(protocol), Some(spoken)) => {
-            let place = fields.key("request").map_or(fields.place, |key| key.place);
+            let place = fields.request.place_or(fields.place);
             let replies = check_replies(cx, protocol, spoken, place);
             Some(Kinds::declared(protocol, &replies))
         }
         (Some(_), None) => None,
         (None, _) => reach.kinds(&[]),
     };
-    let until = match (fields.get("expect"), &kinds) {
+    let until = match (fields.expect.node(), &kinds) {
         (Some(node), Some(Kinds::Declared { protocol, ids })) => {
             read_reply(cx, node, (protocol, ids), &mut checks)
         }
@@ -199,33 +202,33 @@ pub(crate) fn read_request(
         (Some(node), None) => read_expectation(cx, node, &mut checks),
         (None, _) => Some(Until::Any),
     };
-    let which = read_match(cx, fields, reach);
+    let which = read_match(cx, fields.r#match, reach);
     // Of a request with a mistake nobody knows the replies.
     if kinds.is_some() || reach.declared().is_none() {
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
-        read_message_checks(cx, fields, answer, &mut checks);
+        read_message_checks(cx, fields.check, answer, &mut checks);
     }
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     let saves = match kinds.is_some() || reach.declared().is_none() {
-        true => read_saves(cx, fields, answer),
+        true => read_saves(cx, fields.save, answer),
         false => Vec::new(),
     };
-    let timeout = read_timeout(cx, fields);
+    let timeout = read_timeout(cx, fields.timeout);
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Request, name)?;
     let (spoken, until, timeout, answer) = (spoken?, until?, timeout?, which?);
     rows.speak(step, link, spoken.id);
-    let failing = read_failing(cx, fields);
+    let failing = read_failing(cx, fields.on_error, fields.retry);
     let message = spoken.message;
     let request = Request { step, link, message, answer, until, checks, saves, timeout, failing };
     Some(Statement::Request(Arc::new(request)))
 }
 
 /// Which message is the answer, where messages do not say it themselves.
-fn read_match(cx: &mut Context<'_>, fields: &Fields<'_>, reach: &Reach) -> Option<Which> {
+fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<Which> {
     let mut which = Which::default();
-    let Some(node) = fields.get("match") else { return Some(which) };
-    let place = fields.key("match").map_or(node.place, |key| key.place);
+    let Some((Key { place, .. }, node)) = field.entry() else { return Some(which) };
+    let place = *place;
     if reach.declared().is_some() {
         let message = say!("the protocol says which message is the answer");
         let error = cx.error("conflicting-keys", message, place).label(say!("there is no choice"));
@@ -303,11 +306,11 @@ fn read_reply(
 
 fn read_message_checks(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    field: Field<'_>,
     answer: Answer<'_>,
     checks: &mut Vec<Check>,
 ) {
-    if let Some(node) = fields.get("check") {
+    if let Some(node) = field.node() {
         if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
             checks::empty_check(cx, node.place);
         }
@@ -321,8 +324,6 @@ const MESSAGE_HELP: Said =
 const DECLARED_HELP: Said =
     say!("write `join`, `{{join: {{room: 42}}}}`, or raw bytes: `{{hex: 00ff}}`");
 
-const WAYS: &[&str] = &["text", "json", "hex", "binary", "file", "garbage"];
-
 /// The most random bytes of a message.
 const GARBAGE_BYTES_MAX: u64 = 64 * 1024;
 
@@ -335,16 +336,20 @@ pub(crate) struct Spoken {
 }
 
 /// The message behind the verb of a step, with what is cut off.
-fn read_message(cx: &mut Context<'_>, fields: &Fields<'_>, verb: &str) -> Option<Spoken> {
-    let spoken = read_spoken(cx, fields.get(verb)?, verb == "request");
-    let cut = match fields.get("cut") {
-        Some(_) if matches!(cx.spoken, crate::scope::Spoken::Call(_)) => {
-            let place = fields.key("cut").map_or(fields.place, |key| key.place);
-            let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), place);
+fn read_message(
+    cx: &mut Context<'_>,
+    message: Field<'_>,
+    cut: Field<'_>,
+    asks: bool,
+) -> Option<Spoken> {
+    let spoken = read_spoken(cx, message.node()?, asks);
+    let cut = match cut.entry() {
+        Some((key, _)) if matches!(cx.spoken, crate::scope::Spoken::Call(_)) => {
+            let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), key.place);
             let error = error.label(say!("its messages are whole"));
             return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
         }
-        Some(node) => match cx.size(node).map(u32::try_from)? {
+        Some((_, node)) => match cx.size(node).map(u32::try_from)? {
             Ok(cut) => Some(cut),
             Err(_) => {
                 return cx.bad_value(node, say!("no message is as long"), say!("write `cut: 5B`"));
@@ -409,9 +414,10 @@ fn read_raw(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Spoken> {
     if !matches!(node.kind, Kind::Map(_)) {
         return cx.wrong_type(node, say!("a message"), help);
     }
-    let fields = Fields::read(cx, node, &keys::MESSAGE)?;
-    let Some((key, node)) = fields.one_of(cx, WAYS) else {
-        return match fields.is_empty() {
+    let fields = ast::Message::read(cx, node)?;
+    let ways = [fields.text, fields.json, fields.hex, fields.binary, fields.file, fields.garbage];
+    let Some((key, node)) = ast::one_of(cx, &ways) else {
+        return match node.is_empty() {
             true => cx.wrong_type(node, say!("a message"), help),
             false => None,
         };
@@ -476,16 +482,18 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         }
         return cx.wrong_type(node, say!("what the answer has to be"), EXPECT_HELP);
     }
-    let fields = Fields::read(cx, node, &keys::EXPECTATION)?;
-    if let Some(node) = fields.get("text") {
+    let fields = ast::Expectation::read(cx, node)?;
+    if let Some(node) = fields.text.node() {
         let text = cx.template(node, say!("a text"), Escape::None)?;
         checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
-    if let Some(node) = fields.get("json") {
+    if let Some(node) = fields.json.node() {
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
-    read_event_name(cx, &fields, checks)?;
-    let Some((key, node)) = fields.one_of(cx, &["any", "length", "delimiter", "pattern"]) else {
+    read_event_name(cx, fields.event, checks)?;
+    let Some((key, node)) =
+        ast::one_of(cx, &[fields.any, fields.length, fields.delimiter, fields.pattern])
+    else {
         return Some(Until::Any);
     };
     match key.text.as_str() {

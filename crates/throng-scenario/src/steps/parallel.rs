@@ -4,7 +4,8 @@
 use throng_base::Said;
 use throng_program::{Block, Statement, StepKind};
 
-use crate::read::{Context, Fields};
+use crate::ast;
+use crate::read::Context;
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
 use crate::steps::rest::Flow;
@@ -18,8 +19,8 @@ const BRANCHES_MAX: usize = 100;
 const WIDTH_MAX: u64 = 100;
 
 impl<'n> Coder<'_, 'n> {
-    pub(super) fn parallel(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Flow {
-        let Some(node) = fields.get("parallel") else { return Flow::UNKNOWN };
+    pub(super) fn parallel(&mut self, cx: &mut Context<'_>, fields: &ast::Parallel<'n>) -> Flow {
+        let Some(node) = fields.parallel.node() else { return Flow::UNKNOWN };
         let branches = cx.items(node, say!("a list of branches"), HELP).unwrap_or_default();
         if branches.is_empty() && matches!(node.kind, Kind::List(_)) {
             let error = cx.error("empty", say!("there is no branch"), node.place);
@@ -35,10 +36,10 @@ impl<'n> Coder<'_, 'n> {
                     .help(say!("put steps that need not be done at the same time into one branch")),
             );
         }
-        if let Some(max) = fields.get("max").and_then(|node| read_max(cx, node)) {
+        if let Some(max) = fields.max.node().and_then(|node| read_max(cx, node)) {
             self.width = self.width.max(Some(max));
         }
-        let step = fields.get("name").and_then(|node| {
+        let step = fields.name.node().and_then(|node| {
             let name = cx.text(node, say!("the name of the transaction"))?;
             self.rows.labelled(cx, StepKind::Transaction, &name, fields)
         });

@@ -7,9 +7,9 @@ use throng_base::Said;
 use throng_base::units::write_duration;
 use throng_program::{Escape, Pause, Segment, Statement};
 
-use crate::keys;
+use crate::ast;
 use crate::load::Facts;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 
 /// A time that a step takes at least, to be compared with the run.
@@ -35,10 +35,10 @@ const EXPONENTIAL_MAX_FACTOR: u32 = 10;
 
 pub(crate) fn read_think(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Think<'_>,
     waits: &mut Vec<Wait>,
 ) -> Option<Statement> {
-    let node = fields.get("think")?;
+    let node = fields.think.node()?;
     let pause = match &node.kind {
         Kind::Map(_) => read_distribution(cx, node)?,
         Kind::Scalar { text, .. } if text.contains("${") => read_text(cx, node)?,
@@ -77,28 +77,29 @@ fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
 }
 
 fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
-    let fields = Fields::read(cx, node, &keys::THINK_TIME)?;
-    let Some((key, mean_node)) = fields.one_of(cx, &["exponential", "normal"]) else {
-        return match fields.is_empty() || fields.iter().next().is_some() {
+    let fields = ast::ThinkTime::read(cx, node)?;
+    let Some((key, mean_node)) = ast::one_of(cx, &[fields.exponential, fields.normal]) else {
+        return match node.is_empty() || fields.deviation.is_there() || fields.max.is_there() {
             true => cx.wrong_type(node, say!("a think time"), THINK_HELP),
             false => None,
         };
     };
-    let normal = key.text == "normal";
-    let other = if normal { "max" } else { "deviation" };
-    if let Some(other) = fields.key(other) {
+    let normal = fields.normal.is(key);
+    let other = if normal { fields.max } else { fields.deviation };
+    if let Some(other) = other.key() {
         let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
         let error = cx.error("conflicting-keys", message, other.place);
         cx.note(error.label(say!("`{}` is there already", key.text)).help(THINK_HELP));
     }
     if normal {
         let mean = cx.duration(mean_node);
-        let deviation = fields.need(cx, "deviation", say!("write `{{normal: 3s, deviation: 1s}}`"));
+        let deviation =
+            fields.need(cx, fields.deviation, say!("write `{{normal: 3s, deviation: 1s}}`"));
         let deviation = deviation.and_then(|node| cx.duration(node));
         return Some(Pause::Normal { mean: mean?, deviation: deviation? });
     }
     let mean = cx.time_limit(mean_node)?;
-    let max = match fields.get("max") {
+    let max = match fields.max.node() {
         Some(node) => match cx.duration(node)? {
             max if max < mean => {
                 let message = say!("the longest pause is shorter than the mean");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_program::{Pause, Statement};
 
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::Place;
 
 /// How a loop is kept from turning at full speed.
@@ -180,11 +180,11 @@ const HELP: Said = say!("add `- think: 1s`");
 
 /// A loop in which no step takes time would take a whole core for one user. `enough` is what
 /// keeps it from that.
-pub(crate) fn check_loop(cx: &mut Context<'_>, fields: &Fields<'_>, body: Flow, enough: Rest) {
+pub(crate) fn check_loop(cx: &mut Context<'_>, place: Place, body: Flow, enough: Rest) {
     if body.most < enough {
-        endless(cx, say!("no step of this loop waits for anything"), fields.place);
+        endless(cx, say!("no step of this loop waits for anything"), place);
     } else if body.ends.is_none() && body.least < enough {
-        busy(cx, say!("a way through this loop waits for nothing"), fields.place);
+        busy(cx, say!("a way through this loop waits for nothing"), place);
     }
 }
 

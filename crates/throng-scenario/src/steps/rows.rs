@@ -6,8 +6,9 @@ use throng_base::StepId;
 use throng_program::{Step, StepKind};
 use throng_protocol::framed::MessageId;
 
+use crate::ast::Row;
 use crate::labels::{Labels, read_labels, selector};
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::Place;
 
 /// The longest name of a row; longer ones are shortened.
@@ -40,32 +41,32 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// The row of a step: its `name`, or else what the person wrote, with its labels.
-    pub(crate) fn row(
+    pub(crate) fn row<'n>(
         &mut self,
         cx: &mut Context<'_>,
-        fields: &Fields<'_>,
+        map: &impl Row<'n>,
         kind: StepKind,
         written: Option<&str>,
     ) -> Option<StepId> {
-        match fields.get("name") {
+        match map.name().node() {
             Some(node) => {
                 let name = cx.text(node, say!("the name of a step"))?;
-                self.labelled(cx, kind, &name, fields)
+                self.labelled(cx, kind, &name, map)
             }
-            None => self.labelled(cx, kind, written.unwrap_or(kind.word()), fields),
+            None => self.labelled(cx, kind, written.unwrap_or(kind.word()), map),
         }
     }
 
     /// The row of this name and of the labels that the step has.
-    pub(crate) fn labelled(
+    pub(crate) fn labelled<'n>(
         &mut self,
         cx: &mut Context<'_>,
         kind: StepKind,
         name: &str,
-        fields: &Fields<'_>,
+        map: &impl Row<'n>,
     ) -> Option<StepId> {
-        let labels = fields.get("label").map(|node| read_labels(cx, node));
-        self.add(cx, kind, name, labels.unwrap_or_default(), fields.place)
+        let labels = map.label().node().map(|node| read_labels(cx, node));
+        self.add(cx, kind, name, labels.unwrap_or_default(), map.place())
     }
 
     /// The row of this name, without labels.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use throng_program::{Heartbeat, Statement, Stay, StepKind};
 
-use crate::read::{Context, Fields};
+use crate::ast::{self, Field};
+use crate::read::Context;
 use crate::steps::Coder;
 use crate::steps::failing::read_loss;
 use crate::steps::heartbeat::{Setting, read_heartbeat};
@@ -14,8 +15,12 @@ use crate::steps::via::Via;
 use crate::syntax::{Kind, Node, Place, part_of};
 
 impl<'n> Coder<'_, 'n> {
-    pub(super) fn stay(&mut self, cx: &mut Context<'_>, fields: &Fields<'n>) -> Option<Statement> {
-        let node = fields.get("stay")?;
+    pub(super) fn stay(
+        &mut self,
+        cx: &mut Context<'_>,
+        fields: &ast::Stay<'n>,
+    ) -> Option<Statement> {
+        let node = fields.stay.node()?;
         self.stay_needs_open(cx, fields);
         let forever = matches!(&node.kind, Kind::Scalar { text, .. } if text == "forever");
         let time = match forever {
@@ -26,23 +31,23 @@ impl<'n> Coder<'_, 'n> {
             self.waits.push(Wait { kind: WaitKind::Stay, time, place: node.place });
         }
         let step = self.rows.row(cx, fields, StepKind::Stay, None)?;
-        let failing = read_loss(cx, fields);
+        let failing = read_loss(cx, fields.on_error);
         let (mut heartbeat, mut handlers, mut every) = (None, Vec::new(), Vec::new());
-        let link = self.only_lasting().or_else(|| self.first_named(fields.get("on")));
-        if let Some(node) = self.of_connection(cx, fields, "heartbeat") {
+        let link = self.only_lasting().or_else(|| self.first_named(fields.on.node()));
+        if let Some(node) = self.of_connection(cx, fields.heartbeat) {
             let Some(link) = link else {
                 let help = say!("write it at the `connect` step that opens the connection");
                 return which_connection(cx, node.place, help);
             };
             heartbeat = self.heartbeat_of_stay(cx, node, self.via(usize::from(link)))?;
         }
-        if let Some(node) = self.of_connection(cx, fields, "on") {
+        if let Some(node) = self.of_connection(cx, fields.on) {
             for (from, handler) in self.handlers(cx, node, self.only_lasting()) {
                 one_only(cx, link, from, node.place);
                 handlers.push(handler);
             }
         }
-        if let Some(node) = self.of_connection(cx, fields, "every") {
+        if let Some(node) = self.of_connection(cx, fields.every) {
             every = self.every(cx, node);
         }
         // With nothing of its own it is about none of several.
@@ -85,14 +90,9 @@ impl<'n> Coder<'_, 'n> {
     }
 
     /// What only a connection that lasts can have; that there is none is told.
-    fn of_connection(
-        &self,
-        cx: &mut Context<'_>,
-        fields: &Fields<'n>,
-        name: &str,
-    ) -> Option<&'n Node> {
-        let key = fields.key(name)?;
-        self.has_lasting(cx, key).then(|| fields.get(name)).flatten()
+    fn of_connection(&self, cx: &mut Context<'_>, field: Field<'n>) -> Option<&'n Node> {
+        let (key, node) = field.entry()?;
+        self.has_lasting(cx, key).then_some(node)
     }
 }
 

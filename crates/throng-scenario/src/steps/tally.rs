@@ -7,8 +7,9 @@ use throng_metrics::TrendUnit;
 use throng_program::{Statement, StepKind, Text, tallied};
 
 use super::rows::Rows;
+use crate::ast;
 use crate::fields::constant;
-use crate::read::{Context, Fields};
+use crate::read::Context;
 use crate::syntax::Node;
 
 /// What a trend measures, and what one of it is worth in its histogram.
@@ -24,11 +25,11 @@ const UNITS: [(&str, Unit); 5] = [
 
 pub(super) fn read_count(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Count<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
-    let name = cx.text(fields.get("count")?, say!("the name of a counter"))?;
-    let value = match fields.get("by") {
+    let name = cx.text(fields.count.node()?, say!("the name of a counter"))?;
+    let value = match fields.by.node() {
         Some(node) => amount(cx, node, None)?,
         None => Text::literal("1"),
     };
@@ -38,20 +39,20 @@ pub(super) fn read_count(
 
 pub(super) fn read_measure(
     cx: &mut Context<'_>,
-    fields: &Fields<'_>,
+    fields: &ast::Measure<'_>,
     rows: &mut Rows,
 ) -> Option<Statement> {
-    let name = cx.text(fields.get("measure")?, say!("the name of a trend"))?;
+    let name = cx.text(fields.measure.node()?, say!("the name of a trend"))?;
     let help = say!("write `- {{measure: NAME, value: \"${{saved.ms}}\", unit: ms}}`");
-    let value = fields.need(cx, "value", help);
-    let (unit, scale) = match fields.get("unit") {
+    let value = fields.need(cx, fields.value, help);
+    let (unit, scale) = match fields.unit.node() {
         Some(node) => cx.word(node, &UNITS)?,
         None => (TrendUnit::Number, TrendUnit::Number.scale()),
     };
     let value = value.and_then(|node| amount(cx, node, Some(scale)));
     let step = rows.labelled(cx, StepKind::Trend, &name, fields)?;
     if !has_unit(rows, step, unit) {
-        let place = fields.key("measure").map_or(fields.place, |key| key.place);
+        let place = fields.measure.place_or(fields.place);
         let error =
             cx.error("conflicting-keys", say!("this trend has another unit elsewhere"), place);
         let error = error.label(say!("times, bytes and numbers are trends of their own"));

@@ -2,22 +2,16 @@
 
 use throng_base::Said;
 
+use crate::ast::Verb;
 use crate::headers::METHODS;
-use crate::keys::{BARE_VERBS, MapKind, VERBS, VERBS_LATER};
+use crate::keys::{BARE_VERBS, VERBS, VERBS_LATER};
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Key, Kind, Node};
+use crate::syntax::{Key, Node};
 use crate::words::shorten;
 
-/// The verb of a step and the table of its keys.
-#[derive(Clone, Copy)]
-pub(crate) struct Verb {
-    pub(crate) word: &'static str,
-    pub(crate) kind: &'static MapKind,
-}
-
-fn lookup(word: &str) -> Option<Verb> {
-    VERBS.iter().find(|(verb, _)| *verb == word).map(|(word, kind)| Verb { word, kind })
+fn lookup(word: &str) -> Option<&'static str> {
+    words().find(|verb| *verb == word)
 }
 
 fn words() -> impl Iterator<Item = &'static str> {
@@ -33,9 +27,9 @@ fn verb_list() -> Said {
 const LATER_HELP: Said = say!("write what the protocol sends as bytes: `- request: {{hex: 00ff}}`");
 
 /// The verb of a step that is only a word.
-pub(crate) fn bare_verb(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb> {
-    if let Some(verb) = lookup(word).filter(|verb| BARE_VERBS.contains(&verb.word)) {
-        return Some(verb);
+pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb<'n>> {
+    if BARE_VERBS.contains(&word) {
+        return Verb::bare(word, node.place);
     }
     if VERBS_LATER.contains(&word) {
         cx.not_yet(say!("the step `{word}`"), node.place, LATER_HELP);
@@ -60,7 +54,7 @@ pub(crate) fn find_verb(
     cx: &mut Context<'_>,
     node: &Node,
     entries: &[(Key, Node)],
-) -> Option<Verb> {
+) -> Option<&'static str> {
     if let Some((key, _)) = entries.iter().find(|(key, _)| VERBS_LATER.contains(&key.text.as_str()))
     {
         cx.not_yet(say!("the step `{}`", key.text), key.place, LATER_HELP);
@@ -68,16 +62,16 @@ pub(crate) fn find_verb(
     }
     let has = |word: &str| entries.iter().any(|(key, _)| key.text == word);
     // `expect` is a verb of its own and a modifier of `request`.
-    let is_verb = |verb: &Verb| !(verb.word == "expect" && has("request"));
+    let is_verb = |verb: &&str| !(*verb == "expect" && has("request"));
     let mut verbs = entries.iter().filter_map(|(key, _)| {
         let verb = lookup(&key.text).filter(is_verb)?;
         Some((verb, key))
     });
     let Some((first, _)) = verbs.next() else { return no_verb(cx, node, entries) };
-    if let Some((second, key)) = verbs.find(|(second, _)| second.word != first.word) {
-        let message = say!("a step has one verb, not `{}` and `{}`", first.word, second.word);
+    if let Some((second, key)) = verbs.find(|(second, _)| *second != first) {
+        let message = say!("a step has one verb, not `{}` and `{}`", first, second);
         let error = cx.error("several-verbs", message, key.place).label(say!("the second verb"));
-        return cx.fail(error.help(say!("make it a step of its own: `- {}: …`", second.word)));
+        return cx.fail(error.help(say!("make it a step of its own: `- {}: …`", second)));
     }
     Some(first)
 }
@@ -101,12 +95,4 @@ fn no_verb<T>(cx: &mut Context<'_>, node: &Node, entries: &[(Key, Node)]) -> Opt
             cx.fail(error.label(say!("empty")).help(verb_list()))
         }
     }
-}
-
-/// A step that is only a word, as the map it stands for.
-pub(crate) fn as_map(node: &Node, word: &str) -> Node {
-    let place = node.place;
-    let key = Key { text: word.to_string(), place };
-    let null = Node { place, kind: Kind::Scalar { text: String::new(), plain: true } };
-    Node { place, kind: Kind::Map(vec![(key, null)]) }
 }

@@ -1,0 +1,327 @@
+//! The tree of a scenario with types: a struct for each map of the language, made from what
+//! [`crate::keys`] says of it, with a field for each key. A map is read once; what stands behind
+//! its keys is read where it is known what that means.
+
+use throng_base::Said;
+
+use crate::keys::{self, MapKind};
+use crate::read::Context;
+use crate::scope::Spoken;
+use crate::synonyms::did_you_mean;
+use crate::syntax::{Key, Kind, Node, Place};
+use crate::words::shorten;
+
+type Entry = (Key, Node);
+
+/// A key of a map, and what stands behind it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Field<'n> {
+    /// It is not there, and is called so.
+    Missing(&'static &'static str),
+    /// Another key, which is none, was perhaps meant to be this one.
+    Meant,
+    There(&'n Entry),
+}
+
+impl<'n> Field<'n> {
+    pub(crate) fn entry(self) -> Option<(&'n Key, &'n Node)> {
+        match self {
+            Field::There((key, node)) => Some((key, node)),
+            Field::Missing(_) | Field::Meant => None,
+        }
+    }
+
+    pub(crate) fn node(self) -> Option<&'n Node> {
+        self.entry().map(|(_, node)| node)
+    }
+
+    pub(crate) fn key(self) -> Option<&'n Key> {
+        self.entry().map(|(key, _)| key)
+    }
+
+    pub(crate) fn is_there(self) -> bool {
+        matches!(self, Field::There(_))
+    }
+
+    /// Whether both are the same key of the same map.
+    pub(crate) fn is(self, key: &Key) -> bool {
+        self.key().is_some_and(|own| std::ptr::eq(own, key))
+    }
+
+    pub(crate) fn is_meant(self) -> bool {
+        matches!(self, Field::Meant)
+    }
+
+    /// The place of the key, or the one given where the key is not there.
+    pub(crate) fn place_or(self, place: Place) -> Place {
+        self.key().map_or(place, |key| key.place)
+    }
+}
+
+/// A map of the language.
+pub(crate) trait Map<'n>: Sized {
+    const KIND: &'static MapKind;
+
+    /// As it is without keys.
+    fn at(place: Place) -> Self;
+
+    fn all(&self) -> impl Iterator<Item = Field<'n>>;
+
+    fn field(&mut self, name: &str) -> Option<&mut Field<'n>>;
+}
+
+macro_rules! structs {
+    ($($name:ident $struct:ident = $what:literal {
+        $($key:ident $($word:literal)?: $shape:expr => $doc:expr,)*
+    } $(=> later {
+        $($late:ident: $late_shape:expr => $late_doc:expr, $instead:expr,)*
+    })?)*) => {$(
+        #[doc = $what]
+        #[allow(dead_code)] // Some keys are only checked.
+        #[derive(Debug)]
+        pub(crate) struct $struct<'n> {
+            pub(crate) place: Place,
+            $(pub(crate) $key: Field<'n>,)*
+        }
+
+        #[allow(dead_code)] // Not all maps need all of them.
+        impl<'n> $struct<'n> {
+            pub(crate) fn read(cx: &mut Context<'_>, node: &'n Node) -> Option<$struct<'n>> {
+                crate::ast::read(cx, node)
+            }
+
+            /// What stands behind one of its keys, which has to be there.
+            pub(crate) fn need(
+                &self,
+                cx: &mut Context<'_>,
+                field: Field<'n>,
+                help: Said,
+            ) -> Option<&'n Node> {
+                crate::ast::need(cx, (&keys::$name, self.place), field, help)
+            }
+        }
+
+        impl<'n> crate::ast::Map<'n> for $struct<'n> {
+            const KIND: &'static MapKind = &keys::$name;
+
+            fn at(place: Place) -> $struct<'n> {
+                $struct { place, $($key: Field::Missing(&key_name!($key $($word)?)),)* }
+            }
+
+            fn all(&self) -> impl Iterator<Item = Field<'n>> {
+                [$(self.$key,)*].into_iter()
+            }
+
+            fn field(&mut self, name: &str) -> Option<&mut Field<'n>> {
+                $(if name == key_name!($key $($word)?) {
+                    return Some(&mut self.$key);
+                })*
+                None
+            }
+        }
+    )*};
+}
+
+scenario_maps!(structs);
+
+/// A map that has a row in reports.
+pub(crate) trait Row<'n> {
+    fn place(&self) -> Place;
+    fn label(&self) -> Field<'n>;
+    fn name(&self) -> Field<'n>;
+}
+
+macro_rules! rows {
+    ($($struct:ident $name:ident,)*) => {$(
+        impl<'n> Row<'n> for $struct<'n> {
+            fn place(&self) -> Place {
+                self.place
+            }
+
+            fn label(&self) -> Field<'n> {
+                self.label
+            }
+
+            fn name(&self) -> Field<'n> {
+                self.$name
+            }
+        }
+    )*};
+}
+
+rows! {
+    Http name,
+    Grpc name,
+    Connect name,
+    Send name,
+    Expect name,
+    Request name,
+    Stay name,
+    Heartbeat name,
+    Handler name,
+    Parallel name,
+    Transaction transaction,
+    Rendezvous rendezvous,
+    Count count,
+    Measure measure,
+}
+
+macro_rules! verb_enum {
+    ($($word:literal $key:ident $name:ident $struct:ident,)*) => {
+        /// A step, by its verb.
+        #[derive(Debug)]
+        pub(crate) enum Verb<'n> {
+            $($struct(Box<$struct<'n>>),)*
+        }
+
+        impl<'n> Verb<'n> {
+            /// Reads the step of a verb.
+            pub(crate) fn read(
+                cx: &mut Context<'_>,
+                word: &str,
+                node: &'n Node,
+            ) -> Option<Verb<'n>> {
+                match word {
+                    $($word => $struct::read(cx, node).map(|map| Verb::$struct(Box::new(map))),)*
+                    _ => None,
+                }
+            }
+
+            /// A step that is only its verb.
+            pub(crate) fn bare(word: &str, place: Place) -> Option<Verb<'n>> {
+                match word {
+                    $($word => Some(Verb::$struct(Box::new($struct::at(place)))),)*
+                    _ => None,
+                }
+            }
+
+            pub(crate) fn word(&self) -> &'static str {
+                match self {
+                    $(Verb::$struct(_) => $word,)*
+                }
+            }
+
+            /// The place of the verb.
+            pub(crate) fn place(&self) -> Place {
+                match self {
+                    $(Verb::$struct(map) => map.$key.place_or(map.place),)*
+                }
+            }
+        }
+    };
+}
+
+scenario_verbs!(verb_enum);
+
+/// Reads a map whose keys stand in a table.
+pub(crate) fn read<'n, M: Map<'n>>(cx: &mut Context<'_>, node: &'n Node) -> Option<M> {
+    let Kind::Map(entries) = &node.kind else {
+        return cx.wrong_type(node, say!("a map for {}", M::KIND.what), M::KIND.key_list());
+    };
+    let mut map = M::at(node.place);
+    let mut strange: Vec<&Entry> = Vec::new();
+    for entry in entries {
+        match map.field(&entry.0.text) {
+            Some(Field::There((first, _))) => cx.duplicate_key(&entry.0, first.place),
+            Some(field) => *field = Field::There(entry),
+            None => strange.push(entry),
+        }
+    }
+    for (key, _) in cx.unique(strange.into_iter()) {
+        if let Some(meant) = unknown_key(cx, key, M::KIND)
+            && let Some(field) = map.field(meant)
+            && !field.is_there()
+        {
+            *field = Field::Meant;
+        }
+    }
+    Some(map)
+}
+
+/// The entries of a map of which a table has some of the keys: those of the table, and those that
+/// `accepts` takes.
+pub(crate) fn read_open<'n>(
+    cx: &mut Context<'_>,
+    node: &'n Node,
+    kind: &'static MapKind,
+    accepts: impl Fn(&str) -> bool,
+) -> Option<Vec<(&'n Key, &'n Node)>> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        return cx.wrong_type(node, say!("a map for {}", kind.what), kind.key_list());
+    }
+    let mut all = cx.entries(node, Said::default(), Said::default())?;
+    all.retain(|(key, _)| {
+        let takes = kind.names().any(|name| name == key.text) || accepts(&key.text);
+        if !takes {
+            unknown_key(cx, key, kind);
+        }
+        takes
+    });
+    Some(all)
+}
+
+/// What is said of a key that cannot be used here; gives the one that was perhaps meant.
+fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Option<&'static str> {
+    if let Some(instead) = kind.find(&key.text).and_then(|doc| doc.later.clone()) {
+        cx.not_yet(say!("`{}`", key.text), key.place, instead);
+        return None;
+    }
+    // What the protocol calls its messages and fields is not known.
+    if matches!(cx.spoken, Spoken::Unknown) && kind.of_protocol() {
+        return None;
+    }
+    if cx.is_full() {
+        cx.count_error();
+        return None;
+    }
+    let message = say!("`{}` is not a key of {}", shorten(&key.text), kind.what);
+    let error = cx.error("unknown-key", message, key.place).help(kind.key_list());
+    let meant = did_you_mean(&key.text, kind.names());
+    cx.note(error.label(match meant {
+        Some(word) => say!("did you mean `{word}`?"),
+        None => say!("not known here"),
+    }));
+    meant
+}
+
+/// What stands behind a key of a map, which has to be there.
+pub(crate) fn need<'n>(
+    cx: &mut Context<'_>,
+    (kind, place): (&'static MapKind, Place),
+    field: Field<'n>,
+    help: Said,
+) -> Option<&'n Node> {
+    match field {
+        Field::There((_, node)) => Some(node),
+        // That it has another name here is answered already.
+        Field::Meant => None,
+        Field::Missing(name) => {
+            let error = cx.error("missing-key", say!("{} lacks `{name}`", kind.what), place);
+            cx.fail(error.label(say!("`{name}` is missing")).help(help))
+        }
+    }
+}
+
+/// Of some keys, the one that is written first.
+pub(crate) fn first<'n>(
+    fields: impl IntoIterator<Item = Field<'n>>,
+) -> Option<(&'n Key, &'n Node)> {
+    let there = fields.into_iter().filter_map(Field::entry);
+    there.min_by_key(|(key, _)| (key.place.file, key.place.start()))
+}
+
+/// Of keys that exclude each other, the one that is there; two are a mistake.
+pub(crate) fn one_of<'n>(
+    cx: &mut Context<'_>,
+    fields: &[Field<'n>],
+) -> Option<(&'n Key, &'n Node)> {
+    let found = first(fields.iter().copied())?;
+    let others = fields.iter().filter(|field| !field.is(found.0));
+    if let Some((second, _)) = first(others.copied()) {
+        let message = say!("`{}` and `{}` exclude each other", found.0.text, second.text);
+        let error = cx.error("conflicting-keys", message, second.place);
+        let error = error.label(say!("`{}` is there already", found.0.text));
+        cx.note(error.help(say!("keep the one that is meant")));
+    }
+    Some(found)
+}
