@@ -153,7 +153,7 @@ impl Scope for UserScope<'_> {
                     self.untaken = Some(Cause::JsonUnexpected);
                 }
             }),
-            None => Err(Fault(say!("there is no answer here: `response` stands in checks"))),
+            None => Err(Fault(say!("there is no answer here: `response` is for checks"))),
         }
     }
 
@@ -167,7 +167,7 @@ impl Scope for UserScope<'_> {
 }
 
 fn no_source() -> Fault {
-    Fault(say!("there is no such source of data"))
+    Fault(say!("there is no such data source"))
 }
 
 /// Nobody: for texts without expressions.

@@ -296,7 +296,7 @@ pub(crate) fn need<'n>(
         // That it has another name here is answered already.
         Field::Meant => None,
         Field::Missing(name) => {
-            let error = cx.error("missing-key", say!("{} lacks `{name}`", kind.what), place);
+            let error = cx.error("missing-key", say!("{} needs `{name}`", kind.what), place);
             cx.fail(error.label(say!("`{name}` is missing")).help(help))
         }
     }
@@ -320,7 +320,7 @@ pub(crate) fn one_of<'n>(
     if let Some((second, _)) = first(others.copied()) {
         let message = say!("`{}` and `{}` exclude each other", found.0.text, second.text);
         let error = cx.error("conflicting-keys", message, second.place);
-        let error = error.label(say!("`{}` is there already", found.0.text));
+        let error = error.label(say!("`{}` is already given", found.0.text));
         cx.note(error.help(say!("keep the one that is meant")));
     }
     Some(found)

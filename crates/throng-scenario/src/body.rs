@@ -44,7 +44,7 @@ fn check_length(cx: &mut Context<'_>, headers: &Headers, body: &Text, node: &Nod
     let (Some((_, said)), Some(body)) = (said, body.as_literal()) else { return };
     let said = said.as_literal().and_then(|said| std::str::from_utf8(said).ok());
     if said.and_then(|said| said.trim().parse().ok()) != Some(body.len()) {
-        let message = say!("the header `Content-Length` is not the length of the body");
+        let message = say!("the header `Content-Length` does not match the length of the body");
         let error = cx.error("bad-header", message, node.place);
         cx.note(
             error
@@ -83,8 +83,9 @@ pub(crate) fn read_hex(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         Some(bytes) => Some(bytes),
         None => {
             let message = say!("`{}` is not hexadecimal", shorten(&text));
-            let error =
-                cx.error("bad-value", message, node.place).label(say!("two digits for each byte"));
+            let error = cx
+                .error("bad-value", message, node.place)
+                .label(say!("each byte needs two digits"));
             cx.fail(error.help(say!("write `\"00 ff 7e\"`, in quotes; spaces are allowed")))
         }
     }
@@ -207,8 +208,8 @@ fn part_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     match text.chars().any(|c| c.is_ascii_control()) {
         true => cx.bad_value(
             node,
-            say!("the head of a part has no control characters"),
-            say!("write it in one line"),
+            say!("the header of a part cannot contain control characters"),
+            say!("write it on one line"),
         ),
         false => Some(text),
     }

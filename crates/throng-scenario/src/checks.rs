@@ -361,8 +361,7 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             }
             if wants == [(Comparison::Less, 0)] {
                 let help = say!("write `size: < 10KiB` or `size: 0`");
-                let _: Option<()> =
-                    cx.bad_value(node, say!("nothing is smaller than nothing"), help);
+                let _: Option<()> = cx.bad_value(node, say!("no size is less than 0"), help);
             }
             checks.extend(wants.into_iter().map(|(comparison, size)| Check {
                 pick: Pick::Size,
@@ -391,7 +390,7 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
                 None => say!("not known here"),
             });
             let names = names.map(|name| format!("`{name}`")).join(", ");
-            cx.note(error.help(say!("there is {names}")));
+            cx.note(error.help(say!("available: {names}")));
             continue;
         };
         let Some(text) = cx.template(value, say!("a digest"), Escape::None) else { continue };
@@ -399,7 +398,7 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             Some(digits) => {
                 let digits = digits.trim_ascii().to_ascii_lowercase();
                 if digits.len() != digest.digits() || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    let message = say!("this cannot be the digest of anything");
+                    let message = say!("the digest has the wrong length");
                     let label =
                         say!("`{}` has {} hexadecimal digits", digest.name(), digest.digits());
                     let error = cx.error("bad-value", message, value.place).label(label);
@@ -437,9 +436,11 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
     };
     match units::parse_duration(limit) {
         Ok(limit) if !limit.is_zero() => Some((comparison, limit)),
-        Ok(_) => {
-            cx.bad_value(node, say!("no answer comes in no time"), say!("write `time: < 500ms`"))
-        }
+        Ok(_) => cx.bad_value(
+            node,
+            say!("a time limit of zero always fails"),
+            say!("write `time: < 500ms`"),
+        ),
         Err(reason) => {
             let message = say!("`{}` is not a time limit", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
@@ -451,7 +452,7 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
 /// A place for what is said about a list of checks.
 pub(crate) fn empty_check(cx: &mut Context<'_>, place: Place) {
     let warning = cx
-        .warning("empty-check", say!("this check checks nothing"), place)
+        .warning("empty-check", say!("this check is empty"), place)
         .label(say!("empty"))
         .help(say!("write `check: {{status: 200}}`, or remove it"));
     cx.note(warning);

@@ -23,8 +23,8 @@ const HELP: Said = say!("write `data: {{accounts: {{csv: accounts.csv, take: uni
 pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
     let entries = cx.entries(node, say!("a map of sources"), HELP).unwrap_or_default();
     if let Some((key, _)) = entries.get(SOURCES_MAX) {
-        let message = say!("more than {SOURCES_MAX} sources of data");
-        let error = cx.error("too-many", message, key.place).label(say!("this one is too much"));
+        let message = say!("more than {SOURCES_MAX} data sources");
+        let error = cx.error("too-many", message, key.place).label(say!("one too many"));
         cx.note(error.help(say!("put rows of one kind into one file")));
     }
     for (key, value) in entries.into_iter().take(SOURCES_MAX) {
@@ -58,7 +58,7 @@ fn read_source(
     let origins = [fields.csv, fields.json_lines, fields.list, fields.generate];
     let Some((kind, value)) = ast::one_of(cx, &origins) else {
         let error = cx
-            .error("missing-key", say!("a source lacks its rows"), fields.place)
+            .error("missing-key", say!("the data source has no rows"), fields.place)
             .label(say!("`csv`, `json_lines`, `list` or `generate` is missing"));
         return cx.fail(error.help(HELP));
     };
@@ -72,7 +72,7 @@ fn read_source(
             let name = &key.text;
             let message = say!("`{name}` belongs to `{owner_name}`, not to `{}`", kind.text);
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label(say!("means nothing here")).help(say!("remove `{name}`")));
+            cx.note(error.label(say!("has no effect here")).help(say!("remove `{name}`")));
         }
     }
     let take = read_take(cx, &fields);
@@ -123,8 +123,9 @@ fn read_take(cx: &mut Context<'_>, fields: &ast::Data<'_>) -> Option<(Take, AtEn
     if let (Some(take), Some(key)) = (take, fields.at_end.key())
         && !take.can_end()
     {
-        let message = say!("`at_end` means nothing where rows come again");
-        let error = cx.error("conflicting-keys", message, key.place).label(say!("there is no end"));
+        let message = say!("`at_end` has no effect where rows are reused");
+        let error =
+            cx.error("conflicting-keys", message, key.place).label(say!("the rows never run out"));
         cx.note(error.help(say!("write `take: unique` or `take: per user`, or remove `at_end`")));
     }
     take.zip(at_end)
@@ -144,7 +145,7 @@ fn read_csv(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> Option
             let names = items.iter().map(|item| cx.text(item, say!("the name of a column")));
             let names: Vec<Option<String>> = names.collect();
             if names.is_empty() {
-                return cx.bad_value(node, say!("a file has at least one column"), help);
+                return cx.bad_value(node, say!("a file must have at least one column"), help);
             }
             Some(names.into_iter().collect::<Option<Vec<String>>>()?)
         }
@@ -160,7 +161,7 @@ fn read_separator(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
         (_, [one]) if one.is_ascii() && !matches!(one, b'"' | b'\r' | b'\n') => Some(*one),
         _ => cx.bad_value(
             node,
-            say!("a separator is one character"),
+            say!("a separator must be a single character"),
             say!("write `separator: \";\"` or `separator: tab`"),
         ),
     }
@@ -209,7 +210,7 @@ fn read_generate(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> O
             0 => {
                 return cx.bad_value(
                     node,
-                    say!("a source has at least one row"),
+                    say!("a data source must have at least one row"),
                     say!("write `rows: 1000`"),
                 );
             }
@@ -246,7 +247,7 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         let warning = cx
             .warning("unused-data", say!("no step uses the data `{name}`"), place)
             .label(say!("never used"))
-            .help(say!("write `${{data.{name}.COLUMN}}` where it is meant, or remove it"));
+            .help(say!("write `${{data.{name}.COLUMN}}` where it is needed, or remove it"));
         cx.note(warning);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn find_message(
     if list.len() > SHOWN_MAX {
         list[SHOWN_MAX] = "…".into();
     }
-    cx.fail(error.help(say!("there is {}", list.join(", "))))
+    cx.fail(error.help(say!("available: {}", list.join(", "))))
 }
 
 /// A message as a step sends it: its name, and what is given for its fields.

@@ -105,8 +105,8 @@ pub(crate) fn read_deliveries(
     }
     if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
         let message = say!("more than {DELIVERIES_MAX} deliveries");
-        let error = cx.error("too-many", message, key.place).label(say!("this one is too much"));
-        cx.note(error.help(say!("messages of a kind are one delivery, whoever sends them")));
+        let error = cx.error("too-many", message, key.place).label(say!("one too many"));
+        cx.note(error.help(say!("all messages of one kind are one delivery, whoever sends them")));
     }
     let mut senders = HashMap::new();
     let mut all = Vec::new();
@@ -125,7 +125,7 @@ pub(crate) fn read_deliveries(
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
                 let message = say!("`{name}` is in two deliveries");
                 let error = cx.error("conflicting-keys", message, key.place);
-                let error = error.label(say!("`{}` has it already", shorten(&first)));
+                let error = error.label(say!("`{}` already has it", shorten(&first)));
                 cx.note(error.help(say!("give the steps of one of them a `name` of their own")));
             }
         }
@@ -216,7 +216,7 @@ impl Reader<'_, '_> {
         };
         if late_after > lost_after {
             let node = fields.late_after.node().or(fields.lost_after.node())?;
-            let message = say!("what is lost before is never late");
+            let message = say!("a message would be lost before it is late");
             let help = say!("write a time that is at most that of `lost_after`");
             return self.cx.bad_value(node, message, help);
         }
@@ -340,7 +340,7 @@ impl Reader<'_, '_> {
             names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", shorten(name))).collect();
         self.cx.fail(match list.is_empty() {
             true => error.help(say!("add a step that sends it: `- send: {{text: hello}}`")),
-            false => error.help(say!("there is {}", list.join(", "))),
+            false => error.help(say!("available: {}", list.join(", "))),
         })
     }
 
@@ -405,7 +405,7 @@ impl Reader<'_, '_> {
             return Some(Audience::Everyone);
         }
         if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-            let message = say!("who that is cannot be known");
+            let message = say!("it cannot be known who that is");
             return match &node.kind {
                 Kind::Scalar { .. } if !node.is_null() => {
                     self.cx.bad_value(node, message, AUDIENCE_HELP)
@@ -501,8 +501,7 @@ impl Reader<'_, '_> {
                 let message = say!("`regex` and `prefix` exclude each other");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
                 let error = error.label(say!("`regex` is there already"));
-                self.cx
-                    .note(error.help(say!("a regular expression says itself what stands before")));
+                self.cx.note(error.help(say!("a regular expression can match the prefix itself")));
             }
             let pick = read_pick(self.cx, "regex", &text, node.place)?;
             return Some(Mark { prefix: None, pick });
@@ -524,14 +523,14 @@ impl Reader<'_, '_> {
                 read_path(self.cx, json_path_of(&text), node.place).map(Pick::Json)
             }
             None => {
-                let message = say!("`{}` is no field of what is sent", shorten(&text));
+                let message = say!("the message that is sent has no field `{}`", shorten(&text));
                 let error = self.cx.error("bad-value", message, node.place);
                 let help = say!(
                     "write `json.id`, `{{regex: 'id=(\\w+)'}}` or `{{prefix: '42', json: \
                             '[1].id'}}`; \
                             only messages of a declared protocol have fields"
                 );
-                self.cx.fail(error.label(say!("not the way to a field")).help(help))
+                self.cx.fail(error.label(say!("not a path to a field")).help(help))
             }
         }
     }

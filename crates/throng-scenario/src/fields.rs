@@ -285,9 +285,15 @@ pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place
     }
     let message = match word {
         "status" | "header" => {
-            say!("`{word}` is that of the call here, and the reply has a field of that name")
+            say!(
+                "`{word}` means that of the call here, but the reply has a field of that \
+                  name, too"
+            )
         }
-        _ => say!("`{word}` is the whole message here, and it has a field of that name"),
+        _ => say!(
+            "`{word}` means the whole message here, but the message has a field of that \
+                   name, too"
+        ),
     };
     let warning = cx.warning("hidden-field", message, place).label(say!("not the field"));
     cx.note(warning.help(say!("write `field: {{{word}: …}}` for the field")));

@@ -21,12 +21,12 @@ impl Context<'_> {
         }
         if let Some((at, quote)) = quoted_json(text) {
             let place = self.place_in(node, at, quote.len_utf8());
-            let message = say!("`{quote}` is no quote of JSON");
+            let message = say!("`{quote}` is not a JSON quote");
             let warning = self.warning("other-quotes", message, place);
             let help = say!(
                 "write the quotes `\"` of the keyboard, or the whole body as YAML: `json: {{…}}`"
             );
-            self.note(warning.label(say!("a quote of a text processor")).help(help));
+            self.note(warning.label(say!("a typographic quote")).help(help));
         }
     }
 
@@ -81,14 +81,14 @@ impl Context<'_> {
         let help = say!(
             "write the quotes `\"` or `'` of the keyboard; to keep these, put those around them"
         );
-        self.note(warning.label(say!("a quote of a text processor")).help(help));
+        self.note(warning.label(say!("a typographic quote")).help(help));
     }
 
     /// A sign or a word in front of a value that means nothing there; None after a mistake.
     pub(crate) fn check_sign(&mut self, node: &Node) -> Option<()> {
         let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
         if let Some(sign) = sign(text) {
-            let message = say!("`{sign}` means nothing in front of a value");
+            let message = say!("`{sign}` has no meaning in front of a value");
             let error = self.error("bad-value", message, self.place_of(node, sign));
             let help = match sign {
                 "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
@@ -102,9 +102,10 @@ impl Context<'_> {
             return self.fail(error.label(say!("not known here")).help(help));
         }
         if *plain && text.starts_with("not ") && other_word(text).is_none() {
-            let message = say!("`{}` is compared as a text", shorten(text));
-            let warning =
-                self.warning("other-word", message, node.place).label(say!("`not` is a word"));
+            let message = say!("`{}` is compared as text", shorten(text));
+            let warning = self
+                .warning("other-word", message, node.place)
+                .label(say!("`not` is part of the text"));
             let help = say!(
                 "write `that: \"${{response.json.code != 0}}\"` to say what it is not; the \
                         text itself stands in quotes"
@@ -118,7 +119,7 @@ impl Context<'_> {
     pub(crate) fn warn_word(&mut self, node: &Node) {
         let Kind::Scalar { text, plain: true } = &node.kind else { return };
         let Some(meant) = other_word(text) else { return };
-        let message = say!("`{}` is compared as a text", shorten(text));
+        let message = say!("`{}` is compared as text", shorten(text));
         let warning = self.warning("other-word", message, node.place);
         let help = say!(
             "`present` and `absent` say whether it is there; the text itself stands in \

@@ -68,7 +68,7 @@ fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
     if let Some((_, help)) = reserved {
         let message = say!("the header `{name}` cannot be set");
         let error =
-            cx.error("bad-header", message, place).label(say!("throng speaks for itself here"));
+            cx.error("bad-header", message, place).label(say!("throng sets this header itself"));
         cx.note(error.help(help.clone()));
     }
     reserved.is_none()
@@ -87,7 +87,7 @@ fn header_value(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     match bad {
         None => Some(text),
         Some(byte) => {
-            let message = say!("a header value has no line ends and no control characters");
+            let message = say!("a header value cannot contain line breaks or control characters");
             let error = cx
                 .error("bad-header", message, node.place)
                 .label(say!("it contains `{}`", byte.escape_ascii()))
@@ -114,7 +114,7 @@ pub(crate) fn read_step_headers(
     if let Some(node) = auth.node() {
         let value = read_auth(cx, node);
         if has(&headers, "authorization") {
-            let message = say!("`auth` and the header `Authorization` say the same");
+            let message = say!("both `auth` and the header `Authorization` are given");
             let error = cx.error("conflicting-keys", message, node.place);
             cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         } else {
@@ -181,7 +181,10 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
             Segment::Value { .. } => false,
         };
         if text.segments.iter().any(broken) {
-            let message = say!("the value of a cookie has no spaces, `,`, `;`, `\"` and `\\`");
+            let message = say!(
+                "the value of a cookie cannot contain spaces, `,`, `;`, `\"` or \
+                                `\\`"
+            );
             let help = say!("encode it: `\"${{url.encode(vars.name)}}\"`");
             let _: Option<()> = cx.bad_value(value, message, help);
             continue;
@@ -204,7 +207,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         let message = say!("`{}` is not a key of `auth`", shorten(&key.text));
         let error = cx.error("unknown-key", message, key.place);
         let help = say!("write `headers: {{Authorization: \"Bearer ${{saved.token}}\"}}`");
-        return cx.fail(error.label(say!("only names and passwords stand here")).help(help));
+        return cx.fail(error.label(say!("only names and passwords belong here")).help(help));
     }
     let fields = ast::Auth::read(cx, node)?;
     let user_node = fields.need(cx, fields.user, help.clone())?;
@@ -219,7 +222,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         Segment::Value { .. } => false,
     };
     if user.segments.iter().any(colon) {
-        let message = say!("the name of a user has no `:`");
+        let message = say!("a user name cannot contain `:`");
         return cx.bad_value(user_node, message, help);
     }
     let is_digest = match fields.scheme.node() {
@@ -283,7 +286,7 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
         "CONNECT" => say!("`CONNECT` is for proxies"),
         _ if !is_token(method) => say!("`{}` is not a method", shorten(method)),
         _ if METHODS.contains(&upper.as_str()) && upper != method => {
-            say!("`{method}` is not a method: they are written in capitals")
+            say!("`{method}` is not a method: methods are written in capitals")
         }
         _ => return Some(()),
     };
@@ -322,18 +325,18 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
         .collect();
     let shown = String::from_utf8_lossy(&literal).into_owned();
     let (message, help) = if shown.contains("://") && !slash {
-        (say!("a step has only a path"), path_of_url(&shown))
+        (say!("a step takes a path, not a URL"), path_of_url(&shown))
     } else if !slash {
         (
-            say!("a path begins with `/`"),
+            say!("a path must begin with `/`"),
             say!("write `/{}`", shorten(shown.trim_start_matches('/'))),
         )
     } else if literal.contains(&b'#') {
-        (say!("a fragment is never sent"), say!("leave out what begins with `#`"))
+        (say!("a fragment is never sent"), say!("remove the part that begins with `#`"))
     } else {
         let right = crate::url::encode_path(&shown);
         (
-            say!("a path has no spaces, controls or non-ASCII letters"),
+            say!("a path cannot contain spaces, control characters or non-ASCII letters"),
             say!("write `{}`", shorten(&right)),
         )
     };
@@ -347,6 +350,6 @@ fn path_of_url(shown: &str) -> Said {
             let path = if url.path.is_empty() { "/" } else { &url.path };
             say!("`target: {}` has the host; write the path `{path}`", url.origin())
         }
-        Err(_) => say!("the host stands in `target`; write the path `/…`"),
+        Err(_) => say!("the host belongs in `target`; write the path `/…`"),
     }
 }

@@ -89,8 +89,8 @@ impl Reader {
         if self.open.contains(&path) {
             let message = say!("`{}` includes itself", shorten(&name));
             let error = cx.error("include-circle", message, node.place);
-            let error = error.label(say!("it is being read already"));
-            return cx.note(error.help(say!("remove one `include` of the circle")));
+            let error = error.label(say!("it is already being read"));
+            return cx.note(error.help(say!("remove one `include` of the cycle")));
         }
         if self.read.contains(&path) {
             return;
@@ -159,10 +159,10 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
     if place.file == key.place.file {
         return;
     }
-    let message = say!("two included files have `{}`", shorten(&key.text));
+    let message = say!("two included files define `{}`", shorten(&key.text));
     let error = cx.error("duplicate-name", message, key.place);
     let name = cx.source(place).name.clone();
-    let error = error.label(say!("`{}` has it too", shorten(&name)));
+    let error = error.label(say!("`{}` defines it, too", shorten(&name)));
     let help = say!("give one of them another name, or write it in the scenario: that one wins");
     cx.note(error.help(help));
 }
@@ -176,7 +176,7 @@ fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
         return cx.wrong_type(node, say!("the path of a file"), HELP);
     }
     if text.contains("${") {
-        let message = say!("the path of an included file has no expressions");
+        let message = say!("the path of an included file cannot contain expressions");
         let error = cx.error("expression-place", message, node.place);
         return cx.fail(error.label(say!("`vars` are read later")).help(HELP));
     }
@@ -242,5 +242,5 @@ fn warn_empty(cx: &mut Context<'_>, node: &Node, name: &str) {
     let message = say!("the included file `{}` is empty", shorten(name));
     let warning = cx.warning("unused-include", message, node.place).label(say!("nothing in it"));
     let keys: Vec<String> = INCLUDED.names().map(|name| format!("`{name}`")).collect();
-    cx.note(warning.help(say!("an included file has {}", keys.join(", "))));
+    cx.note(warning.help(say!("an included file can have {}", keys.join(", "))));
 }

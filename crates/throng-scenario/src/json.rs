@@ -112,7 +112,7 @@ pub(crate) fn read_path(cx: &mut Context<'_>, text: &str, place: Place) -> Optio
 }
 
 fn bad_path<T>(cx: &mut Context<'_>, text: &str, place: Place, reason: PathError) -> Option<T> {
-    let message = say!("`{}` is not the way to a JSON field", shorten(text));
+    let message = say!("`{}` is not a path to a JSON field", shorten(text));
     let place = cx.place_inside(place, text, reason.start, reason.end);
     let error = cx.error("bad-json-path", message, place).label(reason.message);
     cx.fail(error.help(reason.help))

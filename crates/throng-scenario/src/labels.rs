@@ -100,12 +100,12 @@ fn check_value(value: &str) -> Result<(), UnitError> {
         (say!("the value is empty"), say!("give it a value, or remove it: `release: 1.4`"))
     } else if value.contains(is_break) {
         (
-            say!("a line break is in it"),
+            say!("it contains a line break"),
             say!("a label is one line, as it stands in reports: `release: 1.4`"),
         )
     } else if value.contains(char::is_control) {
         (
-            say!("a control character is in it"),
+            say!("it contains a control character"),
             say!("write it without tabs and other control characters"),
         )
     } else if value.chars().count() > VALUE_CHARS_MAX {
@@ -140,10 +140,8 @@ fn bad_label(
 fn too_many(cx: &mut Context<'_>, place: Option<Place>) {
     let message = say!("more than 32 labels");
     let error = match place {
-        Some(place) => cx.error("too-many", message, place).label(say!("this one is too much")),
+        Some(place) => cx.error("too-many", message, place).label(say!("one too many")),
         None => throng_base::Diagnostic::error("too-many", message),
     };
-    cx.note(
-        error.help(say!("labels are for what reports are looked up by: keep the others elsewhere")),
-    );
+    cx.note(error.help(say!("labels are for finding reports again: keep other data elsewhere")));
 }

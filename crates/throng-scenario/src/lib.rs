@@ -388,7 +388,7 @@ fn warn_outputs(cx: &mut Context<'_>, node: &Node) {
         let warning = cx
             .warning("not-yet", message, item.place)
             .label(say!("nothing is sent there"))
-            .help(say!("the figures of every second stand in the run directory"));
+            .help(say!("the figures of every second are in the run directory"));
         cx.note(warning);
     }
 }

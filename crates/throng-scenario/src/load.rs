@@ -360,10 +360,13 @@ fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) 
             fields.need(
                 cx,
                 fields.r#for,
-                say!("a phase that drives nothing holds for a time: `{{for: 10m}}`"),
+                say!(
+                    "a phase without `users`, `arrivals` or `iterations` needs a time: \
+                      `{{for: 10m}}`"
+                ),
             )?;
             if state.population == 0 && state.first && !fields.churn.is_there() {
-                return no_users(cx, fields.place, say!("there is nobody to hold yet"));
+                return no_users(cx, fields.place, say!("there are no users to hold yet"));
             }
             Drive::Hold
         }
@@ -373,7 +376,7 @@ fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) 
         let error = cx.error("conflicting-keys", say!("`at_once` belongs to `users`"), key.place);
         cx.note(
             error
-                .label(say!("no `users` come here"))
+                .label(say!("there is no `users` here"))
                 .help(say!("write `{{users: 100, at_once: true}}`")),
         );
     }
@@ -381,6 +384,6 @@ fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) 
 }
 
 fn no_users<T>(cx: &mut Context<'_>, place: Place, message: Said) -> Option<T> {
-    let error = cx.error("no-users", message, place).label(say!("no user comes"));
+    let error = cx.error("no-users", message, place).label(say!("no users"));
     cx.fail(error.help(say!("write how many users there are: `{{users: 100, for: 30s}}`")))
 }

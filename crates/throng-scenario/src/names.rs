@@ -69,7 +69,7 @@ impl Context<'_> {
         for (name, place) in unused.collect::<Vec<_>>() {
             let message = say!("no step of this session uses the saved value `{name}`");
             let warning = self.warning("unused-save", message, place).label(say!("never used"));
-            let help = say!("write `${{saved.{name}}}` where it is meant, or remove it");
+            let help = say!("write `${{saved.{name}}}` where it is needed, or remove it");
             self.note(warning.help(help));
         }
     }
@@ -491,7 +491,7 @@ impl Names for KnownNames<'_, '_> {
             "setup" => self.setup(second),
             "user" if second == Some("id") => Ok((Name::UserId, 2)),
             "user" => {
-                let message = say!("of a user only the number is known");
+                let message = say!("only the id of a user is known");
                 self.unknown(
                     message,
                     second.unwrap_or(""),
@@ -505,7 +505,7 @@ impl Names for KnownNames<'_, '_> {
                 Ok((Name::Constant(Value::Text(self.run_id.into())), 2))
             }
             "run" => {
-                let message = say!("of a run only the id is known");
+                let message = say!("only the id of a run is known");
                 self.unknown(
                     message,
                     second.unwrap_or(""),
@@ -546,7 +546,7 @@ impl KnownNames<'_, '_> {
         }
         let help = match list.is_empty() {
             true => empty,
-            false => say!("there is {}", list.join(", ")),
+            false => say!("available: {}", list.join(", ")),
         };
         Err(UnknownName {
             message,
@@ -578,7 +578,7 @@ impl KnownNames<'_, '_> {
             Some(value) => Ok((Name::Constant(Value::Text(value.into())), 2)),
             None => {
                 self.code = Some("unset-variable");
-                let message = say!("the environment has no variable `{}`", shorten(name));
+                let message = say!("the environment variable `{}` is not set", shorten(name));
                 let help = say!(
                     "run `{name}=value throng …`, or write `vars: {{name: {{env: {name}, \
                      default: value}}}}`"
@@ -791,7 +791,7 @@ impl KnownNames<'_, '_> {
 
     fn nothing(&self, path: &[&str]) -> Resolved {
         let name = path[0];
-        let message = say!("`{}` is nothing that is known here", shorten(name));
+        let message = say!("`{}` is not known here", shorten(name));
         let help = say!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
         let label = if self.session.slot_of(name).is_some() {
             Some(say!("did you mean `saved.{name}`?"))

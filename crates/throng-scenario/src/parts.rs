@@ -88,10 +88,10 @@ impl<'n> Parts<'n> {
                 continue;
             }
             let name = shorten(&part.key.text);
-            let message = say!("the part `{name}` is used nowhere");
+            let message = say!("the part `{name}` is never used");
             let warning =
                 cx.warning("unused-part", message, part.key.place).label(say!("never used"));
-            let help = say!("write `- use: {name}` where it is meant, or remove it");
+            let help = say!("write `- use: {name}` where it is needed, or remove it");
             cx.note(warning.help(help));
         }
     }

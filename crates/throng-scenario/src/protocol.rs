@@ -94,7 +94,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         Ok(Err(NoText::TooLarge)) => {
             let message = say!("the protocol file is larger than 16 MiB");
             let error = cx.error("file-too-large", message, node.place).label(say!("too large"));
-            return cx.fail(error.help(say!("cut the protocol into several files")));
+            return cx.fail(error.help(say!("split the protocol into several files")));
         }
         Ok(Err(NoText::NotUtf8)) => {
             return unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8"));
@@ -212,7 +212,7 @@ impl Reader<'_, '_> {
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
-            let message = say!("`endian` stands here and in `meta`");
+            let message = say!("`endian` is given here and in `meta`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             self.cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         }
@@ -322,11 +322,10 @@ impl Reader<'_, '_> {
         let entries = self.cx.entries(node, say!("types by name"), help).unwrap_or_default();
         for (key, _) in &entries {
             if let Ok(Some(_)) | Err(_) = words::parse(&key.text) {
-                let message = say!("`{}` is a type already", shorten(&key.text));
+                let message = say!("the type `{}` already exists", shorten(&key.text));
                 let error = self.cx.error("duplicate-name", message, key.place);
-                self.cx.note(
-                    error.label(say!("one of throng's own")).help(say!("give it another name")),
-                );
+                self.cx
+                    .note(error.label(say!("a built-in type")).help(say!("give it another name")));
             }
             self.types.push(key.text.clone());
         }
@@ -397,7 +396,7 @@ impl Reader<'_, '_> {
         }
         message.push = fields.push.node().and_then(|node| self.cx.bool(node)).unwrap_or_default();
         if let (true, Some(key)) = (message.push, fields.answers.key()) {
-            let text = say!("`{}` answers and comes unasked", shorten(&message.name.value));
+            let text = say!("`{}` has both `answers` and `push`", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
             let help = say!("keep one of `answers` and `push`, or declare two messages");
             self.cx.note(error.label(say!("`push` is there, too")).help(help));
@@ -422,7 +421,7 @@ impl Reader<'_, '_> {
         };
         let entries = self.cx.entries(node, say!("a message"), HELP)?;
         let [(key, given)] = entries[..] else {
-            let text = say!("one message acknowledges another");
+            let text = say!("a message is acknowledged by exactly one other");
             let error = self.cx.error("bad-value", text, node.place);
             return self.cx.fail(error.label(say!("this is not one message")).help(HELP));
         };

@@ -256,7 +256,7 @@ impl Reaches {
             let message = say!("every session has a target of its own");
             let warning = cx.warning("never-runs", message, node.place);
             cx.note(
-                warning.label(say!("nobody goes there")).help(say!("remove this one, or theirs")),
+                warning.label(say!("no session uses it")).help(say!("remove this one, or theirs")),
             );
         }
         reaches.common = match node {
@@ -603,9 +603,8 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
     }
     let (Spoken::Declared(protocol), Some(scheme)) = (&reach.spoken, reach.scheme) else { return };
     let transport = scheme_of(protocol.declaration().transport).word();
-    let message = say!("the protocol goes over `{transport}`, the target is `{}`", scheme.word());
-    let error =
-        cx.error("scheme-mismatch", message, node.place).label(say!("they do not go together"));
+    let message = say!("the protocol uses `{transport}`, but the target is `{}`", scheme.word());
+    let error = cx.error("scheme-mismatch", message, node.place).label(say!("they do not match"));
     let help = match scheme {
         Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
             say!("write the target as `{transport}://…`")

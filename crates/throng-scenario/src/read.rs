@@ -280,8 +280,8 @@ impl<'a> Context<'a> {
         let failed = self.has_errors();
         for (number, places) in &self.repeated {
             self.diagnostics[*number].notes.push(match places.len() {
-                1 => say!("the same in 1 more place"),
-                more => say!("the same in {more} more places"),
+                1 => say!("the same in 1 other place"),
+                more => say!("the same in {more} other places"),
             });
         }
         let number = |source: &Arc<Source>| {
@@ -444,7 +444,7 @@ impl Context<'_> {
             return;
         }
         let line = self.line(first);
-        let message = say!("`{}` stands here twice", shorten(&key.text));
+        let message = say!("`{}` is given twice", shorten(&key.text));
         let error = self.error("duplicate-key", message, key.place);
         let label = say!("the first one is in line {line}");
         self.note(error.label(label).help(say!("remove one of them")));
@@ -497,11 +497,7 @@ impl Context<'_> {
     pub(crate) fn time_limit(&mut self, node: &Node) -> Option<Duration> {
         let duration = self.duration(node)?;
         if duration.is_zero() {
-            return self.bad_value(
-                node,
-                say!("a time of zero ends before it begins"),
-                say!("write `30s`"),
-            );
+            return self.bad_value(node, say!("the time cannot be zero"), say!("write `30s`"));
         }
         Some(duration)
     }
@@ -513,11 +509,7 @@ impl Context<'_> {
     pub(crate) fn size(&mut self, node: &Node) -> Option<u64> {
         let size = self.unit(node, say!("a size"), units::parse_size)?;
         match size {
-            0 => self.bad_value(
-                node,
-                say!("a limit of zero lets nothing through"),
-                say!("write `64KiB`"),
-            ),
+            0 => self.bad_value(node, say!("the limit cannot be zero"), say!("write `64KiB`")),
             _ => Some(size),
         }
     }
@@ -585,7 +577,7 @@ impl Context<'_> {
             return Some(*value);
         }
         let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        let message = say!("`{}` is not possible here", shorten(&text));
+        let message = say!("`{}` is not allowed here", shorten(&text));
         let mut error = self.error("bad-value", message, node.place);
         if let Some(word) = did_you_mean(&text, words.iter().map(|(word, _)| *word)) {
             error = error.label(say!("did you mean `{word}`?"));

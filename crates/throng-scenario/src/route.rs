@@ -49,8 +49,8 @@ pub(crate) fn read_routing(
         if !all.is_empty() && targets().next().is_none() {
             let message = say!("no connection goes through the proxy");
             let warning =
-                cx.warning("unused-route", message, node.place).label(say!("changes nothing"));
-            cx.note(warning.help(say!("those to a unix socket go there without one")));
+                cx.warning("unused-route", message, node.place).label(say!("has no effect"));
+            cx.note(warning.help(say!("connections to a unix socket use no proxy")));
         }
     }
     if let Some(node) = fields.connect_to.node() {
@@ -95,12 +95,12 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     let proxy = proxy?;
     match (user, &proxy.user, fields.user.key()) {
         (Some(_), Some(_), Some(key)) => {
-            let message = say!("the URL has a user too");
+            let message = say!("the URL has a user, too");
             let error = cx.error("conflicting-keys", message, key.place);
             cx.fail(error.label(say!("the second of the two")).help(say!("keep one of them")))
         }
         (Some(name), _, Some(key)) if name.contains(':') => {
-            let message = say!("the name of a user has no `:`");
+            let message = say!("a user name cannot contain `:`");
             let error = cx.error("bad-value", message, key.place).label(say!("not possible"));
             cx.fail(error.help(say!("write the password behind `password`")))
         }
@@ -176,7 +176,7 @@ fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: Said) -> Option<Endpoin
 fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
     let text = cx.text(node, say!("a host and port"))?;
     let (reason, help) = match parse_endpoints(&text) {
-        Ok(Endpoints { host: None, port: None }) => (say!("nothing is said"), CONNECT_TO_HELP),
+        Ok(Endpoints { host: None, port: None }) => (say!("this is empty"), CONNECT_TO_HELP),
         Ok(endpoints) => return Some(endpoints),
         Err(reason) => (reason.message, reason.help),
     };
@@ -216,9 +216,9 @@ fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&End
     for (key, _) in entries {
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
-            let message = say!("no connection goes to `{text}` of `{name}`");
+            let message = say!("no connection uses `{text}` of `{name}`");
             let warning =
-                cx.warning("unused-route", message, key.place).label(say!("changes nothing"));
+                cx.warning("unused-route", message, key.place).label(say!("has no effect"));
             cx.note(warning.help(say!("write host and port as the target has them")));
         }
     }
@@ -240,7 +240,7 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
         None => return wrong(say!("the port follows a `:`"), say!("write `[::1]:8080`")),
         Some(port) => match port.parse() {
             Ok(number @ 1..) => Some(number),
-            _ => return wrong(say!("the port is not possible"), say!("ports go from 1 to 65535")),
+            _ => return wrong(say!("the port is invalid"), say!("ports go from 1 to 65535")),
         },
     };
     if matches!(host, "" | "*") {
@@ -286,13 +286,17 @@ fn parse_address(text: &str) -> Result<IpAddr, RouteError> {
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     plain.parse().or_else(|_| match plain.parse::<std::net::SocketAddr>() {
         Ok(_) => wrong(
-            say!("a port stands behind it"),
-            say!("another port is for `connect_to: {{\"shop.example:443\": \"127.0.0.1:8443\"}}`"),
+            say!("it has a port"),
+            say!(
+                "for another port, write `connect_to: {{\"shop.example:443\": \
+                  \"127.0.0.1:8443\"}}`"
+            ),
         ),
         Err(_) => wrong(
             say!("not an IPv4 or IPv6 address"),
             say!(
-                "another name is for `connect_to: {{\"shop.example:443\": \"other.example:443\"}}`"
+                "for another name, write `connect_to: {{\"shop.example:443\": \
+                 \"other.example:443\"}}`"
             ),
         ),
     })
@@ -332,7 +336,7 @@ pub fn connect_to_of_curl(text: &str) -> Result<(String, String), (Said, Said)> 
     let to = match (other_host, other_port) {
         // To itself: nothing behind it is looked at.
         ("", "") if from != "*" => from.clone(),
-        ("", "") => return Err((say!("nothing is said"), HELP)),
+        ("", "") => return Err((say!("this is empty"), HELP)),
         _ => written(other_host, other_port),
     };
     for text in [&from, &to] {

@@ -26,7 +26,7 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<
     let Some(node) = field.node() else { return Vec::new() };
     let help = say!("write `save: {{token: json.data.token}}`");
     let entries =
-        cx.entries(node, say!("a map of names and what is kept"), help.clone()).unwrap_or_default();
+        cx.entries(node, say!("a map of names and what to save"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
         let warning = cx.warning("empty-check", say!("this saves nothing"), node.place);
         cx.note(warning.label(say!("empty")).help(help));
@@ -48,7 +48,7 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
     let first = |pick| Save { slot: 0, pick, all: false, default: None };
     let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
     if node.is_null() {
-        return cx.wrong_type(node, say!("what is kept of the answer"), HELP);
+        return cx.wrong_type(node, say!("what to save of the answer"), HELP);
     }
     if text.contains("${") {
         return cx.expression(node, say!("a value")).map(|value| first(Pick::Expression(value)));
@@ -99,7 +99,7 @@ fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>
 }
 
 fn unknown_save<T>(cx: &mut Context<'_>, node: &Node, text: &str) -> Option<T> {
-    let message = say!("`{}` is nothing that can be saved", shorten(text));
+    let message = say!("`{}` cannot be saved", shorten(text));
     let error = cx.error("unknown-save", message, node.place);
     let word = text.split(['.', '[']).next().unwrap_or(text);
     let words = ["json", "header", "body", "status", "time", "size"];
@@ -117,7 +117,7 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
     let Some((key, value)) = ast::one_of(cx, &ways) else {
         // What is no key of it is answered already.
         return match node.is_empty() || fields.all.is_there() || fields.default.is_there() {
-            true => cx.wrong_type(node, say!("what is kept of the answer"), HELP),
+            true => cx.wrong_type(node, say!("what to save of the answer"), HELP),
             false => None,
         };
     };

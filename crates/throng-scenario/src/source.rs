@@ -36,7 +36,7 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
     let Some(fields) = ast::Source::read(cx, node) else { return };
     if let Some(node) = fields.addresses.node() {
         if let (Some(key), false) = (fields.addresses.key(), sources.blocks.is_empty()) {
-            let message = say!("`connection: {{sources: …}}` and `source` say the same");
+            let message = say!("both `connection: {{sources: …}}` and `source` are given");
             let error = cx.error("conflicting-keys", message, key.place);
             cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
         }
@@ -85,8 +85,7 @@ pub(crate) fn warn_family(
 ) {
     if !targets.is_empty() && targets.iter().all(|target| target.unix_socket.is_some()) {
         let message = say!("connections to a unix socket have no source address");
-        let warning =
-            cx.warning("unused-source", message, node.place).label(say!("changes nothing"));
+        let warning = cx.warning("unused-source", message, node.place).label(say!("has no effect"));
         return cx.note(warning.help(say!("leave the source addresses out")));
     }
     let targets = targets.iter().filter(|target| target.unix_socket.is_none());
@@ -99,7 +98,7 @@ pub(crate) fn warn_family(
     });
     let (Some(first), false) = (useless, families.is_empty()) else { return };
     let (own, other) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
-    let message = say!("nobody can come from `{first}`: it is {own}");
+    let message = say!("no connection can come from `{first}`: it is {own}");
     let warning = cx.warning("unused-source", message, node.place);
     let label = say!("the target has only {other} addresses");
     cx.note(warning.label(label).help(say!("write source addresses of the family of the target")));
@@ -128,7 +127,7 @@ fn parse_address(text: &str) -> Result<IpAddr, SourceError> {
     match plain.parse() {
         Ok(address) => Ok(address),
         Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => wrong(
-            say!("a port stands behind it"),
+            say!("it has a port"),
             say!("the ports have a key of their own: `ports: 20_000..60_000`"),
         ),
         Err(_) => wrong(say!("not an IPv4 or IPv6 address"), HELP),
@@ -173,7 +172,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     let prefix = bits.bytes().all(|byte| byte.is_ascii_digit()).then(|| bits.parse::<u32>().ok());
     let Some(prefix) = prefix.flatten().filter(|prefix| *prefix <= width) else {
         return wrong(
-            say!("the length of a prefix is a number of bits"),
+            say!("the length of a prefix must be a number of bits"),
             say!("write at most `{network}/{width}`"),
         );
     };
@@ -191,7 +190,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     if value & host != 0 {
         let begin = address(value & !host);
         return wrong(
-            say!("a network begins where its prefix ends"),
+            say!("the address has bits beyond its prefix"),
             say!("write `{begin}/{prefix}` for the network, or `{network}` alone"),
         );
     }
@@ -212,9 +211,10 @@ fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
     let (first, last) =
         text.split_once("..").or_else(|| text.split_once('-')).unwrap_or((&text, &text));
     let port = |text: &str| match units::parse_count(text.trim()) {
-        Ok(port) => {
-            u16::try_from(port).ok().filter(|port| *port > 0).ok_or(say!("1 to 65535 are ports"))
-        }
+        Ok(port) => u16::try_from(port)
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or(say!("ports go from 1 to 65535")),
         Err(_) => Err(say!("not a number or a range")),
     };
     match (port(first), port(last)) {
@@ -273,7 +273,7 @@ mod tests {
             ("127.1.0.9..127.1.0.1", "write `127.1.0.1..127.1.0.9`"),
             ("127.1.0.1..::1", "one end is IPv4"),
             ("127.1.0.1-200", "write `127.1.0.1..127.1.0.200`"),
-            ("127.1.0.1:80", "a port stands behind it"),
+            ("127.1.0.1:80", "it has a port"),
             ("localhost", "not an IPv4 or IPv6 address"),
             ("interface ", "not an IPv4 or IPv6 address"),
             ("interface a name", "no interface can have this name"),

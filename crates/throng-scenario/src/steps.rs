@@ -135,7 +135,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
                 0 => {
                     return cx.bad_value(
                         node,
-                        say!("nobody does this session"),
+                        say!("the session has no users"),
                         say!("write `users: 1`"),
                     );
                 }
@@ -224,14 +224,14 @@ fn check_weights(
     if sessions.iter().all(|session| session.weight == 0) {
         let error = cx.error("never-runs", say!("all sessions have weight 0"), node.place);
         cx.note(
-            error.label(say!("nobody does anything")).help(say!("give one a weight of 1 or more")),
+            error.label(say!("no session ever runs")).help(say!("give one a weight of 1 or more")),
         );
         return;
     }
     for ((key, _), _) in entries.iter().zip(sessions).filter(|(_, session)| session.weight == 0) {
         let message = say!("the session `{}` has weight 0", shorten(&key.text));
         let warning =
-            cx.warning("never-runs", message, key.place).label(say!("no user ever does it"));
+            cx.warning("never-runs", message, key.place).label(say!("no user ever runs it"));
         cx.note(warning.help(say!("give it a weight of 1 or more, or remove it")));
     }
 }
@@ -429,7 +429,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
         Some(value) if value.len() == Some(0) => {
             let warning = cx.warning("never-runs", say!("this list is empty"), node.place);
             let help = say!("write its items, or remove the step");
-            cx.note(warning.label(say!("its steps are never done")).help(help));
+            cx.note(warning.label(say!("its steps never run")).help(help));
             Some(list)
         }
         _ => Some(list),

@@ -15,14 +15,10 @@ const STREAMS_MAX: u64 = 1_000;
 
 pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
     match cx.count(node)? {
-        0 => cx.bad_value(
-            node,
-            say!("without a stream nothing is asked"),
-            say!("write `streams: 32`"),
-        ),
+        0 => cx.bad_value(node, say!("at least one stream is needed"), say!("write `streams: 32`")),
         count if count > STREAMS_MAX => {
             let message = say!("more than {STREAMS_MAX} streams of one connection");
-            cx.bad_value(node, message, say!("let more users come instead"))
+            cx.bad_value(node, message, say!("use more users instead"))
         }
         count => Some(count as u16),
     }

@@ -282,7 +282,7 @@ impl<'s> Builder<'s> {
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     fn feature(&self, place: Place, what: Said, help: Said) -> Box<Diagnostic> {
         Box::new(
-            Diagnostic::error("yaml-feature", say!("{what} of YAML is no part of the language"))
+            Diagnostic::error("yaml-feature", say!("{what} of YAML is not supported"))
                 .at(place.span(self.source))
                 .label(say!("not here"))
                 .help(help),

@@ -138,7 +138,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     };
     if url.user.is_some() {
         let error = cx
-            .error("bad-url", say!("a target has no user and password"), node.place)
+            .error("bad-url", say!("a target cannot have a user and a password"), node.place)
             .label(say!("there is an `@` in it"))
             .help(say!("write `auth: {{user: name, password: word}}` at the steps"));
         return cx.fail(error);
@@ -152,7 +152,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         };
         let error = cx
             .error("target-path", say!("the URL of a target has no path"), place)
-            .label(say!("this belongs into a step"))
+            .label(say!("this belongs in a step"))
             .help(say!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
     }
@@ -165,7 +165,7 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
     let is_secure = targets.iter().any(|target| target.scheme.is_secure());
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
-            .warning("unused-tls", say!("`tls` changes nothing here"), node.place)
+            .warning("unused-tls", say!("`tls` has no effect here"), node.place)
             .label(say!("the target speaks `{}`, without TLS", scheme.word()))
             .help(say!("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets"));
         cx.note(warning);

@@ -344,7 +344,7 @@ impl Context<'_> {
         if self.take_value(value) {
             return Some(());
         }
-        let message = say!("the values of this scenario are larger than 64 MiB together");
+        let message = say!("the values of this scenario are larger than 64 MiB in total");
         let place = self.place_in(node, at, inner.len() + 3);
         let error = self.error("value-too-large", message, place).label(say!("one too many"));
         let help = say!(
@@ -356,7 +356,7 @@ impl Context<'_> {
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     fn differs<T>(&mut self, node: &Node, inner: &str, at: usize, want: Said) -> Option<T> {
-        let message = say!("`${{{}}}` cannot stand here", shorten(inner));
+        let message = say!("`${{{}}}` is not allowed here", shorten(inner));
         let place = self.place_in(node, at, inner.len() + 3);
         let error = self.error("expression-place", message, place);
         let help = say!("{want} is the same for all users: use `${{vars.name}}`");
@@ -379,7 +379,7 @@ impl Context<'_> {
         match out.value(value, escape) {
             Ok(()) => Some(()),
             Err(Fault(reason)) => {
-                let message = say!("the value of `${{{}}}` cannot stand here", shorten(inner));
+                let message = say!("the value of `${{{}}}` is not allowed here", shorten(inner));
                 let place = self.place_in(node, at, inner.len() + 3);
                 let error = self.error("bad-value", message, place).label(reason);
                 self.fail(error.help(say!("change the value, or encode it with `url.encode(…)`")))
@@ -419,7 +419,7 @@ impl Context<'_> {
     pub(crate) fn scalar<'n>(&mut self, node: &'n Node, want: Said) -> Option<&'n str> {
         match &node.kind {
             Kind::Scalar { .. } if node.is_null() => {
-                self.wrong_type(node, want, say!("write a value behind the colon"))
+                self.wrong_type(node, want, say!("write a value after the colon"))
             }
             Kind::Scalar { text, plain } => {
                 if *plain && text.as_bytes().first().is_some_and(|byte| !byte.is_ascii()) {
@@ -438,7 +438,7 @@ impl Context<'_> {
                 let place = self.place_in(node, at, text.len() - at);
                 let error = self
                     .error("bad-template", say!("the `}}` of `${{` is missing"), place)
-                    .label(say!("this has no end"))
+                    .label(say!("it is not closed"))
                     .help(say!(
                         "write `${{user.id}}`, or `$${{` for the characters `${{` themselves"
                     ));

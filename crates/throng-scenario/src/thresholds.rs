@@ -48,19 +48,25 @@ pub(crate) fn read_thresholds(
     node: &Node,
     names: &Names<'_>,
 ) -> Vec<Threshold> {
-    let items =
-        cx.items(node, say!("a list of goals"), say!("write `thresholds: [\"http p99 < 50ms\"]`"));
+    let items = cx.items(
+        node,
+        say!("a list of thresholds"),
+        say!("write `thresholds: [\"http p99 < 50ms\"]`"),
+    );
     let items = items.unwrap_or_default();
     if let Some(item) = items.get(THRESHOLDS_MAX) {
-        let message = say!("more than {THRESHOLDS_MAX} goals");
-        let error = cx.error("too-many", message, item.place).label(say!("this one is too much"));
-        cx.note(error.help(say!("goals of a kind hold for all steps of it: `http p99 < 50ms`")));
+        let message = say!("more than {THRESHOLDS_MAX} thresholds");
+        let error = cx.error("too-many", message, item.place).label(say!("one too many"));
+        cx.note(error.help(say!(
+            "a threshold of a kind holds for all its steps: `http p99 < \
+                                 50ms`"
+        )));
     }
     items
         .iter()
         .take(THRESHOLDS_MAX)
         .filter_map(|item| {
-            let text = cx.text(item, say!("a goal"))?;
+            let text = cx.text(item, say!("a threshold"))?;
             Reader { cx: &mut *cx, node: item, names }.read(&text)
         })
         .collect()
@@ -76,7 +82,7 @@ impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
         let (goal, place) = self.split_place(text);
         let Some((left, comparison, value)) = split_comparison(goal) else {
-            return self.fail("bad-threshold", say!("no comparison is in this goal"), text, HELP);
+            return self.fail("bad-threshold", say!("the threshold has no comparison"), text, HELP);
         };
         if left.ends_with('=')
             && let Some(sign) = goal.get(left.len() - 1..=left.len())
@@ -146,9 +152,9 @@ impl Reader<'_, '_, '_> {
     /// A goal that no figure meets is a mistake; one that every figure meets says nothing.
     fn certain(&mut self, threshold: &Threshold) -> Option<()> {
         let (code, message, label) = if !threshold.can_fail() {
-            ("never-fails", say!("this goal can never fail"), say!("every figure meets it"))
+            ("never-fails", say!("this threshold can never fail"), say!("every figure meets it"))
         } else if !threshold.can_be_met() {
-            ("never-met", say!("this goal can never be met"), say!("no figure meets it"))
+            ("never-met", say!("this threshold can never be met"), say!("no figure meets it"))
         } else {
             return Some(());
         };
@@ -204,7 +210,7 @@ impl Reader<'_, '_, '_> {
             self.cx.note(
                 warning
                     .label(say!("`measured: false`"))
-                    .help(say!("this goal has nothing to judge: name a measured phase")),
+                    .help(say!("the threshold has nothing to judge: name a measured phase")),
             );
         }
         Some((None, Some(number)))
@@ -234,7 +240,7 @@ impl Reader<'_, '_, '_> {
         }
         self.cx.fail(match list.is_empty() {
             true => error.help(say!("the scenario has no {what}")),
-            false => error.help(say!("there is {}", list.join(", "))),
+            false => error.help(say!("available: {}", list.join(", "))),
         })
     }
 
@@ -340,7 +346,7 @@ impl Reader<'_, '_, '_> {
     /// A number that has no whole; those of `words` have one.
     fn no_whole<T>(&mut self, left: &str, value: &str, words: &[&str]) -> Option<T> {
         let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let message = say!("`{}` is a share of nothing", shorten(left));
+        let message = say!("`{}` cannot be a share", shorten(left));
         let help = say!("compare it with a number; shares have {}", all.join(", "));
         self.fail("bad-threshold", message, value, help)
     }
@@ -366,7 +372,7 @@ impl Reader<'_, '_, '_> {
         };
         match good {
             true => Some(()),
-            false => self.fail("bad-threshold", say!("there is no such figure of it"), word, help),
+            false => self.fail("bad-threshold", say!("it has no such figure"), word, help),
         }
     }
 
@@ -412,7 +418,7 @@ impl Reader<'_, '_, '_> {
         }
         if self.subject(left).is_some() {
             let help = say!("say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`");
-            return self.fail("bad-threshold", say!("this goal has no figure"), left, help);
+            return self.fail("bad-threshold", say!("the threshold has no figure"), left, help);
         }
         if let Some(figure) = word.strip_suffix('*').filter(|word| measure(word, false).is_some()) {
             let name = left.strip_suffix(word).unwrap_or("").trim();
@@ -420,7 +426,7 @@ impl Reader<'_, '_, '_> {
             let help = say!("write `{} with pauses {figure}`", shorten(name));
             return self.fail(
                 "bad-threshold",
-                say!("the sign `*` is only of the report"),
+                say!("the sign `*` is only used in reports"),
                 word,
                 help,
             );
@@ -540,7 +546,7 @@ impl Reader<'_, '_, '_> {
             Unit::Share => units::parse_share(text).and_then(|share| match share <= 1.0 {
                 true => Ok(share),
                 false => Err(UnitError {
-                    message: say!("more than all of it"),
+                    message: say!("more than 100%"),
                     help: say!("write at most `100%`"),
                 }),
             }),

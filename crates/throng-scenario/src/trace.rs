@@ -30,7 +30,7 @@ fn read_share(text: &str) -> Result<f64, UnitError> {
     let help = say!("write a share above `0%`, and at most `100%`: `1%`");
     match share {
         0.0 => Err(UnitError { message: say!("no request would carry it"), help }),
-        _ if share > 1.0 => Err(UnitError { message: say!("more than all of them"), help }),
+        _ if share > 1.0 => Err(UnitError { message: say!("more than 100%"), help }),
         _ => Ok(share),
     }
 }

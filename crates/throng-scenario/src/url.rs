@@ -66,7 +66,7 @@ impl Url {
                 Ok(number @ 1..) => number,
                 _ => {
                     return wrong(
-                        say!("the port is not possible"),
+                        say!("the port is invalid"),
                         port,
                         say!("ports go from 1 to 65535"),
                     );
@@ -92,7 +92,7 @@ impl Url {
 fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
     if let Some(rest) = host_port.strip_prefix('[') {
         let Some((host, after)) = rest.split_once(']') else {
-            let help = say!("an IPv6 address stands in brackets: `http://[::1]:8080`");
+            let help = say!("write an IPv6 address in brackets: `http://[::1]:8080`");
             return wrong(say!("the `]` of the address is missing"), host_port, help);
         };
         if host.parse::<std::net::Ipv6Addr>().is_err() {
@@ -108,7 +108,7 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
         0 => Ok((host_port, "")),
         1 => Ok(host_port.split_once(':').unwrap_or((host_port, ""))),
         _ => {
-            let help = say!("an IPv6 address stands in brackets: `http://[::1]:8080`");
+            let help = say!("write an IPv6 address in brackets: `http://[::1]:8080`");
             wrong(say!("the host has too many colons"), host_port, help)
         }
     }
@@ -123,14 +123,14 @@ pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
         );
     }
     if !host.is_ascii() {
-        let help = say!("write the name as it stands in DNS (`xn--…`)");
-        return wrong(say!("the host has letters that DNS does not know"), host, help);
+        let help = say!("write the name as in DNS (`xn--…`)");
+        return wrong(say!("the host has letters that DNS does not allow"), host, help);
     }
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     match host.chars().find(|c| !good(*c)) {
         Some(c) => {
             let help = say!("remove `{}`", c.escape_default());
-            wrong(say!("the host has a character that no host has"), host, help)
+            wrong(say!("the host has an invalid character"), host, help)
         }
         None => Ok(()),
     }

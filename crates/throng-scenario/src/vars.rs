@@ -122,10 +122,10 @@ fn make(
 }
 
 fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
-    let message = say!("the variable `{}` is made of itself", shorten(&key.text));
+    let message = say!("the variable `{}` depends on itself", shorten(&key.text));
     let label = match key.text == other.key.text {
-        true => say!("it names itself"),
-        false => say!("it needs `{}`, which needs it", shorten(&other.key.text)),
+        true => say!("it refers to itself"),
+        false => say!("it depends on `{}`, which depends on it", shorten(&other.key.text)),
     };
     let error = cx.error("variable-circle", message, key.place).label(label);
     cx.note(error.help(say!("give one of them a value of its own")));
@@ -159,7 +159,7 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
         (Some(value), _) => Some(Value::parse_plain(&value)),
         (None, Some(default)) => constant(cx, default),
         (None, None) => {
-            let message = say!("the environment has no variable `{}`", shorten(&name));
+            let message = say!("the environment variable `{}` is not set", shorten(&name));
             let error = cx.error("unset-variable", message, name_node.place).label(say!("not set"));
             let help = say!("run `{name}=value throng …`, or write a `default:` beside it");
             cx.fail(error.help(help))
@@ -196,9 +196,9 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         .collect();
     for (name, place) in unused {
         let warning = cx
-            .warning("unused-variable", say!("the variable `{name}` is used nowhere"), place)
+            .warning("unused-variable", say!("the variable `{name}` is never used"), place)
             .label(say!("never used"))
-            .help(say!("write `${{vars.{name}}}` where it is meant, or remove it"));
+            .help(say!("write `${{vars.{name}}}` where it is needed, or remove it"));
         cx.note(warning);
     }
 }

@@ -170,11 +170,9 @@ fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
     let text = cx.text(node, say!("a count"))?;
     let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
     match units::parse_count(number) {
-        Ok(0) if comparison == Comparison::Less => cx.bad_value(
-            node,
-            say!("nothing is found less than not at all"),
-            say!("write `{{count: 0}}`"),
-        ),
+        Ok(0) if comparison == Comparison::Less => {
+            cx.bad_value(node, say!("no count is less than 0"), say!("write `{{count: 0}}`"))
+        }
         Ok(count) => Some(Want::Count(comparison, count)),
         Err(reason) => {
             let message = say!("`{}` is not a count", shorten(&text));

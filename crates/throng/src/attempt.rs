@@ -101,7 +101,7 @@ fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagn
     let names = || program.sessions.iter().map(|session| session.name.as_str());
     let list: Vec<String> = names().take(12).map(|name| format!("`{name}`")).collect();
     let mut error = Diagnostic::error("unknown-name", format!("there is no session `{name}`"))
-        .help(format!("there is {}", list.join(", ")));
+        .help(format!("available: {}", list.join(", ")));
     if let Some(near) = did_you_mean(name, names()) {
         error = error.note(format!("did you mean `{near}`?"));
     }

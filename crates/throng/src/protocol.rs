@@ -64,7 +64,7 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
         Ok(Err(NoText::TooLarge)) => {
             let error =
                 Diagnostic::error("file-too-large", "the protocol file is larger than 16 MiB");
-            errors.diagnostic(&error.help("cut the protocol into several files"));
+            errors.diagnostic(&error.help("split the protocol into several files"));
             return Err(Exit::Usage);
         }
         Ok(Err(NoText::NotUtf8)) => return Err(unreadable(file, "it is no UTF-8 text", errors)),

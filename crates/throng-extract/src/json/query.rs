@@ -94,7 +94,7 @@ pub(super) fn parse_query(text: &str) -> Result<Vec<Segment>, PathError> {
     let segments = reader.segments()?;
     if reader.at < text.len() {
         let rest = &text[reader.at..];
-        return Err(reader.wrong(say!("`{}` cannot stand here", shorten(rest))));
+        return Err(reader.wrong(say!("`{}` is not allowed here", shorten(rest))));
     }
     Ok(segments)
 }

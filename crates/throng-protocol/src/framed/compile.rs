@@ -124,7 +124,7 @@ impl<'d> Builder<'d> {
                 declaration.place,
                 say!("there are {count} messages, the most is {MESSAGES_MAX}"),
                 say!("too many messages"),
-                say!("cut the protocol into several files"),
+                say!("split the protocol into several files"),
             );
         }
         for message in declaration.messages.iter().take(MESSAGES_MAX) {

@@ -292,7 +292,7 @@ impl Schema {
     fn help_of_services(&self) -> Said {
         match self.services.is_empty() {
             true => say!("the descriptors have no services"),
-            false => say!("there is {}", listed(self.services())),
+            false => say!("available: {}", listed(self.services())),
         }
     }
 

@@ -64,7 +64,7 @@ pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
     let place = Place::new(0, begin.place.start(), end.place.end());
     let mut reader = Reader::new(source);
     reader.errors.extend(first.err().into_iter().flatten());
-    let message = say!("a second command stands in the file");
+    let message = say!("the file contains a second command");
     reader.wrong("curl-second", message, place, SECOND_HELP);
     Err(reader.errors)
 }
@@ -304,13 +304,13 @@ impl<'s> Reader<'s> {
 
     fn unknown(&mut self, name: &str, place: Place) {
         self.unknown = true;
-        let message = say!("`{}` is not an option that is known here", shorten(name));
+        let message = say!("the option `{}` is not supported", shorten(name));
         let near = did_you_mean(
             name.trim_start_matches('-'),
             FLAGS.iter().map(|(_, name, _)| *name).filter(|_| name.starts_with("--")),
         );
         let help = match near {
-            Some(near) => say!("did you mean `--{near}`? else leave it out"),
+            Some(near) => say!("did you mean `--{near}`? otherwise leave it out"),
             None => say!("leave it out if it does not change the request"),
         };
         self.wrong("curl-option", message, place, help);
@@ -318,15 +318,20 @@ impl<'s> Reader<'s> {
 
     fn option(&mut self, name: &str, place: Place, meaning: &Meaning, value: Option<Word>) {
         if takes_value(meaning) && value.is_none() {
-            let message = say!("`{name}` lacks its value");
-            return self.wrong("curl-value", message, place, say!("is the copy complete?"));
+            let message = say!("`{name}` needs a value");
+            return self.wrong(
+                "curl-value",
+                message,
+                place,
+                say!("was the command copied completely?"),
+            );
         }
         match (meaning, value) {
             (Meaning::Different(what) | Meaning::DifferentValue(what), _) => {
-                self.warn(say!("`{name}` is not done as curl does it"), place, what.clone());
+                self.warn(say!("`{name}` works differently than in curl"), place, what.clone());
             }
             (Meaning::Refused(help) | Meaning::RefusedValue(help), _) => {
-                let message = say!("`{name}` is not possible here");
+                let message = say!("`{name}` is not allowed here");
                 self.wrong("curl-option", message, place, help.clone());
             }
             (Meaning::Set(flag), _) => self.set(*flag),
@@ -370,7 +375,7 @@ impl<'s> Reader<'s> {
                 "curl-value",
                 message,
                 word.place,
-                say!("only bodies may be any bytes"),
+                say!("only a body may contain arbitrary bytes"),
             );
         };
         match flag {
@@ -427,7 +432,7 @@ impl<'s> Reader<'s> {
 
     fn header(&mut self, text: &str, place: Place) {
         if text.starts_with('@') {
-            let message = say!("headers from a file are not possible here");
+            let message = say!("headers cannot be read from a file here");
             return self.wrong("curl-option", message, place, say!("write each header with `-H`"));
         }
         // HTTP/2 names such as `:method` are part of the request line here.
@@ -475,7 +480,7 @@ impl<'s> Reader<'s> {
 
     fn cookie(&mut self, text: &str, place: Place) {
         if !text.contains('=') {
-            let message = say!("cookies from a file are not possible here");
+            let message = say!("cookies cannot be read from a file here");
             let help = say!("write them out: `-b 'name=value; other=value'`");
             return self.wrong("curl-option", message, place, help);
         }
@@ -495,7 +500,7 @@ impl<'s> Reader<'s> {
         };
         let path = String::from_utf8_lossy(path).into_owned();
         if path == "-" || path.is_empty() {
-            let message = say!("the body cannot come from the standard input");
+            let message = say!("the body cannot be read from standard input");
             return self.wrong(
                 "curl-option",
                 message,
@@ -504,7 +509,7 @@ impl<'s> Reader<'s> {
             );
         }
         if strips {
-            let message = say!("`-d @file` takes the line ends out of the file in curl");
+            let message = say!("in curl, `-d @file` removes the line breaks from the file");
             self.warn(
                 message,
                 word.place,
@@ -519,7 +524,7 @@ impl<'s> Reader<'s> {
         let at = word.bytes.iter().position(|b| matches!(b, b'=' | b'@'));
         let (name, content) = match at.map(|at| (word.bytes[at], at)) {
             Some((b'@', _)) => {
-                let message = say!("url-encoding a file is not possible here");
+                let message = say!("a file cannot be URL-encoded here");
                 let help = say!("encode the file and send it with `--data-binary @file`");
                 return self.wrong("curl-option", message, word.place, help);
             }
@@ -562,24 +567,24 @@ impl<'s> Reader<'s> {
                 Some(("type", value)) => content_type = Some(unquote(value)),
                 Some(("filename", value)) => filename = Some(unquote(value)),
                 _ => {
-                    let message = say!("`{}` of a form field is not known", shorten(&piece));
+                    let message = say!("`{}` of a form field is not supported", shorten(&piece));
                     self.wrong(
                         "curl-value",
                         message,
                         place,
-                        say!("`;type=…` and `;filename=…` are"),
+                        say!("`;type=…` and `;filename=…` are supported"),
                     );
                 }
             }
         }
         let content = match (first.strip_prefix('@'), first.strip_prefix('<')) {
             (Some(path), _) if path == "-" || path.contains(',') => {
-                let message = say!("a form field takes one file here");
+                let message = say!("a form field can have only one file here");
                 return self.wrong("curl-option", message, place, say!("write `-F` for each file"));
             }
             (Some(path), _) => FormContent::File(unquote(path).into()),
             (_, Some(_)) => {
-                let message = say!("a form field from the text of a file is not possible");
+                let message = say!("a form field cannot take its text from a file");
                 return self.wrong(
                     "curl-option",
                     message,
@@ -667,7 +672,7 @@ impl<'s> Reader<'s> {
             );
         };
         if let Some((_, second)) = urls.next() {
-            let message = say!("a command has one URL here");
+            let message = say!("a command can have only one URL here");
             self.wrong(
                 "curl-url",
                 message,
@@ -716,7 +721,7 @@ impl<'s> Reader<'s> {
             match piece {
                 Data::Bytes(bytes) => joined.extend_from_slice(&bytes),
                 Data::File { place, .. } => {
-                    let message = say!("a file beside other data is not possible here");
+                    let message = say!("a file cannot be combined with other data here");
                     let help = say!("put all of the body into one file: `--data-binary @file`");
                     self.wrong("curl-option", message, place, help);
                 }

@@ -155,8 +155,8 @@ impl Reader<'_> {
             }
             _ => {
                 self.line_end();
-                let help = say!("keep the `curl` command alone; what it prints goes nowhere here");
-                let message = say!("a cURL file has no pipes and redirected input");
+                let help = say!("keep only the `curl` command; its output is not used here");
+                let message = say!("a cURL file cannot contain pipes or redirected input");
                 return Err(self.wrong("curl-shell", message, start, help));
             }
         }
@@ -231,7 +231,7 @@ impl Reader<'_> {
         let help = say!("write the value itself, or put the text into single quotes");
         Err(self.wrong(
             "curl-shell",
-            say!("shell variables and commands are not filled in"),
+            say!("shell variables and commands are not expanded"),
             start,
             help,
         ))

@@ -41,7 +41,7 @@ pub(super) fn of_field(
     let near = did_you_mean(&written, names);
     let error = error.label(match near {
         Some(near) => say!("did you mean `{near}`?"),
-        None => say!("this can never hold"),
+        None => say!("this is never true"),
     });
     cx.fail(error.help(help(&ranges[0], &want)))
 }
@@ -124,7 +124,7 @@ fn help(range: &Range, want: &Want) -> Said {
         Range::Whole { low, high, .. } => say!("it holds whole numbers from {low} to {high}"),
         Range::Float => say!("it holds numbers"),
         Range::Bool => say!("it is `true` or `false`"),
-        Range::Text => say!("it holds text: write a number or a truth in quotes"),
+        Range::Text => say!("it holds text: write a number, `true` or `false` in quotes"),
         Range::Bytes | Range::Any => say!("it holds bytes: compare it with a text"),
     }
 }

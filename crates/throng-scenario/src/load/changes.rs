@@ -40,7 +40,7 @@ pub(super) fn apply(
     let mut alone = |change: &dyn Fn(&mut Load) -> Result<Said, Unfit>| match &mut *loads {
         [load] => change(load),
         _ => Err((
-            say!("there are several loads, and it says not which of them"),
+            say!("there are several loads, and it is not clear which one is meant"),
             say!("write `${{vars.users}}` in the load that is meant, and give `--set users=50`"),
         )),
     };
@@ -68,7 +68,7 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
     let before = load.staying_max();
     if before == 0 {
         return Err((
-            say!("users arrive, and how many that are at a time follows from the rate"),
+            say!("users arrive, and their number at any time follows from the rate"),
             say!("give --rate, or write `{{users: 100, for: 30s}}`"),
         ));
     }
@@ -106,7 +106,7 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
     let before = rates.iter().map(|rate| rate.peak()).fold(0.0, f64::max);
     if before <= 0.0 {
         return Err((
-            say!("its users begin the next iteration when they are done with the last"),
+            say!("its users begin the next iteration as soon as they have finished the last one"),
             say!(
                 "write `{{iterations: 50/s, users: 100, for: 30s}}`, or `{{arrivals: 50/s, for: 30s}}`"
             ),
@@ -134,7 +134,7 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
             return Ok(say!("--for: at most {now}"));
         }
         return Err((
-            say!("how long a phase takes that has no `for` is not known before it is done"),
+            say!("the duration of a phase without `for` is not known in advance"),
             say!("give each phase a time: `{{iterations: 1000, users: 100, for: 30s}}`"),
         ));
     };

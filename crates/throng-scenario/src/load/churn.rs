@@ -29,13 +29,13 @@ pub(super) fn read_churn(
     let place = fields.churn.place_or(node.place);
     let churn = read_amount(cx, node);
     if let Some(scheme) = scheme {
-        let message = say!("`churn` does not go with a `{}` target", scheme.word());
+        let message = say!("`churn` is not possible with `{}` targets", scheme.word());
         let error = cx.error("step-scheme", message, place);
         let help = say!(
             "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
                     stay connected"
         );
-        return cx.fail(error.label(say!("nobody has a connection that stays")).help(help));
+        return cx.fail(error.label(say!("no user keeps a connection open")).help(help));
     }
     match drive {
         Drive::Arrivals(_) => {
@@ -46,10 +46,10 @@ pub(super) fn read_churn(
             );
             let help =
                 say!("users who arrive leave by themselves; write `users` for those who stay");
-            return cx.fail(error.label(say!("nobody stays")).help(help));
+            return cx.fail(error.label(say!("no user stays")).help(help));
         }
         Drive::Hold if before == 0 => {
-            return no_users(cx, place, say!("there is nobody who could fall out yet"));
+            return no_users(cx, place, say!("there are no users yet who could drop out"));
         }
         Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
         Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
@@ -70,7 +70,11 @@ fn place_of_time(node: &Node) -> Place {
 fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
     if !matches!(node.kind, Kind::Map(_)) {
         if cx.text(node, say!("a rate"))?.trim().ends_with('%') {
-            return cx.bad_value(node, say!("how often this share falls out is not said"), HELP);
+            return cx.bad_value(
+                node,
+                say!("it is not clear how often this share drops out"),
+                HELP,
+            );
         }
         let amount = Amount::Rate(positive_rate(cx, node)?);
         return Some(Churn { amount, ways: vec![Parting::Fin] });
@@ -102,9 +106,9 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
 fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     let share = cx.share(node)?;
     match share {
-        share if share <= 0.0 => cx.bad_value(node, say!("a share of zero is nobody"), HELP),
+        share if share <= 0.0 => cx.bad_value(node, say!("a share of zero means no users"), HELP),
         share if share > 1.0 => {
-            cx.bad_value(node, say!("more than all of them"), say!("write at most `100%`"))
+            cx.bad_value(node, say!("more than 100%"), say!("write at most `100%`"))
         }
         share => Some(share),
     }
@@ -117,7 +121,8 @@ fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
         _ => std::slice::from_ref(node),
     };
     if items.is_empty() {
-        let error = cx.error("empty", say!("there is no way to end a connection"), node.place);
+        let error =
+            cx.error("empty", say!("the list of ways to end a connection is empty"), node.place);
         return cx.fail(error.label(say!("empty")).help(HELP));
     }
     let ways: Vec<Option<Parting>> = items.iter().map(|item| read_parting(cx, item)).collect();

@@ -73,30 +73,33 @@ fn is_never(
         |session: &Session| session.all().any(|step| matches!(step, Statement::Connect(_)));
     let stay = say!("users who arrive leave by themselves; write `users` for those who stay");
     let (label, help) = if users == 0 {
-        (say!("nobody stays"), stay)
+        (say!("no user stays"), stay)
     } else if !sessions.iter().any(connects) {
         let help = say!(
             "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
                     stay connected"
         );
-        (say!("nobody has a connection that stays"), help)
+        (say!("no user keeps a connection open"), help)
     } else {
         let Amount::Share { share, every } = churn.amount else { return false };
         match span.time {
             Some(time) if every >= time => {
                 let (every, time) = (write_duration(every), write_duration(time));
-                let label = say!("the first fall out after {every}, the phase takes {time}");
+                let label = say!(
+                    "the first users drop out after {every}, the phase takes \
+                                  {time}"
+                );
                 (label, say!("write an `every` that is shorter than the phase, or a longer `for`"))
             }
             _ if share * (users as f64) < 0.5 => {
                 let percent = (share * 1e6).round() / 1e4;
-                let label = say!("{percent}% of {users} users is nobody");
+                let label = say!("{percent}% of {users} users is less than one user");
                 (label, say!("write a larger share, or more users"))
             }
             _ => return false,
         }
     };
-    let message = say!("nobody ever falls out here");
+    let message = say!("no user ever drops out here");
     cx.note(cx.warning("churn-never", message, place).label(label).help(help));
     true
 }
@@ -112,8 +115,8 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     } else {
         return;
     };
-    let message = say!("users fall out faster than they come back");
-    let help = say!("let fewer fall out, or shorten the `wait` of `reconnect`");
+    let message = say!("users drop out faster than they come back");
+    let help = say!("let fewer drop out, or shorten the `wait` of `reconnect`");
     cx.note(cx.warning("churn-too-fast", message, place).label(label).help(help));
 }
 
@@ -144,9 +147,9 @@ fn warn_hidden(
     let step = steps.get(delivery.step.index());
     let name = step.map_or("", |step| &step.name);
     let (stays, lost) = (format_duration(stays), write_duration(delivery.lost_after));
-    let message = say!("users fall out before it is known whether a message is lost");
+    let message = say!("users drop out before it is known whether a message is lost");
     let label = say!("they stay for {stays}, `{}` is lost after {lost}", shorten(name));
     let help =
-        say!("what they miss is excused, not lost: let fewer fall out, or shorten `lost_after`");
+        say!("what they miss is excused, not lost: let fewer drop out, or shorten `lost_after`");
     cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
 }

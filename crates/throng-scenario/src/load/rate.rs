@@ -110,7 +110,7 @@ pub(super) fn read_iterations(
         },
     };
     if total == Some(0) {
-        return cx.bad_value(node, say!("no iterations at all"), LOAD_HELP);
+        return cx.bad_value(node, say!("the number of iterations is zero"), LOAD_HELP);
     }
     let rate = rate.map(Rate::constant);
     let (users, drops) = read_workers(cx, fields)?;
@@ -137,7 +137,7 @@ fn read_workers(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<(u64, b
     let help = say!("say how many users do them: `{{iterations: 500/s, users: 100, for: 30s}}`");
     let node = fields.need(cx, fields.users, help)?;
     match cx.count(node)? {
-        0 => no_users(cx, node.place, say!("0 users do no iteration")),
+        0 => no_users(cx, node.place, say!("0 users cannot do any iterations")),
         users => Some((users, false)),
     }
 }

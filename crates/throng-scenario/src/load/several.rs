@@ -32,7 +32,7 @@ pub(super) fn read_loads(
     }
     if let Some((key, _)) = entries.get(LOADS_MAX) {
         let message = say!("more than {LOADS_MAX} loads");
-        let error = cx.error("too-many", message, key.place).label(say!("this one is too much"));
+        let error = cx.error("too-many", message, key.place).label(say!("one too many"));
         cx.note(error.help(say!("a load may have many sessions and many phases")));
         return Vec::new();
     }
@@ -191,7 +191,7 @@ impl Reader<'_> {
             let name = |load: &usize| format!("`{}`", shorten(&loads[*load].0.name));
             let mut names: Vec<String> = circle.iter().map(name).collect();
             names.push(name(&first));
-            let message = say!("loads wait for each other in a circle: {}", names.join(", "));
+            let message = say!("loads wait for each other in a cycle: {}", names.join(", "));
             let error = cx.error("load-cycle", message, self.entries[first].0.place);
             let help = say!(
                 "begin one of them by itself: leave out its `after` or `with`, or write \
@@ -222,6 +222,6 @@ fn unknown<'n, T>(
     }
     cx.fail(match list.is_empty() {
         true => error.help(say!("the scenario has no other {what}")),
-        false => error.help(say!("there is {}", list.join(", "))),
+        false => error.help(say!("available: {}", list.join(", "))),
     })
 }

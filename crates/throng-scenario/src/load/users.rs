@@ -80,7 +80,7 @@ pub(super) fn read_users(
         }
     };
     if to == 0 && *population == 0 {
-        return no_users(cx, node.place, say!("0 users do nothing"));
+        return no_users(cx, node.place, say!("a phase of 0 users does nothing"));
     }
     if last && to > 0 && coming == Coming::AtOnce && !fields.r#for.is_there() {
         fields.need(cx, fields.r#for, say!("say how long: `{{users: 100, for: 30s}}`"))?;
@@ -110,8 +110,8 @@ fn read_coming(
     let way = ast::one_of(cx, &[inner.rate, inner.step]);
     let own = inner.at_once.node();
     if let (Some(_), Some(other)) = (own, beside) {
-        let error = cx.error("conflicting-keys", say!("`at_once` stands here twice"), other.place);
-        cx.note(error.label(say!("`users` has it already")).help(say!("keep one of them")));
+        let error = cx.error("conflicting-keys", say!("`at_once` is given twice"), other.place);
+        cx.note(error.label(say!("`users` already has it")).help(say!("keep one of them")));
     }
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
     match way {
@@ -125,7 +125,7 @@ fn read_coming(
         }
         Some((_, node)) => {
             let size = match cx.count(node) {
-                Some(0) => cx.bad_value(node, say!("steps of no users lead nowhere"), STEP_HELP),
+                Some(0) => cx.bad_value(node, say!("a step must add at least one user"), STEP_HELP),
                 size => size,
             };
             let every = inner.need(cx, inner.every, STEP_HELP).and_then(|node| cx.time_limit(node));
@@ -146,11 +146,11 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
         (true, Some(way)) => {
             let message = say!("`at_once` and `{way}` exclude each other");
             let error = cx.error("conflicting-keys", message, node.place);
-            let label = say!("`{way}` says how they come");
+            let label = say!("`{way}` already says how they start");
             cx.fail(error.label(label).help(say!("keep the one that is meant")))
         }
         (false, None) => {
-            let message = say!("without a rate or steps all users come at once");
+            let message = say!("without a rate or steps, all users start at once");
             cx.bad_value(node, message, say!("write `users: {{to: 100, rate: 50/s}}`"))
         }
         _ => Some(()),
@@ -161,7 +161,7 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
 fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
     let message = say!("`users` says only how many there are at the end");
     let error = cx.error("bad-value", message, place);
-    let label = say!("a phase begins with the users that are there");
+    let label = say!("a phase begins with the users of the phase before");
     cx.fail(error.label(label).help(say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
 }
 

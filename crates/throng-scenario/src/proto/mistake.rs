@@ -148,22 +148,25 @@ fn told(message: Said, label: Said, help: Said) -> Option<Told> {
 fn of_syntax(said: &str) -> Option<Told> {
     if let Some([expected]) = captures(END, said) {
         return match expected {
-            COMMENT => told(say!("a comment does not end"), say!("it is open here"), SYNTAX_HELP),
+            COMMENT => told(say!("a comment is not closed"), say!("it is open here"), SYNTAX_HELP),
             _ => told(say!("the file ends too early"), wanted(expected), SYNTAX_HELP),
         };
     }
     if let Some([expected, found]) = captures(TOKEN, said) {
-        let message = say!("`{}` cannot stand here", shorten(found));
+        let message = say!("`{}` is not allowed here", shorten(found));
         return told(message, wanted(expected), SYNTAX_HELP);
     }
     if said == TOO_DEEP {
-        let message = say!("messages stand in each other too deeply");
+        let message = say!("messages are nested too deeply");
         let (label, help) = (say!("this one is too deep"), say!("move it outside"));
         return Some(Told { code: "too-deep", message, label, help });
     }
-    let help = say!("write the path from a folder of `proto_path` on, with `/` and without `..`");
+    let help = say!(
+        "write the path relative to a folder of `proto_path`, with `/` and without \
+                     `..`"
+    );
     match said {
-        STRING => told(say!("a text does not end"), say!("it begins here"), SYNTAX_HELP),
+        STRING => told(say!("a string is not closed"), say!("it begins here"), SYNTAX_HELP),
         IMPORT => told(say!("this is not the path of an import"), say!("not possible"), help),
         _ => None,
     }
@@ -192,7 +195,7 @@ fn of_names(said: &str) -> Option<Told> {
     }
     if let Some([name, other]) = captures(SHADOWED, said) {
         let message = say!("there is no type `{}`", shorten(name));
-        let label = say!("it means `{}`, which is not there", shorten(other));
+        let label = say!("it means `{}`, which does not exist", shorten(other));
         return told(message, label, say!("begin the full name with a dot: `.shop.Order`"));
     }
     let [name, kind] = captures(NOT_A, said)?;
@@ -206,7 +209,7 @@ fn of_rules(said: &str) -> Option<Told> {
         return told(message, say!("another field has it"), NUMBER_HELP);
     }
     if captures::<1>(NUMBER_RANGE, said).is_some() {
-        let label = say!("numbers begin with 1 and end with 536870911");
+        let label = say!("field numbers go from 1 to 536870911");
         return told(say!("this is not the number of a field"), label, NUMBER_HELP);
     }
     if captures::<1>(NO_LABEL, said).is_some() {
@@ -222,7 +225,7 @@ fn of_rules(said: &str) -> Option<Told> {
     }
     let help = say!("write a value such as `UNKNOWN = 0;` first");
     match said == ENUM_ZERO {
-        true => told(say!("the first value of an enum has to be 0"), say!("not 0"), help),
+        true => told(say!("the first value of an enum must be 0"), say!("not 0"), help),
         false => None,
     }
 }

@@ -144,7 +144,7 @@ impl Reader<'_, '_> {
         {
             let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
             let error = self.cx.error("conflicting-keys", message, other.place);
-            let error = error.label(say!("such a field is there once, in every packet"));
+            let error = error.label(say!("such a field occurs once in every packet"));
             self.cx.note(error.help(say!("keep the one that is meant")));
         }
         match key.text.as_str() {
@@ -334,7 +334,7 @@ impl Reader<'_, '_> {
                 false => {
                     let help =
                         say!("write `length: u16`, `size: 16` or `terminator: \"\\0\"` instead");
-                    self.cx.bad_value(node, say!("nothing says where it ends"), help)
+                    self.cx.bad_value(node, say!("its length is not known"), help)
                 }
             },
         }
@@ -371,13 +371,15 @@ impl Reader<'_, '_> {
         let number =
             parse_int(text).or_else(|| throng_base::units::parse_size(text).ok().map(i128::from));
         match number.map(u32::try_from) {
-            Some(Ok(0)) => {
-                self.cx.bad_value(node, say!("nothing has no bytes"), say!("remove the field"))
-            }
+            Some(Ok(0)) => self.cx.bad_value(
+                node,
+                say!("a size of 0 bytes holds nothing"),
+                say!("remove the field"),
+            ),
             Some(Ok(bytes)) => Some(Extent::Fixed(bytes)),
             Some(Err(_)) => {
                 let message = match number.is_some_and(|number| number < 0) {
-                    true => say!("a size is not negative"),
+                    true => say!("a size cannot be negative"),
                     false => say!("the number is too large"),
                 };
                 self.cx.bad_value(node, message, SIZE_HELP)
@@ -412,16 +414,16 @@ impl Reader<'_, '_> {
             }
             return None;
         };
-        let text = self.cx.text(node, say!("how often it is there"))?;
+        let text = self.cx.text(node, say!("a number of repetitions"))?;
         let text = text.trim().to_string();
         if let ("expr", Some(node)) = (text.as_str(), fields.repeat_expr.node()) {
-            let text = self.cx.text(node, say!("how often it is there"))?;
+            let text = self.cx.text(node, say!("a number of repetitions"))?;
             return self.times(node, text.trim());
         }
         if let Some(key) = fields.repeat_expr.key() {
             let message = say!("`repeat-expr` stands behind `repeat: expr`");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("said a second time"));
+            let error = error.label(say!("given twice"));
             self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
         }
         if let Some(prefix) = words::prefix(&text) {
@@ -430,7 +432,7 @@ impl Reader<'_, '_> {
         match text.as_str() {
             "rest" | "eos" => Some(Repeat::Rest),
             "expr" => {
-                let message = say!("`repeat: expr` lacks `repeat-expr`");
+                let message = say!("`repeat: expr` needs `repeat-expr`");
                 let error = self.cx.error("missing-key", message, node.place);
                 let error = error.label(say!("how often?"));
                 self.cx.fail(error.help(REPEAT_HELP))
@@ -438,7 +440,7 @@ impl Reader<'_, '_> {
             "until" => {
                 let message = say!("`repeat: until` is not possible");
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label(say!("what is repeated has a number of items or an end"));
+                let error = error.label(say!("a repeated field needs a number of items or an end"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             text => self.times(node, text),
@@ -452,9 +454,12 @@ impl Reader<'_, '_> {
         match parse_int(text) {
             Some(number) if (1..=TIMES_MAX).contains(&number) => Some(Repeat::Times(number as u32)),
             _ => {
-                let message = say!("`{}` is not how often something is there", shorten(text));
+                let message = say!("`{}` is not a number of repetitions", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label(say!("neither a number from 1 on nor the name of a field"));
+                let error = error.label(say!(
+                    "neither a number of at least 1 nor the name of a \
+                                              field"
+                ));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
         }
@@ -484,11 +489,11 @@ impl Reader<'_, '_> {
         } || matches!(repeat, Some(Repeat::Prefixed(prefix)) if wide(prefix));
         let wrong = match own {
             Some(own) if own != endian => Some((
-                say!("the type says another byte order"),
+                say!("the type has another byte order"),
                 say!("keep one of them: `type: u32, endian: little`"),
             )),
             None if !has_order => Some((
-                say!("nothing here has a byte order"),
+                say!("this type has no byte order"),
                 say!("remove it; the fields of a structure have an `endian` of their own"),
             )),
             _ => None,
@@ -528,14 +533,14 @@ impl Reader<'_, '_> {
             let Some(number) = number else {
                 let message = say!("`{}` is not a value", shorten(&key.text));
                 let error = self.cx.error("bad-value", message, key.place);
-                let error = error.label(say!("the number stands first, its name behind it"));
+                let error = error.label(say!("write the number first, then its name"));
                 self.cx.note(error.help(ENUM_HELP));
                 continue;
             };
             let Some(name) = self.name(value, say!("the name of a value")) else { continue };
             let known = labels.iter().any(|(other, n)| other.value == name.value || *n == number);
             if known {
-                let message = say!("`{}: {}` is there twice", number, shorten(&name.value));
+                let message = say!("`{}: {}` occurs twice", number, shorten(&name.value));
                 let error = self.cx.error("duplicate-name", message, key.place);
                 let error = error.label(say!("the number or the name"));
                 self.cx.note(error.help(say!("give every value its own name")));
@@ -554,7 +559,7 @@ impl Reader<'_, '_> {
         if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
             let message = say!("only whole numbers have names");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("this is no whole number"));
+            let error = error.label(say!("this is not a whole number"));
             self.cx.note(error.help(say!("remove `enum`, or write `type: u8`")));
         }
     }

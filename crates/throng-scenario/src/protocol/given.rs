@@ -47,7 +47,7 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
     })?;
     if protocol.correlates() && sequence > protocol.correlation_max() {
         let most = protocol.correlation_max();
-        let message = say!("`--seq {sequence}` does not fit: the most is {most}");
+        let message = say!("`--seq {sequence}` is too large: the maximum is {most}");
         let error = Diagnostic::error("bad-field", message);
         return Err(Box::new(error.help(say!("give a smaller number, or none"))));
     }
@@ -100,7 +100,7 @@ impl Reader<'_> {
                     (_, Some(_)) => return wrong(say!("one message at a time is encoded")),
                 }
             }
-            Some(_) => return wrong(say!("a list is no message")),
+            Some(_) => return wrong(say!("a list is not a message")),
         };
         let Some(message) = self.protocol.message(&name.text) else {
             return Err(self.unknown(&name));
@@ -130,7 +130,7 @@ impl Reader<'_> {
         if names.len() > NAMES_SHOWN_MAX {
             list.push("…".to_string());
         }
-        Box::new(error.help(say!("there is {}", list.join(", "))))
+        Box::new(error.help(say!("available: {}", list.join(", "))))
     }
 
     fn given(&self, node: &Node) -> Result<Given, Box<Diagnostic>> {

@@ -87,7 +87,7 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         return cx.bad_value(
             node,
             say!("more than 4096 bytes"),
-            say!("declare a field for what is so long"),
+            say!("declare a field for so many bytes"),
         );
     }
     Some(out)
@@ -112,8 +112,8 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
     let is_escape = |pair: &[u8]| pair[0] == b'\\' && b"rnt0x".contains(&pair[1]);
     let is_double = cx.written(node.place).starts_with('"');
     if !is_double && text.as_bytes().windows(2).any(is_escape) {
-        let message = say!("a backslash means something only in double quotes");
-        let error = cx.error("bad-value", message, node.place).label(say!("taken as it stands"));
+        let message = say!("a backslash is an escape only in double quotes");
+        let error = cx.error("bad-value", message, node.place).label(say!("taken literally"));
         return cx.fail(error.help(say!("write `\"{}\"`", shorten(text))));
     }
     out.extend_from_slice(text.as_bytes());
@@ -211,18 +211,21 @@ fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>,
             Comparison::NotEqual if compared.value == 0 => {
                 Ok(Compared { comparison: Comparison::Equal, ..compared })
             }
-            _ => Err((say!("`not` stands before a name alone"), CONDITION_HELP)),
+            _ => Err((say!("`not` must be followed by a name alone"), CONDITION_HELP)),
         };
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err((say!("it begins with the name of an earlier field"), CONDITION_HELP));
+        return Err((
+            say!("a condition must begin with the name of an earlier field"),
+            CONDITION_HELP,
+        ));
     }
     if rest.is_empty() {
         return Ok(Compared { name, comparison: Comparison::NotEqual, value: 0 });
     }
     if rest.contains("&&") || rest.contains("||") || has_word(rest, &["and", "or"]) {
         let help = say!("put the field into a structure with its own `if`: `fields: [...]`");
-        return Err((say!("a condition compares one field"), help));
+        return Err((say!("a condition can compare only one field"), help));
     }
     let labels = earlier.iter().find(|field| field.id.value == name);
     let labels = labels.map_or(&[][..], |field| field.labels.as_slice());
@@ -252,7 +255,7 @@ fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>,
     .into_iter()
     .find_map(|(sign, comparison)| Some((comparison, rest.strip_prefix(sign)?)))
     .ok_or((
-        say!("`==`, `!=`, `<`, `<=`, `>`, `>=` or `&` stands behind the name"),
+        say!("`==`, `!=`, `<`, `<=`, `>`, `>=` or `&` must follow the name"),
         CONDITION_HELP,
     ))?;
     Ok(Compared { name, comparison, value: value(right)? })
@@ -275,21 +278,20 @@ fn bits<'t>(
         let (mask, right) = (value(mask)?, value(right)?);
         return match mask == right && mask != 0 {
             true => has_bits(mask),
-            false => Err((say!("it can only say that bits are all set"), help)),
+            false => Err((say!("it can only test that all bits are set"), help)),
         };
     }
     if let Some((mask, right)) = rest.split_once("!=") {
         let (mask, right) = (value(mask)?, value(right)?);
         return match right == 0 && mask.count_ones() == 1 {
             true => has_bits(mask),
-            false => Err((say!("it can only say that bits are all set"), help)),
+            false => Err((say!("it can only test that all bits are set"), help)),
         };
     }
     match value(rest)? {
-        0 => Err((
-            say!("no bit is looked at"),
-            say!("write the number that has the bits: `flags & 4`"),
-        )),
+        0 => {
+            Err((say!("no bit is tested"), say!("write the number that has the bits: `flags & 4`")))
+        }
         mask => has_bits(mask),
     }
 }

@@ -134,7 +134,7 @@ fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
         ('u', 8) | ('s', 8) if endian.is_some() || letter == 's' => {
             let (eight, one) = if letter == 's' { ("i64", "i8") } else { ("u64", "u8") };
             wrong(
-                say!("8 bytes in Kaitai Struct, which here sound like 8 bits"),
+                say!("8 bytes in Kaitai Struct, but it looks like 8 bits here"),
                 say!("write `{eight}` for 8 bytes, `{one}` for 8 bits"),
             )
         }
@@ -149,7 +149,7 @@ fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
         ('u', 8..=64) if number % 8 == 0 => sized(Type::Unsigned(number)),
         ('i', 8..=64) if number % 8 == 0 => sized(Type::Signed(number)),
         ('b', 1..=64) if endian == Some(Endian::Little) => wrong(
-            say!("bits fill bytes from the highest on"),
+            say!("bits fill bytes from the most significant bit on"),
             say!("write `{plain}`, or read a whole number and look at its bits"),
         ),
         ('b', 1..=64) => sized(Type::Bits(number)),

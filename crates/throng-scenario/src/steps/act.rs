@@ -41,7 +41,7 @@ pub(super) fn read_slow(
         let node = fields.write.node()?;
         return cx.bad_value(
             node,
-            say!("who writes nothing never gets on"),
+            say!("at a write speed of zero nothing is ever sent"),
             say!("write `write: 100B/s`"),
         );
     }
@@ -117,12 +117,12 @@ impl Coder<'_, '_> {
         }
         let wrong = match (verb, self.section) {
             ("next", Section::Before) => Some(say!("there is no iteration yet")),
-            ("next", Section::After) => Some(say!("there is no iteration any more")),
-            ("leave", Section::After) => Some(say!("the user is leaving already")),
+            ("next", Section::After) => Some(say!("there are no more iterations")),
+            ("leave", Section::After) => Some(say!("the user is already leaving")),
             _ => None,
         };
         if let Some(label) = wrong {
-            let message = say!("`{verb}` cannot stand in `{}`", self.section.word());
+            let message = say!("`{verb}` is not allowed in `{}`", self.section.word());
             let error = cx.error("wrong-place", message, place).label(label);
             cx.note(error.help(say!("write `{verb}` in `steps`, or remove it")));
             return Flow::UNKNOWN;

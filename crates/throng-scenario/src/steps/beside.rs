@@ -79,21 +79,21 @@ impl<'n> Coder<'_, 'n> {
     pub(super) fn fits_inside(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>) -> bool {
         let Some(inside) = self.inside.filter(|inside| inside.forbids(verb)) else { return true };
         let (word, place) = (verb.word(), verb.place());
-        let message = say!("`{word}` cannot stand in `{}`", inside.word());
+        let message = say!("`{word}` is not allowed in `{}`", inside.word());
         let error = cx.error("wrong-place", message, place);
         let (label, help) = match inside {
             Inside::Parallel => (
-                say!("branches are done at the same time"),
+                say!("branches run at the same time"),
                 say!(
-                    "write it before or behind `parallel`; in a branch a user asks over HTTP, thinks, \
-                 repeats and sets values"
+                    "write it before or after `parallel`; in a branch a user can make HTTP \
+                     requests, think, repeat and set values"
                 ),
             ),
             Inside::On | Inside::Every => (
-                say!("this is done beside the user's own steps"),
+                say!("this runs beside the user's own steps"),
                 say!(
-                    "write it in `steps`; here a user sends, requests, expects, thinks, sets values \
-                 and leaves"
+                    "write it in `steps`; here a user can send, request, expect, think, set \
+                     values and leave"
                 ),
             ),
         };
@@ -111,12 +111,12 @@ impl<'n> Coder<'_, 'n> {
         {
             return true;
         }
-        let message = say!("`request` cannot stand in `parallel` here");
+        let message = say!("`request` is not allowed in `parallel` here");
         let error = cx.error("wrong-place", message, place);
         let error = error.label(say!("an answer does not say which request it answers"));
         let help = say!(
-            "write it before or behind `parallel`, or declare a protocol whose messages have \
-                    a `seq`"
+            "write it before or after `parallel`, or declare a protocol whose messages have a \
+             `seq`"
         );
         cx.note(error.help(help));
         false

@@ -115,7 +115,7 @@ fn read_waits(
     let (low, high) = match wait.node() {
         Some(node) => match cx.duration_range(node)? {
             (low, _) if low.is_zero() => {
-                let message = say!("a wait of zero would hammer at a target that fails");
+                let message = say!("a wait of zero would hammer a failing target");
                 return cx.bad_value(node, message, say!("write `wait: 1s..30s`"));
             }
             range => range,
@@ -133,7 +133,7 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
         _ => std::slice::from_ref(node),
     };
     if nodes.is_empty() {
-        return cx.bad_value(node, say!("nothing is tried again for no reason"), HELP);
+        return cx.bad_value(node, say!("the list of reasons to retry is empty"), HELP);
     }
     let (mut statuses, mut causes) = (Vec::new(), Vec::new());
     for node in nodes {
@@ -148,7 +148,7 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
                 let error = cx.error("bad-value", message, node.place);
                 let error = match did_you_mean(&text, words) {
                     Some(word) => error.label(say!("did you mean `{word}`?")),
-                    None => error.label(say!("no status, and no word of a cause")),
+                    None => error.label(say!("not a known cause")),
                 };
                 return cx.fail(error.help(HELP));
             }
@@ -173,18 +173,18 @@ fn code_of(text: &str) -> Option<(u16, u16)> {
 
 /// A number of attempts, or None for `forever`.
 fn read_attempts(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Option<u32>> {
-    let text = cx.text(node, say!("how often it is tried again"))?;
+    let text = cx.text(node, say!("a number of retries"))?;
     if text == "forever" {
         return Some(None);
     }
     match units::parse_count(&text).map(u16::try_from) {
-        Ok(Ok(0)) => {
-            cx.bad_value(node, say!("this is never tried again"), say!("remove it, or write 1"))
-        }
+        Ok(Ok(0)) => cx.bad_value(node, say!("this never retries"), say!("remove it, or write 1")),
         Ok(Ok(times)) => Some(Some(times.into())),
-        Ok(Err(_)) => cx.bad_value(node, say!("more than 65,535 tries"), say!("write `forever`")),
+        Ok(Err(_)) => {
+            cx.bad_value(node, say!("more than 65,535 attempts"), say!("write `forever`"))
+        }
         _ => {
-            let message = say!("`{}` is not how often something is tried", shorten(&text));
+            let message = say!("`{}` is not a number of attempts", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
             cx.fail(error.label(say!("not a number or `forever`")).help(help))
         }

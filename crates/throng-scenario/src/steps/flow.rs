@@ -112,7 +112,7 @@ impl<'n> Coder<'_, 'n> {
             return Flow::UNKNOWN;
         };
         if items.is_empty() {
-            let error = cx.error("empty", say!("there is no way to choose"), node.place);
+            let error = cx.error("empty", say!("there is nothing to choose from"), node.place);
             cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
@@ -219,7 +219,7 @@ impl<'n> Coder<'_, 'n> {
             let name = shorten(self.parts.name(number));
             let message = say!("the part `{name}` uses itself");
             let error =
-                cx.error("part-circle", message, node.place).label(say!("it is open already"));
+                cx.error("part-circle", message, node.place).label(say!("it is already open"));
             cx.note(error.help(say!("write `repeat` around its steps instead")));
             return Flow::UNKNOWN;
         }
@@ -279,7 +279,7 @@ enum Times {
 
 fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
     const HELP: Said = say!("write `repeat: 3`, `repeat: 3..10` or `repeat: forever`");
-    let text = cx.text(node, say!("how often"))?;
+    let text = cx.text(node, say!("a number of repetitions"))?;
     if text == "forever" {
         return Some(Times::Forever);
     }
@@ -294,7 +294,7 @@ fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
             say!("write `repeat: 3..10`"),
         ),
         _ => {
-            let message = say!("`{}` is not how often something repeats", shorten(&text));
+            let message = say!("`{}` is not a number of repetitions", shorten(&text));
             let error =
                 cx.error("bad-value", message, node.place).label(say!("not a number or range"));
             cx.fail(error.help(HELP))
@@ -326,15 +326,14 @@ impl Weights {
             false => self.numbers += 1,
         }
         if self.shares > 0 && self.numbers > 0 && !std::mem::replace(&mut self.mixed, true) {
-            let message = say!("the ways have shares and numbers");
-            let error =
-                cx.error("bad-value", message, node.place).label(say!("not like the others"));
+            let message = say!("the ways mix shares and numbers");
+            let error = cx.error("bad-value", message, node.place).label(say!("unlike the others"));
             cx.note(error.help(say!("write shares, `70%`, or numbers, `70`, for all ways")));
         }
         match is_share {
             true => match cx.share(node)? {
                 share if share > 1.0 => {
-                    cx.bad_value(node, say!("more than all of it"), say!("write `70%`"))
+                    cx.bad_value(node, say!("more than 100%"), say!("write `70%`"))
                 }
                 share => Some((share * f64::from(WHOLE)).round() as u32),
             },
@@ -355,7 +354,7 @@ impl Weights {
         // Thirds are written as 33.3%.
         if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {
             let percent = sum as f64 * 100.0 / f64::from(WHOLE);
-            let message = say!("the shares of the ways make {percent}%, not 100%");
+            let message = say!("the shares of the ways add up to {percent}%, not 100%");
             let error = cx.error("bad-value", message, node.place).label(say!("not the whole"));
             cx.note(
                 error.help(say!(

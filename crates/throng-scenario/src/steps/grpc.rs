@@ -111,8 +111,8 @@ pub(crate) fn read_spoken(
     if !method.kind.streams_requests() {
         let message = say!("`{}` takes one message", method.name);
         let error = cx.error("one-message", message, node.place);
-        let error = error.label(say!("the `connect` has sent it"));
-        return cx.fail(error.help(say!("say it there: `connect: …` with `message: {{…}}`")));
+        let error = error.label(say!("`connect` has already sent it"));
+        return cx.fail(error.help(say!("give it there: `connect: …` with `message: {{…}}`")));
     }
     read_proto(cx, &called.schema, method.input, (Some(node), node.place))
 }

@@ -52,9 +52,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         if let Some(item) = items.get(HANDLERS_MAX) {
             let message = say!("more than {HANDLERS_MAX} messages to listen for");
-            let error =
-                cx.error("too-many", message, item.place).label(say!("this one is too much"));
-            cx.note(error.help(say!("`message: any` counts all that no other takes")));
+            let error = cx.error("too-many", message, item.place).label(say!("one too many"));
+            cx.note(error.help(say!(
+                "`message: any` counts all messages that no other item \
+                                     matches"
+            )));
         }
         let mut handlers: Vec<Linked> = Vec::new();
         let mut take_all: Vec<u8> = Vec::new();
@@ -64,9 +66,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             let one = cx.speaking(&via.reach.spoken, |cx| self.handler(cx, &fields, via));
             let Some(one) = one else { continue };
             if take_all.contains(&via.link) {
-                let message = say!("an item before takes every message");
+                let message = say!("an earlier item matches every message");
                 let warning = cx.warning("never-runs", message, item.place);
-                let warning = warning.label(say!("no message ever comes here"));
+                let warning = warning.label(say!("no message ever gets here"));
                 cx.note(warning.help(say!("write `message: any` last")));
             }
             if one.iter().any(|handler| handler.message.is_any()) {
@@ -225,15 +227,14 @@ impl<'c, 'n> Coder<'c, 'n> {
 
     /// Reads `every:`.
     pub(super) fn every(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Every> {
-        let items = cx.items(node, say!("a list of what is done"), EVERY_HELP).unwrap_or_default();
+        let items = cx.items(node, say!("a list of actions"), EVERY_HELP).unwrap_or_default();
         if items.is_empty() && matches!(node.kind, Kind::List(_)) {
             let error = cx.error("empty", say!("there is nothing to do"), node.place);
             cx.note(error.label(say!("empty")).help(EVERY_HELP));
         }
         if let Some(item) = items.get(EVERY_MAX) {
-            let message = say!("more than {EVERY_MAX} things to do again and again");
-            let error =
-                cx.error("too-many", message, item.place).label(say!("this one is too much"));
+            let message = say!("more than {EVERY_MAX} repeated actions");
+            let error = cx.error("too-many", message, item.place).label(say!("one too many"));
             cx.note(error.help(say!("put steps of the same time into one item")));
         }
         let mut all = Vec::new();

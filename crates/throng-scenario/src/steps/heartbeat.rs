@@ -152,7 +152,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
         // The messages of the protocol are not known; that is said elsewhere.
         let is_unknown = matches!(reach.spoken, Spoken::Unknown);
         if !is_unknown && !ways(fields).into_iter().any(Field::is_meant) {
-            let message = say!("a heartbeat sends nothing yet");
+            let message = say!("the heartbeat sends nothing");
             let error = cx.error("missing-key", message, fields.place);
             cx.note(error.label(say!("no message")).help(help_of(reach)));
         }
@@ -170,10 +170,10 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
         _ => return read_content(cx, key, node).map(Beat::Message),
     }
     if !cx.bool(node)? {
-        return cx.bad_value(node, say!("`ping` is either `true` or not there"), HELP);
+        return cx.bad_value(node, say!("`ping` must be `true` or left out"), HELP);
     }
     if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
-        let message = say!("`ping` does not go with a `{}` target", scheme.word());
+        let message = say!("`ping` is not possible with `{}` targets", scheme.word());
         let error =
             cx.error("step-scheme", message, key.place).label(say!("only WebSocket has it"));
         return cx.fail(error.help(match reach.called() {
@@ -205,7 +205,7 @@ fn read_lost_after(
     let lost_after = cx.time_limit(node)?;
     if lost_after > every {
         let message = say!("the next heartbeat is due before this one is lost");
-        return cx.bad_value(node, message, say!("write at most the time of `every`"));
+        return cx.bad_value(node, message, say!("write at most the value of `every`"));
     }
     Some(Some(lost_after))
 }
@@ -260,8 +260,8 @@ fn read_fault(
     if let Some(node) = fields.late.node() {
         fault.late = cx.time_limit(node)?;
         if fault.late >= every {
-            let message = say!("so late it is the next one");
-            return cx.bad_value(node, message, say!("write less than the time of `every`"));
+            let message = say!("the delay must be shorter than `every`");
+            return cx.bad_value(node, message, say!("write less than the value of `every`"));
         }
     }
     if let Some(node) = fields.times.node() {

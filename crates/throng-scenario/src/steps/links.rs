@@ -346,7 +346,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             None => say!("no `connect` of this session opens it"),
         });
         cx.fail(match names().next() {
-            Some(_) => error.help(say!("there is {}", list(names()))),
+            Some(_) => error.help(say!("available: {}", list(names()))),
             None => error.help(say!("leave it out where a user has one connection only")),
         })
     }
@@ -508,7 +508,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             None => {
                 let scheme = self.home.only().and_then(|reach| reach.scheme);
                 let scheme = scheme.unwrap_or(Scheme::Http).word();
-                let message = say!("`{name}` does not go with a `{scheme}` target");
+                let message = say!("`{name}` is not possible with `{scheme}` targets");
                 let error = cx.error("step-scheme", message, key.place);
                 let error = error.label(say!("the target is `{scheme}://`"));
                 let help = say!("it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`");
@@ -641,10 +641,10 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
     };
     let (message, label) = match scheme {
         Some(scheme) => (
-            say!("`{verb}` does not go with a `{}` target", scheme.word()),
+            say!("`{verb}` is not possible with `{}` targets", scheme.word()),
             say!("the target is `{}://`", scheme.word()),
         ),
-        None => (say!("`{verb}` goes with no target"), say!("none of them fits")),
+        None => (say!("no target supports `{verb}`"), say!("none of them fits")),
     };
     cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
 }
@@ -667,8 +667,8 @@ fn connect_help(reach: &Reach) -> Said {
 
 /// Says that nothing can be sent on an event stream.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
-    let message = say!("`{verb}` does not go with an event stream");
-    let error = cx.error("step-scheme", message, place).label(say!("only the target speaks there"));
+    let message = say!("`{verb}` is not possible on an event stream");
+    let error = cx.error("step-scheme", message, place).label(say!("only the target sends there"));
     cx.note(error.help(say!("send it with an `http` step; what comes is for `expect` and `on`")));
 }
 

@@ -47,7 +47,7 @@ impl Meetings {
                 0 => {
                     return cx.bad_value(
                         node,
-                        say!("nobody goes on together"),
+                        say!("a rendezvous needs at least one user"),
                         say!("write `users: 100`"),
                     );
                 }
@@ -77,7 +77,8 @@ impl Meetings {
             match (meeting.users, users) {
                 (Some(first), Some((second, place))) if first != second => {
                     let line = cx.line(meeting.at);
-                    let message = say!("`{}` is one place for all its steps", shorten(&name));
+                    let message =
+                        say!("all steps of `{}` wait for the same number of users", shorten(&name));
                     let error = cx.error("conflicting-keys", message, place);
                     let error = error.label(say!("line {line} says {first}"));
                     cx.note(
@@ -146,9 +147,9 @@ impl Meetings {
             _ => {
                 let label = match all {
                     true => say!("how many users there are at a time is not known"),
-                    false => say!("not every session comes here"),
+                    false => say!("not every session gets here"),
                 };
-                let message = say!("`{name}` lacks how many users go on together");
+                let message = say!("`{name}` needs the number of users who wait for each other");
                 let error = cx.error("missing-key", message, meeting.at).label(label);
                 let help = say!("write `- {{rendezvous: start, users: 100}}`");
                 cx.note(error.help(help));

@@ -235,8 +235,9 @@ fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<W
         return cx.fail(error.help(say!("leave out `match`")));
     }
     if !reach.has_messages() {
-        let message = say!("bytes of a stream are no messages that could be told apart");
-        let error = cx.error("step-scheme", message, place).label(say!("what comes is the answer"));
+        let message = say!("a stream of bytes has no messages that could be told apart");
+        let error =
+            cx.error("step-scheme", message, place).label(say!("whatever arrives is the answer"));
         return cx.fail(
             error.help(say!("say where the answer ends, by `expect`, or declare a protocol")),
         );
@@ -272,7 +273,7 @@ fn check_replies(
             say!("write `- send: {{…}}`, and `- expect: any` if something has to come"),
         ),
     };
-    let error = cx.error("no-reply", message, place).label(say!("its answer never comes"));
+    let error = cx.error("no-reply", message, place).label(say!("its answer never arrives"));
     cx.note(error.help(help));
     Vec::new()
 }
@@ -352,7 +353,11 @@ fn read_message(
         Some((_, node)) => match cx.size(node).map(u32::try_from)? {
             Ok(cut) => Some(cut),
             Err(_) => {
-                return cx.bad_value(node, say!("no message is as long"), say!("write `cut: 5B`"));
+                return cx.bad_value(
+                    node,
+                    say!("no message is that long"),
+                    say!("write `cut: 5B`"),
+                );
             }
         },
         None => None,
@@ -447,7 +452,7 @@ fn read_garbage(cx: &mut Context<'_>, node: &Node) -> Option<Message> {
     let bytes = cx.size(node)?;
     if bytes > GARBAGE_BYTES_MAX {
         let help = say!("write at most `garbage: 64KiB`");
-        return cx.bad_value(node, say!("so much garbage is not possible"), help);
+        return cx.bad_value(node, say!("too much garbage"), help);
     }
     let value = cx.compile_expression(node, &format!("random.bytes({bytes})"), 0)?;
     let segments = vec![Segment::Value { value, escape: Escape::None }];
@@ -500,7 +505,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         "length" => match cx.count(node)? {
             0 => cx.bad_value(
                 node,
-                say!("an answer of no bytes never comes"),
+                say!("an answer of zero bytes never arrives"),
                 say!("write `{{length: 4}}`"),
             ),
             length => Some(Until::Length(length)),
@@ -509,7 +514,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         "pattern" => crate::wants::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
-            false => cx.bad_value(node, say!("`any` is either `true` or not there"), EXPECT_HELP),
+            false => cx.bad_value(node, say!("`any` must be `true` or left out"), EXPECT_HELP),
         },
     }
 }
@@ -529,7 +534,7 @@ fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {
     {
         let warning = cx
             .warning("literal-backslash", say!("this delimiter has a backslash"), node.place)
-            .label(say!("only double quotes make it a line end"))
+            .label(say!("only double quotes make it a line break"))
             .help(say!("write `delimiter: \"\\r\\n\"`"));
         cx.note(warning);
     }

@@ -29,8 +29,7 @@ impl<'n> Coder<'_, 'n> {
         }
         if let Some(branch) = branches.get(BRANCHES_MAX) {
             let message = say!("more than {BRANCHES_MAX} branches");
-            let error =
-                cx.error("too-many", message, branch.place).label(say!("this one is too much"));
+            let error = cx.error("too-many", message, branch.place).label(say!("one too many"));
             cx.note(
                 error
                     .help(say!("put steps that need not be done at the same time into one branch")),
@@ -60,14 +59,10 @@ impl<'n> Coder<'_, 'n> {
 
 fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
     match cx.count(node)? {
-        0 => {
-            cx.bad_value(node, say!("without a connection nothing is done"), say!("write `max: 6`"))
+        0 => cx.bad_value(node, say!("at least one connection is needed"), say!("write `max: 6`")),
+        count if count > WIDTH_MAX => {
+            cx.bad_value(node, say!("too many connections for one user"), say!("write `max: 6`"))
         }
-        count if count > WIDTH_MAX => cx.bad_value(
-            node,
-            say!("so many connections of one user are not possible"),
-            say!("write `max: 6`"),
-        ),
         count => Some(count as u8),
     }
 }

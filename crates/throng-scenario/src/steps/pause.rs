@@ -89,7 +89,7 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     if let Some(other) = other.key() {
         let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
         let error = cx.error("conflicting-keys", message, other.place);
-        cx.note(error.label(say!("`{}` is there already", key.text)).help(THINK_HELP));
+        cx.note(error.label(say!("`{}` is already given", key.text)).help(THINK_HELP));
     }
     if normal {
         let mean = cx.duration(mean_node);
@@ -128,13 +128,13 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
                 "think-too-long",
                 say!("users think longer than any phase takes"),
                 say!("{time} at least, the longest phase takes {limit}"),
-                say!("what follows is hardly ever done: think shorter or run longer"),
+                say!("the next steps hardly ever run: think shorter or run longer"),
             ),
             WaitKind::Stay => (
                 "stay-too-long",
                 say!("users stay longer than the whole run takes"),
                 say!("{time}, the run takes {limit}"),
-                say!("what follows is never done: write `stay: forever`, or run longer"),
+                say!("the next steps never run: write `stay: forever`, or run longer"),
             ),
         };
         let warning = cx.warning(code, message, wait.place).label(label);

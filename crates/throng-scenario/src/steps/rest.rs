@@ -184,7 +184,7 @@ pub(crate) fn check_loop(cx: &mut Context<'_>, place: Place, body: Flow, enough:
     if body.most < enough {
         endless(cx, say!("no step of this loop waits for anything"), place);
     } else if body.ends.is_none() && body.least < enough {
-        busy(cx, say!("a way through this loop waits for nothing"), place);
+        busy(cx, say!("one path through this loop waits for nothing"), place);
     }
 }
 
@@ -201,19 +201,19 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
     if body.most == Rest::Nothing {
         endless(cx, say!("no step of an iteration does anything"), place);
     } else if shortest == Some(Rest::Nothing) && again {
-        busy(cx, say!("a way through an iteration waits for nothing"), place);
+        busy(cx, say!("one path through an iteration waits for nothing"), place);
     }
 }
 
 fn endless(cx: &mut Context<'_>, message: Said, place: Place) {
     let error = cx.error("endless-loop", message, place);
-    cx.note(error.label(say!("it would turn at full speed")).help(HELP));
+    cx.note(error.label(say!("it would loop at full speed")).help(HELP));
 }
 
 fn busy(cx: &mut Context<'_>, message: Said, place: Place) {
     let warning = cx.warning("busy-loop", message, place);
     let help = say!("add `- think: 1s` where every user passes");
-    cx.note(warning.label(say!("on that way it turns at full speed")).help(help));
+    cx.note(warning.label(say!("on that path it loops at full speed")).help(help));
 }
 
 /// Warns of a step behind others that never come to it.
@@ -240,8 +240,8 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
             say!("put `stop` into an `if`, or remove what follows"),
         ),
         How::Branches => (
-            say!("no way leads out of line {line}"),
-            say!("let one way come to its end, or remove what follows"),
+            say!("no path leads out of line {line}"),
+            say!("let one path end, or remove what follows"),
         ),
     };
     let message = say!("this step is never reached");

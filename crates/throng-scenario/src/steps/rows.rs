@@ -94,7 +94,7 @@ impl Rows {
         }
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
             let message = say!("the scenario has more than 65,535 different steps");
-            let error = cx.error("too-many", message, place).label(say!("this one is too much"));
+            let error = cx.error("too-many", message, place).label(say!("one too many"));
             cx.note(error.help(say!("give steps that belong together one `name`")));
         }
         id

@@ -95,9 +95,10 @@ impl Known<'_> {
         let (pause, time) = (write_duration(body.pause), write_duration(every.time));
         let label = say!("they pause for {pause} at least, and are due every {time}");
         let warning = cx.warning("every-too-slow", message, body.place).label(label);
-        cx.note(
-            warning.help(say!("what is due meanwhile is left out: pause less, or lengthen `time`")),
-        );
+        cx.note(warning.help(say!(
+            "what falls due in the meantime is skipped: pause less, or \
+                               lengthen `time`"
+        )));
     }
 
     /// The handlers of a `stay` and of the link, or of a link that no `stay` is about.
@@ -112,7 +113,7 @@ impl Known<'_> {
             if body.pause < coming.every || limit.is_some_and(|limit| limit <= coming.every) {
                 continue;
             }
-            let message = say!("this handler is slower than its messages come");
+            let message = say!("messages arrive faster than this handler handles them");
             let (pause, every) = (write_duration(body.pause), write_duration(coming.every));
             let label = say!("it pauses for {pause} at least, a message comes every {every}");
             let warning = cx.warning("handler-too-slow", message, body.place).label(label);

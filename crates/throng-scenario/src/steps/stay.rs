@@ -102,6 +102,6 @@ fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
         return;
     }
     let message = say!("a `stay` listens to one connection");
-    let error = cx.error("which-connection", message, place).label(say!("these are of several"));
+    let error = cx.error("which-connection", message, place).label(say!("these belong to several"));
     cx.note(error.help(say!("write `on` at the session, or at the `connect` steps")));
 }

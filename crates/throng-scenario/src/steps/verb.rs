@@ -37,12 +37,12 @@ pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Op
     }
     let known = lookup(word).is_some();
     let message = match known {
-        true => say!("`{word}` lacks its value"),
+        true => say!("`{word}` needs a value"),
         false => say!("`{}` is not a step", shorten(word)),
     };
     let mut error = cx.error("unknown-step", message, node.place).help(verb_list());
     if known {
-        error = error.label(say!("what shall it do?"));
+        error = error.label(say!("its value is missing"));
     } else if let Some(near) = did_you_mean(word, words()) {
         error = error.label(say!("did you mean `{near}`?"));
     }

@@ -57,15 +57,15 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
     let expression = line.contains("${") && line.contains('{');
     let help = match info {
         _ if info.contains("tab") => say!("indent with spaces: YAML does not take tabs"),
-        _ if expression => say!("inside `{{ }}` and `[ ]` a text with `${{…}}` stands in quotes"),
+        _ if expression => say!("inside `{{ }}` and `[ ]`, put a text with `${{…}}` in quotes"),
         _ if info.contains("invalid indentation") || info.contains("block mapping") => {
             say!("check the indentation: keys of one map begin in the same column")
         }
         _ if info.contains("flow") || info.contains("placement of ':'") => {
             say!("check the brackets, commas and quotes of this line and of the one before")
         }
-        _ if info.contains("mapping values") => say!("a text that contains `: ` stands in quotes"),
-        _ => say!("texts with special characters stand in quotes: `\"a: b\"`"),
+        _ if info.contains("mapping values") => say!("put a text that contains `: ` in quotes"),
+        _ => say!("put texts with special characters in quotes: `\"a: b\"`"),
     };
     Mistake {
         message: say!("this is not YAML: {}", Said::of_others(info)),
@@ -176,7 +176,7 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
             false => say!("put the whole text into single quotes: `'… \"…\" …'`"),
         };
         return Some(Mistake {
-            message: say!("this is not YAML: behind the quote that ends a text stands more"),
+            message: say!("this is not YAML: there is more behind the closing quote"),
             start: at,
             end,
             label: say!("what is this?"),
@@ -206,7 +206,10 @@ fn escaped(source: &Source, at: usize) -> Option<Mistake> {
                 });
                 let start = at + 1 + start;
                 return Some(Mistake {
-                    message: say!("this is not YAML: `{wrong}` is no escape in double quotes"),
+                    message: say!(
+                        "this is not YAML: `{wrong}` is not an escape in double \
+                                   quotes"
+                    ),
                     start,
                     end: start + wrong.len(),
                     label: say!("a backslash"),
@@ -277,7 +280,7 @@ fn other_quotes(lines: &Lines<'_>) -> Option<Mistake> {
         message: say!("these are not the quotes that YAML knows"),
         start: line.start + byte,
         end: line.start + byte + c.len_utf8(),
-        label: say!("a quote of a text processor"),
+        label: say!("a typographic quote"),
         help: OTHER_QUOTES_HELP,
     })
 }
@@ -312,7 +315,7 @@ fn missing_colon(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         message: say!("this is not YAML: `: ` is missing behind a key"),
         start: line.start + begin,
         end: line.start + begin + word.len(),
-        label: say!("a colon and a space have to follow"),
+        label: say!("a colon and a space must follow"),
         help: say!("write `{word}: {value}`"),
     })
 }
@@ -348,7 +351,7 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let (_, line, found) = nearest?;
     let word = here.text[begin..].split([' ', ':']).next().unwrap_or("");
     Some(Mistake {
-        message: say!("this is not YAML: the line does not begin where it has to"),
+        message: say!("this is not YAML: the indentation is wrong"),
         start: here.start + begin,
         end: here.start + begin + word.len().max(1),
         label: say!("this begins in column {}", here.column(begin)),
@@ -411,7 +414,7 @@ mod tests {
             ("- {a: \"x, b: c}\n- {a: \"d\"}\n", "1:7", "the same quote"),
             ("if: \"a\" == \"1\"\n", "1:9", "single quotes: `'\"a\" == \"1\"'`"),
             ("a: “b: c”\n", "1:4", "of the keyboard"),
-            ("a: b: c\n", "1:5", "stands in quotes"),
+            ("a: b: c\n", "1:5", "in quotes"),
             ("a: \"_rev: (\\d+)\"\n", "1:12", "itself: `'_rev: (\\d+)'`"),
             ("a: \"it's \\n \\w\"\n", "1:13", "write `\\\\w`"),
         ] {

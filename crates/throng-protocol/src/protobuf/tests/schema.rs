@@ -40,7 +40,7 @@ fn unknown_methods_tell_what_is_near() {
     let (message, near, help) = told("shapes.v1.Panter/Paint");
     assert_eq!(message, "there is no service `shapes.v1.Panter`");
     assert_eq!(near, "shapes.v1.Painter");
-    assert_eq!(help, "there is `shapes.v1.Painter`, `shapes.v1.Printer`");
+    assert_eq!(help, "available: `shapes.v1.Painter`, `shapes.v1.Printer`");
     assert_eq!(told("other.v2.painter/Paint").1, "shapes.v1.Painter");
     assert_eq!(told("Wotch").1, "shapes.v1.Painter/Watch");
     assert!(told("").2.english().contains("package.Service/Method"));
