@@ -61,7 +61,7 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataOutline {
     pub name: String,
-    /// `csv accounts.csv`, `list of 3`
+    /// `csv accounts.csv`, `list`
     pub origin: String,
     /// `unique`, `per user`
     pub take: &'static str,

@@ -47,8 +47,8 @@ sessions:
     let want = "\
 connect /acc [reconnect forever, wait 1s..1m]
 request hi
-stay 1m [heartbeat pulse {\"a\":1} every 5s] [lost after 5s] [expect json a 2]
-stay forever [on_error leave] [heartbeat ping every 30s] [lost after 3s] \
+stay 1m [heartbeat pulse {\"a\":1} every 5s] [lost_after 5s] [expect json a 2]
+stay forever [on_error leave] [heartbeat ping every 30s] [lost_after 3s] \
 [on json cmd equals msg as cmd=msg] [on any as rest]
 disconnect vanish
 ";
@@ -213,7 +213,7 @@ stay 1s
 ";
     assert_eq!(tree(&sessions[0].steps), want);
     let want = "\
-heartbeat ping every 5s [lost after 5s] [on room]
+heartbeat ping every 5s [lost_after 5s] [on room]
 on any as said [from room]
 every 10s
   http POST /here [target api]
@@ -245,6 +245,6 @@ load: [{users: 10, for: 1h}]
     assert_eq!(tree(&a.after), "disconnect\n");
     assert_eq!(tree(&b.steps), "connect /\nsend 2 B\nstay 1m [name wait]\n");
     let data = &outline.data[0];
-    assert_eq!((data.origin.as_str(), data.take), ("list of 1", "random"));
+    assert_eq!((data.origin.as_str(), data.take), ("list", "random"));
     assert_eq!(data.columns, ["name"]);
 }

@@ -103,7 +103,7 @@ impl Words<'_> {
             let url = first.map(|one| format!("{}://{}", one.scheme.word(), one.authority()));
             let notes = match link.targets.len() {
                 0 | 1 => Vec::new(),
-                count => vec![format!("{count} addresses")],
+                count => vec![format!("addresses {count}")],
             };
             let text = format!("{} {}", link.name, url.unwrap_or_default());
             Line { text, notes, steps: Vec::new() }
@@ -115,7 +115,7 @@ impl Words<'_> {
         let method = self.method(one.opened.method);
         self.name(one.step, &method, notes);
         if one.opened.messages.len() != 1 {
-            notes.push(format!("{} messages", one.opened.messages.len()));
+            notes.push(format!("messages {}", one.opened.messages.len()));
         }
         opened(&one.opened, notes);
         self.notes(&one.checks, &one.saves, notes);
@@ -221,8 +221,8 @@ impl Words<'_> {
         };
         let every = write_duration(heartbeat.every);
         let mut notes = vec![match heartbeat.lost_after {
-            Some(lost_after) => format!("lost after {}", write_duration(lost_after)),
-            None => "lost never".into(),
+            Some(lost_after) => format!("lost_after {}", write_duration(lost_after)),
+            None => "lost_after never".into(),
         }];
         if !heartbeat.answer.messages.is_empty() {
             notes.push(format!("expect {}", self.which(link, &heartbeat.answer)));
@@ -293,7 +293,7 @@ impl Words<'_> {
             },
         };
         match message.cut {
-            Some(cut) => format!("{text}, cut to {}", format_bytes(f64::from(cut))),
+            Some(cut) => format!("{text}, cut {}", format_bytes(f64::from(cut))),
             None => text,
         }
     }
@@ -396,7 +396,7 @@ fn mark(mark: &Mark) -> String {
         None => pick(&mark.pick),
         Some(prefix) => {
             let prefix = shorten(&String::from_utf8_lossy(prefix));
-            format!("{} behind `{prefix}`", pick(&mark.pick))
+            format!("{} prefix {prefix:?}", pick(&mark.pick))
         }
     }
 }
@@ -415,10 +415,10 @@ pub(super) fn of_delivery(program: &Program, delivery: &Delivery) -> Line {
         }
     });
     if delivery.without_sender {
-        notes.push("without sender".into());
+        notes.push("without_sender".into());
     }
-    notes.push(format!("late after {}", write_duration(delivery.late_after)));
-    notes.push(format!("lost after {}", write_duration(delivery.lost_after)));
+    notes.push(format!("late_after {}", write_duration(delivery.late_after)));
+    notes.push(format!("lost_after {}", write_duration(delivery.lost_after)));
     let senders = senders.collect::<Vec<_>>().join(" or ");
     let name = &program.step(delivery.step).name;
     Line { text: format!("{name}: {senders} → {received}"), notes, steps: Vec::new() }
@@ -545,9 +545,8 @@ pub(super) fn of_source(source: &Source) -> DataOutline {
     let origin = match &source.origin {
         Origin::Csv { path, .. } => format!("csv {}", path.display()),
         Origin::JsonLines { path } => format!("json_lines {}", path.display()),
-        Origin::List(items) => format!("list of {}", items.len()),
-        Origin::Generate { rows: Some(rows), .. } => format!("{rows} generated"),
-        Origin::Generate { rows: None, .. } => "generated".into(),
+        Origin::List(_) => "list".into(),
+        Origin::Generate { .. } => "generate".into(),
     };
     let take = match source.take {
         Take::Unique => "unique",

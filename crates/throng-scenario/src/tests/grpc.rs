@@ -161,7 +161,7 @@ fn the_outline_has_the_method_and_the_names_of_statuses() {
              order.items[0].colour equals RED, check order.note equals x, save id = order.id, \
              timeout 2s, retry 3, wait 1s..30s, on UNAVAILABLE timeout, on_error next",
             "grpc market.v1.Market/Buy | name again",
-            "grpc market.v1.Market/Fill | 0 messages",
+            "grpc market.v1.Market/Fill | messages 0",
         ]
     );
 }

@@ -103,7 +103,7 @@ session robot · 25 % of the users
   an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)
 
 data accounts: csv accounts.csv, 300 rows, take unique; up to 75 are needed
-data colours: list of 2, 2 rows, take random
+data colours: list, 2 rows, take random
 
 load
         0s  fill     2.00s  from 0 to 10 users, 5/s, not measured
@@ -152,7 +152,7 @@ fn populations_are_told_with_what_shakes_them() {
     let run = throng("check people.yaml").file("people.yaml", PEOPLE).run().exits(0);
     run.says(&[
         "from 127.1.0.1 to 127.1.255.254\nfrom the addresses of lo\n",
-        "heartbeat ping every 10s · lost after 10s",
+        "heartbeat ping every 10s · lost_after 10s",
         "2m00s  from 0 to 350 users, 100 at a time every 30s",
         "holds who is there; 20 % fall out every 10s (fin, vanish) and come back",
         "holds who is there; 5/s fall out (reset) and come back",
