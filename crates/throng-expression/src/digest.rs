@@ -5,8 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::{digest, hmac};
 
+use crate::call::Call;
 use crate::encoding::hex_of;
-use crate::functions::Call;
 use crate::scope::Fault;
 use crate::value::Value;
 

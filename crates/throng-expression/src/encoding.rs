@@ -5,7 +5,7 @@ use base64::alphabet;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use crate::functions::Call;
+use crate::call::Call;
 use crate::scope::Fault;
 use crate::value::Value;
 

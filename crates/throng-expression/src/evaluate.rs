@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::functions::{Call, FunctionDoc, charge, too_much, unsuited};
-use crate::node::{Each, EachKind, Node, Operator};
+use crate::call::{Call, FunctionDoc, charge, too_much, unsuited};
+use crate::node::{Each, EachKind, Node};
 use crate::numbers;
+use crate::numbers::Operator;
 use crate::scope::{Fault, Scope};
+use crate::types::Types;
 use crate::value::Value;
 
 /// What one evaluation may cost: nodes of the tree, and 64 bytes of text each.
@@ -229,7 +231,7 @@ impl<'a> Evaluator<'a> {
         };
         for (index, (argument, node)) in arguments.iter_mut().zip(nodes).enumerate() {
             *argument = self.operand(node)?;
-            if !crate::node::Types::of(argument).may_be(function.parameter(index)) {
+            if !Types::of(argument).may_be(function.parameter(index)) {
                 return Err(unsuited(function, index, argument));
             }
         }

@@ -9,9 +9,11 @@ use crate::error::CompileError;
 use crate::evaluate::{Evaluator, STEPS_MAX, no_value_yet};
 use crate::lower;
 use crate::names::{Names, Path};
-use crate::node::{Node, Operator, Types};
+use crate::node::Node;
+use crate::numbers::Operator;
 use crate::scope::{Fault, Scope};
 use crate::tokens::Tokens;
+use crate::types::Types;
 use crate::value::{Value, write_u64};
 
 /// A compiled expression; clones share the tree.

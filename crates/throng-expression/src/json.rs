@@ -10,11 +10,91 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::value::{Value, write_float, write_i64, write_u64};
 
-pub(crate) fn parse(text: &[u8]) -> Result<Value, String> {
-    // serde_json refuses more than 128 levels, so nothing below overflows the stack.
-    let parsed = serde_json::from_slice(text);
-    let again = |error| within_range(text).map_or(Err(error), |text| serde_json::from_slice(&text));
-    parsed.or_else(again).map_err(|error: serde_json::Error| error.to_string())
+impl Value {
+    /// JSON text as a value; the error says what is wrong with it.
+    pub fn parse_json(text: &[u8]) -> Result<Value, String> {
+        // serde_json refuses more than 128 levels, so nothing below overflows the stack.
+        let parsed = serde_json::from_slice(text);
+        let again =
+            |error| within_range(text).map_or(Err(error), |text| serde_json::from_slice(&text));
+        parsed.or_else(again).map_err(|error: serde_json::Error| error.to_string())
+    }
+
+    pub fn from_json(json: &serde_json::Value) -> Value {
+        match json {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(value) => Value::Bool(*value),
+            serde_json::Value::Number(number) => {
+                let whole = number.as_i64().map(Value::Int).or(number.as_u64().map(Value::UInt));
+                whole.or(number.as_f64().map(Value::Float)).unwrap_or_default()
+            }
+            serde_json::Value::String(text) => Value::from(text.as_str()),
+            serde_json::Value::Array(items) => {
+                Value::List(items.iter().map(Value::from_json).collect())
+            }
+            serde_json::Value::Object(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| (key.as_str().into(), Value::from_json(value)));
+                Value::Map(entries.collect())
+            }
+        }
+    }
+
+    /// Bytes become base64 text; numbers that JSON does not have become null.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Int(int) => (*int).into(),
+            Value::UInt(uint) => (*uint).into(),
+            Value::Float(float) => (*float).into(),
+            Value::Text(text) => (&**text).into(),
+            Value::Bytes(bytes) => STANDARD.encode(bytes).into(),
+            Value::List(items) => items.iter().map(Value::to_json).collect(),
+            Value::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| (key.to_string(), value.to_json()));
+                serde_json::Value::Object(entries.collect())
+            }
+        }
+    }
+
+    /// The value as compact JSON (RFC 8259). Bytes become base64 text; NaN and infinities null.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match self {
+            Value::Null => out.extend_from_slice(b"null"),
+            Value::Bool(true) => out.extend_from_slice(b"true"),
+            Value::Bool(false) => out.extend_from_slice(b"false"),
+            Value::Int(int) => write_i64(*int, out),
+            Value::UInt(uint) => write_u64(*uint, out),
+            Value::Float(float) if float.is_finite() => write_float(*float, out),
+            Value::Float(_) => out.extend_from_slice(b"null"),
+            Value::Text(text) => write_string(text, out),
+            Value::Bytes(bytes) => write_string(&STANDARD.encode(bytes), out),
+            Value::List(items) => {
+                out.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    item.write_json(out);
+                }
+                out.push(b']');
+            }
+            Value::Map(entries) => {
+                out.push(b'{');
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_string(key, out);
+                    out.push(b':');
+                    value.write_json(out);
+                }
+                out.push(b'}');
+            }
+        }
+    }
 }
 
 /// JSON that the reader refuses though it is well-formed (RFC 8259, 6 and 7), as the reader takes
@@ -112,77 +192,6 @@ fn unit(text: &[u8]) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok().filter(|_| all)
 }
 
-pub(crate) fn from_json(json: &serde_json::Value) -> Value {
-    match json {
-        serde_json::Value::Null => Value::Null,
-        serde_json::Value::Bool(value) => Value::Bool(*value),
-        serde_json::Value::Number(number) => {
-            let whole = number.as_i64().map(Value::Int).or(number.as_u64().map(Value::UInt));
-            whole.or(number.as_f64().map(Value::Float)).unwrap_or_default()
-        }
-        serde_json::Value::String(text) => Value::from(text.as_str()),
-        serde_json::Value::Array(items) => Value::List(items.iter().map(from_json).collect()),
-        serde_json::Value::Object(entries) => {
-            let entries =
-                entries.iter().map(|(key, value)| (key.as_str().into(), from_json(value)));
-            Value::Map(entries.collect())
-        }
-    }
-}
-
-pub(crate) fn to_json(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Null => serde_json::Value::Null,
-        Value::Bool(value) => (*value).into(),
-        Value::Int(int) => (*int).into(),
-        Value::UInt(uint) => (*uint).into(),
-        Value::Float(float) => (*float).into(),
-        Value::Text(text) => (&**text).into(),
-        Value::Bytes(bytes) => STANDARD.encode(bytes).into(),
-        Value::List(items) => items.iter().map(to_json).collect(),
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(key, value)| (key.to_string(), to_json(value)));
-            serde_json::Value::Object(entries.collect())
-        }
-    }
-}
-
-pub(crate) fn write(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(true) => out.extend_from_slice(b"true"),
-        Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Int(int) => write_i64(*int, out),
-        Value::UInt(uint) => write_u64(*uint, out),
-        Value::Float(float) if float.is_finite() => write_float(*float, out),
-        Value::Float(_) => out.extend_from_slice(b"null"),
-        Value::Text(text) => write_string(text, out),
-        Value::Bytes(bytes) => write_string(&STANDARD.encode(bytes), out),
-        Value::List(items) => {
-            out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
-        }
-        Value::Map(entries) => {
-            out.push(b'{');
-            for (index, (key, value)) in entries.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write_string(key, out);
-                out.push(b':');
-                write(value, out);
-            }
-            out.push(b'}');
-        }
-    }
-}
-
 /// A text between quotes with the escapes that RFC 8259 demands, and no others.
 fn write_string(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -278,11 +287,11 @@ mod tests {
             "{}",
             "1e300",
         ] {
-            let value = parse(text.as_bytes()).expect(text);
+            let value = Value::parse_json(text.as_bytes()).expect(text);
             let mut out = Vec::new();
-            write(&value, &mut out);
+            value.write_json(&mut out);
             assert_eq!(String::from_utf8(out).expect("utf-8"), text);
-            assert!(from_json(&to_json(&value)).equals(&value));
+            assert!(Value::from_json(&value.to_json()).equals(&value));
         }
     }
 
@@ -294,16 +303,16 @@ mod tests {
             Value::from(vec![1_u8, 2, 255]),
         ]);
         let mut out = Vec::new();
-        write(&value, &mut out);
+        value.write_json(&mut out);
         assert_eq!(String::from_utf8(out).expect("utf-8"), r#"[null,null,"AQL/"]"#);
     }
 
     #[test]
     fn json_that_is_too_deep_or_broken_is_an_error() {
-        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
-        assert!(parse(b"{\"a\":}").is_err());
-        assert!(parse(b"\"\xff\"").is_err());
-        assert!(parse(b"1 2").is_err());
+        assert!(Value::parse_json("[".repeat(100_000).as_bytes()).is_err());
+        assert!(Value::parse_json(b"{\"a\":}").is_err());
+        assert!(Value::parse_json(b"\"\xff\"").is_err());
+        assert!(Value::parse_json(b"1 2").is_err());
     }
 
     #[test]
@@ -313,10 +322,10 @@ mod tests {
             br#"["\u00e9\ud83d\ude00", 18446744073709551615, 1e308]"#,
         ];
         throng_fuzz::mutations(corpus, |input, _| {
-            let Ok(value) = parse(input) else { return };
+            let Ok(value) = Value::parse_json(input) else { return };
             let mut out = Vec::new();
-            write(&value, &mut out);
-            let again = parse(&out).expect("what was written is JSON");
+            value.write_json(&mut out);
+            let again = Value::parse_json(&out).expect("what was written is JSON");
             assert!(again.equals(&value), "{value:?}");
         });
     }
@@ -333,18 +342,18 @@ mod tests {
         ] {
             let within = within_range(text.as_bytes()).unwrap();
             assert_eq!(String::from_utf8(within).unwrap(), read);
-            assert!(parse(text.as_bytes()).is_ok(), "{text}");
+            assert!(Value::parse_json(text.as_bytes()).is_ok(), "{text}");
         }
     }
 
     #[test]
     fn what_is_not_well_formed_is_not_made_so() {
         for text in ["01e400", "1.e400", "+1e400", "1e400e1", ".1e400", "1e+", "--1e400"] {
-            assert!(parse(text.as_bytes()).is_err(), "{text}");
+            assert!(Value::parse_json(text.as_bytes()).is_err(), "{text}");
         }
         for text in [r#""\ud8""#, r#""\ud800"#, "\"\\", "\"", "1", r#"{"a": "b\u00e4"}"#, "<p>"] {
             let within = within_range(text.as_bytes());
-            assert!(within.is_none_or(|text| parse(&text).is_err()), "{text}");
+            assert!(within.is_none_or(|text| Value::parse_json(&text).is_err()), "{text}");
         }
     }
 }

@@ -19,6 +19,7 @@
 #[macro_use]
 extern crate throng_base;
 
+mod call;
 mod digest;
 mod encoding;
 mod error;
@@ -36,12 +37,14 @@ mod random;
 pub mod scope;
 mod text;
 mod tokens;
+mod types;
 pub mod value;
 
+pub use call::FunctionDoc;
 pub use error::CompileError;
 pub use evaluate::{STEPS_MAX, VALUE_DEPTH_MAX};
 pub use expression::{Expression, Slots};
-pub use functions::{FUNCTIONS, FunctionDoc};
+pub use functions::FUNCTIONS;
 pub use json::within_range;
 pub use names::{Name, Names, UnknownName};
 pub use scope::{Answer, Fault, Scope};

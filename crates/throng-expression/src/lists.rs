@@ -1,6 +1,6 @@
 //! Functions of lists, and of everything that has a size.
 
-use crate::functions::Call;
+use crate::call::Call;
 use crate::scope::Fault;
 use crate::value::Value;
 

@@ -12,14 +12,17 @@ use cel::parser::pratt_parser::TokenKind;
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Random, Said};
 
+use crate::call::FunctionDoc;
 use crate::error::CompileError;
 use crate::evaluate::Evaluator;
-use crate::functions::{self, FUNCTIONS, FunctionDoc};
+use crate::functions::{self, FUNCTIONS};
 use crate::names::{Names, Path};
-use crate::node::{Each, EachKind, Node, Operator, Types};
+use crate::node::{Each, EachKind, Node};
+use crate::numbers::Operator;
 use crate::scope::{Answer, Fault, Scope};
 use crate::text;
 use crate::tokens::Tokens;
+use crate::types::Types;
 use crate::value::Value;
 
 /// What computing the constant parts of one expression may cost; what costs more stays as it is.

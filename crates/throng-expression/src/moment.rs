@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::functions::Call;
+use crate::call::Call;
 use crate::scope::Fault;
 use crate::value::Value;
 

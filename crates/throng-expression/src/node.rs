@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use throng_base::Said;
-
-use crate::functions::FunctionDoc;
+use crate::call::FunctionDoc;
+use crate::numbers::Operator;
 use crate::scope::Answer;
+use crate::types::Types;
 use crate::value::Value;
 
 #[derive(Debug)]
@@ -75,103 +75,6 @@ pub(crate) enum EachKind {
     Exists,
     ExistsOne,
     Map,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-}
-
-impl Operator {
-    pub(crate) fn symbol(self) -> &'static str {
-        match self {
-            Operator::Add => "+",
-            Operator::Subtract => "-",
-            Operator::Multiply => "*",
-            Operator::Divide => "/",
-            Operator::Remainder => "%",
-            Operator::Equal => "==",
-            Operator::NotEqual => "!=",
-            Operator::Less => "<",
-            Operator::LessEqual => "<=",
-            Operator::Greater => ">",
-            Operator::GreaterEqual => ">=",
-        }
-    }
-}
-
-/// A set of types: what a function takes, or what an expression can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Types(u16);
-
-impl Types {
-    pub(crate) const NULL: Types = Types(1);
-    pub(crate) const BOOL: Types = Types(2);
-    pub(crate) const INT: Types = Types(4);
-    pub(crate) const FLOAT: Types = Types(8);
-    pub(crate) const TEXT: Types = Types(16);
-    pub(crate) const BYTES: Types = Types(32);
-    pub(crate) const LIST: Types = Types(64);
-    pub(crate) const MAP: Types = Types(128);
-    pub(crate) const ANY: Types = Types(255);
-    pub(crate) const NUMBER: Types = Types(4 | 8);
-    /// Whole numbers, also where they come as `3.0`; the bit beyond the types marks it.
-    pub(crate) const WHOLE: Types = Types(4 | 8 | 256);
-    pub(crate) const OCTETS: Types = Types(16 | 32);
-    pub(crate) const TEXT_OR_LIST: Types = Types(16 | 64);
-    pub(crate) const SIZED: Types = Types(16 | 32 | 64 | 128);
-    pub(crate) const NUMBER_OR_LIST: Types = Types(4 | 8 | 64);
-
-    pub(crate) fn of(value: &Value) -> Types {
-        match value {
-            Value::Null => Types::NULL,
-            Value::Bool(_) => Types::BOOL,
-            Value::Int(_) | Value::UInt(_) => Types::INT,
-            Value::Float(_) => Types::FLOAT,
-            Value::Text(_) => Types::TEXT,
-            Value::Bytes(_) => Types::BYTES,
-            Value::List(_) => Types::LIST,
-            Value::Map(_) => Types::MAP,
-        }
-    }
-
-    pub(crate) fn union(self, other: Types) -> Types {
-        Types((self.0 | other.0) & Types::ANY.0)
-    }
-
-    /// Whether something of these types can be of one of `others`.
-    pub(crate) fn may_be(self, others: Types) -> bool {
-        self.0 & others.0 & Types::ANY.0 != 0
-    }
-
-    /// What messages call the set.
-    pub(crate) fn name(self) -> Said {
-        match self {
-            Types::NULL => say!("null"),
-            Types::BOOL => say!("true or false"),
-            Types::INT | Types::WHOLE => say!("a whole number"),
-            Types::FLOAT | Types::NUMBER => say!("a number"),
-            Types::TEXT => say!("text"),
-            Types::BYTES => say!("bytes"),
-            Types::LIST => say!("a list"),
-            Types::MAP => say!("a map"),
-            Types::OCTETS => say!("text or bytes"),
-            Types::TEXT_OR_LIST => say!("text or a list"),
-            Types::NUMBER_OR_LIST => say!("numbers or a list of numbers"),
-            Types::SIZED => say!("text, bytes, a list or a map"),
-            _ => say!("a value"),
-        }
-    }
 }
 
 impl Node {

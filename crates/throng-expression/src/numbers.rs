@@ -5,10 +5,42 @@ use std::cmp::Ordering;
 
 use throng_base::Said;
 
-use crate::functions::Call;
-use crate::node::Operator;
+use crate::call::Call;
 use crate::scope::Fault;
 use crate::value::{Value, whole};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+impl Operator {
+    pub(crate) fn symbol(self) -> &'static str {
+        match self {
+            Operator::Add => "+",
+            Operator::Subtract => "-",
+            Operator::Multiply => "*",
+            Operator::Divide => "/",
+            Operator::Remainder => "%",
+            Operator::Equal => "==",
+            Operator::NotEqual => "!=",
+            Operator::Less => "<",
+            Operator::LessEqual => "<=",
+            Operator::Greater => ">",
+            Operator::GreaterEqual => ">=",
+        }
+    }
+}
 
 /// Two numbers combined; `None` when one of them is no number.
 pub(crate) fn arithmetic(

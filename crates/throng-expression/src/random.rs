@@ -4,7 +4,7 @@
 //! `u64`, `float`, `bool`, `choice` and `exponential`; two for `uuid` and `normal`; one per
 //! character for `string`; one per 16 digits for `hex`; one per 8 bytes for `bytes`.
 
-use crate::functions::Call;
+use crate::call::Call;
 use crate::scope::Fault;
 use crate::value::Value;
 

@@ -2,7 +2,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use crate::functions::{Call, LENGTH_MAX};
+use crate::call::{Call, LENGTH_MAX};
 use crate::scope::Fault;
 use crate::value::Value;
 

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use throng_base::Said;
 
-use crate::json;
-
 /// A value. Cheap to clone; large parts are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
@@ -43,20 +41,6 @@ impl Value {
         plain_number(text).unwrap_or_else(|| Value::from(text))
     }
 
-    /// JSON text as a value; the error says what is wrong with it.
-    pub fn parse_json(text: &[u8]) -> Result<Value, String> {
-        json::parse(text)
-    }
-
-    pub fn from_json(json: &serde_json::Value) -> Value {
-        json::from_json(json)
-    }
-
-    /// Bytes become base64 text; numbers that JSON does not have become null.
-    pub fn to_json(&self) -> serde_json::Value {
-        json::to_json(self)
-    }
-
     /// The value as it stands in a text: null is empty, bytes are written as they are, lists and
     /// maps as JSON.
     pub fn write_text(&self, out: &mut Vec<u8>) {
@@ -84,11 +68,6 @@ impl Value {
                 .iter()
                 .try_fold(1, |sum, (name, item)| inside(add(sum, name.len() + 3)?, item)),
         }
-    }
-
-    /// The value as compact JSON (RFC 8259). Bytes become base64 text; NaN and infinities null.
-    pub fn write_json(&self, out: &mut Vec<u8>) {
-        json::write(self, out);
     }
 
     pub fn as_text(&self) -> Option<&str> {
