@@ -6,8 +6,19 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::error::DataError;
-use crate::file::{Scan, Walk};
-use crate::source::check_names;
+
+/// What was found where a row begins. Lines are counted from 0, within the bytes scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scan {
+    /// A row of this many bytes and lines, its line end included.
+    Row { length: usize, lines: u64 },
+    /// The row is longer than the bytes; with the line of a quote that is open at their end.
+    More { quote: Option<u64> },
+    /// The file ends within the quotes opened in this line.
+    Unclosed { line: u64 },
+    /// In this line something stands between a closing quote and the next separator.
+    AfterQuote { line: u64 },
+}
 
 /// How far the row goes that `bytes` begin with; nothing follows after them when `last`.
 /// `bytes` are not empty.
@@ -117,42 +128,6 @@ pub(crate) fn count(row: &str, separator: u8) -> usize {
         Some(_) => fields(row, separator).count(),
         None => memchr_iter(separator, row.as_bytes()).count() + 1,
     }
-}
-
-/// The names of the columns: those `given` in the scenario, or those of the first row, which is
-/// then behind the walk.
-pub(crate) fn header(
-    walk: &mut Walk<'_>,
-    given: Option<&[String]>,
-) -> Result<Vec<String>, DataError> {
-    let separator = walk.separator();
-    if let Some(names) = given {
-        return check_names(names).map(|()| names.to_vec());
-    }
-    let path = walk.path();
-    let Some(row) = walk.next()? else {
-        return Err(DataError::new("data-empty", say!("the file has no header line"))
-            .file(path)
-            .help(say!(
-                "the first line names the columns, or `columns: [name, …]` in the scenario does"
-            )));
-    };
-    let text = walk.text(&row)?;
-    if text.contains('\r') {
-        return Err(DataError::new(
-            "data-malformed",
-            say!("the header line has carriage returns in it"),
-        )
-        .file(path)
-        .line(row.line)
-        .help(say!("end lines with a line feed, for example with `mac2unix`")));
-    }
-    let names: Vec<String> = fields(text, separator)
-        .take(crate::COLUMNS_MAX + 1)
-        .map(|field| field.text().trim().to_string())
-        .collect();
-    check_names(&names).map_err(|error| error.file(path).line(row.line))?;
-    Ok(names)
 }
 
 /// The mistake of a row that has another number of fields than there are columns.

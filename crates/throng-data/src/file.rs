@@ -8,7 +8,7 @@ use std::path::Path;
 
 use throng_base::Said;
 
-use crate::csv;
+use crate::csv::{self, Scan};
 use crate::error::DataError;
 
 /// How large things may be; tests make everything small.
@@ -72,19 +72,6 @@ impl Format {
             Format::JsonLines => content.trim_ascii().is_empty(),
         }
     }
-}
-
-/// What was found where a row begins. Lines are counted from 0, within the bytes scanned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scan {
-    /// A row of this many bytes and lines, its line end included.
-    Row { length: usize, lines: u64 },
-    /// The row is longer than the bytes; with the line of a quote that is open at their end.
-    More { quote: Option<u64> },
-    /// The file ends within the quotes opened in this line.
-    Unclosed { line: u64 },
-    /// In this line something stands between a closing quote and the next separator.
-    AfterQuote { line: u64 },
 }
 
 /// A row without its line end.

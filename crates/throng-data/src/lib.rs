@@ -7,8 +7,9 @@
 //! - [`generate`]: rows that are made up, the same every time.
 //! - [`error`]: what is wrong with a source, where, and what to do.
 //!
-//! Inside: `csv` and `json` know the formats, `file` walks through files and indexes them,
-//! `shuffle` permutes rows without holding them.
+//! Inside: `csv` and `json` know the formats, `file` walks through files and indexes them, `header`
+//! knows the names of their columns, `plan` what is made of a row, `shuffle` permutes rows without
+//! holding them.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +20,9 @@ mod csv;
 pub mod error;
 mod file;
 pub mod generate;
+mod header;
 mod json;
+mod plan;
 pub mod reader;
 mod shuffle;
 pub mod source;
@@ -29,8 +32,9 @@ mod tests;
 
 pub use error::{CODES, DataError, Untaken};
 pub use generate::Generator;
+pub use header::columns;
 pub use reader::{Reader, Row};
-pub use source::{AtEnd, COLUMNS_MAX, Origin, Source, Take, columns};
+pub use source::{AtEnd, COLUMNS_MAX, Origin, Source, Take};
 pub use table::{Stripe, Table};
 
 /// The longest row of a file, in bytes.

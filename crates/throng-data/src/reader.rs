@@ -6,11 +6,8 @@ use std::sync::Arc;
 use throng_base::{Random, UserId};
 use throng_expression::Value;
 
-use crate::csv;
 use crate::error::{DataError, Untaken};
 use crate::file::{self, Format, Mark, Split};
-use crate::json;
-use crate::source::Source;
 use crate::table::{Store, Table};
 
 /// A row, as far as the scenario looks at it. Cheap to clone.
@@ -30,42 +27,6 @@ impl Row {
     /// unless [`Source::use_whole`] asked for it.
     pub fn whole(&self) -> &Value {
         self.0.first().unwrap_or(&Value::Null)
-    }
-}
-
-/// What is made of a row: its values are the whole row, then the columns in use.
-#[derive(Debug)]
-pub(crate) struct Plan {
-    /// For rows whose columns are known: their names, each with its number if it is in use.
-    columns: Vec<(Arc<str>, Option<u16>)>,
-    /// For rows that may differ: the names in use, sorted, with their numbers.
-    names: Vec<(Arc<str>, u16)>,
-    whole: bool,
-    /// So many of the known columns are looked at; what comes after them is not read.
-    columns_read: usize,
-}
-
-impl Plan {
-    pub(crate) fn new(source: &Source, columns: Option<&[String]>) -> Plan {
-        let mut names: Vec<(Arc<str>, u16)> =
-            source.used.iter().zip(0..).map(|(name, number)| (name.clone(), number)).collect();
-        names.sort_unstable();
-        let number = |name: &str| {
-            let found = names.binary_search_by(|(known, _)| (**known).cmp(name));
-            found.ok().map(|at| names[at].1)
-        };
-        let columns: Vec<(Arc<str>, Option<u16>)> = columns
-            .unwrap_or_default()
-            .iter()
-            .map(|name| (Arc::from(&**name), number(name).filter(|_| !name.is_empty())))
-            .collect();
-        let columns_read = match source.whole {
-            true => columns.len(),
-            false => {
-                columns.iter().rposition(|(_, number)| number.is_some()).map_or(0, |at| at + 1)
-            }
-        };
-        Plan { columns, names, whole: source.whole, columns_read }
     }
 }
 
@@ -112,7 +73,7 @@ impl Reader {
             }
             Store::List(items) => {
                 let rows = items.iter().map(|item| {
-                    fill_from_value(&table.plan, &unshared(item), &mut values);
+                    table.plan.fill_from_value(&unshared(item), &mut values);
                     seal(&mut values)
                 });
                 Supply::List(rows.collect())
@@ -139,20 +100,20 @@ impl Reader {
             (Supply::List(rows), _) => return Ok(rows[number as usize].clone()),
             (Supply::File(block), store) => {
                 block.read(store, number, |format, text| {
-                    start(plan, &mut self.values);
+                    plan.start(&mut self.values);
                     match format {
                         Format::Csv { separator } => {
-                            fill_from_csv(plan, text, separator, &mut self.values)
+                            plan.fill_from_csv(text, separator, &mut self.values)
                         }
-                        Format::JsonLines => fill_from_json(plan, text, &mut self.values),
+                        Format::JsonLines => plan.fill_from_json(text, &mut self.values),
                     }
                 })?;
             }
             (Supply::Generate, Store::Generate(generators)) => {
-                start(plan, &mut self.values);
+                plan.start(&mut self.values);
                 let fields =
                     generators.iter().map(|(generator, seed)| || generator.value(*seed, number));
-                fill(plan, fields, &mut self.values);
+                plan.fill(fields, &mut self.values);
             }
             (Supply::Generate, _) => unreachable!("a reader fits its table"),
         }
@@ -212,73 +173,8 @@ fn find(marks: &[Mark], row: u64, block_rows_max: u64) -> Mark {
     marks[marks.partition_point(|mark| mark.row <= row) - 1]
 }
 
-/// Room for the values of a row, all of them Null.
-fn start(plan: &Plan, values: &mut Vec<Value>) {
-    values.clear();
-    values.resize(1 + plan.names.len(), Value::Null);
-}
-
 fn seal(values: &mut Vec<Value>) -> Row {
     Row(values.drain(..).collect())
-}
-
-/// Puts fields, in the order of the known columns, where they belong. Fields nobody looks at are
-/// not made. False when there are too few.
-fn fill<F: FnOnce() -> Value>(
-    plan: &Plan,
-    mut fields: impl Iterator<Item = F>,
-    values: &mut [Value],
-) -> bool {
-    let mut entries = Vec::new();
-    if plan.whole {
-        entries.reserve_exact(plan.columns.len());
-    }
-    for (name, number) in &plan.columns[..plan.columns_read] {
-        let Some(field) = fields.next() else { return false };
-        if number.is_none() && !plan.whole {
-            continue;
-        }
-        let value = field();
-        if let Some(number) = number {
-            values[usize::from(*number) + 1] = value.clone();
-        }
-        if plan.whole && !name.is_empty() {
-            entries.push((name.clone(), value));
-        }
-    }
-    if plan.whole {
-        values[0] = Value::Map(entries.into());
-    }
-    true
-}
-
-fn fill_from_csv(plan: &Plan, text: &str, separator: u8, values: &mut [Value]) -> bool {
-    let fields = csv::fields(text, separator);
-    fill(plan, fields.map(|field| move || Value::Text(field.text().into())), values)
-}
-
-fn fill_from_json(plan: &Plan, text: &str, values: &mut Vec<Value>) -> bool {
-    if plan.whole {
-        let Ok(row) = json::parse(text) else { return false };
-        fill_from_value(plan, &row, values);
-        return true;
-    }
-    let mut put = |number: u16, value| values[usize::from(number) + 1] = value;
-    json::select(text, &plan.names, &mut put).is_ok()
-}
-
-fn fill_from_value(plan: &Plan, row: &Value, values: &mut Vec<Value>) {
-    start(plan, values);
-    if let Value::Map(entries) = row {
-        for (name, value) in &**entries {
-            if let Ok(at) = plan.names.binary_search_by(|(known, _)| known.cmp(name)) {
-                values[usize::from(plan.names[at].1) + 1] = value.clone();
-            }
-        }
-    }
-    if plan.whole {
-        values[0] = row.clone();
-    }
 }
 
 /// A copy that shares nothing with the value.

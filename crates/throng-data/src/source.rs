@@ -6,7 +6,6 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 use crate::error::DataError;
-use crate::file::{self, Format, Limits};
 use crate::generate::Generator;
 
 /// The most columns a source has.
@@ -79,7 +78,7 @@ impl Source {
     }
 
     /// The number of a column for [`crate::Row::field`]: the scenario looks at it. Whether the
-    /// column exists is seen with [`columns`], or at the latest when the table is opened.
+    /// column exists is seen with [`crate::columns`], or at the latest when the table is opened.
     pub fn column(&mut self, name: &str) -> Result<u16, DataError> {
         if let Some(known) = self.used.iter().position(|used| **used == *name) {
             return Ok(known as u16);
@@ -99,27 +98,6 @@ impl Source {
     /// The scenario looks at whole rows, [`crate::Row::whole`].
     pub fn use_whole(&mut self) {
         self.whole = true;
-    }
-}
-
-/// The names of the columns as far as they are known before the run; reads at most the first row
-/// of a file. None where every row may have columns of its own: JSON lines and lists.
-pub fn columns(origin: &Origin) -> Result<Option<Vec<String>>, DataError> {
-    match origin {
-        Origin::Csv { path, separator, columns } => {
-            let limits = Limits::default();
-            let format = Format::csv(*separator)?;
-            let file = file::open(path)?;
-            let mut walk = file::Walk::new(&file, format, path, &limits);
-            crate::csv::header(&mut walk, columns.as_deref()).map(Some)
-        }
-        Origin::JsonLines { path } => file::open(path).map(|_| None),
-        Origin::List(_) => Ok(None),
-        Origin::Generate { columns, .. } => {
-            let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
-            check_names(&names)?;
-            Ok(Some(names))
-        }
     }
 }
 

@@ -12,8 +12,9 @@ use crate::csv;
 use crate::error::{DataError, Untaken};
 use crate::file::{self, Format, Limits, Mark, ReadAt, Walk};
 use crate::generate::Generator;
+use crate::header::header;
 use crate::json;
-use crate::reader::Plan;
+use crate::plan::Plan;
 use crate::shuffle::Permutation;
 use crate::source::{AtEnd, Origin, Source, Take, check_names};
 
@@ -234,7 +235,7 @@ fn check_csv(
     given: Option<&[String]>,
     separator: u8,
 ) -> Result<Vec<String>, DataError> {
-    let names = csv::header(walk, given)?;
+    let names = header(walk, given)?;
     if given.is_none() {
         walk.skip();
     }

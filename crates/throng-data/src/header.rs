@@ -1,0 +1,63 @@
+//! The names of columns: as the scenario gives them, or as the first row of a file has them.
+
+use crate::csv;
+use crate::error::DataError;
+use crate::file::{self, Format, Limits, Walk};
+use crate::source::{COLUMNS_MAX, Origin, check_names};
+
+/// The names of the columns as far as they are known before the run; reads at most the first row
+/// of a file. None where every row may have columns of its own: JSON lines and lists.
+pub fn columns(origin: &Origin) -> Result<Option<Vec<String>>, DataError> {
+    match origin {
+        Origin::Csv { path, separator, columns } => {
+            let limits = Limits::default();
+            let format = Format::csv(*separator)?;
+            let file = file::open(path)?;
+            let mut walk = Walk::new(&file, format, path, &limits);
+            header(&mut walk, columns.as_deref()).map(Some)
+        }
+        Origin::JsonLines { path } => file::open(path).map(|_| None),
+        Origin::List(_) => Ok(None),
+        Origin::Generate { columns, .. } => {
+            let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+            check_names(&names)?;
+            Ok(Some(names))
+        }
+    }
+}
+
+/// The names of the columns: those `given` in the scenario, or those of the first row, which is
+/// then behind the walk.
+pub(crate) fn header(
+    walk: &mut Walk<'_>,
+    given: Option<&[String]>,
+) -> Result<Vec<String>, DataError> {
+    let separator = walk.separator();
+    if let Some(names) = given {
+        return check_names(names).map(|()| names.to_vec());
+    }
+    let path = walk.path();
+    let Some(row) = walk.next()? else {
+        return Err(DataError::new("data-empty", say!("the file has no header line"))
+            .file(path)
+            .help(say!(
+                "the first line names the columns, or `columns: [name, …]` in the scenario does"
+            )));
+    };
+    let text = walk.text(&row)?;
+    if text.contains('\r') {
+        return Err(DataError::new(
+            "data-malformed",
+            say!("the header line has carriage returns in it"),
+        )
+        .file(path)
+        .line(row.line)
+        .help(say!("end lines with a line feed, for example with `mac2unix`")));
+    }
+    let names: Vec<String> = csv::fields(text, separator)
+        .take(COLUMNS_MAX + 1)
+        .map(|field| field.text().trim().to_string())
+        .collect();
+    check_names(&names).map_err(|error| error.file(path).line(row.line))?;
+    Ok(names)
+}
