@@ -2,10 +2,10 @@
 
 use std::cell::{Cell, OnceCell};
 
+use throng_expression::Value;
 use throng_markup::{Page, Refusal};
 
-/// How large JSON may be to be looked into.
-pub const JSON_BYTES_MAX: usize = 16 << 20;
+use crate::json::{self, JsonPath, JsonReach};
 
 /// A body or a message.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<'a> Document<'a> {
     }
 
     fn parse_json(&self) -> Option<serde_json::Value> {
-        match crate::json::parse(self.bytes()) {
+        match json::parse(self.bytes()) {
             Ok(value) => Some(value),
             Err(error) => {
                 if let Some(refusal) = error.refusal() {
@@ -53,5 +53,31 @@ impl<'a> Document<'a> {
                 None
             }
         }
+    }
+}
+
+/// Paths into a body; what went wrong stands in the document.
+impl JsonPath {
+    /// The first value of a body, as one of ours.
+    pub fn first_in(&self, document: &Document<'_>) -> Option<Value> {
+        let found = self.find(document.json()?).map_err(|refusal| document.refuse(refusal)).ok()?;
+        found.first().copied().map(Value::from_json)
+    }
+
+    /// All values of a body, as ours.
+    pub fn all_in(&self, document: &Document<'_>) -> Vec<Value> {
+        let Some(json) = document.json() else { return Vec::new() };
+        match self.find(json) {
+            Ok(found) => found.into_vec().into_iter().map(Value::from_json).collect(),
+            Err(refusal) => {
+                document.refuse(refusal);
+                Vec::new()
+            }
+        }
+    }
+
+    /// How far it leads; `None` if the body is no JSON.
+    pub fn reach(&self, document: &Document<'_>) -> Option<JsonReach> {
+        self.reach_in(document.json()?)
     }
 }

@@ -21,7 +21,7 @@ mod json;
 mod pattern;
 
 pub use digest::{Digest, Hasher};
-pub use document::{Document, JSON_BYTES_MAX};
-pub use json::{JsonPart, JsonPath, JsonPaths, JsonReach, JsonThere, NotJson};
+pub use document::Document;
+pub use json::{JSON_BYTES_MAX, JsonPart, JsonPath, JsonPaths, JsonReach, JsonThere, NotJson};
 pub use pattern::{PATTERN_BYTES_MAX, Pattern};
 pub use throng_markup::{Beginning, Css, Page, PathError, Refusal, XPath};

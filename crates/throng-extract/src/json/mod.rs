@@ -12,11 +12,13 @@ use throng_expression::within_range;
 
 use throng_base::Said;
 
-use crate::document::JSON_BYTES_MAX;
 use throng_markup::Refusal;
 
 pub use path::{JsonPart, JsonPath, JsonReach, JsonThere};
 pub use scan::JsonPaths;
+
+/// How large JSON may be to be looked into.
+pub const JSON_BYTES_MAX: usize = 16 << 20;
 
 /// Why bytes are no JSON that can be looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

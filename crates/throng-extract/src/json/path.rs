@@ -3,13 +3,11 @@
 use std::fmt;
 
 use serde_json::Value as Json;
-use throng_expression::Value;
 
 use throng_base::Said;
 
 use super::evaluate;
 use super::query::{INDEX_MAX, Segment, Selector, parse_query};
-use crate::document::Document;
 use throng_markup::{PathError, Refusal, beginnings};
 
 /// How long a path may be.
@@ -110,27 +108,8 @@ impl JsonPath {
         self.find(value).map(Found::into_vec).unwrap_or_default()
     }
 
-    /// The first value of a body, as one of ours; what went wrong stands in the document.
-    pub fn first_in(&self, document: &Document<'_>) -> Option<Value> {
-        let found = self.find(document.json()?).map_err(|refusal| document.refuse(refusal)).ok()?;
-        found.first().copied().map(Value::from_json)
-    }
-
-    /// All values of a body, as ours.
-    pub fn all_in(&self, document: &Document<'_>) -> Vec<Value> {
-        let Some(json) = document.json() else { return Vec::new() };
-        match self.find(json) {
-            Ok(found) => found.into_vec().into_iter().map(Value::from_json).collect(),
-            Err(refusal) => {
-                document.refuse(refusal);
-                Vec::new()
-            }
-        }
-    }
-
-    /// How far it leads; `None` if the body is no JSON.
-    pub fn reach(&self, document: &Document<'_>) -> Option<JsonReach> {
-        let json = document.json()?;
+    /// How far it leads.
+    pub(crate) fn reach_in(&self, json: &Json) -> Option<JsonReach> {
         let text = self.rooted();
         let pieces = |text: &str| JsonPath::parse(text).ok().map(|path| path.segments().len());
         for shorter in beginnings(&text, pieces) {
@@ -161,7 +140,7 @@ impl JsonPath {
         self.join(&JsonPath::from(vec![JsonPart::Index(index)]))
     }
 
-    fn find<'v>(&self, value: &'v Json) -> Result<Found<'v>, Refusal> {
+    pub(crate) fn find<'v>(&self, value: &'v Json) -> Result<Found<'v>, Refusal> {
         match &self.form {
             Form::Parts(parts) => Ok(Found::One(follow(parts, value))),
             Form::Query { segments, .. } => evaluate::find(segments, value).map(Found::Many),
@@ -212,20 +191,20 @@ impl JsonThere {
 }
 
 /// What a search found, without a list for what is one value at most.
-enum Found<'v> {
+pub(crate) enum Found<'v> {
     One(Option<&'v Json>),
     Many(Vec<&'v Json>),
 }
 
 impl<'v> Found<'v> {
-    fn first(&self) -> Option<&&'v Json> {
+    pub(crate) fn first(&self) -> Option<&&'v Json> {
         match self {
             Found::One(value) => value.as_ref(),
             Found::Many(values) => values.first(),
         }
     }
 
-    fn into_vec(self) -> Vec<&'v Json> {
+    pub(crate) fn into_vec(self) -> Vec<&'v Json> {
         match self {
             Found::One(value) => value.into_iter().collect(),
             Found::Many(values) => values,
