@@ -5,7 +5,7 @@ use throng_base::Time;
 use throng_program::{Amount, Churn, Parting};
 
 use crate::curve::Curve;
-use crate::schedule::Share;
+use crate::share::Share;
 
 /// The events of one phase, as far as they were handed out.
 #[derive(Clone, Copy, Debug, Default)]

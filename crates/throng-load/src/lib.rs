@@ -23,6 +23,7 @@ mod plan;
 mod profile;
 mod schedule;
 mod schedules;
+mod share;
 mod starts;
 
 pub use curve::Curve;
@@ -31,5 +32,6 @@ pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};
 pub use held::Held;
 pub use plan::{Planned, comers, plan, plan_of};
 pub use profile::{Piece, Profile};
-pub use schedule::{Action, Pace, Schedule, Share};
+pub use schedule::{Action, Pace, Schedule};
 pub use schedules::Schedules;
+pub use share::Share;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use throng_base::{Random, Time, UserId};
+use throng_base::{Random, Time};
 use throng_program::{Churn, Coming, Drive, Iterations, Load, Parting, Phase};
 
 use crate::churning::Churning;
 use crate::coming;
 use crate::held::Held;
+use crate::share::Share;
 use crate::starts::Starts;
 
 /// How many users of one shard come or go at a time, where there are so many shards at least, and
@@ -15,32 +16,6 @@ use crate::starts::Starts;
 const GROUP: u64 = 4;
 const GROUPING_SHARDS_MIN: u64 = 8;
 const GROUPED_MAX: Duration = Duration::from_millis(20);
-
-/// Which part of the whole is ours: every `of`-th event, beginning with number `index`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    pub index: u64,
-    pub of: u64,
-}
-
-impl Share {
-    pub const WHOLE: Share = Share { index: 0, of: 1 };
-
-    /// How many of `whole` events are ours.
-    pub fn part(self, whole: u64) -> u64 {
-        whole / self.of + u64::from(whole % self.of > self.index)
-    }
-
-    /// The number in the whole of our event `local`.
-    pub fn global(self, local: u64) -> u64 {
-        local * self.of + self.index
-    }
-
-    /// The identity of our user `local`; identities of the whole count from 1 without gaps.
-    pub fn user(self, local: u64) -> UserId {
-        UserId(self.global(local) + 1)
-    }
-}
 
 /// Something to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use throng_base::{Random, Time};
 use throng_program::{Load, Start};
 
 use crate::held::Held;
-use crate::schedule::{Action, Schedule, Share};
+use crate::schedule::{Action, Schedule};
+use crate::share::Share;
 
 /// See the module's description.
 #[derive(Clone, Debug)]
