@@ -16,12 +16,12 @@
 extern crate throng_base;
 
 pub mod events;
+pub mod fields;
 pub mod framed;
 pub mod grpc;
 pub mod http1;
 pub mod http2;
 pub mod machine;
-mod path;
 pub mod protobuf;
 pub mod stream;
 pub mod websocket;

@@ -1,24 +1,23 @@
 //! Makes the tables of a declaration: every field becomes a node. What is wrong with a field is
 //! found here; what is wrong between messages in `contradictions`.
 
-use throng_expression::Value;
-
 use throng_base::Said;
 
+use super::Protocol;
 use super::checksum::{checksum_width, checksum_word};
 use super::contradictions;
 use super::declaration::{
-    Condition, Declaration, Endian, Extent, Field, Literal, Mistake, Place, Placed, Prefix, Repeat,
-    Role, Transport, Type,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Literal, Mistake,
+    Place, Placed, Prefix, Repeat, Role, Type, value_of,
 };
 use super::encode::raw_of;
-use super::number::write_unsigned;
 use super::path::suggestion;
 use super::table::{
     Bits, Constant, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test,
     prefix_bytes, prefix_max, prefix_word,
 };
-use super::{Protocol, coerce};
+use crate::fields::coerce;
+use crate::fields::number::{write_unsigned, write_varint, zigzag};
 
 /// Fields of a declaration, structures counted wherever they are used.
 const FIELDS_MAX: usize = 16_384;
@@ -28,12 +27,6 @@ const STRUCTURES_MAX: usize = 16;
 
 /// Messages of a declaration.
 const MESSAGES_MAX: usize = 4_096;
-
-/// Bytes of a text, of bytes or of a packet where the declaration does not say less.
-pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// Bytes that a declaration may allow.
-pub(super) const BYTES_ALLOWED_MAX: u64 = 1024 * 1024 * 1024;
 
 pub(super) fn compile(declaration: Declaration) -> Result<Protocol, Vec<Mistake>> {
     let mut builder = Builder::new(&declaration);
@@ -774,21 +767,6 @@ fn placeholder(field: &Field, parent: u32) -> Node {
     }
 }
 
-pub(super) fn value_of(literal: &Literal) -> Value {
-    match literal {
-        Literal::Int(int) => match (i64::try_from(*int), u64::try_from(*int)) {
-            (Ok(int), _) => Value::Int(int),
-            (_, Ok(uint)) => Value::UInt(uint),
-            // No field holds it: as text it is refused with all its digits.
-            _ => Value::from(int.to_string()),
-        },
-        Literal::Float(float) => Value::Float(*float),
-        Literal::Bool(value) => Value::Bool(*value),
-        Literal::Text(text) => Value::from(text.as_str()),
-        Literal::Bytes(bytes) => Value::from(bytes.as_slice()),
-    }
-}
-
 fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
     let mut constant = Constant::default();
     let mut written = Vec::new();
@@ -805,7 +783,7 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
                     Some(width) => {
                         write_unsigned(content.len() as u64, width, node.is_little, &mut written);
                     }
-                    None => super::number::write_varint(content.len() as u64, &mut written),
+                    None => write_varint(content.len() as u64, &mut written),
                 },
                 Extents::Field(_) => return Err(say!("its length stands in another field")),
                 _ => {}
@@ -825,9 +803,9 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
             constant.raw = raw_of(node, &value_of(literal))?;
             let raw = constant.raw;
             match shape {
-                Shape::Varint => super::number::write_varint(raw, &mut written),
+                Shape::Varint => write_varint(raw, &mut written),
                 Shape::ZigZag => {
-                    super::number::write_varint(super::number::zigzag(raw as i64), &mut written);
+                    write_varint(zigzag(raw as i64), &mut written);
                 }
                 Shape::Float32 => write_unsigned(raw, 4, node.is_little, &mut written),
                 Shape::Float64 => write_unsigned(raw, 8, node.is_little, &mut written),
@@ -867,9 +845,4 @@ fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
         }
         _ => Ok(()),
     }
-}
-
-/// Whether packets are cut out of a stream.
-pub(super) fn is_stream(transport: Transport) -> bool {
-    matches!(transport, Transport::Tcp | Transport::Tls)
 }

@@ -3,14 +3,14 @@
 
 use throng_base::Said;
 
-use super::compile::{BYTES_ALLOWED_MAX, BYTES_MAX, is_stream, value_of};
 use super::declaration::{
-    Copied, Counts, Declaration, Field, Framing, Message, Mistake, Place, Placed, Role, Transport,
+    BYTES_ALLOWED_MAX, BYTES_MAX, Copied, Counts, Declaration, Field, Framing, Message, Mistake,
+    Place, Placed, Role, Transport, value_of,
 };
-use super::number::{VARINT_BYTES_MAX, write_unsigned};
 use super::path::suggestion;
 use super::table::{Base, Frame, Job, Length, Node, Repeats, Shape, Table};
 use super::{Acknowledging, Given, MessageId, MessageInfo, Protocol};
+use crate::fields::number::{VARINT_BYTES_MAX, write_unsigned};
 
 /// The most bytes of a datagram over IPv4.
 const DATAGRAM_BYTES_MAX: usize = 65_507;
@@ -295,7 +295,7 @@ impl Finder<'_> {
     fn framing(&mut self) {
         self.trailer();
         let declaration = self.declaration;
-        let stream = is_stream(declaration.transport);
+        let stream = declaration.transport.is_stream();
         self.table.packet_bytes_max = match declaration.transport {
             Transport::Udp => DATAGRAM_BYTES_MAX,
             _ => BYTES_MAX as usize,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Said;
+use throng_expression::Value;
 
 use crate::protobuf::{MessageType, Schema};
 
@@ -48,6 +49,13 @@ pub enum Transport {
     WebSocket,
     /// The same over TLS.
     WebSocketTls,
+}
+
+impl Transport {
+    /// Whether packets are cut out of a stream.
+    pub(super) fn is_stream(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Tls)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -290,4 +298,26 @@ pub struct Mistake {
     pub place: Place,
     /// Another place that matters, with its label.
     pub other: Option<(Place, Said)>,
+}
+
+/// Bytes of a text, of bytes or of a packet where the declaration does not say less.
+pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes that a declaration may allow.
+pub(super) const BYTES_ALLOWED_MAX: u64 = 1024 * 1024 * 1024;
+
+/// What is written in a declaration as a value.
+pub(super) fn value_of(literal: &Literal) -> Value {
+    match literal {
+        Literal::Int(int) => match (i64::try_from(*int), u64::try_from(*int)) {
+            (Ok(int), _) => Value::Int(int),
+            (_, Ok(uint)) => Value::UInt(uint),
+            // No field holds it: as text it is refused with all its digits.
+            _ => Value::from(int.to_string()),
+        },
+        Literal::Float(float) => Value::Float(*float),
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Text(text) => Value::from(text.as_str()),
+        Literal::Bytes(bytes) => Value::from(bytes.as_slice()),
+    }
 }

@@ -6,12 +6,12 @@ use throng_base::Said;
 
 use super::checksum::checksum;
 use super::declaration::Prefix;
-use super::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 use super::reader::{hex, packet_bytes};
 use super::table::{
     Constant, Extents, Frame, Job, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
 };
 use super::{Broken, Decoded, MessageId, Packet, json};
+use crate::fields::number::{Varint, extend_sign, read_bits, read_unsigned, read_varint, unzigzag};
 
 /// Parts of one packet that are noted.
 pub(super) const PARTS_MAX: usize = 262_144;

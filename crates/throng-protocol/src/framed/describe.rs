@@ -8,12 +8,12 @@ use throng_base::Said;
 use super::checksum::checksum_word;
 use super::declaration::{Comparison, Prefix};
 use super::decode::Record;
-use super::number::{Varint, read_unsigned, read_varint};
 use super::table::{
     Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes, prefix_word,
 };
 use super::value::View;
 use super::{LayoutRow, MessageId, Part};
+use crate::fields::number::{Varint, read_unsigned, read_varint};
 
 /// All parts of a packet, in the order in which they lie there.
 pub(super) fn describe(table: &Table, packet: &[u8], records: &[Record]) -> Vec<Part> {

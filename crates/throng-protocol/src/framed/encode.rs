@@ -8,18 +8,19 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
+use super::EncodeError;
 use super::checksum::checksum;
 use super::declaration::Prefix;
 use super::decode::ITEMS_MAX;
-use super::number::{
-    Varint, extend_sign, insert_varint, put_bits, put_unsigned, read_bits, read_unsigned,
-    read_varint, unzigzag, varint_bytes, write_unsigned, write_varint, zigzag,
-};
 use super::table::{
     Base, Extents, Frame, Job, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test, prefix_bytes,
     prefix_max,
 };
-use super::{EncodeError, coerce};
+use crate::fields::coerce;
+use crate::fields::number::{
+    Varint, extend_sign, insert_varint, put_bits, put_unsigned, read_bits, read_unsigned,
+    read_varint, unzigzag, varint_bytes, write_unsigned, write_varint, zigzag,
+};
 use crate::protobuf;
 
 /// What gives the values of leaves: a value, or text that it appends.
@@ -667,7 +668,7 @@ impl<'a, E> Encoder<'a, E> {
             }
             _ => {
                 let begin = self.out.len();
-                coerce::json(value, self.out);
+                super::json::write(value, self.out);
                 let checked = super::json::check(&self.out[begin..]);
                 checked.map_err(|_| say!("its JSON has too many levels"))
             }

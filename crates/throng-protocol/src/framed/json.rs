@@ -17,6 +17,18 @@ pub(super) fn check(text: &[u8]) -> Result<(), usize> {
     if at == text.len() { Ok(()) } else { Err(at) }
 }
 
+/// Appends JSON. A text that is itself a JSON object or list is taken as it stands.
+pub(super) fn write(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Text(text) if is_json(text) => out.extend_from_slice(text.as_bytes()),
+        value => value.write_json(out),
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && check(text.as_bytes()).is_ok()
+}
+
 /// Where the part lies that `steps` lead to in a text that is JSON.
 pub(super) fn find(text: &[u8], steps: &[Inner]) -> Option<Range<usize>> {
     let mut at = blank(text, 0);

@@ -10,14 +10,12 @@
 pub mod declaration;
 
 mod checksum;
-pub(crate) mod coerce;
 mod compile;
 mod contradictions;
 mod decode;
 mod describe;
 mod encode;
 mod json;
-pub(crate) mod number;
 mod path;
 mod prepare;
 mod reader;
@@ -34,10 +32,11 @@ use throng_base::Said;
 
 use self::decode::Record;
 use self::encode::{Encoder, Op};
-use self::number::put_unsigned;
 use self::table::{Frame, Table};
+use crate::fields::number::put_unsigned;
 use crate::protobuf;
 
+pub use crate::fields::{EncodeError, Given, GivenMistake, PathMistake, Range};
 pub use declaration::{Declaration, Mistake};
 
 /// A message kind of a [`Protocol`].
@@ -95,44 +94,6 @@ impl FieldPath {
     }
 }
 
-/// The values that a field can have.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Range {
-    /// Whole numbers, some of which may have names.
-    Whole {
-        low: i128,
-        high: i128,
-        names: Vec<(String, i64)>,
-    },
-    /// The names of an enum with their numbers; a number without a name stays a number.
-    Named(Vec<(String, i64)>),
-    Float,
-    Bool,
-    Text,
-    Bytes,
-    /// Nobody knows: lists, structures, and JSON.
-    Any,
-}
-
-/// Why a path leads to no field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathMistake {
-    pub message: Said,
-    /// The part that is wrong.
-    pub part: String,
-    pub help: Said,
-}
-
-/// What a scenario gives for a message: leaves are numbered in their order.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    Leaf(u16),
-    Fields(Vec<(String, Given)>),
-    Items(Vec<Given>),
-    /// A value that is known beforehand: it is checked by `prepare`, and written only once.
-    Literal(Value),
-}
-
 /// A message as a scenario sends it, ready to be written again and again.
 #[derive(Clone, Debug)]
 pub struct Template {
@@ -157,15 +118,6 @@ struct Whole {
     bytes: Box<[u8]>,
     /// Where it stands, its bytes, and whether the lowest comes first.
     correlation: Option<(usize, u8, bool)>,
-}
-
-/// Why [`Protocol::prepare`] refuses what is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GivenMistake {
-    /// The path of the field that is wrong or missing, from the message on.
-    pub path: Vec<String>,
-    pub message: Said,
-    pub help: Said,
 }
 
 /// A packet that was read.
@@ -227,15 +179,6 @@ pub struct Broken {
     pub is_lost: bool,
     /// What the packet begins with, as far as it has come: at most [`EXCERPT_BYTES_MAX`] bytes.
     pub excerpt: Box<[u8]>,
-}
-
-/// Why a message was not written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EncodeError<E> {
-    /// The value of this field does not fit: the path, and one sentence.
-    Value { field: String, reason: Said },
-    /// What gives the values failed.
-    Leaf(E),
 }
 
 /// Collects bytes, in any cuts, until a packet is complete. Owns heap memory only while one is not.

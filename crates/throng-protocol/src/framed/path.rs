@@ -6,7 +6,7 @@ use throng_base::Said;
 
 use super::table::{NONE, Node, Repeats, Shape, Table};
 use super::{FieldPath, MessageId, PathMistake, Range};
-use crate::path::{Part, Parts, name_is_missing};
+use crate::fields::{Part, Parts, name_is_missing};
 
 /// One step of a resolved path.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,9 +5,9 @@ use memchr::memmem;
 
 use throng_base::Said;
 
-use super::number::{Varint, read_bits, read_unsigned, read_varint};
 use super::table::{Base, Frame, Length, Shape, Table};
 use super::{Broken, PacketReader, Protocol};
+use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
 /// So many bytes are added to a packet at once while its delimiter is looked for.
 const DELIMITED_STEP_BYTES: usize = 256;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use throng_expression::Value;
 
 use super::decode::Record;
-use super::number::{extend_sign, read_unsigned};
 use super::path::Step;
 use super::table::{NONE, Node, Repeats, Shape, Table};
 use super::{Decoded, FieldPath, json};
+use crate::fields::number::{extend_sign, read_unsigned};
 
 /// The value that a path leads to.
 pub(super) fn value(

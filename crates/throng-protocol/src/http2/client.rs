@@ -1,77 +1,85 @@
 //! One connection: what it knows, and what is written on it.
+//!
+//! - [`incoming`]: what the peer sends; [`response`]: heads and bodies of it.
+//! - [`streams`]: which exchanges are open; [`upload`]: bodies that wait for a window.
+
+mod incoming;
+mod response;
+mod streams;
+mod upload;
 
 use super::credit::Credit;
 use super::frame::{self, END_HEADERS, END_STREAM, Kind, PREFACE};
 use super::hpack::{Decoder, Encoder};
-use super::incoming::{Block, Reading};
-use super::streams::{Phase, Stream, Streams};
 use super::{Ask, Body, ErrorCode, Event, Limits, NotOpen, Refused, Token, Violation};
 use crate::http1::{Excerpt, HttpError};
+use incoming::{Block, Reading};
+use streams::{Phase, Stream, Streams};
 
 /// Settings by their numbers (RFC 9113, 6.5.2).
-pub(super) const HEADER_TABLE_SIZE: u16 = 1;
-pub(super) const ENABLE_PUSH: u16 = 2;
-pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
-pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
-pub(super) const MAX_FRAME_SIZE: u16 = 5;
+const HEADER_TABLE_SIZE: u16 = 1;
+const ENABLE_PUSH: u16 = 2;
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+const INITIAL_WINDOW_SIZE: u16 = 4;
+const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
 
 /// Every window until somebody says otherwise (RFC 9113, 6.9.2), and the largest there is.
-pub(super) const WINDOW_DEFAULT: u32 = 65_535;
-pub(super) const WINDOW_MAX: u32 = i32::MAX as u32;
+const WINDOW_DEFAULT: u32 = 65_535;
+const WINDOW_MAX: u32 = i32::MAX as u32;
 /// What a server allows at least by the RFC's advice (5.1.2), until it has said what it does.
 const STREAMS_UNTIL_TOLD: u32 = 100;
 /// Frames of ours are no larger than this, whatever the peer takes.
-pub(super) const FRAME_BYTES_MAX: u32 = 64 * 1024;
+const FRAME_BYTES_MAX: u32 = 64 * 1024;
 const STREAM_ID_MAX: u32 = i32::MAX as u32;
 
 /// What the peer has announced.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
-    pub(super) streams_max: u32,
-    pub(super) window: u32,
-    pub(super) frame_bytes_max: u32,
+struct Peer {
+    streams_max: u32,
+    window: u32,
+    frame_bytes_max: u32,
 }
 
 /// One connection as its client sees it. Between exchanges it keeps what the header tables hold
 /// and room for a few streams.
 #[derive(Debug)]
 pub struct Client {
-    pub(super) decoder: Decoder,
-    pub(super) encoder: Encoder,
-    pub(super) streams: Streams,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: Streams,
     /// A payload, or a header block, of which a part has come.
-    pub(super) partial: Vec<u8>,
-    pub(super) block: Option<Box<Block>>,
-    pub(super) reading: Reading,
+    partial: Vec<u8>,
+    block: Option<Box<Block>>,
+    reading: Reading,
     /// Body that was written since the socket had taken everything.
-    pub(super) ahead: usize,
+    ahead: usize,
     /// The same of answers to what the peer asks.
-    pub(super) owed: u32,
-    pub(super) peer: Peer,
-    pub(super) send_window: i32,
-    pub(super) receive_window: u32,
+    owed: u32,
+    peer: Peer,
+    send_window: i32,
+    receive_window: u32,
     /// What the windows are when they are full.
-    pub(super) stream_window: u32,
-    pub(super) connection_window: u32,
+    stream_window: u32,
+    connection_window: u32,
     next_id: u32,
     /// The last stream that a peer that goes away will process.
-    pub(super) going: Option<u32>,
+    going: Option<u32>,
     /// How many bodies wait, and which was served last.
-    pub(super) uploads: u32,
-    pub(super) turn: u32,
-    pub(super) credit: Credit,
-    pub(super) state: State,
+    uploads: u32,
+    turn: u32,
+    credit: Credit,
+    state: State,
     /// Streams have been reset by us: what comes for closed ones may have been on its way.
-    pub(super) resets: bool,
+    resets: bool,
     /// Our SETTINGS have not been acknowledged.
-    pub(super) ack_awaited: bool,
+    ack_awaited: bool,
 }
 
 const _: () = assert!(size_of::<Client>() <= 384);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+enum State {
     /// The peer's SETTINGS have not come.
     Opening,
     Open,
@@ -279,19 +287,19 @@ impl Client {
     }
 
     /// Whether a frame may come for this stream, open or not.
-    pub(super) fn was_opened(&self, id: u32) -> bool {
+    fn was_opened(&self, id: u32) -> bool {
         id % 2 == 1 && id < self.next_id
     }
 
     /// The stream is no more.
-    pub(super) fn forget(&mut self, place: usize) {
+    fn forget(&mut self, place: usize) {
         if self.streams.at(place).upload.is_some() {
             self.uploads -= 1;
         }
         self.streams.remove(place);
     }
 
-    pub(super) fn reset(&mut self, place: usize, code: ErrorCode, out: &mut Vec<u8>) {
+    fn reset(&mut self, place: usize, code: ErrorCode, out: &mut Vec<u8>) {
         frame::write_reset(out, self.streams.at(place).id, code);
         self.resets = true;
         self.forget(place);

@@ -3,86 +3,10 @@
 
 use std::fmt;
 
-use super::frame::Kind;
+use super::frame::{ErrorCode, Kind};
 use super::hpack::HpackError;
+use super::malformed::Malformed;
 use crate::http1::{Excerpt, HttpError};
-
-/// An error code as frames carry it (RFC 9113, 7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorCode(pub u32);
-
-impl ErrorCode {
-    pub const NO_ERROR: ErrorCode = ErrorCode(0);
-    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
-    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
-    pub const STREAM_CLOSED: ErrorCode = ErrorCode(5);
-    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
-    pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
-    pub const CANCEL: ErrorCode = ErrorCode(8);
-    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
-    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
-
-    /// The name of the code; None for a code that is none of RFC 9113.
-    pub fn name(self) -> Option<&'static str> {
-        const NAMES: [&str; 14] = [
-            "NO_ERROR",
-            "PROTOCOL_ERROR",
-            "INTERNAL_ERROR",
-            "FLOW_CONTROL_ERROR",
-            "SETTINGS_TIMEOUT",
-            "STREAM_CLOSED",
-            "FRAME_SIZE_ERROR",
-            "REFUSED_STREAM",
-            "CANCEL",
-            "COMPRESSION_ERROR",
-            "CONNECT_ERROR",
-            "ENHANCE_YOUR_CALM",
-            "INADEQUATE_SECURITY",
-            "HTTP_1_1_REQUIRED",
-        ];
-        NAMES.get(self.0 as usize).copied()
-    }
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "error code {:#x}", self.0),
-        }
-    }
-}
-
-/// What is wrong with one response (RFC 9113, 8.1.1). The connection and its other streams go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    UpperCaseName(Excerpt),
-    BadName(Excerpt),
-    /// Holds the name.
-    BadValue(Excerpt),
-    ConnectionHeader(Excerpt),
-    UnknownPseudo(Excerpt),
-    PseudoBehindField(Excerpt),
-    PseudoInTrailers(Excerpt),
-    TwoStatuses,
-    NoStatus,
-    BadStatus(Excerpt),
-    /// 101 has no meaning in HTTP/2.
-    SwitchingProtocols,
-    /// A 1xx response that ends its stream.
-    InformationalEnd,
-    TrailersWithoutEnd,
-    DataBeforeHead,
-    DataWithoutBody,
-    LengthMismatch {
-        expected: u64,
-        received: u64,
-    },
-    /// The peer raised the window of a stream above 2^31-1.
-    WindowOverflow,
-    /// A WINDOW_UPDATE of nothing, for a stream.
-    ZeroIncrement,
-}
 
 /// Why nothing more is read on a connection, or why one response failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,39 +71,6 @@ pub enum Violation {
 impl From<Malformed> for Violation {
     fn from(malformed: Malformed) -> Violation {
         Violation::Malformed(malformed)
-    }
-}
-
-impl Malformed {
-    /// A word for the cause that never varies with what was received.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Malformed::UpperCaseName(_) => "upper-case-name",
-            Malformed::BadName(_) => "bad-header-name",
-            Malformed::BadValue(_) => "bad-header-value",
-            Malformed::ConnectionHeader(_) => "connection-header",
-            Malformed::UnknownPseudo(_) => "unknown-pseudo-header",
-            Malformed::PseudoBehindField(_) => "late-pseudo-header",
-            Malformed::PseudoInTrailers(_) => "pseudo-header-in-trailers",
-            Malformed::TwoStatuses => "two-statuses",
-            Malformed::NoStatus => "no-status",
-            Malformed::BadStatus(_) => "bad-status",
-            Malformed::SwitchingProtocols => "switching-protocols",
-            Malformed::InformationalEnd => "informational-end",
-            Malformed::TrailersWithoutEnd => "trailers-without-end",
-            Malformed::DataBeforeHead => "data-before-head",
-            Malformed::DataWithoutBody => "data-without-body",
-            Malformed::LengthMismatch { .. } => "length-mismatch",
-            Malformed::WindowOverflow => "stream-window-overflow",
-            Malformed::ZeroIncrement => "zero-stream-increment",
-        }
-    }
-
-    fn error_code(&self) -> ErrorCode {
-        match self {
-            Malformed::WindowOverflow => ErrorCode::FLOW_CONTROL_ERROR,
-            _ => ErrorCode::PROTOCOL_ERROR,
-        }
     }
 }
 
@@ -253,61 +144,6 @@ impl Violation {
             Violation::Http(HttpError::BodyTooLarge { .. }) => ErrorCode::CANCEL,
             Violation::Malformed(malformed) => malformed.error_code(),
             _ => ErrorCode::PROTOCOL_ERROR,
-        }
-    }
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Malformed::UpperCaseName(name) => {
-                write!(f, "header name {name} has upper-case letters (RFC 9113, 8.2.1)")
-            }
-            Malformed::BadName(name) => write!(f, "bad header name {name} (RFC 9113, 8.2.1)"),
-            Malformed::BadValue(name) => {
-                write!(f, "the value of header {name} has bytes that it must not (RFC 9113, 8.2.1)")
-            }
-            Malformed::ConnectionHeader(name) => {
-                write!(f, "header {name} is not allowed in HTTP/2 (RFC 9113, 8.2.2)")
-            }
-            Malformed::UnknownPseudo(name) => {
-                write!(f, "{name} is no pseudo-header of a response (RFC 9113, 8.3.2)")
-            }
-            Malformed::PseudoBehindField(name) => {
-                write!(f, "pseudo-header {name} follows another header (RFC 9113, 8.3)")
-            }
-            Malformed::PseudoInTrailers(name) => {
-                write!(f, "pseudo-header {name} in trailers (RFC 9113, 8.1)")
-            }
-            Malformed::TwoStatuses => f.write_str("`:status` came twice (RFC 9113, 8.3)"),
-            Malformed::NoStatus => f.write_str("`:status` is missing (RFC 9113, 8.3.2)"),
-            Malformed::BadStatus(value) => write!(f, "bad `:status` {value} (RFC 9113, 8.3.2)"),
-            Malformed::SwitchingProtocols => {
-                f.write_str("status 101 is not allowed in HTTP/2 (RFC 9113, 8.6)")
-            }
-            Malformed::InformationalEnd => {
-                f.write_str("an informational (1xx) response ends the stream (RFC 9113, 8.1)")
-            }
-            Malformed::TrailersWithoutEnd => {
-                f.write_str("a second head that does not end the stream (RFC 9113, 8.1)")
-            }
-            Malformed::DataBeforeHead => {
-                f.write_str("DATA came before the response head (RFC 9113, 8.1)")
-            }
-            Malformed::DataWithoutBody => {
-                f.write_str("DATA for a response that has no body (RFC 9113, 8.1.1)")
-            }
-            Malformed::LengthMismatch { expected, received } => write!(
-                f,
-                "Content-Length is {expected}, but the body has {received} bytes \
-                 (RFC 9113, 8.1.1)"
-            ),
-            Malformed::WindowOverflow => {
-                f.write_str("the window of a stream is above 2^31-1 (RFC 9113, 6.9.1)")
-            }
-            Malformed::ZeroIncrement => {
-                f.write_str("WINDOW_UPDATE of a stream by 0 (RFC 9113, 6.9)")
-            }
         }
     }
 }

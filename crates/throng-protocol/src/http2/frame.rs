@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::error::ErrorCode;
-
 pub(super) const HEADER_BYTES: usize = 9;
 /// The largest payload that a peer may send as long as nobody has agreed on more.
 pub(super) const PAYLOAD_BYTES_MAX: u32 = 16_384;
@@ -15,6 +13,52 @@ pub(super) const ACK: u8 = 0x1;
 pub(super) const END_HEADERS: u8 = 0x4;
 pub(super) const PADDED: u8 = 0x8;
 pub(super) const PRIORITY: u8 = 0x20;
+
+/// An error code as frames carry it (RFC 9113, 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCode(pub u32);
+
+impl ErrorCode {
+    pub const NO_ERROR: ErrorCode = ErrorCode(0);
+    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
+    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
+    pub const STREAM_CLOSED: ErrorCode = ErrorCode(5);
+    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
+    pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
+    pub const CANCEL: ErrorCode = ErrorCode(8);
+    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
+    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
+
+    /// The name of the code; None for a code that is none of RFC 9113.
+    pub fn name(self) -> Option<&'static str> {
+        const NAMES: [&str; 14] = [
+            "NO_ERROR",
+            "PROTOCOL_ERROR",
+            "INTERNAL_ERROR",
+            "FLOW_CONTROL_ERROR",
+            "SETTINGS_TIMEOUT",
+            "STREAM_CLOSED",
+            "FRAME_SIZE_ERROR",
+            "REFUSED_STREAM",
+            "CANCEL",
+            "COMPRESSION_ERROR",
+            "CONNECT_ERROR",
+            "ENHANCE_YOUR_CALM",
+            "INADEQUATE_SECURITY",
+            "HTTP_1_1_REQUIRED",
+        ];
+        NAMES.get(self.0 as usize).copied()
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "error code {:#x}", self.0),
+        }
+    }
+}
 
 /// What a frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

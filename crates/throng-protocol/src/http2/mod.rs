@@ -14,13 +14,10 @@ mod credit;
 mod error;
 mod frame;
 mod hpack;
-mod incoming;
 mod lasting;
-mod response;
+mod malformed;
 mod section;
-mod streams;
 mod translate;
-mod upload;
 
 #[cfg(test)]
 mod tests;
@@ -28,10 +25,11 @@ mod tests;
 use std::sync::Arc;
 
 pub use client::Client;
-pub use error::{ErrorCode, Malformed, Violation};
-pub use frame::Kind;
+pub use error::Violation;
+pub use frame::{ErrorCode, Kind};
 pub use hpack::{HpackError, write_field, write_name, write_secret, write_value};
 pub use lasting::{Lasting, Lent, Piece};
+pub use malformed::Malformed;
 pub use translate::write_block;
 
 use crate::http1::{Excerpt, Head, Headers, RequestKind};

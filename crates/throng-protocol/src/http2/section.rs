@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::error::Malformed;
+use super::malformed::Malformed;
 use crate::http1::{ContentLength, Excerpt, IS_TOKEN};
 
 /// What a field counts beside its name and its value (RFC 9113, 6.5.2).

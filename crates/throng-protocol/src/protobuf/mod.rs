@@ -24,7 +24,7 @@ use std::sync::Arc;
 use throng_base::Said;
 use throng_expression::Value;
 
-pub use crate::framed::{EncodeError, Given, GivenMistake, PathMistake, Range};
+pub use crate::fields::{EncodeError, Given, GivenMistake, PathMistake, Range};
 pub use editions::{descriptor, descriptor_set};
 pub use link::{NotLinked, link};
 pub use schema::{CallKind, MessageType, Method, MethodId, Schema, Unknown};

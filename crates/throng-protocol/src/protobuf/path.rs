@@ -8,7 +8,7 @@ use throng_base::Said;
 use super::schema::{Count, MessageType, Schema, Shape, Type, is_many, listed};
 use super::wire::Scalar;
 use super::{FieldPath, PathMistake, Range};
-use crate::path::{Part, Parts};
+use crate::fields::{Part, Parts};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {

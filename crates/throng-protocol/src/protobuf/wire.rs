@@ -5,8 +5,8 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
-use crate::framed::coerce;
-use crate::framed::number::{Varint, insert_varint, read_varint, unzigzag, write_varint, zigzag};
+use crate::fields::coerce;
+use crate::fields::number::{Varint, insert_varint, read_varint, unzigzag, write_varint, zigzag};
 
 /// The highest number that a field may have (protobuf.dev, "Assigning Field Numbers").
 const FIELD_MAX: u32 = (1 << 29) - 1;

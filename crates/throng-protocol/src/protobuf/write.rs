@@ -16,7 +16,7 @@ use super::schema::{Count, Field, Schema, Shape, Type, is_many, listed};
 use super::well_known;
 use super::wire::{Raw, begin_part, end_part, write_bytes, write_tag};
 use super::{DEPTH_MAX, Refused};
-use crate::framed::coerce;
+use crate::fields::coerce;
 
 /// Base64 with or without padding, of both alphabets.
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);

@@ -4,7 +4,7 @@ use prost_reflect::DynamicMessage;
 use serde_json::json;
 
 use super::*;
-use crate::framed::number::write_varint;
+use crate::fields::number::write_varint;
 
 /// One of everything.
 fn everything() -> serde_json::Value {

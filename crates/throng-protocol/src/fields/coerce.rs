@@ -120,18 +120,6 @@ pub(crate) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     Ok(())
 }
 
-/// Appends JSON. A text that is itself a JSON object or list is taken as it stands.
-pub(crate) fn json(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Text(text) if is_json(text) => out.extend_from_slice(text.as_bytes()),
-        value => value.write_json(out),
-    }
-}
-
-fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '[']) && super::json::check(text.as_bytes()).is_ok()
-}
-
 pub(crate) fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     if shown.len() < text.len() {

@@ -1,12 +1,12 @@
 //! What frames of one stream make together: a response (RFC 9113, 8).
 
-use super::client::Client;
-use super::hpack::Refusal;
+use super::Client;
 use super::incoming::Call;
-use super::section::{Noted, Section};
 use super::streams::Phase;
-use super::{ErrorCode, Event, Malformed, Token, Violation};
 use crate::http1::{BodyFraming, Head, Headers, HttpError, RequestKind};
+use crate::http2::hpack::Refusal;
+use crate::http2::section::{Noted, Section};
+use crate::http2::{ErrorCode, Event, Malformed, Token, Violation};
 
 impl Client {
     /// A whole header block: a head, or trailers.

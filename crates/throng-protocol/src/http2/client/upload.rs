@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::client::Client;
-use super::frame::{self, END_STREAM, HEADER_BYTES, Kind};
-use super::{Body, NotOpen, Token};
+use super::Client;
+use crate::http2::frame::{self, END_STREAM, HEADER_BYTES, Kind};
+use crate::http2::{Body, NotOpen, Token};
 
 /// So much of bodies is written ahead of the socket. The rest follows when it has taken that.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;

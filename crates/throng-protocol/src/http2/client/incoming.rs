@@ -3,16 +3,16 @@
 
 use throng_base::Time;
 
-use super::client::{
+use super::{
     Client, ENABLE_PUSH, FRAME_BYTES_MAX, HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE,
     MAX_CONCURRENT_STREAMS, MAX_FRAME_SIZE, State, WINDOW_MAX,
 };
-use super::frame::{
+use crate::http1::{Excerpt, HttpError};
+use crate::http2::frame::{
     self, ACK, END_HEADERS, END_STREAM, HEADER_BYTES, Header, Kind, PADDED, PAYLOAD_BYTES_MAX,
     PRIORITY,
 };
-use super::{ErrorCode, Event, Limits, Malformed, Token, Violation, Workspace};
-use crate::http1::{Excerpt, HttpError};
+use crate::http2::{ErrorCode, Event, Limits, Malformed, Token, Violation, Workspace};
 
 /// What a call of `receive` lends to all below it.
 pub(super) struct Call<'a, S: ?Sized> {

@@ -2,7 +2,7 @@
 
 use throng_base::Said;
 
-use crate::framed::PathMistake;
+use super::PathMistake;
 
 /// Characters of a path.
 const PATH_CHARS_MAX: usize = 1024;
