@@ -36,7 +36,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "speech",
         ],
     ),
-    ("throng-data", &["csv", "file", "reader", "source", "table"]),
     (
         "throng-engine",
         &[
@@ -81,30 +80,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "task",
             "transaction",
         ],
-    ),
-    (
-        "throng-expression",
-        &[
-            "digest",
-            "encoding",
-            "functions",
-            "json",
-            "lists",
-            "moment",
-            "node",
-            "numbers",
-            "random",
-            "text",
-            "value",
-        ],
-    ),
-    ("throng-extract", &["document", "json"]),
-    ("throng-load", &["churning", "schedule"]),
-    ("throng-protocol", &["framed", "path", "protobuf"]),
-    ("throng-protocol::framed", &["compile", "contradictions"]),
-    (
-        "throng-protocol::http2",
-        &["client", "error", "frame", "hpack", "incoming", "section", "streams", "upload"],
     ),
     ("throng-results", &["event", "evidence", "read", "summary", "terminal", "verdict"]),
     (
