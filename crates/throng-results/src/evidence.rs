@@ -4,19 +4,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use throng_base::{Said, Secrets, clean};
+use throng_base::{Said, Secrets};
 use throng_metrics::Cause;
-
-use crate::summary::Summary;
-use crate::terminal::Style;
 
 /// Failures of a run that have evidence: the first of each step, cause and code.
 pub const EVIDENCE_MAX: usize = 64;
 /// Of what was sent, and of what came.
 const TEXT_CHARS_MAX: usize = 2000;
-const HEX_BYTES_MAX: usize = 256;
-/// A line of it at a terminal.
-const LINE_CHARS_MAX: usize = 200;
+pub(crate) const HEX_BYTES_MAX: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,65 +81,6 @@ impl Piece {
         let text = short.iter().map(graphic).collect();
         Piece { bytes: length, text, hex: Some(hex.join(" ")) }
     }
-
-    fn lines(&self) -> Vec<String> {
-        let cut = |line: &str| -> String { clean(line).chars().take(LINE_CHARS_MAX).collect() };
-        let Some(hex) = &self.hex else {
-            return self.text.lines().map(cut).collect();
-        };
-        let bytes: Vec<&str> = hex.split(' ').collect();
-        let texts: Vec<char> = self.text.chars().collect();
-        let rows = bytes.chunks(16).zip(texts.chunks(16));
-        rows.map(|(hex, text)| cut(&format!("{:48} {}", hex.join(" "), String::from_iter(text))))
-            .collect()
-    }
-}
-
-/// What `--details` shows behind the report.
-pub fn details_text(summary: &Summary, style: &Style) -> String {
-    if summary.failures.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("\n{}\n", say!("the first failures of each kind").render(style.language));
-    for row in &summary.failures {
-        let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
-        let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
-        let who = say!("user {user}, iteration {iteration}, at {at}").render(style.language);
-        let code = if *code > 0 { format!(" {code}") } else { String::new() };
-        out += &format!("\n{}: {}{code} · {who}\n", clean(&row.step), row.cause.word());
-        out += &format!("  {}\n", clean(&row.detail.render(style.language)));
-        for (name, value) in fields {
-            out += &format!("  {}: {}\n", clean(name), clean(value));
-        }
-        match sent {
-            Some(piece) => tell(&mut out, "→", piece, style),
-            None => {
-                out +=
-                    &format!("  → {}\n", say!("what was sent was not kept").render(style.language));
-            }
-        }
-        match received {
-            Some(piece) => tell(&mut out, "←", piece, style),
-            None => {
-                out += &format!(
-                    "  ← {}\n",
-                    say!("nothing came, or nothing of it was kept").render(style.language)
-                );
-            }
-        }
-    }
-    out
-}
-
-fn tell(out: &mut String, arrow: &str, piece: &Piece, style: &Style) {
-    for (number, line) in piece.lines().iter().enumerate() {
-        *out += &format!("  {} {line}\n", if number == 0 { arrow } else { " " });
-    }
-    let told = piece.hex.as_ref().map_or(piece.text.len(), |hex| hex.split(' ').count());
-    if piece.bytes > told as u64 && told >= HEX_BYTES_MAX {
-        let all = say!("… of {} bytes", piece.bytes).render(style.language);
-        *out += &format!("    {all}\n");
-    }
 }
 
 #[cfg(test)]
@@ -165,7 +101,6 @@ mod tests {
         assert_eq!(binary.hex.as_deref(), Some("00 01 2a 2a 2a ff 41"));
         assert_eq!(piece(&[b'x'; 10_000]).text.len(), TEXT_CHARS_MAX);
         assert_eq!(piece(&[0; 10_000]).text.len(), HEX_BYTES_MAX);
-        assert_eq!(binary.lines(), [format!("{:48} ..***.A", "00 01 2a 2a 2a ff 41")]);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::summary::{
     DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, OwnRow,
     Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
 };
-use crate::verdict::{InvalidReason, Validity, headline, judge};
+use crate::summary::{InvalidReason, Validity};
+use crate::verdict::{headline, judge};
 
 /// The version of the schema. New fields do not raise it.
 pub const JSON_FORMAT: u32 = 1;

@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
+use crate::summary::Validity;
 use crate::summary::{GoalRow, Summary};
 use crate::terminal::figure_text;
 use crate::verdict::{
-    NOTHING_SUCCEEDED, Validity, failed_setup, headline, judge, record_trouble, rule_text,
-    stopped_by_rule,
+    NOTHING_SUCCEEDED, failed_setup, headline, judge, record_trouble, rule_text, stopped_by_rule,
 };
 
 const CARRIED: &str = "the generator could carry the run";

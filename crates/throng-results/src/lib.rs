@@ -1,5 +1,6 @@
 //! The record of a run and all that is said about it: run directory, terminal, JSON.
 //!
+//! - [`collector`]: takes the record line by line, and makes the summary of it.
 //! - [`directory`]: what stands in `run.json`, and how run directories are named.
 //! - [`event`]: what stands in `events.ndjson`.
 //! - [`evidence`]: what the first failures of each kind are told by.
@@ -19,6 +20,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod collector;
 pub mod directory;
 pub mod event;
 pub mod evidence;
@@ -35,17 +37,19 @@ pub mod verdict;
 #[cfg(test)]
 mod sample;
 
+pub use collector::Collector;
 pub use directory::{
     FORMAT, FileInfo, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, create_directory,
     timestamp,
 };
 pub use event::{Event, StopBy};
-pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece, details_text};
+pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
 pub use json::summary_json;
 pub use junit::junit;
 pub use once::{OnceFailure, OnceOutcome, OncePart, OnceRun, OnceStep};
 pub use read::Run;
 pub use record::{RecordError, Recorder};
-pub use summary::{Collector, Summary};
-pub use verdict::{InvalidReason, Validity, exit_code, is_connecting};
+pub use summary::{Damage, InvalidReason, Summary, Validity};
+pub use terminal::details_text;
+pub use verdict::{exit_code, is_connecting};

@@ -13,11 +13,12 @@ use serde::de::DeserializeOwned;
 use throng_base::Diagnostic;
 use throng_metrics::{Histogram, Interval, StepInterval};
 
+use crate::collector::Collector;
 use crate::directory::{
     EVENTS_FILE, FORMAT, FORMAT_MIN, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
 };
 use crate::event::Event;
-use crate::summary::{Collector, Summary};
+use crate::summary::{Damage, Summary};
 
 /// The longest line that is read; a longer one counts as damaged.
 pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -31,23 +32,6 @@ pub struct Run {
     pub info: RunInfo,
     /// The scenario as it was run; empty when it is not there any more.
     pub scenario: String,
-}
-
-/// What was wrong with a file of lines, or with all of a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Damage {
-    /// Lines that are no record, but not the last one.
-    pub unreadable: u64,
-    /// The last line was being written when the run was killed.
-    pub torn: bool,
-    /// Lines that were numbered when they were written and are not there, nor known to be lost.
-    pub missing: u64,
-    /// Lines with a number that was there already; they are passed over.
-    pub doubled: u64,
-    /// Lines whose attempts are not all good or failed.
-    pub unequal: u64,
-    /// What the record comes to, where the end of the run says something else.
-    pub totals: Option<Totals>,
 }
 
 /// The numbers of the lines that were read, in the order in which they came.

@@ -9,9 +9,10 @@ use throng_metrics::{
 
 use throng_base::Said;
 
+use crate::collector::Collector;
 use crate::directory::{PhaseInfo, RunInfo, StepInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};
-use crate::summary::{Collector, Summary};
+use crate::summary::Summary;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 

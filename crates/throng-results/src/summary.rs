@@ -1,9 +1,7 @@
 //! All figures of a run, made of its record and of nothing else: the summary at the end of a run
 //! and the one of `throng report` are the same.
 
-mod collector;
-mod loads;
-mod phase;
+mod validity;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,13 +14,28 @@ use throng_metrics::{
     Unit, Verdict, is_attempt,
 };
 
-use crate::directory::RunInfo;
+use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::once::OnceRun;
-use crate::read::Damage;
-use crate::verdict::{LATENESS_NS_MAX, Validity};
-pub use collector::Collector;
+pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
+
+/// What was wrong with a file of lines, or with all of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Lines that are no record, but not the last one.
+    pub unreadable: u64,
+    /// The last line was being written when the run was killed.
+    pub torn: bool,
+    /// Lines that were numbered when they were written and are not there, nor known to be lost.
+    pub missing: u64,
+    /// Lines with a number that was there already; they are passed over.
+    pub doubled: u64,
+    /// Lines whose attempts are not all good or failed.
+    pub unequal: u64,
+    /// What the record comes to, where the end of the run says something else.
+    pub totals: Option<Totals>,
+}
 
 /// A run in figures. Where nothing else is said they are of the measured phases only.
 #[derive(Clone, Debug)]
@@ -352,7 +365,7 @@ pub struct Generator {
     /// How long a shard did nothing though something was due, on average; and the longest time.
     pub lost_ns: u64,
     pub lost_longest_ns: u64,
-    /// Seconds in which the lateness was above [`crate::verdict::LATENESS_NS_MAX`] at p99.
+    /// Seconds in which the lateness was above [`LATENESS_NS_MAX`] at p99.
     pub late_seconds: u64,
     /// Seconds from which there are figures.
     pub seconds: u64,
@@ -367,7 +380,7 @@ pub struct Generator {
     pub host_cpu_mean: f64,
     pub host_cpu_max: f64,
     /// The first second of the run in which the host was busy at
-    /// [`crate::verdict::HOST_CPU_BUSY`] or more.
+    /// [`HOST_CPU_BUSY`] or more.
     pub host_busy_from: Option<u64>,
     /// The most good answers in a second that was not late.
     pub sustained_per_s: u64,
@@ -513,7 +526,12 @@ impl HeartbeatRow {
 }
 
 impl Row {
-    fn new(name: String, kind: String, figures: &StepInterval, measured: Duration) -> Row {
+    pub(crate) fn new(
+        name: String,
+        kind: String,
+        figures: &StepInterval,
+        measured: Duration,
+    ) -> Row {
         let (mut codes, mut retried) = (figures.codes.clone(), figures.retried.clone());
         most_first(&mut codes);
         most_first(&mut retried);
@@ -543,7 +561,7 @@ impl Row {
 /// The kind of steps in which users only stay: how long is no latency.
 pub(crate) const STAY: &str = "stay";
 pub(crate) const CONNECT: &str = "connect";
-const HEARTBEAT: &str = "heartbeat";
+pub(crate) const HEARTBEAT: &str = "heartbeat";
 
 /// Which steps of a run are attempts ([`is_attempt`]). A step that the run file does not know is.
 #[derive(Clone, Debug)]
@@ -573,13 +591,10 @@ pub(crate) fn only_stays(info: &RunInfo) -> bool {
     attempts.peek().is_some() && attempts.all(|step| idles(&step.kind))
 }
 
-fn per_second(count: u64, duration: Duration) -> f64 {
+pub(crate) fn per_second(count: u64, duration: Duration) -> f64 {
     if duration.is_zero() { 0.0 } else { count as f64 / duration.as_secs_f64() }
 }
 
-fn most_first<K: Ord + Copy>(counters: &mut [(K, u64)]) {
+pub(crate) fn most_first<K: Ord + Copy>(counters: &mut [(K, u64)]) {
     counters.sort_by_key(|(key, count)| (std::cmp::Reverse(*count), *key));
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,12 @@
 //! What a person sees. Pure functions: figures in, text out; the width, the language and whether
 //! colours are wanted come with the [`Style`]. Printing is the caller's.
 //!
+//! - `details`: what `--details` shows behind the report.
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: the summary at the end.
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
+mod details;
 pub mod live;
 pub mod report;
 mod table;
@@ -12,10 +14,10 @@ mod text;
 
 use throng_base::{Language, Said};
 
+pub use details::details_text;
 pub use live::{Live, Progress, progress_line};
 pub(crate) use report::figure_text;
 pub use report::summary_text;
-pub(crate) use text::clean;
 
 /// For whom the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

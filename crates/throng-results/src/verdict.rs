@@ -7,23 +7,20 @@ mod once;
 use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
-use throng_base::{Diagnostic, Exit, Said, StepId};
+use throng_base::{Diagnostic, Exit, Said, StepId, clean};
 use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 
 use crate::event::StopBy;
 use crate::summary::{
-    CONNECT, DeliveryRow, GoalRow, Hold, PhaseRow, Row, STAY, Stopped, Summary, only_stays,
+    CONNECT, DeliveryRow, GoalRow, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row, STAY,
+    Stopped, Summary, Validity, only_stays,
 };
-use crate::terminal::clean;
 pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
 pub(crate) use once::failed_setup;
 use once::failed_text;
 
 /// Share of due starts that may never happen.
 pub const UNMET_SHARE_MAX: f64 = 0.01;
-/// Lateness (p99) above which missing starts are the generator's fault, and above which a second
-/// counts as late.
-pub const LATENESS_NS_MAX: u64 = 10_000_000;
 /// Share of the time a start keeps a user busy: less lateness than that is no reason why no user
 /// was free.
 pub const LATENESS_SHARE_MAX: f64 = 0.1;
@@ -41,82 +38,7 @@ pub const LOST_NS_MAX: u64 = 1_000_000_000;
 pub const LOST_SHARE_TOLD: f64 = 0.01;
 /// Share of the seconds that may be late before it is said beside the verdict.
 pub const LATE_SECONDS_SHARE_MAX: f64 = 0.1;
-/// Share of the host's processors above which there is nothing left to be had.
-pub const HOST_CPU_BUSY: f64 = 0.95;
-
-/// Whether the figures are about the target.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Validity {
-    Valid,
-    Invalid { reasons: Vec<InvalidReason> },
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum InvalidReason {
-    /// Starts that were due never happened, and the generator was late.
-    StartsUnmet { unmet: u64, due: u64 },
-    /// The generator did what was due much too late.
-    Late { p99_ns: u64, max_ns: u64 },
-    /// The generator stood still for so much of the time: stopped, throttled, without a processor.
-    TimeLost { lost_ns: u64, measured_ns: u64, longest_ns: u64 },
-    /// Attempts failed because this host had no descriptors, ports or memory left.
-    GeneratorErrors { failed: u64, attempts: u64 },
-    /// Starts that were due never happened because every user was busy; the generator was in
-    /// time. `needed` users would have been enough, when that can be said.
-    TooFewUsers { unmet: u64, due: u64, needed: Option<u64> },
-    /// The end of the run cut off everything that was begun.
-    NothingAnswered { cut_off: u64 },
-    /// The generator let nobody come any more, for one of the limits that it was given.
-    GrowthGivenUp { hold: Hold },
-    /// It held users back until the phase that wanted them was over; at most `came` were there.
-    UsersHeld { phase: String, came: u64, wanted: u64, seconds: u64, limit: String },
-    /// The ledger found no id in any of the messages that it was to follow.
-    DeliveriesBlind { name: String, sent: u64, received: u64 },
-    /// There is a goal on deliveries of which some were not watched.
-    DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
-    /// There is a goal on messages of which the generator dropped some that had come.
-    MessagesDropped { dropped: u64 },
-}
-
 impl InvalidReason {
-    /// The word that records and JSON carry.
-    pub fn word(&self) -> &'static str {
-        match self {
-            InvalidReason::StartsUnmet { .. } => "starts-unmet",
-            InvalidReason::Late { .. } => "late",
-            InvalidReason::TimeLost { .. } => "time-lost",
-            InvalidReason::GeneratorErrors { .. } => "generator-errors",
-            InvalidReason::TooFewUsers { .. } => "too-few-users",
-            InvalidReason::NothingAnswered { .. } => "nothing-answered",
-            InvalidReason::GrowthGivenUp { .. } => "growth-given-up",
-            InvalidReason::UsersHeld { .. } => "users-held",
-            InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
-            InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
-            InvalidReason::MessagesDropped { .. } => "messages-dropped",
-        }
-    }
-
-    fn is_late(&self) -> bool {
-        matches!(
-            self,
-            InvalidReason::StartsUnmet { .. }
-                | InvalidReason::Late { .. }
-                | InvalidReason::TimeLost { .. }
-        )
-    }
-
-    fn is_of_generator(&self) -> bool {
-        let is_limited = matches!(
-            self,
-            InvalidReason::GeneratorErrors { .. } | InvalidReason::MessagesDropped { .. }
-        );
-        is_limited || self.is_late() || self.is_held()
-    }
-
-    fn is_held(&self) -> bool {
-        matches!(self, InvalidReason::GrowthGivenUp { .. } | InvalidReason::UsersHeld { .. })
-    }
-
     /// The reason as a sentence.
     pub fn text(&self) -> Said {
         match self {

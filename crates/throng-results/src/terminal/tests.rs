@@ -16,7 +16,7 @@ use crate::directory::{RunInfo, StepInfo};
 use crate::event::Event;
 use crate::sample::{self, SECOND_NS};
 use crate::summary::Summary;
-use crate::verdict::Validity;
+use crate::summary::Validity;
 
 /// Compares the summary with the expected text and its width with the page.
 fn check(summary: &Summary, want: &Expect) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(crate) use throng_base::clean;
+pub(super) use throng_base::clean;
 pub(super) use throng_base::columns::{cut, cut_middle, width, wrap};
 use throng_base::units::{format_count, format_duration};
 

@@ -2,13 +2,12 @@
 //! watched, or for nobody.
 
 use throng_base::units::format_count;
-use throng_base::{Diagnostic, Said};
+use throng_base::{Diagnostic, Said, clean};
 use throng_metrics::DeliveryCounter::{ReceivedWithoutId, SentWithoutId};
 use throng_metrics::DeliveryInterval;
 
 use super::{InvalidReason, has_goal};
 use crate::summary::{DeliveryRow, Summary};
-use crate::terminal::clean;
 
 /// Why nothing is known of messages that the ledger was asked to see.
 pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> {

@@ -1,11 +1,10 @@
 //! What is said of a setup or a teardown that was not done.
 
 use throng_base::units::format_duration;
-use throng_base::{Diagnostic, Said};
+use throng_base::{Diagnostic, Said, clean};
 
 use crate::once::{OnceOutcome, OncePart, OnceRun};
 use crate::summary::Summary;
-use crate::terminal::clean;
 
 /// Of what a step or a rule says; the record has the whole.
 const DETAIL_CHARS_MAX: usize = 300;

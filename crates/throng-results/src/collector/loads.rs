@@ -6,8 +6,8 @@ use std::time::Duration;
 use throng_metrics::Interval;
 
 use super::phase::PhaseSum;
-use super::{Attempts, Latency, LoadRow, per_second};
 use crate::directory::RunInfo;
+use crate::summary::{Attempts, Latency, LoadRow, per_second};
 
 /// A row for each load, where there are several.
 pub(super) fn rows(

@@ -1,13 +1,14 @@
 //! Sums, durations, gauges, verdicts and exit codes.
 
 use throng_base::{Exit, Said};
-use throng_metrics::Subject;
+use throng_metrics::{Connections, Population, Subject};
 
 use super::*;
 use crate::directory::{PhaseInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};
 use crate::sample::{self, summary_of};
-use crate::verdict::{self, InvalidReason, exit_code};
+use crate::summary::{InvalidReason, STAY};
+use crate::verdict::{self, exit_code};
 use throng_metrics::{Comparison, Interval, Measure, Threshold};
 
 #[test]
@@ -252,11 +253,7 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     info.thresholds = goals.iter().map(ThresholdInfo::from).collect();
     info.steps = kinds
         .iter()
-        .map(|kind| crate::StepInfo {
-            name: (*kind).into(),
-            kind: (*kind).into(),
-            ..crate::StepInfo::default()
-        })
+        .map(|kind| StepInfo { name: (*kind).into(), kind: (*kind).into(), ..StepInfo::default() })
         .collect();
     let steps = (0u16..).zip(kinds).map(|(step, _)| StepInterval { step, ..figures.clone() });
     let interval = Interval { phase: 1, steps: steps.collect(), ..Interval::default() };

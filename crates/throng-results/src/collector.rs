@@ -1,6 +1,9 @@
 //! Takes the record of a run line by line, live or from its files, and sums it up. What it keeps
 //! grows with the number of steps and phases, not with the time.
 
+mod loads;
+mod phase;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -11,20 +14,20 @@ use throng_metrics::{
     StepInterval, Threshold, Verdict, is_attempt, kind,
 };
 
-use super::loads;
-use super::phase::{PhaseSum, SECOND_NS, Seconds, present};
-use super::{
-    Attempts, CONNECT, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, HEARTBEAT,
-    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, Row, StageRow, Stopped, Summary,
-    TcpRow, Unbalanced, most_first, per_second,
-};
 use crate::directory::{Outcome, PhaseInfo, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::gauges::AllGauges;
 use crate::once::OnceRun;
-use crate::read::Damage;
-use crate::verdict::{self, HOST_CPU_BUSY, LATENESS_NS_MAX, Validity};
+use crate::summary::{
+    Attempts, CONNECT, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth,
+    HEARTBEAT, HOST_CPU_BUSY, HeartbeatRow, Hold, LATENESS_NS_MAX, Latency, Log, LogLine, Opening,
+    OwnRow, PhaseRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced, Validity, most_first,
+    per_second,
+};
+use crate::verdict;
+
+use phase::{PhaseSum, SECOND_NS, Seconds, present};
 
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
@@ -254,7 +257,7 @@ impl Collector {
         summary
     }
 
-    fn phase_rows(&self, lengths: &[Duration]) -> Vec<super::PhaseRow> {
+    fn phase_rows(&self, lengths: &[Duration]) -> Vec<PhaseRow> {
         let phases = self.phases.iter().zip(lengths);
         phases.map(|(phase, length)| phase.row(*length, &self.attempts)).collect()
     }
@@ -648,3 +651,6 @@ fn tcp_row(sum: &Interval) -> TcpRow {
 fn hold(at_ns: u64, limit: &str, detail: &Said) -> Hold {
     Hold { at_ns, limit: short(limit), detail: short_said(detail) }
 }
+
+#[cfg(test)]
+mod tests;

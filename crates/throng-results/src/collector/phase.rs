@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use throng_metrics::{Gauges, Interval};
 
-use super::{Attempts, Latency, PhaseRow, per_second};
 use crate::directory::PhaseInfo;
+use crate::summary::{Attempts, Latency, PhaseRow, per_second};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// How many seconds of gauges are kept of a phase: as late as a line of a second may come.

@@ -1,0 +1,81 @@
+//! What `--details` shows behind the report: the evidence of the first failures.
+
+use throng_base::clean;
+
+use super::Style;
+use crate::evidence::{Evidence, HEX_BYTES_MAX, Piece};
+use crate::summary::Summary;
+
+/// A line of it at a terminal.
+const LINE_CHARS_MAX: usize = 200;
+
+/// What `--details` shows behind the report.
+pub fn details_text(summary: &Summary, style: &Style) -> String {
+    if summary.failures.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\n{}\n", say!("the first failures of each kind").render(style.language));
+    for row in &summary.failures {
+        let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
+        let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
+        let who = say!("user {user}, iteration {iteration}, at {at}").render(style.language);
+        let code = if *code > 0 { format!(" {code}") } else { String::new() };
+        out += &format!("\n{}: {}{code} · {who}\n", clean(&row.step), row.cause.word());
+        out += &format!("  {}\n", clean(&row.detail.render(style.language)));
+        for (name, value) in fields {
+            out += &format!("  {}: {}\n", clean(name), clean(value));
+        }
+        match sent {
+            Some(piece) => tell(&mut out, "→", piece, style),
+            None => {
+                out +=
+                    &format!("  → {}\n", say!("what was sent was not kept").render(style.language));
+            }
+        }
+        match received {
+            Some(piece) => tell(&mut out, "←", piece, style),
+            None => {
+                out += &format!(
+                    "  ← {}\n",
+                    say!("nothing came, or nothing of it was kept").render(style.language)
+                );
+            }
+        }
+    }
+    out
+}
+
+fn tell(out: &mut String, arrow: &str, piece: &Piece, style: &Style) {
+    for (number, line) in lines(piece).iter().enumerate() {
+        *out += &format!("  {} {line}\n", if number == 0 { arrow } else { " " });
+    }
+    let told = piece.hex.as_ref().map_or(piece.text.len(), |hex| hex.split(' ').count());
+    if piece.bytes > told as u64 && told >= HEX_BYTES_MAX {
+        let all = say!("… of {} bytes", piece.bytes).render(style.language);
+        *out += &format!("    {all}\n");
+    }
+}
+
+fn lines(piece: &Piece) -> Vec<String> {
+    let cut = |line: &str| -> String { clean(line).chars().take(LINE_CHARS_MAX).collect() };
+    let Some(hex) = &piece.hex else {
+        return piece.text.lines().map(cut).collect();
+    };
+    let bytes: Vec<&str> = hex.split(' ').collect();
+    let texts: Vec<char> = piece.text.chars().collect();
+    let rows = bytes.chunks(16).zip(texts.chunks(16));
+    rows.map(|(hex, text)| cut(&format!("{:48} {}", hex.join(" "), String::from_iter(text))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_as_both() {
+        let hex = Some("00 2a 41".to_string());
+        let piece = Piece { bytes: 3, text: ".*A".into(), hex };
+        assert_eq!(lines(&piece), [format!("{:48} .*A", "00 2a 41")]);
+    }
+}
