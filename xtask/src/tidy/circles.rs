@@ -81,7 +81,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "transaction",
         ],
     ),
-    ("throng-results", &["event", "evidence", "read", "summary", "terminal", "verdict"]),
     (
         "throng-target",
         &[
