@@ -138,7 +138,7 @@ pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
     if matches!(cx.spoken, Spoken::Unknown) {
         return;
     }
-    let message = say!("an answer has fields only on a declared protocol");
+    let message = say!("an answer has fields only with a declared protocol");
     let error = cx.error("wrong-check", message, place).label(say!("no `protocol` is spoken here"));
     cx.note(error.help(say!("look at `json`, `text` or `time`, or declare the protocol")));
 }
@@ -162,7 +162,7 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
         Kind::List(items) if items.is_empty() => {
             return cx.bad_value(
                 node,
-                say!("no status is right here"),
+                say!("the list of statuses is empty"),
                 say!("write `status: 200`"),
             );
         }
@@ -194,7 +194,11 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
 fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     let nodes = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            return cx.bad_value(node, say!("no status is right here"), say!("write `status: OK`"));
+            return cx.bad_value(
+                node,
+                say!("the list of statuses is empty"),
+                say!("write `status: OK`"),
+            );
         }
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
@@ -311,7 +315,7 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
 /// `xpath: //title`, or `xpath: {//title: Hello}`.
 fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut Vec<Check>) {
     if matches!(node.kind, Kind::Scalar { .. }) {
-        let text = cx.text(node, say!("what is looked for"));
+        let text = cx.text(node, say!("a pattern to look for"));
         if let Some(text) = text
             && let Some(pick) = read_pick(cx, kind, &text, node.place)
         {
@@ -324,7 +328,7 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
         "xpath" => say!("write `xpath: //title` or `xpath: {{//title: Hello}}`"),
         _ => say!("write `css: form.login` or `css: {{li.item: {{count: 3}}}}`"),
     };
-    let entries = cx.entries(node, say!("what is looked for"), help.clone()).unwrap_or_default();
+    let entries = cx.entries(node, say!("a pattern to look for"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
         let error = cx.error("empty", say!("there is nothing to look for"), node.place);
         cx.note(error.label(say!("empty")).help(help));

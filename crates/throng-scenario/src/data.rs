@@ -52,7 +52,10 @@ fn read_source(
     if !is_name(&key.text) {
         let message = say!("`{}` cannot be the name of a source", shorten(&key.text));
         let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
-        return cx.fail(error.help(say!("a name has letters, digits and `_`: `test_accounts`")));
+        return cx.fail(error.help(say!(
+            "a name consists of letters, digits and `_`: \
+                                        `test_accounts`"
+        )));
     }
     let fields = ast::Data::read(cx, node)?;
     let origins = [fields.csv, fields.json_lines, fields.list, fields.generate];

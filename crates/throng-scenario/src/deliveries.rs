@@ -495,7 +495,7 @@ impl Reader<'_, '_> {
         regex: Field<'_>,
         prefix: Field<'_>,
     ) -> Option<Mark> {
-        let text = self.cx.text(node, say!("what is looked for"))?;
+        let text = self.cx.text(node, say!("a pattern to look for"))?;
         if regex.is(key) {
             if let Some(prefix) = prefix.key() {
                 let message = say!("`regex` and `prefix` exclude each other");

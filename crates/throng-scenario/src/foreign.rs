@@ -94,8 +94,8 @@ impl Context<'_> {
                 "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
                 _ => {
                     say!(
-                        "write `that: \"${{response.json.code != 0}}\"`; a text that begins so is \
-                     `\"${{'!'}}= 0\"`"
+                        "write `that: \"${{response.json.code != 0}}\"`; for a text that \
+                         begins like this, write `\"${{'!'}}= 0\"`"
                     )
                 }
             };
@@ -107,8 +107,8 @@ impl Context<'_> {
                 .warning("other-word", message, node.place)
                 .label(say!("`not` is part of the text"));
             let help = say!(
-                "write `that: \"${{response.json.code != 0}}\"` to say what it is not; the \
-                        text itself stands in quotes"
+                "write `that: \"${{response.json.code != 0}}\"` to say what it is not; put the \
+                 text itself in quotes"
             );
             self.note(warning.help(help));
         }
@@ -121,10 +121,8 @@ impl Context<'_> {
         let Some(meant) = other_word(text) else { return };
         let message = say!("`{}` is compared as text", shorten(text));
         let warning = self.warning("other-word", message, node.place);
-        let help = say!(
-            "`present` and `absent` say whether it is there; the text itself stands in \
-                    quotes"
-        );
+        let help =
+            say!("`present` and `absent` say whether it is there; put the text itself in quotes");
         self.note(warning.label(say!("did you mean `{meant}`?")).help(help));
     }
 }

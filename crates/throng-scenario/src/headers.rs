@@ -61,7 +61,10 @@ fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
     if !is_token(name) {
         let message = say!("`{}` cannot be the name of a header", shorten(name));
         let error = cx.error("bad-header", message, place).label(say!("not a header name"));
-        cx.note(error.help(say!("a header name has letters, digits and `-`: `Content-Type`")));
+        cx.note(error.help(say!(
+            "a header name consists of letters, digits and `-`: \
+                                 `Content-Type`"
+        )));
         return false;
     }
     let reserved = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved));

@@ -136,7 +136,7 @@ macro_rules! scenario_maps {
     } => later {
         audit: Anything =>
             "Comparing what the target believes with what is true.",
-            say!("leave it out: nobody asks the target what it believes yet"),
+            say!("leave it out: throng does not audit the target yet"),
         events: Anything =>
             "Commands that run at a time of the run.",
             say!("leave it out and run the commands by hand"),

@@ -90,7 +90,10 @@ fn check_name(name: &str) -> Result<(), UnitError> {
         _ if name.chars().all(|c| c.is_alphanumeric() || "_.-/".contains(c)) => return Ok(()),
         _ => say!("not the name of a label"),
     };
-    let help = say!("a name has letters, digits, `_`, `-`, `.` and `/`, 64 at most: `region`");
+    let help = say!(
+        "a name consists of at most 64 letters, digits, `_`, `-`, `.` and `/`: \
+                     `region`"
+    );
     Err(UnitError { message, help })
 }
 
@@ -99,10 +102,7 @@ fn check_value(value: &str) -> Result<(), UnitError> {
     let (message, help) = if value.trim().is_empty() {
         (say!("the value is empty"), say!("give it a value, or remove it: `release: 1.4`"))
     } else if value.contains(is_break) {
-        (
-            say!("it contains a line break"),
-            say!("a label is one line, as it stands in reports: `release: 1.4`"),
-        )
+        (say!("it contains a line break"), say!("a label is one line in reports: `release: 1.4`"))
     } else if value.contains(char::is_control) {
         (
             say!("it contains a control character"),

@@ -381,10 +381,8 @@ fn warn_outputs(cx: &mut Context<'_>, node: &Node) {
             Kind::Scalar { text, .. } => text,
             Kind::List(_) => "",
         };
-        let message = say!(
-            "the output `{}` is part of the language but not in this version",
-            words::shorten(name)
-        );
+        let message =
+            say!("the output `{}` is not supported in this version", words::shorten(name));
         let warning = cx
             .warning("not-yet", message, item.place)
             .label(say!("nothing is sent there"))

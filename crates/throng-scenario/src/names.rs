@@ -222,7 +222,10 @@ impl Context<'_> {
         if !is_name(&key.text) {
             let message = say!("`{}` cannot be the name of a value", shorten(&key.text));
             let error = self.error("bad-value", message, key.place).label(say!("not a name"));
-            return self.fail(error.help(say!("a name has letters, digits and `_`: `user_id`")));
+            return self.fail(error.help(say!(
+                "a name consists of letters, digits and `_`: \
+                                              `user_id`"
+            )));
         }
         self.declare(key, false);
         self.session.slot_of(&key.text)
@@ -258,8 +261,10 @@ impl Context<'_> {
         if !is_name(name) || name.contains('-') || TAKEN.contains(&name) {
             let message = say!("`{}` cannot be the name of an item", shorten(name));
             let error = self.error("bad-value", message, place).label(say!("not a free name"));
-            return self
-                .fail(error.help(say!("a name has letters, digits and `_`: `as: product`")));
+            return self.fail(error.help(say!(
+                "a name consists of letters, digits and `_`: `as: \
+                                       product`"
+            )));
         }
         self.forget_expressions();
         let item = name.to_string();

@@ -105,7 +105,7 @@ pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Valu
         if !is_name(&key.text) {
             let message = say!("`{}` cannot be the name of a variable", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
-            cx.note(error.help(say!("a name has letters, digits and `_`: `user_count`")));
+            cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
             continue;
         }
         // A value with a mistake stands for any: the part is read all the same.

@@ -34,7 +34,7 @@ pub const DELIMITED_BYTES_MAX: u32 = 64 * 1024;
 const PROTOCOL_HELP: Said = say!("write `packet: [...]` and `messages: {{...}}`");
 const FIELDS_HELP: Said =
     say!("write `[{{id: room, type: u64}}, {{id: text, type: str, length: u16}}]`");
-const NAME_HELP: Said = say!("a name has letters, digits and `_`: `user_id`");
+const NAME_HELP: Said = say!("a name consists of letters, digits and `_`: `user_id`");
 
 /// Why the bytes of a protocol file are no protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

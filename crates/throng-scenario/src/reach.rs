@@ -332,7 +332,10 @@ impl Reaches {
             if !is_target_name(&key.text) {
                 let message = say!("`{}` cannot be the name of a target", shorten(&key.text));
                 let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
-                cx.note(error.help(say!("a name has letters, digits, `_` and `-`: `user-api`")));
+                cx.note(error.help(say!(
+                    "a name consists of letters, digits, `_` and `-`: \
+                                         `user-api`"
+                )));
                 continue;
             }
             let speaks_itself = part_of(node, "protocol").is_some();
@@ -477,7 +480,7 @@ impl Reaches {
         if self.targets.len() > usize::from(u16::MAX) {
             let message = say!("more than 65,535 addresses");
             let error = cx.error("too-many", message, node.place).label(say!("too many"));
-            cx.note(error.help(say!("one address of a load balancer stands for many")));
+            cx.note(error.help(say!("use one address of a load balancer instead")));
             return reach;
         }
         Reach { targets: numbers.map(|number| number as u16).collect(), scheme, ..reach }

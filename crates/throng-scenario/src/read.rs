@@ -330,7 +330,7 @@ impl<'a> Context<'a> {
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
-        let message = say!("{what} is part of the language but not in this version");
+        let message = say!("{what} is not supported in this version");
         let error = self.error("not-yet", message, place).label(say!("not yet")).help(help);
         self.note(error);
     }
@@ -446,7 +446,7 @@ impl Context<'_> {
         let line = self.line(first);
         let message = say!("`{}` is given twice", shorten(&key.text));
         let error = self.error("duplicate-key", message, key.place);
-        let label = say!("the first one is in line {line}");
+        let label = say!("the first one is on line {line}");
         self.note(error.label(label).help(say!("remove one of them")));
     }
 

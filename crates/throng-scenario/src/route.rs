@@ -102,7 +102,7 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
         (Some(name), _, Some(key)) if name.contains(':') => {
             let message = say!("a user name cannot contain `:`");
             let error = cx.error("bad-value", message, key.place).label(say!("not possible"));
-            cx.fail(error.help(say!("write the password behind `password`")))
+            cx.fail(error.help(say!("write the password as `password`")))
         }
         (Some(name), _, _) => {
             Some(Proxy { user: Some((name, password.unwrap_or_default())), ..proxy })
@@ -137,7 +137,7 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
     };
     match bytes {
         _ if matches!(text.as_str(), "" | "@") || text.contains('\0') => {
-            cx.bad_value(node, say!("a socket has a name"), HELP)
+            cx.bad_value(node, say!("a socket needs a name"), HELP)
         }
         bytes if bytes > UnixSocket::NAME_BYTES_MAX => cx.bad_value(
             node,

@@ -121,7 +121,7 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
             false => None,
         };
     };
-    let text = cx.text(value, say!("what is looked for"));
+    let text = cx.text(value, say!("a pattern to look for"));
     let pick = text.and_then(|text| match key.text.as_str() {
         "json" => read_path(cx, &text, value.place).map(Pick::Json),
         "header" => read_header(cx, value, &text, answer),

@@ -160,7 +160,7 @@ fn later(key: &KeyDoc) -> Json {
     let instead = key.later.as_ref().map(Said::english).unwrap_or_default();
     let name = key.name;
     let mut entries = description(key.doc);
-    let message = format!("`{name}` is part of the language but not in this version: {instead}");
+    let message = format!("`{name}` is not supported in this version: {instead}");
     entries.add("deprecationMessage", message);
     entries.into_json()
 }
@@ -222,7 +222,7 @@ fn without_verb(one_of: &str) -> Json {
         properties.add(verb, reference(&format!("{verb}/properties/{verb}")));
     }
     for verb in VERBS_LATER {
-        let message = format!("the step `{verb}` is part of the language but not in this version");
+        let message = format!("the step `{verb}` is not supported in this version");
         properties.add(verb, map([("deprecationMessage", message.into())]));
     }
     let any = VERBS.iter().map(|(verb, _)| has_verb(verb).into_json()).collect();

@@ -159,7 +159,7 @@ fn parse_interface(name: &str) -> Result<SourceBlock, SourceError> {
     match !name.is_empty() && name.len() <= INTERFACE_BYTES_MAX && name.chars().all(is_name) {
         true => Ok(SourceBlock::Interface(name.to_string())),
         false => wrong(
-            say!("no interface can have this name"),
+            say!("not a valid name of an interface"),
             say!("write `interface eth0`; `ip -brief address` shows the interfaces"),
         ),
     }
@@ -276,8 +276,8 @@ mod tests {
             ("127.1.0.1:80", "it has a port"),
             ("localhost", "not an IPv4 or IPv6 address"),
             ("interface ", "not an IPv4 or IPv6 address"),
-            ("interface a name", "no interface can have this name"),
-            ("interface averyveryverylongname", "no interface can have this name"),
+            ("interface a name", "not a valid name of an interface"),
+            ("interface averyveryverylongname", "not a valid name of an interface"),
             ("", "not an IPv4"),
         ] {
             assert!(shown(text).contains(part), "{text}: {}", shown(text));

@@ -263,7 +263,7 @@ impl Context<'_> {
             _ => {
                 let message = say!("this is a text, not one expression");
                 let error = self.error("bad-template", message, node.place);
-                let help = say!("write everything inside of one `${{…}}`: `${{saved.code == 0}}`");
+                let help = say!("write everything inside one `${{…}}`: `${{saved.code == 0}}`");
                 return self.fail(error.label(say!("expected {want}")).help(help));
             }
         };

@@ -36,12 +36,12 @@ impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let Some((word, rest)) = text.split_once("://") else {
             let help = say!("write `http://{0}`, `ws://{0}` or `tcp://{0}`", text.trim());
-            return wrong(say!("the scheme of the URL is missing"), text, help);
+            return wrong(say!("the URL has no scheme"), text, help);
         };
         let Some(scheme) =
             Scheme::ALL.into_iter().find(|scheme| scheme.word().eq_ignore_ascii_case(word))
         else {
-            return wrong(say!("the scheme of the URL is not known"), word, SCHEMES);
+            return wrong(say!("the URL has an unknown scheme"), word, SCHEMES);
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -60,7 +60,7 @@ impl Url {
             ("", Some(port)) => port,
             ("", None) => {
                 let help = say!("write `{}://{host_port}:9000`", scheme.word());
-                return wrong(say!("the port of the URL is missing"), host_port, help);
+                return wrong(say!("the URL has no port"), host_port, help);
             }
             (port, _) => match port.parse() {
                 Ok(number @ 1..) => number,
@@ -116,11 +116,7 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
 
 pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
     if host.is_empty() {
-        return wrong(
-            say!("the host of the URL is missing"),
-            part,
-            say!("write `http://127.0.0.1:8080`"),
-        );
+        return wrong(say!("the URL has no host"), part, say!("write `http://127.0.0.1:8080`"));
     }
     if !host.is_ascii() {
         let help = say!("write the name as in DNS (`xn--…`)");

@@ -51,7 +51,7 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
         } else {
             let message = say!("`{}` cannot be the name of a variable", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
-            cx.note(error.help(say!("a name has letters, digits and `_`: `user_count`")));
+            cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
         }
     }
     for (name, text) in set {
@@ -151,7 +151,7 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
     if let (Some(_), Some(key)) = (fields.value.node(), fields.value.key()) {
         let message = say!("a variable has either a `value` or the name of one of the environment");
         let error = cx.error("conflicting-keys", message, key.place);
-        let help = say!("keep one of them; what holds where it is not set is `default`");
+        let help = say!("keep one of them; `default` is for where it is not set");
         return cx.fail(error.label(say!("the second of the two")).help(help));
     }
     let name = cx.text(name_node, say!("the name of an environment variable"))?;

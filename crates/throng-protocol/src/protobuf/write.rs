@@ -348,7 +348,7 @@ pub(super) fn item(
         Type::Text => coerce::text(value, out).map_err(Refused::new)?,
         Type::Bytes => bytes(value, out)?,
         Type::Message(inner) => self::message(schema, inner, value, out, left)?,
-        _ => return Err(Refused::new(say!("throng does not know groups of protobuf"))),
+        _ => return Err(Refused::new(say!("protobuf groups are not supported"))),
     }
     end_part(begin, out);
     Ok(())

@@ -311,7 +311,7 @@ impl<'s> Reader<'s> {
         );
         let help = match near {
             Some(near) => say!("did you mean `--{near}`? otherwise leave it out"),
-            None => say!("leave it out if it does not change the request"),
+            None => say!("leave it out if it does not affect the request"),
         };
         self.wrong("curl-option", message, place, help);
     }
@@ -433,7 +433,7 @@ impl<'s> Reader<'s> {
     fn header(&mut self, text: &str, place: Place) {
         if text.starts_with('@') {
             let message = say!("headers cannot be read from a file here");
-            return self.wrong("curl-option", message, place, say!("write each header with `-H`"));
+            return self.wrong("curl-option", message, place, say!("write each header as `-H`"));
         }
         // HTTP/2 names such as `:method` are part of the request line here.
         if text.starts_with(':') {
@@ -456,7 +456,10 @@ impl<'s> Reader<'s> {
         let control = value.chars().any(|c| c.is_ascii_control() && c != '\t');
         if !is_token(name) || control {
             let message = say!("`{}` is not a header that can be sent", shorten(name));
-            let help = say!("a name has letters, digits and `-`; a value has no line ends");
+            let help = say!(
+                "a name consists of letters, digits and `-`; a value has no line \
+                             breaks"
+            );
             return self.wrong("curl-value", message, place, help);
         }
         // Both are made from the body that is sent.
@@ -580,7 +583,7 @@ impl<'s> Reader<'s> {
         let content = match (first.strip_prefix('@'), first.strip_prefix('<')) {
             (Some(path), _) if path == "-" || path.contains(',') => {
                 let message = say!("a form field can have only one file here");
-                return self.wrong("curl-option", message, place, say!("write `-F` for each file"));
+                return self.wrong("curl-option", message, place, say!("write one `-F` per file"));
             }
             (Some(path), _) => FormContent::File(unquote(path).into()),
             (_, Some(_)) => {

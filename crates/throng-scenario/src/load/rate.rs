@@ -68,7 +68,7 @@ pub(super) fn read_arrivals(
     fields.need(
         cx,
         fields.r#for,
-        say!("say how long they come: `{{arrivals: 900/s, for: 10m}}`"),
+        say!("say how long users arrive: `{{arrivals: 900/s, for: 10m}}`"),
     )?;
     if rate.peak() <= 0.0 {
         return no_users(cx, node.place, say!("no user ever arrives"));

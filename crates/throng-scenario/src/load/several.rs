@@ -194,10 +194,10 @@ impl Reader<'_> {
             let message = say!("loads wait for each other in a cycle: {}", names.join(", "));
             let error = cx.error("load-cycle", message, self.entries[first].0.place);
             let help = say!(
-                "begin one of them by itself: leave out its `after` or `with`, or write \
-                        `at: 2m`"
+                "start one of them on its own: leave out its `after` or `with`, or write `at: \
+                 2m`"
             );
-            cx.note(error.label(say!("none of them ever begins")).help(help));
+            cx.note(error.label(say!("none of them ever starts")).help(help));
         }
     }
 }

@@ -99,7 +99,7 @@ fn tell(cx: &mut Context<'_>, place: Place, told: Told) {
 fn editions() -> Told {
     Told {
         code: "proto-feature",
-        message: say!("throng does not know editions of protobuf"),
+        message: say!("protobuf editions are not supported"),
         label: say!("not here"),
         help: say!(
             "write `syntax = \"proto3\";`, or name what `protoc --include_imports \
@@ -235,8 +235,8 @@ fn wanted(expected: &str) -> Said {
     let parts = expected.split(", ").flat_map(|part| part.split(OR));
     let parts: Vec<&str> = parts.map(|part| part.trim_matches('\'')).collect();
     match &parts[..] {
-        [one] => say!("`{}` is expected", shorten(one)),
-        several => say!("one of `{}` is expected", several.join("`, `")),
+        [one] => say!("expected `{}`", shorten(one)),
+        several => say!("expected one of `{}`", several.join("`, `")),
     }
 }
 

@@ -44,7 +44,7 @@ impl Reader<'_, '_> {
                 let message = say!("there is a second field `{}`", shorten(&field.id.value));
                 let place = self.place(field.id.place);
                 let error = self.cx.error("duplicate-name", message, place);
-                let label = say!("the first one is in line {line}");
+                let label = say!("the first one is on line {line}");
                 self.cx.note(error.label(label).help(say!("give one of them another name")));
                 continue;
             }
@@ -407,7 +407,7 @@ impl Reader<'_, '_> {
     fn repeat(&mut self, fields: &FieldMap<'_>) -> Option<Repeat> {
         let Some(node) = fields.repeat.node() else {
             if let Some(key) = fields.repeat_expr.key() {
-                let message = say!("`repeat-expr` stands behind `repeat: expr`");
+                let message = say!("`repeat-expr` needs `repeat: expr`");
                 let error = self.cx.error("missing-key", message, key.place);
                 let error = error.label(say!("`repeat` is missing"));
                 self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
@@ -421,7 +421,7 @@ impl Reader<'_, '_> {
             return self.times(node, text.trim());
         }
         if let Some(key) = fields.repeat_expr.key() {
-            let message = say!("`repeat-expr` stands behind `repeat: expr`");
+            let message = say!("`repeat-expr` needs `repeat: expr`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("given twice"));
             self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));

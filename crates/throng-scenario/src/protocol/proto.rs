@@ -93,7 +93,7 @@ impl Protos {
                 if field.is_group() {
                     let file = field.parent_file();
                     let place = self.files.place(file.file_descriptor_proto(), field.path());
-                    let message = say!("throng does not know groups of protobuf");
+                    let message = say!("protobuf groups are not supported");
                     let label = say!("the field `{}`", shorten(field.full_name()));
                     let error = cx.error("proto-feature", message, place).label(label);
                     cx.note(error.help(say!("make it a message of its own")));

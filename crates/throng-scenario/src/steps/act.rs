@@ -28,7 +28,7 @@ pub(super) fn read_slow(
         return Some(Statement::Slow { link, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-        return cx.wrong_type(node, say!("how slow the user is"), HELP);
+        return cx.wrong_type(node, say!("the speed of the user"), HELP);
     }
     let fields = ast::Speed::read(cx, node)?;
     let mut speed = |field: Field<'_>| match field.node() {

@@ -255,7 +255,7 @@ impl<'n> Coder<'_, 'n> {
         if *self.part_steps == PART_STEPS_MAX + 1 {
             let message = say!("parts add more than 200,000 steps");
             let error = cx.error("too-many", message, node.place).label(say!("one too many"));
-            cx.note(error.help(say!("parts that use parts multiply: use them in fewer places")));
+            cx.note(error.help(say!("parts that use parts multiply: use fewer of them")));
         }
         *self.part_steps <= PART_STEPS_MAX
     }

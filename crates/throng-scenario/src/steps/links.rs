@@ -253,8 +253,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                 let message = say!("`{}` is the name of another target", shorten(&name));
                 let error = cx.error("duplicate-name", message, node.place);
                 let help = say!("give the connection a name of its own");
-                return cx
-                    .fail(error.label(say!("this connection does not lead there")).help(help));
+                return cx.fail(error.label(say!("this connection goes elsewhere")).help(help));
             }
         }
         let via = match self.lasting_called(&name) {
@@ -669,7 +668,10 @@ fn connect_help(reach: &Reach) -> Said {
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
     let message = say!("`{verb}` is not possible on an event stream");
     let error = cx.error("step-scheme", message, place).label(say!("only the target sends there"));
-    cx.note(error.help(say!("send it with an `http` step; what comes is for `expect` and `on`")));
+    cx.note(error.help(say!(
+        "send it with an `http` step; use `expect` and `on` for what \
+                             arrives"
+    )));
 }
 
 /// A name that is the same for all users, as it is written.

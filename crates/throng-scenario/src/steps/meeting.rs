@@ -41,7 +41,7 @@ impl Meetings {
         fields: &ast::Rendezvous<'_>,
         rows: &mut Rows,
     ) -> Option<Statement> {
-        let name = cx.text(fields.rendezvous.node()?, say!("the name of a place"))?;
+        let name = cx.text(fields.rendezvous.node()?, say!("the name of a rendezvous"))?;
         let users = match fields.users.node() {
             Some(node) => match cx.count(node)? {
                 0 => {
@@ -93,9 +93,9 @@ impl Meetings {
             return Some(*number);
         }
         let Ok(number) = u16::try_from(self.places.len() + 1) else {
-            let message = say!("more than 65,534 places of rendezvous");
+            let message = say!("more than 65,534 rendezvous");
             let error = cx.error("too-many", message, step).label(say!("one too many"));
-            return cx.fail(error.help(say!("steps of one name are one place")));
+            return cx.fail(error.help(say!("steps of the same name share one")));
         };
         let (users, at) = (users.map(|(users, _)| users), users.map_or(step, |(_, place)| place));
         self.places.push(Meeting { name: name.clone(), users, at });
@@ -146,7 +146,7 @@ impl Meetings {
             _ if facts.broken => 1,
             _ => {
                 let label = match all {
-                    true => say!("how many users there are at a time is not known"),
+                    true => say!("the number of users at a time is not known"),
                     false => say!("not every session gets here"),
                 };
                 let message = say!("`{name}` needs the number of users who wait for each other");

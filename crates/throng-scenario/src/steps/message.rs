@@ -347,7 +347,7 @@ fn read_message(
     let cut = match cut.entry() {
         Some((key, _)) if matches!(cx.spoken, crate::scope::Spoken::Call(_)) => {
             let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), key.place);
-            let error = error.label(say!("its messages are whole"));
+            let error = error.label(say!("its messages are sent whole"));
             return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
         }
         Some((_, node)) => match cx.size(node).map(u32::try_from)? {

@@ -127,7 +127,7 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
             WaitKind::Think => (
                 "think-too-long",
                 say!("users think longer than any phase takes"),
-                say!("{time} at least, the longest phase takes {limit}"),
+                say!("at least {time}, the longest phase takes {limit}"),
                 say!("the next steps hardly ever run: think shorter or run longer"),
             ),
             WaitKind::Stay => (

@@ -232,11 +232,11 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
             say!("put `next` into an `if`, or remove what follows"),
         ),
         How::Leaves => (
-            say!("the user leaves in line {line}"),
+            say!("the user leaves on line {line}"),
             say!("put `leave` into an `if`, or remove what follows"),
         ),
         How::Stops => (
-            say!("the run ends in line {line}"),
+            say!("the run ends on line {line}"),
             say!("put `stop` into an `if`, or remove what follows"),
         ),
         How::Branches => (

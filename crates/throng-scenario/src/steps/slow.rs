@@ -93,7 +93,7 @@ impl Known<'_> {
         let Some(body) = self.body(&every.body).filter(|_| self.is_overdue(every)) else { return };
         let message = say!("these steps are due again before they are done");
         let (pause, time) = (write_duration(body.pause), write_duration(every.time));
-        let label = say!("they pause for {pause} at least, and are due every {time}");
+        let label = say!("they pause for at least {pause}, and are due every {time}");
         let warning = cx.warning("every-too-slow", message, body.place).label(label);
         cx.note(warning.help(say!(
             "what falls due in the meantime is skipped: pause less, or \
@@ -115,9 +115,12 @@ impl Known<'_> {
             }
             let message = say!("messages arrive faster than this handler handles them");
             let (pause, every) = (write_duration(body.pause), write_duration(coming.every));
-            let label = say!("it pauses for {pause} at least, a message comes every {every}");
+            let label = say!(
+                "it pauses for at least {pause}, and a message arrives every \
+                              {every}"
+            );
             let warning = cx.warning("handler-too-slow", message, body.place).label(label);
-            let help = say!("more and more messages wait for it: pause less, or let fewer come");
+            let help = say!("messages pile up: pause less, or let fewer arrive");
             cx.note(warning.help(help));
         }
     }

@@ -18,12 +18,12 @@ pub(crate) fn warn_other_rows(cx: &mut Context<'_>, session: &Session, before: P
             continue;
         }
         let name = shorten(&found.name);
-        let message = say!("the row of `{name}` in `before` is not that of the steps");
+        let message = say!("`before` and the steps use different rows of `{name}`");
         let warning = cx.warning("row-changes", message, before);
         let help = say!(
             "write `take: per user`, or keep what is needed: \
              `- set: {{name: \"${{data.{name}.COLUMN}}\"}}`"
         );
-        cx.note(warning.label(say!("every iteration takes another row")).help(help));
+        cx.note(warning.label(say!("every iteration takes a new row")).help(help));
     }
 }

@@ -59,7 +59,7 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
         _ if info.contains("tab") => say!("indent with spaces: YAML does not take tabs"),
         _ if expression => say!("inside `{{ }}` and `[ ]`, put a text with `${{…}}` in quotes"),
         _ if info.contains("invalid indentation") || info.contains("block mapping") => {
-            say!("check the indentation: keys of one map begin in the same column")
+            say!("check the indentation: keys of one map start in the same column")
         }
         _ if info.contains("flow") || info.contains("placement of ':'") => {
             say!("check the brackets, commas and quotes of this line and of the one before")
@@ -215,7 +215,10 @@ fn escaped(source: &Source, at: usize) -> Option<Mistake> {
                     label: say!("a backslash"),
                     help: match shown {
                         Some(inner) => {
-                            say!("in single quotes a backslash stands for itself: `'{inner}'`")
+                            say!(
+                                "in single quotes, a backslash is an ordinary character: \
+                                  `'{inner}'`"
+                            )
                         }
                         None => say!("write `\\{wrong}`: the first backslash escapes the other"),
                     },
@@ -263,7 +266,7 @@ fn not_closed(at: usize) -> Mistake {
         message: say!("this is not YAML: a quote is not closed"),
         start: at,
         end: at + 1,
-        label: say!("the quote that is opened here is not closed"),
+        label: say!("the quote that opens here is not closed"),
         help: say!("write the same quote at the end of the text"),
     }
 }
@@ -277,7 +280,7 @@ fn other_quotes(lines: &Lines<'_>) -> Option<Mistake> {
             && before.is_none_or(|c| matches!(c, ' ' | '{' | '[' | ',' | ':' | '('))
     })?;
     Some(Mistake {
-        message: say!("these are not the quotes that YAML knows"),
+        message: say!("YAML does not use these quotes"),
         start: line.start + byte,
         end: line.start + byte + c.len_utf8(),
         label: say!("a typographic quote"),
@@ -354,10 +357,10 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         message: say!("this is not YAML: the indentation is wrong"),
         start: here.start + begin,
         end: here.start + begin + word.len().max(1),
-        label: say!("this begins in column {}", here.column(begin)),
+        label: say!("this starts in column {}", here.column(begin)),
         help: say!(
-            "keys of one map and items of one list begin in the same column: those of line {} \
-             begin in column {}",
+            "keys of one map and items of one list start in the same column: those of line {} \
+             start in column {}",
             line.number,
             line.column(found)
         ),
@@ -386,20 +389,20 @@ mod tests {
     fn wrong_columns_are_compared_with_a_line_before() {
         let steps = "steps:\n  - http: GET /\n";
         for (line, want) in [
-            ("     check: {}\n", "3:6 this begins in column 6; line 2 column 5"),
-            ("   check: {}\n", "3:4 this begins in column 4; line 2 column 5"),
-            ("  check: {}\n", "3:3 this begins in column 3; line 2 column 5"),
-            ("   - think: 1s\n", "3:4 this begins in column 4; line 2 column 3"),
-            (" - think: 1s\n", "3:2 this begins in column 2; line 2 column 3"),
+            ("     check: {}\n", "3:6 this starts in column 6; line 2 column 5"),
+            ("   check: {}\n", "3:4 this starts in column 4; line 2 column 5"),
+            ("  check: {}\n", "3:3 this starts in column 3; line 2 column 5"),
+            ("   - think: 1s\n", "3:4 this starts in column 4; line 2 column 3"),
+            (" - think: 1s\n", "3:2 this starts in column 2; line 2 column 3"),
         ] {
             let (place, columns) = want.split_once("; ").unwrap();
             let (number, column) = columns.split_once(" column ").unwrap();
             let found = said(&format!("{steps}{line}"));
             assert!(found.starts_with(place), "{found}");
-            let end = format!("those of {number} begin in column {column}");
+            let end = format!("those of {number} start in column {column}");
             assert!(found.ends_with(&end), "{found}");
         }
-        assert!(said(" a: 1\nb: 2\n").ends_with("line 1 begin in column 2"));
+        assert!(said(" a: 1\nb: 2\n").ends_with("line 1 start in column 2"));
     }
 
     #[test]
@@ -415,7 +418,7 @@ mod tests {
             ("if: \"a\" == \"1\"\n", "1:9", "single quotes: `'\"a\" == \"1\"'`"),
             ("a: “b: c”\n", "1:4", "of the keyboard"),
             ("a: b: c\n", "1:5", "in quotes"),
-            ("a: \"_rev: (\\d+)\"\n", "1:12", "itself: `'_rev: (\\d+)'`"),
+            ("a: \"_rev: (\\d+)\"\n", "1:12", "character: `'_rev: (\\d+)'`"),
             ("a: \"it's \\n \\w\"\n", "1:13", "write `\\\\w`"),
         ] {
             let found = said(text);
