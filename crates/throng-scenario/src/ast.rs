@@ -1,6 +1,10 @@
 //! The tree of a scenario with types: a struct for each map of the language, made from what
 //! [`crate::keys`] says of it, with a field for each key. A map is read once; what stands behind
-//! its keys is read where it is known what that means.
+//! its keys is read where it is known what that means; steps, and what has steps in it, are read
+//! with it, so that a scenario is one tree.
+
+mod tree;
+mod verb;
 
 use throng_base::Said;
 
@@ -11,6 +15,10 @@ use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::words::shorten;
 
+pub(crate) use tree::{
+    Aside, Item, Items, List, Named, PartName, Saves, See, Seen, Step, Steps, Value,
+};
+
 type Entry = (Key, Node);
 
 /// A key of a map, and what stands behind it.
@@ -18,8 +26,8 @@ type Entry = (Key, Node);
 pub(crate) enum Field<'n> {
     /// It is not there, and is called so.
     Missing(&'static &'static str),
-    /// Another key, which is none, was perhaps meant to be this one.
-    Meant,
+    /// Another key, which is none, was perhaps meant to be this one; what stands behind that.
+    Meant(&'n Node),
     There(&'n Entry),
 }
 
@@ -27,7 +35,7 @@ impl<'n> Field<'n> {
     pub(crate) fn entry(self) -> Option<(&'n Key, &'n Node)> {
         match self {
             Field::There((key, node)) => Some((key, node)),
-            Field::Missing(_) | Field::Meant => None,
+            Field::Missing(_) | Field::Meant(_) => None,
         }
     }
 
@@ -49,7 +57,7 @@ impl<'n> Field<'n> {
     }
 
     pub(crate) fn is_meant(self) -> bool {
-        matches!(self, Field::Meant)
+        matches!(self, Field::Meant(_))
     }
 
     /// The place of the key, or the one given where the key is not there.
@@ -68,20 +76,31 @@ pub(crate) trait Map<'n>: Sized {
     fn all(&self) -> impl Iterator<Item = Field<'n>>;
 
     fn field(&mut self, name: &str) -> Option<&mut Field<'n>>;
+
+    /// Reads what stands behind its keys, as far as that is read with it.
+    fn fill(&mut self, cx: &mut Context<'_>);
+
+    fn show<'t>(&'t self, see: See<'_, 't, 'n>);
+}
+
+/// The type of a field of a struct.
+macro_rules! field_type {
+    ($n:lifetime) => { Field<$n> };
+    ($n:lifetime $type:ident) => { $type<$n> };
+    ($n:lifetime $type:ident $one:ident) => { $type<$n, $one<$n>> };
 }
 
 macro_rules! structs {
     ($($name:ident $struct:ident = $what:literal {
-        $($key:ident $($word:literal)?: $shape:expr => $doc:expr,)*
+        $($key:ident $($word:literal)? $([$($type:ident)+])?: $shape:expr => $doc:expr,)*
     } $(=> later {
         $($late:ident: $late_shape:expr => $late_doc:expr, $instead:expr,)*
     })?)*) => {$(
         #[doc = $what]
         #[allow(dead_code)] // Some keys are only checked.
-        #[derive(Debug)]
         pub(crate) struct $struct<'n> {
             pub(crate) place: Place,
-            $(pub(crate) $key: Field<'n>,)*
+            $(pub(crate) $key: field_type!('n $($($type)+)?),)*
         }
 
         #[allow(dead_code)] // Not all maps need all of them.
@@ -105,18 +124,27 @@ macro_rules! structs {
             const KIND: &'static MapKind = &keys::$name;
 
             fn at(place: Place) -> $struct<'n> {
-                $struct { place, $($key: Field::Missing(&key_name!($key $($word)?)),)* }
+                let missing = |name| Field::Missing(name);
+                $struct { place, $($key: missing(&key_name!($key $($word)?)).into(),)* }
             }
 
             fn all(&self) -> impl Iterator<Item = Field<'n>> {
-                [$(self.$key,)*].into_iter()
+                [$(self.$key.field(),)*].into_iter()
             }
 
             fn field(&mut self, name: &str) -> Option<&mut Field<'n>> {
                 $(if name == key_name!($key $($word)?) {
-                    return Some(&mut self.$key);
+                    return Some(self.$key.field_mut());
                 })*
                 None
+            }
+
+            fn fill(&mut self, cx: &mut Context<'_>) {
+                $(self.$key.fill(cx);)*
+            }
+
+            fn show<'t>(&'t self, see: See<'_, 't, 'n>) {
+                $(self.$key.show(see);)*
             }
         }
     )*};
@@ -169,7 +197,6 @@ rows! {
 macro_rules! verb_enum {
     ($($word:literal $key:ident $name:ident $struct:ident,)*) => {
         /// A step, by its verb.
-        #[derive(Debug)]
         pub(crate) enum Verb<'n> {
             $($struct(Box<$struct<'n>>),)*
         }
@@ -192,6 +219,12 @@ macro_rules! verb_enum {
                 match word {
                     $($word => Some(Verb::$struct(Box::new($struct::at(place)))),)*
                     _ => None,
+                }
+            }
+
+            fn show<'t>(&'t self, see: See<'_, 't, 'n>) {
+                match self {
+                    $(Verb::$struct(map) => map.show(see),)*
                 }
             }
 
@@ -227,14 +260,15 @@ pub(crate) fn read<'n, M: Map<'n>>(cx: &mut Context<'_>, node: &'n Node) -> Opti
             None => strange.push(entry),
         }
     }
-    for (key, _) in cx.unique(strange.into_iter()) {
+    for (key, node) in cx.unique(strange.into_iter()) {
         if let Some(meant) = unknown_key(cx, key, M::KIND)
             && let Some(field) = map.field(meant)
             && !field.is_there()
         {
-            *field = Field::Meant;
+            *field = Field::Meant(node);
         }
     }
+    map.fill(cx);
     Some(map)
 }
 
@@ -294,7 +328,7 @@ pub(crate) fn need<'n>(
     match field {
         Field::There((_, node)) => Some(node),
         // That it has another name here is answered already.
-        Field::Meant => None,
+        Field::Meant(_) => None,
         Field::Missing(name) => {
             let error = cx.error("missing-key", say!("{} needs `{name}`", kind.what), place);
             cx.fail(error.label(say!("`{name}` is missing")).help(help))

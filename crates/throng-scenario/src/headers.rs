@@ -11,7 +11,7 @@ use crate::ast::{self, Field};
 use crate::read::Context;
 use crate::syntax::{Kind, Node, Place};
 use crate::template::{Escape, Part};
-use crate::words::{shorten, switch};
+use crate::words::{METHODS, shorten, switch};
 
 pub(crate) type Headers = Vec<(String, Text)>;
 
@@ -275,9 +275,6 @@ fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> O
 fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     crate::template::read_text(cx, node, say!("a name or password"))
 }
-
-pub(crate) const METHODS: [&str; 9] =
-    ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "QUERY"];
 
 pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> Option<()> {
     if METHODS.contains(&method) {

@@ -11,7 +11,7 @@ pub(crate) use shape::now;
 /// The tables of maps, from what is said of them.
 macro_rules! tables {
     ($all:ident: $($name:ident $struct:ident = $what:literal {
-        $($key:ident $($word:literal)?: $shape:expr => $doc:expr,)*
+        $($key:ident $($word:literal)? $([$($type:ident)+])?: $shape:expr => $doc:expr,)*
     } $(=> later {
         $($late:ident: $late_shape:expr => $late_doc:expr, $instead:expr,)*
     })?)*) => {
@@ -109,11 +109,11 @@ macro_rules! scenario_maps {
         seed: Whole => "The same seed gives the same users; drawn anew for each run if left out.",
         vars: VARIABLES => "Values for `${vars.name}`; `--set name=value` overrides them.",
         include: TEXTS => "Other files whose parts, vars, data and defaults are used here.",
-        parts: Map(&Steps) => "Steps shared by name, for `- use: name`.",
-        sessions: Map(&Kind(&SESSION)) => "What users do, by name.",
-        setup: ONCES =>
+        parts [Named Steps]: Map(&Steps) => "Steps shared by name, for `- use: name`.",
+        sessions [Named Session]: Map(&Kind(&SESSION)) => "What users do, by name.",
+        setup [Aside]: ONCES =>
             "Steps that one user does once, before the load: what they save is `${setup.name}`.",
-        teardown: ONCES => "Steps that one user does once, when the load is over.",
+        teardown [Aside]: ONCES => "Steps that one user does once, when the load is over.",
         load: List(&Kind(&PHASE)) => "The phases of the run, one after another.",
         loads: Map(&Kind(&LOAD)) =>
             "Several loads side by side instead of `load`, by name, each with sessions and phases.",
@@ -247,9 +247,9 @@ macro_rules! scenario_maps {
     SESSION Session = "a session" {
         weight: Count => "How many users do it in proportion to the other sessions; 1 if left out.",
         users: Count => "Exactly so many users do it, the first ones, instead of a weight.",
-        before: Steps => "Steps done once, when the user comes.",
-        steps: Steps => "The steps of an iteration.",
-        after: Steps => "Steps done once, when the user leaves.",
+        before [List Step]: Steps => "Steps done once, when the user comes.",
+        steps [List Step]: Steps => "The steps of an iteration.",
+        after [List Step]: Steps => "Steps done once, when the user leaves.",
         headers: HEADERS =>
             "Headers of all its requests; one with a saved value begins behind the step that \
              saves it.",
@@ -259,11 +259,11 @@ macro_rules! scenario_maps {
         protocol: SPOKEN => "Another protocol than that of the scenario; `none` for raw bytes.",
         heartbeat: HEARTBEATS =>
             "Sent while the user is online, instead of that of the protocol; `none` for none.",
-        on: HANDLERS => "What the target may say at any time.",
-        every: EVERIES => "What is done again and again while the user is online.",
+        on [List Handler]: HANDLERS => "What the target may say at any time.",
+        every [List Every]: EVERIES => "What is done again and again while the user is online.",
     }
     ONCE Once = "`setup` or `teardown`" {
-        steps: Steps => "The steps, done once in the whole run.",
+        steps [List Step]: Steps => "The steps, done once in the whole run.",
         timeout: Duration => "How long all of them may take together; 1m if left out.",
     }
     HTTP Http = "an `http` step" {
@@ -279,7 +279,7 @@ macro_rules! scenario_maps {
         multipart: List(&Kind(&PART)) => "The parts of a form with files.",
         auth: Kind(&AUTH) => "Basic or digest authentication: `{user: name, password: word}`.",
         check: Kind(&CHECK) => "What the answer has to be.",
-        save: SAVES => "Values kept from the answer.",
+        save [Saves]: SAVES => "Values kept from the answer.",
         timeout: Duration => "From the time it is due to the last byte.",
         redirects: REDIRECTS => "`follow`, or how many in a row are followed.",
         on_error: ON_ERRORS => "What the user does when the step fails.",
@@ -296,7 +296,7 @@ macro_rules! scenario_maps {
         metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
         compress: Words(&["gzip", "none"]) => "`gzip` compresses the messages that are sent.",
         check: Kind(&CHECK) => "The status that is expected, and what each reply has to be.",
-        save: SAVES => "Values kept from the last reply.",
+        save [Saves]: SAVES => "Values kept from the last reply.",
         timeout: Duration => "From the time it is due to its status; the target is told it.",
         on_error: ON_ERRORS => "What the user does when the step fails.",
         retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -325,8 +325,9 @@ macro_rules! scenario_maps {
             "What follows a lost connection: `never`, or `{times: 5, wait: 1s..30s}`.",
         heartbeat: HEARTBEATS =>
             "Sent while this connection is open, instead of that of the protocol; `none` for none.",
-        on: HANDLERS => "What the target may say on this connection at any time.",
-        every: EVERIES => "What is done again and again while this connection is open.",
+        on [List Handler]: HANDLERS => "What the target may say on this connection at any time.",
+        every [List Every]: EVERIES =>
+            "What is done again and again while this connection is open.",
     } => later {
         check: Kind(&CHECK) =>
             "What the answer to the upgrade has to be.",
@@ -358,7 +359,7 @@ macro_rules! scenario_maps {
         name: Text => "Its row in reports; `expect` or its message if left out.",
         label: LABELS => LABEL,
         check: Kind(&CHECK) => "What the message has to be.",
-        save: SAVES => "Values kept from the message.",
+        save [Saves]: SAVES => "Values kept from the message.",
         timeout: Duration => "How long it may take.",
         on_error: ON_ERRORS => "What the user does when the step fails.",
         retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -374,7 +375,7 @@ macro_rules! scenario_maps {
              that come meanwhile are pushes.",
         expect: EXPECTATIONS => "Where the answer ends and what it has to be.",
         check: Kind(&CHECK) => "What the answer has to be.",
-        save: SAVES => "Values kept from the answer.",
+        save [Saves]: SAVES => "Values kept from the answer.",
         timeout: Duration => "From the time it is due to the end of the answer.",
         on_error: ON_ERRORS => "What the user does when the step fails.",
         retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
@@ -397,8 +398,8 @@ macro_rules! scenario_maps {
             "What the user does when its connection is lost; `count` connects again.",
         heartbeat: HEARTBEATS =>
             "A message sent again and again, and its answer: `{ping: true, every: 30s}`.",
-        on: HANDLERS => "What the target may say at any time, counted by name.",
-        every: EVERIES => "What is done again and again meanwhile.",
+        on [List Handler]: HANDLERS => "What the target may say at any time, counted by name.",
+        every [List Every]: EVERIES => "What is done again and again meanwhile.",
     }
     HEARTBEAT Heartbeat = "a heartbeat" {
         send: MESSAGES => "A message of the protocol; that of its heartbeat if left out.",
@@ -426,13 +427,13 @@ macro_rules! scenario_maps {
         name: Text => "Its row in reports; made of `message` if left out.",
         label: LABELS => LABEL,
         check: Kind(&CHECK) => "What the message has to be.",
-        save: SAVES => "Values kept from the message.",
-        r#do "do": Steps => "Steps done when it comes, beside the user's own.",
+        save [Saves]: SAVES => "Values kept from the message.",
+        r#do "do" [List Step]: Steps => "Steps done when it comes, beside the user's own.",
         on_error: LOST_ERRORS => "What the user does when a check of it fails.",
     }
     EVERY Every = "an item of `every`" {
         time: Duration => "The time between two; users are spread evenly over it.",
-        r#do "do": Steps => "Steps done each time, beside the user's own.",
+        r#do "do" [List Step]: Steps => "Steps done each time, beside the user's own.",
     }
     LOOKS Looks = "a message pattern" {
         any: Bool => "`true`: every message.",
@@ -444,44 +445,45 @@ macro_rules! scenario_maps {
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
             "How often: `3`, `3..10` or `forever`.",
-        steps: Steps => "The steps that are repeated.",
+        steps [List Step]: Steps => "The steps that are repeated.",
     }
     DURING During = "a `during` step" {
         during: Duration => "How long the steps are repeated: `5m`.",
-        steps: Steps => "The steps that are repeated; the last pass is done to its end.",
+        steps [List Step]: Steps =>
+            "The steps that are repeated; the last pass is done to its end.",
     }
     WHILE While = "a `while` step" {
         r#while "while": Expression => "The steps are repeated as long as this is true.",
-        steps: Steps => "The steps that are repeated.",
+        steps [List Step]: Steps => "The steps that are repeated.",
     }
     FOR_EACH ForEach = "a `for_each` step" {
         for_each: OneOf(&[Expression, List(&Anything)]) =>
             "A list: `\"${saved.ids}\"`, or its items.",
         r#as "as": Text => "What the item is called in `${…}`; `item` if left out.",
-        steps: Steps => "The steps done for every item.",
+        steps [List Step]: Steps => "The steps done for every item.",
     }
     CHOOSE Choose = "a `choose` step" {
-        choose: List(&Kind(&WAY)) => "The ways; each user takes one of them by chance.",
+        choose [List Way]: List(&Kind(&WAY)) => "The ways; each user takes one of them by chance.",
     }
     WAY Way = "a way of a choice" {
         weight: WEIGHT => "How often it is taken in proportion to the others: `70`, `70%`.",
-        steps: Steps => "The steps of this way; `[]` does nothing.",
-        r#use "use": Text => "The part that is done.",
+        steps [List Step]: Steps => "The steps of this way; `[]` does nothing.",
+        r#use "use" [PartName]: Text => "The part that is done.",
         with: Map(&Anything) => "Variables for the part.",
     }
     IF If = "an `if` step" {
         r#if "if": Expression => "The condition: `\"${saved.code == 0}\"`.",
-        then: Steps => "The steps done when it is true.",
-        steps: Steps => "The same as `then`.",
-        r#else "else": Steps => "The steps done when it is not true.",
+        then [List Step]: Steps => "The steps done when it is true.",
+        steps [List Step]: Steps => "The same as `then`.",
+        r#else "else" [List Step]: Steps => "The steps done when it is not true.",
     }
     TRANSACTION Transaction = "a `transaction` step" {
         transaction: Text => "Its row in reports: all its steps timed together.",
         label: LABELS => LABEL,
-        steps: Steps => "The steps that are timed together.",
+        steps [List Step]: Steps => "The steps that are timed together.",
     }
     PARALLEL Parallel = "a `parallel` step" {
-        parallel: List(&Steps) =>
+        parallel [List Steps]: List(&Steps) =>
             "Branches, each a list of steps, that are done at the same time; what follows is \
              done when all are over.",
         max: Count =>
@@ -497,7 +499,7 @@ macro_rules! scenario_maps {
         timeout: Duration => "Who has waited this long goes on alone; 1m if left out.",
     }
     SET Set = "a `set` step" {
-        set: Map(&Anything) => "Values for `${saved.name}`.",
+        set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
     }
     COUNT Count = "a `count` step" {
         count: Text => "The counter, a name of your own: goals may say `NAME count > 10`.",
@@ -533,7 +535,7 @@ macro_rules! scenario_maps {
         stop: OneOf(&[Text, Nothing]) => "Ends the whole run in order, for this reason.",
     }
     USE Use = "a `use` step" {
-        r#use "use": Text => "The part whose steps are done here.",
+        r#use "use" [PartName]: Text => "The part whose steps are done here.",
         with: Map(&Anything) => "Variables for the part: `${vars.name}` inside it.",
     }
     RETRY Retry = "`retry`" {

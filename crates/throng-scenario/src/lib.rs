@@ -236,13 +236,13 @@ fn read_scenario(
     fields.defaults.node().into_iter().for_each(|node| read_defaults(cx, node));
     let (Loads { loads, graceful_stop, precision }, facts) =
         load::read_loads(cx, &fields, reaches.asked_only(), run.load);
-    let parts = Parts::read(cx, fields.parts.node());
+    let parts = Parts::of(&fields.parts);
     let ledger = fields.deliveries.node();
     cx.shared_slots = deliveries::saved_names(ledger);
     let mut compiler = Compiler::new(&reaches, &parts, &facts);
     let [setup, teardown] = once::read_both(cx, &fields, &reaches, &parts);
-    let sessions = fields.need(cx, fields.sessions, SESSIONS_HELP);
-    let sessions = sessions.map(|node| compiler.read_sessions(cx, node));
+    let sessions = fields.need(cx, *fields.sessions, SESSIONS_HELP);
+    let sessions = sessions.map(|_| compiler.read_sessions(cx, &fields.sessions));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
     let read = sessions.as_deref().unwrap_or(&[]);
     streams::check_streams(cx, fields.connection.node(), &connection, &reaches.targets, read);

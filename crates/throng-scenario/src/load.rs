@@ -167,7 +167,7 @@ pub(crate) fn read_loads(
     let stage = Stage { scheme, precision, given };
     let (node, read) = match ast::one_of(cx, &[fields.load, fields.loads]) {
         Some((key, node)) if key.text == "loads" => {
-            (Some(node), several::read_loads(cx, node, fields.sessions.node(), &stage))
+            (Some(node), several::read_loads(cx, node, &fields.sessions.content, &stage))
         }
         Some((_, node)) => {
             let mut churns = Vec::new();

@@ -20,24 +20,11 @@ use throng_protocol::framed::FieldPath;
 use throng_base::Said;
 
 use crate::checks::Answer;
-use crate::keys;
 use crate::read::{Context, ReadVariable};
 use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, SetupNames, Vars};
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Key, Kind, Node, Place};
+use crate::syntax::{Key, Node, Place};
 use crate::words::{is_name, shorten};
-
-/// How deep steps are searched for what they save; `use` may go in circles.
-const DEPTH_MAX: usize = 100;
-
-/// The keys under which steps stand in steps.
-pub(crate) const INNER: &[&str] = &[
-    "before", "steps", "after", "then", "else", "choose", "do", "on", "every", "parallel",
-    "on_error",
-];
-
-/// The parts that `use` names; gives the steps of one.
-pub(crate) type Parts<'n, 'p> = &'p dyn Fn(&str) -> Option<&'n Node>;
 
 impl Context<'_> {
     pub(crate) fn begin_session(&mut self) {
@@ -131,55 +118,10 @@ impl Context<'_> {
         }
     }
 
-    /// Declares what the steps in a tree save (`save:` and `set:`), those of `use` included.
-    /// `node` is a session, a list of steps or a step.
-    pub(crate) fn declare_all<'n>(&mut self, node: &'n Node, parts: Parts<'n, '_>) {
-        let mut used = Vec::new();
-        self.declare_in(node, parts, &mut used, 0, true);
-    }
-
-    fn declare_in<'n>(
-        &mut self,
-        node: &'n Node,
-        parts: Parts<'n, '_>,
-        used: &mut Vec<&'n str>,
-        depth: usize,
-        own: bool,
-    ) {
-        if depth > DEPTH_MAX {
-            return;
-        }
-        let entries = match &node.kind {
-            Kind::Scalar { .. } => return,
-            Kind::List(items) => {
-                for item in items {
-                    self.declare_in(item, parts, used, depth + 1, own);
-                }
-                return;
-            }
-            Kind::Map(entries) => entries,
-        };
-        for (key, value) in entries {
-            match (key.text.as_str(), &value.kind) {
-                ("save" | "set", Kind::Map(names)) => {
-                    names.iter().for_each(|(name, _)| self.declare(name, own));
-                }
-                ("use", Kind::Scalar { text, .. }) if !used.contains(&text.as_str()) => {
-                    used.push(text);
-                    if let Some(part) = parts(text) {
-                        self.declare_in(part, parts, used, depth + 1, false);
-                    }
-                }
-                (inner, _) if INNER.contains(&inner) => {
-                    self.declare_in(value, parts, used, depth + 1, own);
-                }
-                // What was perhaps meant is said where the step is read.
-                (other, Kind::Map(names)) if is_nearly_save(other) => {
-                    names.iter().for_each(|(name, _)| self.declare(name, own));
-                }
-                _ => {}
-            }
-        }
+    /// Declares what the steps of a session save, by the keys that name it; and whether the session
+    /// itself does, or a part.
+    pub(crate) fn declare_all(&mut self, saved: &[(&Key, bool)]) {
+        saved.iter().for_each(|(key, own)| self.declare(key, *own));
     }
 
     /// Declares a saved value; a name that cannot be one is answered where it is saved.
@@ -340,13 +282,6 @@ impl Context<'_> {
         self.has_answer = before;
         result
     }
-}
-
-/// Whether a key of a step that is no key is another word for `save`.
-fn is_nearly_save(key: &str) -> bool {
-    let kinds = [&keys::HTTP, &keys::REQUEST, &keys::EXPECT];
-    kinds.iter().all(|kind| kind.find(key).is_none())
-        && did_you_mean(key, ["save", "set", "check"]) == Some("save")
 }
 
 /// The most expressions that are remembered.

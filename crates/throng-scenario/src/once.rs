@@ -7,35 +7,37 @@ use throng_base::Said;
 use throng_program::{Failing, OnError, Once, OncePart, Session};
 
 use crate::ast;
+use crate::keys;
 use crate::load::Facts;
 use crate::parts::Parts;
 use crate::reach::Reaches;
 use crate::read::Context;
 use crate::scope::SetupNames;
 use crate::steps::Compiler;
-use crate::syntax::{Key, Kind, Node, Place};
+use crate::syntax::{Key, Place};
 use crate::{broken_row, expressions_row};
 
 /// How long all of it may take where it does not say so.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Reads both; afterwards the values of the setup are known.
-pub(crate) fn read_both(
+pub(crate) fn read_both<'n>(
     cx: &mut Context<'_>,
-    fields: &ast::Scenario<'_>,
+    fields: &'n ast::Scenario<'n>,
     reaches: &Reaches,
-    parts: &Parts<'_>,
+    parts: &'n Parts<'n>,
 ) -> [Option<Box<Once>>; 2] {
     [OncePart::Setup, OncePart::Teardown].map(|part| {
-        let (key, node) = match part {
-            OncePart::Setup => fields.setup.entry()?,
-            OncePart::Teardown => fields.teardown.entry()?,
+        let aside = match part {
+            OncePart::Setup => &fields.setup,
+            OncePart::Teardown => &fields.teardown,
         };
+        let key = aside.key()?;
         cx.once = Some(part);
         if part == OncePart::Setup {
             cx.setup_names = SetupNames::Open;
         }
-        let once = read_once(cx, key, node, reaches, parts);
+        let once = read_once(cx, key, aside, reaches, parts);
         cx.once = None;
         if part == OncePart::Setup {
             cx.setup_names = match &once {
@@ -47,31 +49,25 @@ pub(crate) fn read_both(
     })
 }
 
-fn read_once(
+fn read_once<'n>(
     cx: &mut Context<'_>,
-    key: &Key,
-    node: &Node,
+    key: &'n Key,
+    aside: &'n ast::Aside<'n>,
     reaches: &Reaches,
-    parts: &Parts<'_>,
+    parts: &'n Parts<'n>,
 ) -> Option<Once> {
-    let (steps, time_max) = match &node.kind {
-        Kind::Map(_) => {
-            let fields = ast::Once::read(cx, node)?;
-            let time_max = match fields.timeout.node() {
-                Some(node) => cx.time_limit(node)?,
-                None => TIME_MAX,
-            };
-            (fields.need(cx, fields.steps, HELP)?, time_max)
-        }
-        _ => (node, TIME_MAX),
+    let (session, timeout) = aside.content.as_ref()?;
+    let time_max = match timeout {
+        Some(node) => cx.time_limit(node)?,
+        None => TIME_MAX,
     };
-    let sessions = as_sessions(key, steps);
+    ast::need(cx, (&keys::ONCE, session.place), *session.steps, HELP)?;
     let facts = Facts::of_one();
     let mut compiler = Compiler::new(reaches, parts, &facts);
     // A step that fails ends it, if the step does not say otherwise.
     let leaves = Failing { then: OnError::Leave, ..Failing::default() };
     let failing = std::mem::replace(&mut cx.defaults.failing, leaves);
-    let read = compiler.read_sessions(cx, &sessions);
+    let read = compiler.read_all(cx, &[(key, Some(session))]);
     cx.defaults.failing = failing;
     let expressions = expressions_row(cx, &mut compiler, &read, key.place);
     let broken = broken_row(cx, &mut compiler, reaches, key.place);
@@ -82,13 +78,6 @@ fn read_once(
 }
 
 const HELP: Said = say!("write `setup: [{{http: POST /items, save: {{item: json.id}}}}]`");
-
-/// The steps as the only session of a scenario.
-fn as_sessions(key: &Key, steps: &Node) -> Node {
-    let name = |text: &str| Key { text: text.to_string(), place: key.place };
-    let map = |key: Key, node: Node| Node { place: node.place, kind: Kind::Map(vec![(key, node)]) };
-    map(name(&key.text), map(name("steps"), steps.clone()))
-}
 
 /// `shop.yaml:7:9`
 fn written(cx: &Context<'_>, place: Place) -> String {

@@ -7,6 +7,7 @@ use throng_base::diagnostic::did_you_mean;
 
 use throng_expression::Value;
 
+use crate::ast::{Connect, Item as _, Map, Named, Seen, Session, Steps};
 use crate::read::Context;
 use crate::syntax::{Key, Node, Place};
 use crate::template::constant;
@@ -27,28 +28,22 @@ pub(crate) struct Parts<'n> {
 
 struct Part<'n> {
     key: &'n Key,
-    steps: &'n Node,
+    steps: Option<&'n Steps<'n>>,
     used: Cell<bool>,
 }
 
 impl<'n> Parts<'n> {
-    pub(crate) fn read(cx: &mut Context<'_>, node: Option<&'n Node>) -> Parts<'n> {
+    pub(crate) fn of(named: &'n Named<'n, Steps<'n>>) -> Parts<'n> {
         let mut parts = Parts::default();
-        let help = say!("write `parts: {{login: [{{http: POST /login}}]}}`");
-        let entries = node.and_then(|node| cx.entries(node, say!("a map of parts"), help));
-        for (key, steps) in entries.unwrap_or_default() {
+        for (key, steps) in &named.content {
             parts.by_name.insert(&key.text, parts.parts.len());
-            parts.parts.push(Part { key, steps, used: Cell::new(false) });
+            parts.parts.push(Part { key, steps: steps.as_ref(), used: Cell::new(false) });
         }
         parts
     }
 
-    /// The steps of a part, for those who only look at them.
-    pub(crate) fn steps_of(&self, name: &str) -> Option<&'n Node> {
-        self.by_name.get(name).map(|number| self.parts[*number].steps)
-    }
-
-    pub(crate) fn steps(&self, number: usize) -> &'n Node {
+    /// The steps of a part; nothing where they are a mistake.
+    pub(crate) fn steps(&self, number: usize) -> Option<&'n Steps<'n>> {
         self.parts[number].steps
     }
 
@@ -93,6 +88,43 @@ impl<'n> Parts<'n> {
                 cx.warning("unused-part", message, part.key.place).label(say!("never used"));
             let help = say!("write `- use: {name}` where it is needed, or remove it");
             cx.note(warning.help(help));
+        }
+    }
+}
+
+/// What is known of a session before its steps are compiled, parts included: a value may be used
+/// in a step before the one that saves it, and a connection be named before it is opened.
+pub(crate) struct Foreseen<'n> {
+    /// The names of saved values; whether the session itself saves them.
+    pub(crate) saved: Vec<(&'n Key, bool)>,
+    pub(crate) connects: Vec<&'n Connect<'n>>,
+    parts: &'n Parts<'n>,
+    used: Vec<&'n str>,
+    depth: usize,
+}
+
+impl<'n> Foreseen<'n> {
+    pub(crate) fn of(session: &'n Session<'n>, parts: &'n Parts<'n>) -> Foreseen<'n> {
+        let (saved, connects) = (Vec::new(), Vec::new());
+        let mut foreseen = Foreseen { saved, connects, parts, used: Vec::new(), depth: 0 };
+        Map::show(session, &mut |seen| foreseen.see(seen));
+        foreseen
+    }
+
+    fn see(&mut self, seen: Seen<'n, 'n>) {
+        match seen {
+            Seen::Saved(key) => self.saved.push((key, self.depth == 0)),
+            Seen::Connect(connect) => self.connects.push(connect),
+            Seen::Part(name) if self.depth < PARTS_DEPTH_MAX && !self.used.contains(&name) => {
+                self.used.push(name);
+                let number = self.parts.by_name.get(name);
+                if let Some(steps) = number.and_then(|number| self.parts.steps(*number)) {
+                    self.depth += 1;
+                    steps.show(&mut |seen| self.see(seen));
+                    self.depth -= 1;
+                }
+            }
+            Seen::Part(_) => {}
         }
     }
 }

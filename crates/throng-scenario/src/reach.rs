@@ -9,9 +9,9 @@ use std::sync::Arc;
 use throng_base::Said;
 use throng_program::{Scheme, Target};
 use throng_protocol::framed::{MessageId, Protocol};
-use throng_protocol::protobuf::{MethodId, Schema};
+use throng_protocol::protobuf::MethodId;
 
-use crate::ast::{self, Field};
+use crate::ast::{self, Map as _, Seen};
 use crate::proto;
 use crate::protocol::load_protocol;
 use crate::read::Context;
@@ -235,18 +235,11 @@ impl Reaches {
         if let Some(node) = fields.targets.node() {
             reaches.read_named(cx, node, &speaks);
         }
-        let sessions = fields.sessions.node().map_or(&[][..], |node| match &node.kind {
-            Kind::Map(entries) => entries.as_slice(),
-            _ => &[],
-        });
-        let own = |session: &'_ Node, name: &str| match &session.kind {
-            Kind::Map(entries) => {
-                entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node.clone())
-            }
-            _ => None,
+        let sessions = &fields.sessions.content;
+        let has_own = |session: &Option<ast::Session<'_>>| {
+            session.as_ref().is_some_and(|session| session.target.is_there())
         };
-        let all_have_one = !sessions.is_empty()
-            && sessions.iter().all(|(_, session)| own(session, "target").is_some());
+        let all_have_one = !sessions.is_empty() && sessions.iter().all(|(_, one)| has_own(one));
         let needs_none = all_have_one || fields.targets.key().is_some();
         let node = match needs_none {
             true => fields.target.node(),
@@ -269,21 +262,28 @@ impl Reaches {
         if let Some(protocol) = protocol {
             reaches.check_spoken(cx, protocol, &speaks.1, &reaches.common);
         }
-        let roots = [fields.sessions, fields.parts, fields.setup, fields.teardown];
-        let steps = || roots.into_iter().filter_map(Field::node);
-        let mut calls = Vec::new();
-        if let Some(schema) = cx.descriptors.schema() {
-            steps().for_each(|node| opened_calls(node, schema, &mut calls));
-        }
+        let mut calls: Vec<Called> = Vec::new();
+        fields.show(&mut |seen| {
+            let Seen::Connect(connect) = seen else { return };
+            reaches.has_streams |= asks_for_events(connect);
+            if let Some(schema) = cx.descriptors.schema()
+                && let Some(Node { kind: Kind::Scalar { text, .. }, .. }) = connect.connect.node()
+                && let Ok(id) = schema.find_method(text)
+                && calls.iter().all(|called| called.id != id)
+            {
+                calls.push(Called { schema: schema.clone(), id });
+            }
+        });
+        reaches.has_streams |= !calls.is_empty();
         for (key, session) in sessions {
-            let (target, protocol) = (own(session, "target"), own(session, "protocol"));
+            let Some(session) = session else { continue };
+            let (target, protocol) = (session.target.node(), session.protocol.node());
             if target.is_some() || protocol.is_some() {
-                let home = reaches.of_session(cx, target.as_ref(), protocol.as_ref(), &speaks);
+                let home = reaches.of_session(cx, target, protocol, &speaks);
                 reaches.own.entry(key.text.clone()).or_insert(home.with_streams(&calls));
             }
         }
         reaches.common = std::mem::take(&mut reaches.common).with_streams(&calls);
-        reaches.has_streams = !calls.is_empty() || steps().any(opens_stream);
         reaches
     }
 
@@ -515,43 +515,10 @@ impl Reaches {
     }
 }
 
-/// Whether a step says, at this node or inside, that it opens an event stream.
-fn opens_stream(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Scalar { .. } => false,
-        Kind::List(items) => items.iter().any(opens_stream),
-        Kind::Map(_) if asks_for_events(node) => true,
-        Kind::Map(entries) => entries.iter().any(|(_, node)| opens_stream(node)),
-    }
-}
-
-/// The methods that `connect` steps open, at this node or inside, each once.
-fn opened_calls(node: &Node, schema: &Arc<Schema>, found: &mut Vec<Called>) {
-    match &node.kind {
-        Kind::Scalar { .. } => {}
-        Kind::List(items) => items.iter().for_each(|item| opened_calls(item, schema, found)),
-        Kind::Map(entries) => {
-            for (key, node) in entries {
-                match &node.kind {
-                    Kind::Scalar { text, .. } if key.text == "connect" => {
-                        let known = schema.find_method(text).ok();
-                        let is_new = |id: &MethodId| found.iter().all(|called| called.id != *id);
-                        let id = known.filter(is_new);
-                        found.extend(id.map(|id| Called { schema: schema.clone(), id }));
-                    }
-                    _ => opened_calls(node, schema, found),
-                }
-            }
-        }
-    }
-}
-
 /// Whether a `connect` step opens an event stream.
-pub(crate) fn asks_for_events(node: &Node) -> bool {
-    let Kind::Map(entries) = &node.kind else { return false };
-    let is_true = |node: &Node| matches!(&node.kind, Kind::Scalar { text, .. } if text == "true");
-    entries.iter().any(|(key, _)| key.text == "connect")
-        && entries.iter().any(|(key, node)| key.text == "events" && is_true(node))
+pub(crate) fn asks_for_events(connect: &ast::Connect<'_>) -> bool {
+    let events = connect.events.node().map(|node| &node.kind);
+    matches!(events, Some(Kind::Scalar { text, .. }) if text == "true")
 }
 
 fn is_target_name(word: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Sessions and their steps, compiled into trees of statements.
 //!
-//! - [`verb`]: which verb a step has.
 //! - [`flow`]: loops, branches, parts; [`rest`]: how they end, and what would never rest.
 //! - [`links`]: which connection a step uses.
 //! - [`http`], [`grpc`], [`message`], [`pause`], [`stay`], [`meeting`], [`act`]: the steps.
@@ -31,16 +30,15 @@ mod slow;
 mod stay;
 mod tally;
 mod used;
-mod verb;
 mod via;
 
 use throng_base::Said;
 use throng_expression::Expression;
 use throng_program::{Block, Link, Session, Statement, Target};
 
-use crate::ast::{self, Verb};
+use crate::ast::{self, Steps, Verb};
 use crate::load::Facts;
-use crate::parts::Parts;
+use crate::parts::{Foreseen, Parts};
 use crate::reach::{Home, Reaches};
 use crate::read::Context;
 use crate::syntax::{Key, Kind, Node};
@@ -60,10 +58,13 @@ use pause::Wait;
 use rest::{Flow, pause_of, rest_of};
 use slow::Body;
 
+/// A session by its name; nothing where it is a mistake.
+type Named<'n> = (&'n Key, Option<&'n ast::Session<'n>>);
+
 /// What sessions are compiled with, and what they give besides the sessions.
 pub(crate) struct Compiler<'n, 'p> {
     reaches: &'p Reaches,
-    parts: &'p Parts<'n>,
+    parts: &'n Parts<'n>,
     facts: &'p Facts,
     pub(crate) rows: Rows,
     meetings: Meetings,
@@ -80,7 +81,7 @@ const SESSIONS_HELP: Said = say!(
 impl<'n, 'p> Compiler<'n, 'p> {
     pub(crate) fn new(
         reaches: &'p Reaches,
-        parts: &'p Parts<'n>,
+        parts: &'n Parts<'n>,
         facts: &'p Facts,
     ) -> Compiler<'n, 'p> {
         Compiler {
@@ -100,10 +101,13 @@ impl<'n, 'p> Compiler<'n, 'p> {
         self.meetings.count()
     }
 
-    pub(crate) fn read_sessions(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Session> {
-        let entries =
-            cx.entries(node, say!("a map of sessions"), SESSIONS_HELP).unwrap_or_default();
-        if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
+    pub(crate) fn read_sessions(
+        &mut self,
+        cx: &mut Context<'_>,
+        sessions: &'n ast::Named<'n, ast::Session<'n>>,
+    ) -> Vec<Session> {
+        let (Some(node), entries) = (sessions.node(), &sessions.content) else { return Vec::new() };
+        if node.is_empty() {
             let error = cx.error("empty", say!("there is no session"), node.place);
             cx.note(error.label(say!("empty")).help(SESSIONS_HELP));
         }
@@ -114,21 +118,34 @@ impl<'n, 'p> Compiler<'n, 'p> {
             );
             return Vec::new();
         }
-        let mut sessions = Vec::with_capacity(entries.len());
-        for (number, (key, value)) in entries.iter().enumerate() {
-            self.rows.session = number as u16;
-            sessions.extend(self.session(cx, key, value));
+        let all: Vec<_> = entries.iter().map(|(key, one)| (*key, one.as_ref())).collect();
+        let read = self.read_all(cx, &all);
+        if read.len() == all.len() && !all.is_empty() {
+            check_weights(cx, &all, &read, node);
         }
-        if sessions.len() == entries.len() && !entries.is_empty() {
-            check_weights(cx, &entries, &sessions, node);
+        read
+    }
+
+    /// Compiles sessions; those with mistakes are left out.
+    pub(crate) fn read_all(&mut self, cx: &mut Context<'_>, all: &[Named<'n>]) -> Vec<Session> {
+        let mut sessions = Vec::with_capacity(all.len());
+        for (number, (key, fields)) in all.iter().enumerate() {
+            self.rows.session = number as u16;
+            sessions.extend(fields.and_then(|fields| self.session(cx, key, fields)));
+        }
+        if sessions.len() == all.len() && !all.is_empty() {
             self.meetings.fill(cx, &mut sessions, self.facts);
         }
         pause::warn_long(cx, self.facts, &self.waits);
         sessions
     }
 
-    fn session(&mut self, cx: &mut Context<'_>, key: &Key, node: &'n Node) -> Option<Session> {
-        let fields = ast::Session::read(cx, node)?;
+    fn session(
+        &mut self,
+        cx: &mut Context<'_>,
+        key: &Key,
+        fields: &'n ast::Session<'n>,
+    ) -> Option<Session> {
         ast::one_of(cx, &[fields.weight, fields.users]);
         let count = match fields.users.node() {
             Some(node) => match cx.count(node)? {
@@ -155,10 +172,10 @@ impl<'n, 'p> Compiler<'n, 'p> {
             cx.defaults.failing = failing;
         }
         cx.begin_session();
-        let parts = self.parts;
-        cx.declare_all(node, &|name| parts.steps_of(name));
+        let foreseen = Foreseen::of(fields, self.parts);
+        cx.declare_all(&foreseen.saved);
         let headers = shared::begin(cx, fields.headers.node());
-        let session = self.code(cx, node, &fields, key);
+        let session = self.code(cx, fields, &foreseen.connects, key);
         cx.defaults.headers = headers;
         let slots = cx.end_session();
         (cx.defaults.timeout, cx.defaults.failing) = outer;
@@ -174,8 +191,8 @@ impl<'n, 'p> Compiler<'n, 'p> {
     fn code(
         &mut self,
         cx: &mut Context<'_>,
-        node: &'n Node,
         fields: &ast::Session<'n>,
+        connects: &[&ast::Connect<'n>],
         key: &Key,
     ) -> Option<Session> {
         let mut coder = Coder {
@@ -195,19 +212,20 @@ impl<'n, 'p> Compiler<'n, 'p> {
             width: None,
             open_parts: Vec::new(),
         };
-        coder.find_links(cx, node, fields, key);
-        if let Some(node) = fields.before.node() {
-            coder.steps(cx, node);
+        coder.find_links(cx, connects, fields, key);
+        if let Some(steps) = &fields.before.content {
+            coder.steps(cx, steps);
         }
         let before = std::mem::take(&mut coder.block);
         coder.section = Section::Steps;
-        let steps = fields.need(cx, fields.steps, say!("write `steps: [{{http: GET /}}]`"))?;
+        fields.need(cx, *fields.steps, say!("write `steps: [{{http: GET /}}]`"))?;
+        let steps = fields.steps.content.as_ref()?;
         let flow = coder.steps(cx, steps);
         rest::check_iteration(cx, steps.place, flow, self.facts.iterates);
         let steps = std::mem::take(&mut coder.block);
         coder.section = Section::After;
-        if let Some(node) = fields.after.node() {
-            coder.steps(cx, node);
+        if let Some(steps) = &fields.after.content {
+            coder.steps(cx, steps);
         }
         let after = std::mem::take(&mut coder.block);
         coder.read_beside(cx, fields, key);
@@ -215,12 +233,7 @@ impl<'n, 'p> Compiler<'n, 'p> {
     }
 }
 
-fn check_weights(
-    cx: &mut Context<'_>,
-    entries: &[(&Key, &Node)],
-    sessions: &[Session],
-    node: &Node,
-) {
+fn check_weights(cx: &mut Context<'_>, entries: &[Named<'_>], sessions: &[Session], node: &Node) {
     if sessions.iter().all(|session| session.weight == 0) {
         let error = cx.error("never-runs", say!("all sessions have weight 0"), node.place);
         cx.note(
@@ -280,8 +293,6 @@ struct Coder<'c, 'n> {
     open_parts: Vec<usize>,
 }
 
-const STEPS_HELP: Said = say!("write a list: `steps: [{{http: GET /}}, {{think: 2s}}]`");
-
 impl<'n> Coder<'_, 'n> {
     /// Where its connections lead.
     fn finish(mut self) -> Box<[Link]> {
@@ -305,50 +316,35 @@ impl<'n> Coder<'_, 'n> {
     }
 
     /// Steps of which there has to be one.
-    fn steps(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
-        if matches!(&node.kind, Kind::List(items) if items.is_empty()) {
-            let error = cx.error("empty", say!("there is no step"), node.place);
-            cx.note(error.label(say!("empty")).help(STEPS_HELP));
+    fn steps(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> Flow {
+        if steps.list.is_empty() {
+            let error = cx.error("empty", say!("there is no step"), steps.place);
+            let help = say!("write a list: `steps: [{{http: GET /}}, {{think: 2s}}]`");
+            cx.note(error.label(say!("empty")).help(help));
             return Flow::UNKNOWN;
         }
-        self.steps_or_none(cx, node)
+        self.steps_or_none(cx, Some(steps))
     }
 
-    fn steps_or_none(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
-        let Some(items) = cx.items(node, say!("a list of steps"), STEPS_HELP) else {
-            return Flow::UNKNOWN;
-        };
+    fn steps_or_none(&mut self, cx: &mut Context<'_>, steps: Option<&Steps<'n>>) -> Flow {
+        let Some(steps) = steps else { return Flow::UNKNOWN };
         let mut flow = Flow::NOTHING;
         let mut warned = false;
-        for item in items {
-            if !self.count_part_step(cx, item) {
+        for step in &steps.list {
+            if !self.count_part_step(cx, step.place) {
                 return Flow::UNKNOWN;
             }
             if let Some(ending) = flow.ends
                 && !std::mem::replace(&mut warned, true)
             {
-                rest::warn_unreachable(cx, ending, item.place);
+                rest::warn_unreachable(cx, ending, step.place);
             }
-            flow = flow.then(self.step(cx, item));
+            flow = flow.then(match &step.verb {
+                Some(verb) if self.fits_inside(cx, verb) => self.verb(cx, verb),
+                _ => Flow::UNKNOWN,
+            });
         }
         flow
-    }
-
-    fn step(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Flow {
-        let verb = match &node.kind {
-            Kind::Scalar { text, .. } => verb::bare_verb(cx, node, text),
-            Kind::Map(entries) => {
-                verb::find_verb(cx, node, entries).and_then(|word| Verb::read(cx, word, node))
-            }
-            Kind::List(_) => {
-                let help = say!("a step is a map with one verb: `- http: GET /`");
-                cx.wrong_type(node, say!("a step"), help)
-            }
-        };
-        match verb {
-            Some(verb) if self.fits_inside(cx, &verb) => self.verb(cx, &verb),
-            _ => Flow::UNKNOWN,
-        }
     }
 
     fn verb(&mut self, cx: &mut Context<'_>, verb: &Verb<'n>) -> Flow {
@@ -361,7 +357,7 @@ impl<'n> Coder<'_, 'n> {
             Verb::If(map) => return self.r#if(cx, map),
             Verb::Transaction(map) => return self.transaction(cx, map),
             Verb::Parallel(map) => return self.parallel(cx, map),
-            Verb::Use(map) => return self.part(cx, map.r#use, map.with),
+            Verb::Use(map) => return self.part(cx, *map.r#use, map.with),
             Verb::Set(map) => return self.set(cx, map),
             Verb::Log(map) => return self.log(cx, map),
             Verb::Next(map) => return self.end(cx, verb.word(), (map.next, map.place)),

@@ -39,3 +39,6 @@ pub(crate) fn escape_json(text: &str, out: &mut Vec<u8>) {
         }
     }
 }
+
+pub(crate) const METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "QUERY"];

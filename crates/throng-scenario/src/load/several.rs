@@ -22,7 +22,7 @@ const LOADS_MAX: usize = 100;
 pub(super) fn read_loads(
     cx: &mut Context<'_>,
     node: &Node,
-    sessions: Option<&Node>,
+    sessions: &[(&Key, Option<ast::Session<'_>>)],
     stage: &Stage<'_>,
 ) -> Vec<(Load, Facts)> {
     let entries = cx.entries(node, say!("a map of loads"), HELP).unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn read_loads(
         cx.note(error.help(say!("a load may have many sessions and many phases")));
         return Vec::new();
     }
-    let sessions = names(sessions);
+    let sessions: Vec<&Key> = sessions.iter().map(|(key, _)| *key).collect();
     let mut reader = Reader { entries: &entries, sessions: &sessions, taken: HashMap::new() };
     let mut loads = Vec::with_capacity(entries.len());
     let mut failed = false;
@@ -51,14 +51,6 @@ pub(super) fn read_loads(
         reader.check_circles(cx, &loads);
     }
     loads
-}
-
-/// The sessions of the scenario, in their order.
-fn names(node: Option<&Node>) -> Vec<&Key> {
-    match node.map(|node| &node.kind) {
-        Some(Kind::Map(entries)) => entries.iter().map(|(key, _)| key).collect(),
-        _ => Vec::new(),
-    }
 }
 
 struct Reader<'n> {

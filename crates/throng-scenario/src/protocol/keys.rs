@@ -7,7 +7,7 @@ use crate::keys::Shape::{
 use throng_base::Said;
 
 use super::keys;
-use crate::ast::Field;
+use crate::ast::{Field, See, Value as _};
 use crate::keys::{MapKind, now};
 use crate::read::Context;
 use crate::syntax::{Node, Place};

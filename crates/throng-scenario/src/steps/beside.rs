@@ -6,13 +6,13 @@ use std::time::Duration;
 use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
-use crate::ast::Verb;
+use crate::ast::{Steps, Verb};
 use crate::read::Context;
 use crate::steps::rest::Flow;
 use crate::steps::slow::Body;
 use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
-use crate::syntax::{Node, Place};
+use crate::syntax::Place;
 
 /// What a body belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<'n> Coder<'_, 'n> {
     pub(super) fn body(
         &mut self,
         cx: &mut Context<'_>,
-        steps: Option<&'n Node>,
+        steps: Option<&Steps<'n>>,
         first: Block,
         inside: Inside,
     ) -> (Beside, Flow) {

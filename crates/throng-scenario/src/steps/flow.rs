@@ -8,35 +8,35 @@ use throng_base::{Said, units};
 use throng_expression::{Expression, Value};
 use throng_program::{Block, Statement, StepKind, Way};
 
-use crate::ast::{self, Field};
+use crate::ast::{self, Field, Steps};
 use crate::parts::{PART_STEPS_MAX, PARTS_DEPTH_MAX, read_given};
 use crate::read::Context;
 use crate::steps::rest::{Ending, Flow, How, Rest, check_loop};
 use crate::steps::{Coder, read_list};
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Node, Place};
 use crate::template::read_condition;
 use crate::words::shorten;
 
 impl<'n> Coder<'_, 'n> {
     /// The steps inside, which have to be there.
-    fn inner(&mut self, cx: &mut Context<'_>, steps: Option<&'n Node>) -> (Block, Flow) {
+    fn inner(&mut self, cx: &mut Context<'_>, steps: Option<&Steps<'n>>) -> (Block, Flow) {
         match steps {
-            Some(node) => self.inside(cx, node),
+            Some(steps) => self.inside(cx, steps),
             None => (Block::new(), Flow::UNKNOWN),
         }
     }
 
     /// Steps that stand in another one.
-    fn inside(&mut self, cx: &mut Context<'_>, node: &'n Node) -> (Block, Flow) {
+    fn inside(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> (Block, Flow) {
         let outer = std::mem::take(&mut self.block);
-        let flow = self.steps(cx, node);
+        let flow = self.steps(cx, steps);
         (std::mem::replace(&mut self.block, outer), flow)
     }
 
     pub(super) fn repeat(&mut self, cx: &mut Context<'_>, fields: &ast::Repeat<'n>) -> Flow {
         const HELP: Said = say!("write `- {{repeat: 3, steps: [{{http: GET /}}]}}`");
         let times = fields.repeat.node().and_then(|node| read_times(cx, node));
-        let steps = fields.need(cx, fields.steps, HELP);
+        let steps = fields.need(cx, *fields.steps, HELP).and(fields.steps.content.as_ref());
         let (steps, body) = self.inner(cx, steps);
         match times {
             Some(Times::Forever) => {
@@ -57,7 +57,7 @@ impl<'n> Coder<'_, 'n> {
         let time = fields.during.node().and_then(|node| cx.time_limit(node));
         let time = time.unwrap_or(Duration::from_secs(1));
         let help = say!("write `- {{during: 5m, steps: [{{http: GET /}}]}}`");
-        let steps = fields.need(cx, fields.steps, help);
+        let steps = fields.need(cx, *fields.steps, help).and(fields.steps.content.as_ref());
         let (steps, body) = self.inner(cx, steps);
         check_loop(cx, fields.place, body, Rest::Sends);
         self.block.push(Statement::During { time, steps });
@@ -68,7 +68,7 @@ impl<'n> Coder<'_, 'n> {
     pub(super) fn r#while(&mut self, cx: &mut Context<'_>, fields: &ast::While<'n>) -> Flow {
         let condition = fields.r#while.node().and_then(|node| read_condition(cx, node));
         let help = say!("write `- {{while: \"${{saved.more}}\", steps: [{{http: GET /}}]}}`");
-        let steps = fields.need(cx, fields.steps, help);
+        let steps = fields.need(cx, *fields.steps, help).and(fields.steps.content.as_ref());
         let (steps, body) = cx.behind(condition.as_ref(), |cx| self.inner(cx, steps));
         // Steps that change a value are what the condition waits for.
         if !body.sets {
@@ -93,7 +93,7 @@ impl<'n> Coder<'_, 'n> {
         };
         let list = cx.hidden_slot("the list of a for_each", fields.place);
         let item = name.and_then(|name| cx.enter_item(&name, place));
-        let steps = fields.need(cx, fields.steps, HELP);
+        let steps = fields.need(cx, *fields.steps, HELP).and(fields.steps.content.as_ref());
         let (steps, body) = self.inner(cx, steps);
         if item.is_some() {
             cx.leave_item();
@@ -108,26 +108,23 @@ impl<'n> Coder<'_, 'n> {
         const HELP: Said =
             say!("write `- choose: [{{weight: 70, steps: […]}}, {{weight: 30, steps: […]}}]`");
         let Some(node) = fields.choose.node() else { return Flow::UNKNOWN };
-        let Some(items) = cx.items(node, say!("a list of ways"), HELP) else {
-            return Flow::UNKNOWN;
-        };
-        if items.is_empty() {
+        let Some(items) = &fields.choose.content else { return Flow::UNKNOWN };
+        if node.is_empty() {
             let error = cx.error("empty", say!("there is nothing to choose from"), node.place);
             cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
         let mut weights = Weights::default();
-        let mut ways = Vec::with_capacity(items.len());
+        let mut ways = Vec::with_capacity(items.list.len());
         let mut whole: Option<Flow> = None;
-        for item in items {
-            let Some(way) = ast::Way::read(cx, item) else { continue };
-            let weight = weights.read(cx, &way);
+        for way in &items.list {
+            let weight = weights.read(cx, way);
             let outer = std::mem::take(&mut self.block);
-            let flow = self.way(cx, &way);
+            let flow = self.way(cx, way);
             let steps = std::mem::replace(&mut self.block, outer);
             if weight == Some(0) {
                 let message = say!("this way has weight 0");
-                let warning = cx.warning("never-runs", message, item.place);
+                let warning = cx.warning("never-runs", message, way.place);
                 let help = say!("give it a weight of 1 or more, or remove it");
                 cx.note(warning.label(say!("no user ever takes it")).help(help));
             } else {
@@ -146,13 +143,13 @@ impl<'n> Coder<'_, 'n> {
 
     /// What one way of a choice does.
     fn way(&mut self, cx: &mut Context<'_>, fields: &ast::Way<'n>) -> Flow {
-        match ast::one_of(cx, &[fields.steps, fields.r#use]) {
-            Some((key, _)) if fields.r#use.is(key) => self.part(cx, fields.r#use, fields.with),
-            Some((_, node)) => self.steps_or_none(cx, node),
+        match ast::one_of(cx, &[*fields.steps, *fields.r#use]) {
+            Some((key, _)) if fields.r#use.is(key) => self.part(cx, *fields.r#use, fields.with),
+            Some(_) => self.steps_or_none(cx, fields.steps.content.as_ref()),
             None => {
                 fields.need(
                     cx,
-                    fields.steps,
+                    *fields.steps,
                     say!("write `{{weight: 70, steps: [{{http: GET /}}]}}`"),
                 );
                 Flow::UNKNOWN
@@ -173,21 +170,22 @@ impl<'n> Coder<'_, 'n> {
     ) -> Flow {
         const HELP: Said =
             say!("write `- {{if: \"${{saved.code == 0}}\", then: [{{http: GET /}}]}}`");
-        let (then, done) = match ast::one_of(cx, &[fields.then, fields.steps]) {
-            Some((_, node)) => {
+        let (then, done) = match ast::one_of(cx, &[*fields.then, *fields.steps]) {
+            Some((key, _)) => {
+                let field = if fields.then.is(key) { &fields.then } else { &fields.steps };
                 let outer = std::mem::take(&mut self.block);
-                let flow = self.steps_or_none(cx, node);
+                let flow = self.steps_or_none(cx, field.content.as_ref());
                 (std::mem::replace(&mut self.block, outer), flow)
             }
             None => {
-                fields.need(cx, fields.then, HELP);
+                fields.need(cx, *fields.then, HELP);
                 (Block::new(), Flow::UNKNOWN)
             }
         };
-        let other = fields.r#else.node().filter(|node| !is_empty_list(node));
-        let (otherwise, other) = match other {
-            Some(node) => self.inside(cx, node),
-            None => (Block::new(), Flow::NOTHING),
+        let (otherwise, other) = match &fields.r#else.content {
+            Some(steps) if !steps.list.is_empty() => self.inside(cx, steps),
+            None if fields.r#else.is_there() => (Block::new(), Flow::UNKNOWN),
+            _ => (Block::new(), Flow::NOTHING),
         };
         if let Some(condition) = condition.map(Arc::new) {
             self.block.push(Statement::If { condition, then, otherwise });
@@ -205,7 +203,7 @@ impl<'n> Coder<'_, 'n> {
         let kind = StepKind::Transaction;
         let step = name.and_then(|name| self.rows.labelled(cx, kind, &name, fields));
         let help = say!("write `- {{transaction: login, steps: [{{http: POST /login}}]}}`");
-        let steps = fields.need(cx, fields.steps, help);
+        let steps = fields.need(cx, *fields.steps, help).and(fields.steps.content.as_ref());
         let (steps, flow) = self.inner(cx, steps);
         self.block.extend(step.map(|step| Statement::Transaction { step, steps }));
         flow
@@ -229,7 +227,7 @@ impl<'n> Coder<'_, 'n> {
             cx.note(error.help(say!("write the steps of small parts where they are used")));
             return Flow::UNKNOWN;
         }
-        let steps = self.parts.steps(number);
+        let Some(steps) = self.parts.steps(number) else { return Flow::UNKNOWN };
         let given = with.node().map(|node| read_given(cx, node));
         let has_given = given.is_some();
         if let Some(given) = given {
@@ -247,22 +245,18 @@ impl<'n> Coder<'_, 'n> {
     }
 
     /// Whether one more step fits into what parts may add.
-    pub(super) fn count_part_step(&mut self, cx: &mut Context<'_>, node: &Node) -> bool {
+    pub(super) fn count_part_step(&mut self, cx: &mut Context<'_>, place: Place) -> bool {
         if self.open_parts.is_empty() {
             return true;
         }
         *self.part_steps += 1;
         if *self.part_steps == PART_STEPS_MAX + 1 {
             let message = say!("parts add more than 200,000 steps");
-            let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+            let error = cx.error("too-many", message, place).label(say!("one too many"));
             cx.note(error.help(say!("parts that use parts multiply: use fewer of them")));
         }
         *self.part_steps <= PART_STEPS_MAX
     }
-}
-
-fn is_empty_list(node: &Node) -> bool {
-    matches!(&node.kind, Kind::List(items) if items.is_empty())
 }
 
 /// Steps that are done so many times at least.

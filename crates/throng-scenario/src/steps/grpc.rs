@@ -45,7 +45,7 @@ pub(crate) fn read_call(
             }
             checks = read_checks(cx, node, Answer::Call(&kinds));
         }
-        saves = read_saves(cx, fields.save, Answer::Call(&kinds));
+        saves = read_saves(cx, *fields.save, Answer::Call(&kinds));
     }
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let step = rows.row(cx, fields, StepKind::Grpc, called.as_ref().map(Called::name))?;

@@ -10,7 +10,7 @@ use throng_program::{
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
-use crate::ast;
+use crate::ast::{self, Items, Steps};
 use crate::checks::{Answer, empty_check, read_checks};
 use crate::reach::Reach;
 use crate::read::Context;
@@ -21,7 +21,7 @@ use crate::steps::beside::Inside;
 use crate::steps::failing::read_loss;
 use crate::steps::looks::{read_looks, read_pattern};
 use crate::steps::via::Via;
-use crate::syntax::{Kind, Node, Place};
+use crate::syntax::{Kind, Place};
 use crate::template::Escape;
 
 /// The most that a user listens for at a time.
@@ -42,15 +42,14 @@ impl<'c, 'n> Coder<'c, 'n> {
     pub(super) fn handlers(
         &mut self,
         cx: &mut Context<'_>,
-        node: &'n Node,
+        items: &Items<ast::Handler<'n>>,
         usual: Option<u8>,
     ) -> Vec<Linked> {
-        let items = cx.items(node, say!("a list of messages"), ON_HELP).unwrap_or_default();
-        if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", say!("there is no message to listen for"), node.place);
+        if items.list.is_empty() {
+            let error = cx.error("empty", say!("there is no message to listen for"), items.place);
             cx.note(error.label(say!("empty")).help(ON_HELP));
         }
-        if let Some(item) = items.get(HANDLERS_MAX) {
+        if let Some(item) = items.list.get(HANDLERS_MAX) {
             let message = say!("more than {HANDLERS_MAX} messages to listen for");
             let error = cx.error("too-many", message, item.place).label(say!("one too many"));
             cx.note(error.help(say!(
@@ -60,14 +59,13 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         let mut handlers: Vec<Linked> = Vec::new();
         let mut take_all: Vec<u8> = Vec::new();
-        for item in items.iter().take(HANDLERS_MAX) {
-            let Some(fields) = ast::Handler::read(cx, item) else { continue };
-            let Some(via) = self.from(cx, &fields, usual) else { continue };
-            let one = cx.speaking(&via.reach.spoken, |cx| self.handler(cx, &fields, via));
+        for fields in items.list.iter().take(HANDLERS_MAX) {
+            let Some(via) = self.from(cx, fields, usual) else { continue };
+            let one = cx.speaking(&via.reach.spoken, |cx| self.handler(cx, fields, via));
             let Some(one) = one else { continue };
             if take_all.contains(&via.link) {
                 let message = say!("an earlier item matches every message");
-                let warning = cx.warning("never-runs", message, item.place);
+                let warning = cx.warning("never-runs", message, fields.place);
                 let warning = warning.label(say!("no message ever gets here"));
                 cx.note(warning.help(say!("write `message: any` last")));
             }
@@ -122,11 +120,11 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             None => Vec::new(),
         };
-        let saves = read_saves(cx, fields.save, answer);
+        let saves = read_saves(cx, *fields.save, answer);
         let step = self.rows.row(cx, fields, StepKind::Message, looks.name.as_deref())?;
         let failing = read_loss(cx, fields.on_error);
         let handler = Handler { step, message: looks.which, checks, saves, body: None, failing };
-        let steps = fields.r#do.node();
+        let steps = fields.r#do.content.as_ref();
         let acknowledged = acknowledged(via.reach, &handler.message);
         let mut all = Vec::new();
         for id in &acknowledged {
@@ -174,7 +172,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         cx: &mut Context<'_>,
         handler: Handler,
         (id, via): (MessageId, Via<'c>),
-        steps: Option<&'n Node>,
+        steps: Option<&Steps<'n>>,
         place: Place,
     ) -> Handler {
         let Some(protocol) = via.reach.declared() else { return handler };
@@ -214,7 +212,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         cx: &mut Context<'_>,
         handler: Handler,
         kinds: Option<Kinds>,
-        steps: Option<&'n Node>,
+        steps: Option<&Steps<'n>>,
         first: &dyn Fn(&mut Self, &mut Context<'_>) -> Block,
     ) -> Handler {
         let (body, saves): (Beside, Vec<Save>) = cx.with_heard(Heard::new(kinds), |cx| {
@@ -226,23 +224,26 @@ impl<'c, 'n> Coder<'c, 'n> {
     }
 
     /// Reads `every:`.
-    pub(super) fn every(&mut self, cx: &mut Context<'_>, node: &'n Node) -> Vec<Every> {
-        let items = cx.items(node, say!("a list of actions"), EVERY_HELP).unwrap_or_default();
-        if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-            let error = cx.error("empty", say!("there is nothing to do"), node.place);
+    pub(super) fn every(
+        &mut self,
+        cx: &mut Context<'_>,
+        items: &Items<ast::Every<'n>>,
+    ) -> Vec<Every> {
+        if items.list.is_empty() {
+            let error = cx.error("empty", say!("there is nothing to do"), items.place);
             cx.note(error.label(say!("empty")).help(EVERY_HELP));
         }
-        if let Some(item) = items.get(EVERY_MAX) {
+        if let Some(item) = items.list.get(EVERY_MAX) {
             let message = say!("more than {EVERY_MAX} repeated actions");
             let error = cx.error("too-many", message, item.place).label(say!("one too many"));
             cx.note(error.help(say!("put steps of the same time into one item")));
         }
         let mut all = Vec::new();
-        for item in items.iter().take(EVERY_MAX) {
-            let Some(fields) = ast::Every::read(cx, item) else { continue };
+        for fields in items.list.iter().take(EVERY_MAX) {
             let time =
                 fields.need(cx, fields.time, EVERY_HELP).and_then(|node| cx.time_limit(node));
-            let Some(steps) = fields.need(cx, fields.r#do, EVERY_HELP) else { continue };
+            fields.need(cx, *fields.r#do, EVERY_HELP);
+            let Some(steps) = &fields.r#do.content else { continue };
             let (body, _) = self.body(cx, Some(steps), Block::new(), Inside::Every);
             all.extend(time.map(|time| Every { time, body }));
         }

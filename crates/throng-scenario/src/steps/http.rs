@@ -37,7 +37,7 @@ pub(crate) fn read_http(
         }
         checks = read_checks(cx, node, Answer::Http);
     }
-    let saves = read_saves(cx, fields.save, Answer::Http);
+    let saves = read_saves(cx, *fields.save, Answer::Http);
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let written = match &node.kind {
         Kind::Scalar { text, .. } => Some(text.as_str()),

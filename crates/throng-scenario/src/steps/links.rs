@@ -6,8 +6,6 @@ use throng_base::Said;
 use throng_program::{LINKS_MAX, Link, Scheme};
 
 use crate::ast::{self, Field, Verb};
-use crate::names::INNER;
-use crate::parts::Parts;
 use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
 use crate::read::Context;
 use crate::steps::Coder;
@@ -20,9 +18,6 @@ use crate::words::shorten;
 
 /// The key that makes a `connect` one of HTTP.
 const EVENTS: &str = "events";
-
-/// How deep steps are searched for `connect`; `use` may go in circles.
-const DEPTH_MAX: usize = 100;
 
 /// A link of the session that is being compiled.
 pub(super) struct Draft<'c> {
@@ -37,35 +32,24 @@ pub(super) struct Draft<'c> {
     settled: Vec<Place>,
 }
 
-/// A `connect` step somewhere in a session.
-#[derive(Clone, Copy, Default)]
-struct Opening<'n> {
-    /// The path, or the method that is called.
-    path: Option<&'n str>,
-    target: Option<&'n str>,
-    name: Option<&'n str>,
-    has_heartbeat: bool,
-    has_events: bool,
-}
-
 impl<'c, 'n> Coder<'c, 'n> {
     /// Finds the connections that the session opens, and what their heartbeats are.
     pub(super) fn find_links(
         &mut self,
         cx: &mut Context<'_>,
-        session: &'n Node,
+        connects: &[&ast::Connect<'n>],
         fields: &ast::Session<'n>,
         key: &Key,
     ) {
-        let mut openings = Vec::new();
-        find_openings(session, self.parts, &mut Vec::new(), 0, &mut openings);
         let home: &'c Home = self.home;
-        for opening in &openings {
-            let needs = match opening.has_events {
+        for connect in connects {
+            let target = connect.target.node().and_then(text_of);
+            let path = connect.connect.node().and_then(text_of);
+            let needs = match asks_for_events(connect) {
                 true => Needs::Http,
-                false => home.needs_of_connect(opening.target, opening.path),
+                false => home.needs_of_connect(target, path),
             };
-            let reach = match opening.target {
+            let reach = match target {
                 Some(name) => home.places.iter().find(|place| place.name == name),
                 None => self.usual(needs).ok(),
             };
@@ -73,12 +57,12 @@ impl<'c, 'n> Coder<'c, 'n> {
                 Needs::Http => home.stream_of(reach),
                 Needs::Grpc => {
                     let schema = cx.descriptors.schema()?;
-                    home.call_of(reach, schema.find_method(opening.path?).ok()?)
+                    home.call_of(reach, schema.find_method(path?).ok()?)
                 }
                 Needs::Lasting => Some(reach).filter(|reach| !reach.is_asked()),
             });
             let Some(reach) = reach else { continue };
-            let name = opening.name.unwrap_or(&reach.name);
+            let name = name_of(connect).unwrap_or(&reach.name);
             if self.lasting_called(name).is_none() && self.links.len() < LINKS_MAX {
                 self.add_link(name, reach, true);
             }
@@ -88,7 +72,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         {
             self.add_link(&only.name, only, true);
         }
-        self.read_heartbeats(cx, fields, key, &openings);
+        self.read_heartbeats(cx, fields, key, connects);
     }
 
     /// The heartbeat of the session for its only connection; else that of the protocol, where no
@@ -98,7 +82,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         cx: &mut Context<'_>,
         fields: &ast::Session<'n>,
         key: &Key,
-        openings: &[Opening<'n>],
+        connects: &[&ast::Connect<'n>],
     ) {
         if let Some(said) = fields.heartbeat.key() {
             if let Some(via) = self.link_of_session(cx, said) {
@@ -108,9 +92,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         for number in 0..self.links.len() {
             let Draft { name, reach, .. } = &self.links[number];
-            let is_this = |one: &&Opening<'_>| one.name.unwrap_or(&reach.name) == name;
+            let is_this = |one: &&&ast::Connect<'_>| name_of(one).unwrap_or(&reach.name) == name;
             let (reach, has_own) =
-                (*reach, openings.iter().filter(is_this).any(|one| one.has_heartbeat));
+                (*reach, connects.iter().filter(is_this).any(|one| one.heartbeat.is_there()));
             if let Some(protocol) = reach.declared().filter(|_| !has_own) {
                 let usual = heartbeat::of_protocol(cx, protocol, key.place, self.rows);
                 self.links[number].link.heartbeat = usual;
@@ -152,17 +136,17 @@ impl<'c, 'n> Coder<'c, 'n> {
         fields: &ast::Session<'n>,
         key: &Key,
     ) {
-        if let (Some(node), Some(said)) = (fields.on.node(), fields.on.key())
+        if let (Some(items), Some(said)) = (&fields.on.content, fields.on.key())
             && self.has_lasting(cx, said)
         {
-            for (link, handler) in self.handlers(cx, node, self.only_lasting()) {
+            for (link, handler) in self.handlers(cx, items, self.only_lasting()) {
                 self.links[usize::from(link)].link.handlers.push(handler);
             }
         }
-        if let (Some(node), Some(said)) = (fields.every.node(), fields.every.key())
+        if let (Some(items), Some(said)) = (&fields.every.content, fields.every.key())
             && let Some(via) = self.link_of_session(cx, said)
         {
-            let every = self.every(cx, node);
+            let every = self.every(cx, items);
             self.links[usize::from(via.link)].link.every.extend(every);
         }
         for number in 0..self.links.len() {
@@ -187,14 +171,14 @@ impl<'c, 'n> Coder<'c, 'n> {
             return;
         }
         self.links[number].settled.push(fields.place);
-        if let Some(node) = fields.on.node() {
-            let handlers = self.handlers(cx, node, Some(via.link));
+        if let Some(items) = &fields.on.content {
+            let handlers = self.handlers(cx, items, Some(via.link));
             for (link, handler) in handlers {
                 self.links[usize::from(link)].link.handlers.push(handler);
             }
         }
-        if let Some(node) = fields.every.node() {
-            let every = self.every(cx, node);
+        if let Some(items) = &fields.every.content {
+            let every = self.every(cx, items);
             self.links[number].link.every.extend(every);
         }
     }
@@ -689,53 +673,7 @@ fn text_of(node: &Node) -> Option<&str> {
     }
 }
 
-fn find_openings<'n>(
-    node: &'n Node,
-    parts: &Parts<'n>,
-    used: &mut Vec<&'n str>,
-    depth: usize,
-    found: &mut Vec<Opening<'n>>,
-) {
-    if depth > DEPTH_MAX {
-        return;
-    }
-    let entries = match &node.kind {
-        Kind::Scalar { .. } => return,
-        Kind::List(items) => {
-            for item in items {
-                match &item.kind {
-                    Kind::Scalar { text, .. } if text == "connect" => {
-                        found.push(Opening::default());
-                    }
-                    _ => find_openings(item, parts, used, depth + 1, found),
-                }
-            }
-            return;
-        }
-        Kind::Map(entries) => entries,
-    };
-    let text_at = |name: &str| {
-        let found = entries.iter().find(|(key, _)| key.text == name);
-        found.and_then(|(_, value)| text_of(value))
-    };
-    if entries.iter().any(|(key, _)| key.text == "connect") {
-        let has_heartbeat = entries.iter().any(|(key, _)| key.text == "heartbeat");
-        let (path, target, name) = (text_at("connect"), text_at("target"), text_at("as"));
-        let has_events = asks_for_events(node);
-        found.push(Opening { path, target, name, has_heartbeat, has_events });
-    }
-    for (key, value) in entries {
-        match (key.text.as_str(), &value.kind) {
-            ("use", Kind::Scalar { text, .. }) if !used.contains(&text.as_str()) => {
-                used.push(text);
-                if let Some(part) = parts.steps_of(text) {
-                    find_openings(part, parts, used, depth + 1, found);
-                }
-            }
-            (inner, _) if INNER.contains(&inner) => {
-                find_openings(value, parts, used, depth + 1, found);
-            }
-            _ => {}
-        }
-    }
+/// What a `connect` calls its connection.
+fn name_of<'n>(connect: &ast::Connect<'n>) -> Option<&'n str> {
+    connect.r#as.node().and_then(text_of)
 }

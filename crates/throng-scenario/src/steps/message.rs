@@ -163,7 +163,7 @@ pub(crate) fn read_expect(
     let kinds = reach.kinds(&message.messages);
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     read_message_checks(cx, fields.check, answer, &mut checks);
-    let saves = read_saves(cx, fields.save, answer);
+    let saves = read_saves(cx, *fields.save, answer);
     let timeout = read_timeout(cx, fields.timeout);
     let step = rows.row(cx, fields, StepKind::Expect, name.as_deref())?;
     let failing = read_failing(cx, fields.on_error, fields.retry);
@@ -210,7 +210,7 @@ pub(crate) fn read_request(
     }
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     let saves = match kinds.is_some() || reach.declared().is_none() {
-        true => read_saves(cx, fields.save, answer),
+        true => read_saves(cx, *fields.save, answer),
         false => Vec::new(),
     };
     let timeout = read_timeout(cx, fields.timeout);

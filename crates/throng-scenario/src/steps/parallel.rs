@@ -9,7 +9,7 @@ use crate::read::Context;
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
 use crate::steps::rest::Flow;
-use crate::syntax::{Kind, Node};
+use crate::syntax::Node;
 
 const HELP: Said =
     say!("write `- parallel: [[{{http: GET /a}}], [{{http: GET /b}}, {{http: GET /c}}]]`");
@@ -21,13 +21,13 @@ const WIDTH_MAX: u64 = 100;
 impl<'n> Coder<'_, 'n> {
     pub(super) fn parallel(&mut self, cx: &mut Context<'_>, fields: &ast::Parallel<'n>) -> Flow {
         let Some(node) = fields.parallel.node() else { return Flow::UNKNOWN };
-        let branches = cx.items(node, say!("a list of branches"), HELP).unwrap_or_default();
-        if branches.is_empty() && matches!(node.kind, Kind::List(_)) {
+        let Some(branches) = &fields.parallel.content else { return Flow::UNKNOWN };
+        if node.is_empty() {
             let error = cx.error("empty", say!("there is no branch"), node.place);
             cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
-        if let Some(branch) = branches.get(BRANCHES_MAX) {
+        if let Some(branch) = branches.list.get(BRANCHES_MAX) {
             let message = say!("more than {BRANCHES_MAX} branches");
             let error = cx.error("too-many", message, branch.place).label(say!("one too many"));
             cx.note(
@@ -43,7 +43,7 @@ impl<'n> Coder<'_, 'n> {
             self.rows.labelled(cx, StepKind::Transaction, &name, fields)
         });
         let (mut all, mut flow) = (Vec::new(), Flow::NOTHING);
-        for branch in branches.iter().take(BRANCHES_MAX) {
+        for branch in branches.list.iter().take(BRANCHES_MAX) {
             let (body, one) = self.body(cx, Some(branch), Block::new(), Inside::Parallel);
             all.push(body.steps);
             flow = flow.beside(one);

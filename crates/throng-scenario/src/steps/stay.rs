@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throng_program::{Heartbeat, Statement, Stay, StepKind};
 
-use crate::ast::{self, Field};
+use crate::ast::{self, Field, List};
 use crate::read::Context;
 use crate::steps::Coder;
 use crate::steps::failing::read_loss;
@@ -12,7 +12,7 @@ use crate::steps::heartbeat::{Setting, read_heartbeat};
 use crate::steps::links::which_connection;
 use crate::steps::pause::{Wait, WaitKind};
 use crate::steps::via::Via;
-use crate::syntax::{Kind, Node, Place, part_of};
+use crate::syntax::{Kind, Node, Place};
 
 impl<'n> Coder<'_, 'n> {
     pub(super) fn stay(
@@ -33,7 +33,7 @@ impl<'n> Coder<'_, 'n> {
         let step = self.rows.row(cx, fields, StepKind::Stay, None)?;
         let failing = read_loss(cx, fields.on_error);
         let (mut heartbeat, mut handlers, mut every) = (None, Vec::new(), Vec::new());
-        let link = self.only_lasting().or_else(|| self.first_named(fields.on.node()));
+        let link = self.only_lasting().or_else(|| self.first_named(&fields.on));
         if let Some(node) = self.of_connection(cx, fields.heartbeat) {
             let Some(link) = link else {
                 let help = say!("write it at the `connect` step that opens the connection");
@@ -41,14 +41,18 @@ impl<'n> Coder<'_, 'n> {
             };
             heartbeat = self.heartbeat_of_stay(cx, node, self.via(usize::from(link)))?;
         }
-        if let Some(node) = self.of_connection(cx, fields.on) {
-            for (from, handler) in self.handlers(cx, node, self.only_lasting()) {
+        if let Some(node) = self.of_connection(cx, *fields.on)
+            && let Some(items) = &fields.on.content
+        {
+            for (from, handler) in self.handlers(cx, items, self.only_lasting()) {
                 one_only(cx, link, from, node.place);
                 handlers.push(handler);
             }
         }
-        if let Some(node) = self.of_connection(cx, fields.every) {
-            every = self.every(cx, node);
+        if self.of_connection(cx, *fields.every).is_some()
+            && let Some(items) = &fields.every.content
+        {
+            every = self.every(cx, items);
         }
         // With nothing of its own it is about none of several.
         let first = || self.lasting().next().map_or(0, |(number, _)| number);
@@ -58,10 +62,9 @@ impl<'n> Coder<'_, 'n> {
     }
 
     /// The connection that the first handler names.
-    fn first_named(&self, handlers: Option<&Node>) -> Option<u8> {
-        let Kind::List(items) = &handlers?.kind else { return None };
-        let from = items.iter().find_map(|item| part_of(item, "from"))?;
-        match &from.kind {
+    fn first_named(&self, handlers: &List<'_, ast::Handler<'_>>) -> Option<u8> {
+        let from = handlers.content.iter().flat_map(|items| &items.list);
+        match &from.filter_map(|handler| handler.from.node()).next()?.kind {
             Kind::Scalar { text, .. } => self.lasting_called(text).map(|number| number as u8),
             _ => None,
         }

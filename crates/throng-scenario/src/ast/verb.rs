@@ -2,13 +2,12 @@
 
 use throng_base::Said;
 
-use crate::ast::Verb;
-use crate::headers::METHODS;
+use super::Verb;
 use crate::keys::{BARE_VERBS, VERBS, VERBS_LATER};
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Node};
-use crate::words::shorten;
+use crate::words::{METHODS, shorten};
 
 fn lookup(word: &str) -> Option<&'static str> {
     words().find(|verb| *verb == word)
