@@ -5,6 +5,7 @@
 //! - [`random`]: seeded randomness; the same seed gives the same users.
 //! - [`ids`]: who and what is meant.
 //! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
+//! - [`calendar`]: days as numbers.
 //! - [`columns`]: text as wide as a terminal has room for.
 //! - [`diagnostic`]: a mistake with its place, cause and cure, and how it is printed.
 //! - [`form`]: names and values of forms as they are sent.
@@ -19,6 +20,7 @@ extern crate self as throng_base;
 #[macro_use]
 extern crate throng_words;
 
+pub mod calendar;
 pub mod clean;
 pub mod clock;
 pub mod columns;

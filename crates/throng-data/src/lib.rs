@@ -5,6 +5,8 @@
 //! - [`table`]: a source opened for a run: checked, counted, indexed; one per process.
 //! - [`reader`]: takes rows from a table; one per shard and source.
 //! - [`generate`]: rows that are made up, the same every time.
+//! - [`access_log`]: the times of a log, for loads that are to be like it.
+//! - [`PointsFile`]: rates over time.
 //! - [`error`]: what is wrong with a source, where, and what to do.
 //!
 //! Inside: `csv` and `json` know the formats, `file` walks through files and indexes them, `header`
@@ -16,13 +18,16 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod access_log;
 mod csv;
 pub mod error;
 mod file;
 pub mod generate;
 mod header;
 mod json;
+mod moment;
 mod plan;
+mod points;
 pub mod reader;
 mod shuffle;
 pub mod source;
@@ -33,6 +38,7 @@ mod tests;
 pub use error::{CODES, DataError, Untaken};
 pub use generate::Generator;
 pub use header::columns;
+pub use points::{POINTS_MAX, PointsFile};
 pub use reader::{Reader, Row};
 pub use source::{AtEnd, COLUMNS_MAX, Origin, Source, Take};
 pub use table::{Stripe, Table};

@@ -55,6 +55,26 @@ impl Points {
         Points(rates.map(at).map(next).collect())
     }
 
+    /// As many starts in each second, at so many times the speed: evenly within it. Of two seconds
+    /// that do not follow each other there is nothing between.
+    pub fn of_seconds(seconds: &[(u64, u64)], speed: f64) -> Points {
+        let at = |second: u64| {
+            Duration::try_from_secs_f64(second as f64 / speed).unwrap_or(Duration::MAX)
+        };
+        let mut rates = Vec::new();
+        let mut over = 0;
+        for (second, count) in seconds.iter().copied() {
+            let (begin, end) = (at(second), at(second + 1));
+            if second > over {
+                rates.extend([(at(over), 0.0), (begin, 0.0)]);
+            }
+            let rate = count as f64 / (end - begin).as_secs_f64();
+            rates.extend([(begin, rate), (end, rate)]);
+            over = second + 1;
+        }
+        Points::new(rates)
+    }
+
     pub fn all(&self) -> &Arc<[Point]> {
         &self.0
     }

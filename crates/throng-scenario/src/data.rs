@@ -97,7 +97,7 @@ fn read_source(
 }
 
 /// What is wrong with the data, at its place in the scenario.
-fn data_error<T>(cx: &mut Context<'_>, reason: &DataError, place: Place) -> Option<T> {
+pub(crate) fn data_error<T>(cx: &mut Context<'_>, reason: &DataError, place: Place) -> Option<T> {
     let mut error: Diagnostic = reason.diagnostic().at(cx.span(place));
     if error.help.is_none() {
         error = error.help(HELP);

@@ -642,7 +642,7 @@ macro_rules! scenario_maps {
         users: OneOf(&[Count, Kind(&USERS)]) =>
             "How many users are online: `100`, or `{to: 100, rate: 50/s}`.",
         arrivals: OneOf(&[Rate, Kind(&ARRIVALS)]) =>
-            "New users per second: `900/s`, or `{from: 10/s, to: 900/s}`.",
+            "New users per second: `900/s`, `{from: 10/s, to: 900/s}`, or another shape.",
         iterations: OneOf(&[Rate, Count, Kind(&ITERATIONS)]) =>
             "Starts per second (`500/s`) or in all (`10_000`) on users who stay.",
         r#for "for": Duration => "How long the phase takes.",
@@ -675,6 +675,30 @@ macro_rules! scenario_maps {
     ARRIVALS Arrivals = "`arrivals`" {
         from: Rate => "The rate at the begin of the phase; 0 if left out.",
         to: Rate => "The rate at its end.",
+        sine: Kind(&SINE) =>
+            "A rate that swings: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",
+        points: OneOf(&[Text, Kind(&POINTS)]) =>
+            "A CSV file with a time and a rate in each row: `day.csv`.",
+        log: OneOf(&[Text, Kind(&ACCESS_LOG)]) =>
+            "An access log in the common or combined format, whose times are replayed: \
+             `access.log`.",
+    }
+    SINE Sine = "`sine`" {
+        mean: Rate => "The rate that it swings around.",
+        amplitude: Rate => "How far it goes up and down; at most the mean.",
+        period: Duration => "The time from one peak to the next.",
+        offset: Duration =>
+            "How much of a period is over at the begin; at 0 the rate is the mean and rises.",
+    }
+    POINTS Points = "`points`" {
+        file: Text => "The CSV file; its path counts from the scenario file.",
+        time: Text =>
+            "The column of the times: seconds, durations or clock times; the first if left out.",
+        rate: Text => "The column of the rates per second; the second if left out.",
+    }
+    ACCESS_LOG AccessLog = "an access log" {
+        file: Text => "The log, also compressed by gzip; its path counts from the scenario file.",
+        speed: Text => "How many times as fast it is replayed: `2`, `0.5`; 1 if left out.",
     }
     DELIVERY Delivery = "a delivery" {
         sent: Text => "What is sent: a message of the protocol, or the name of a step.",
@@ -708,6 +732,15 @@ macro_rules! scenario_maps {
     ITERATIONS Iterations = "`iterations`" {
         total: Count => "How many iterations in all.",
         rate: Rate => "How many begin per second; as many as the users can if left out.",
+        from: Rate => "The rate at the begin of the phase, with `to`; 0 if left out.",
+        to: Rate => "The rate at its end.",
+        sine: Kind(&SINE) =>
+            "A rate that swings: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",
+        points: OneOf(&[Text, Kind(&POINTS)]) =>
+            "A CSV file with a time and a rate in each row: `day.csv`.",
+        log: OneOf(&[Text, Kind(&ACCESS_LOG)]) =>
+            "An access log in the common or combined format, whose times are replayed: \
+             `access.log`.",
     }
     } };
 }

@@ -18,6 +18,7 @@ mod churn;
 mod possible;
 mod rate;
 mod several;
+mod shape;
 mod users;
 
 pub use changes::LoadChanges;
@@ -329,6 +330,11 @@ fn read_phase(cx: &mut Context<'_>, node: &Node, index: usize, state: &mut State
     if matches!(drive, Drive::Arrivals(_)) {
         state.population = 1;
     }
+    // Points of a rate have a time of their own.
+    let time = time.or(match drive.rate() {
+        Some(Rate::Points(points)) => Some(points.length()),
+        _ => None,
+    });
     let churn = match fields.churn.node() {
         Some(node) => Some(churn::read_churn(cx, &fields, node, state.scheme, &drive, before)?),
         None => None,

@@ -303,8 +303,11 @@ const NEEDS: &[(&str, Needs)] = &[
     ("MATCH", Needs::One(&["sent", "json", "regex"])),
     ("MARK", Needs::One(&["json", "regex"])),
     ("AUDIENCE", Needs::One(&["same", "to"])),
-    ("ARRIVALS", Needs::All(&["to"])),
-    ("ITERATIONS", Needs::One(&["total", "rate"])),
+    ("ARRIVALS", Needs::One(&["to", "sine", "points", "log"])),
+    ("ITERATIONS", Needs::One(&["total", "rate", "to", "sine", "points", "log"])),
+    ("SINE", Needs::All(&["mean", "amplitude", "period"])),
+    ("POINTS", Needs::All(&["file"])),
+    ("ACCESS_LOG", Needs::All(&["file"])),
     // Protocol files.
     ("PROTOCOL", Needs::Both("messages", &["packet", "seq"])),
     ("FIELD", Needs::All(&["id"])),

@@ -2,6 +2,7 @@
 //! Format"): `2026-01-31T10:00:00.5Z`, `1.500s`, `user.displayName,photo`.
 
 use throng_base::Said;
+use throng_base::calendar::days_before;
 
 /// Seconds since 1970 of the first and the last moment that a timestamp may be.
 const TIMES: (i64, i64) = (-62_135_596_800, 253_402_300_799);
@@ -76,16 +77,6 @@ fn days_of(year: i64, month: i64) -> i64 {
         2 => 28,
         _ => 31,
     }
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar (Howard Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms": years begin with March, 400 of them are an era).
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 fn date_of(days: i64) -> (i64, i64, i64) {

@@ -3,6 +3,7 @@
 use throng_program::{Arrivals, Drive, Iterations, Rate, Spacing};
 
 use crate::ast;
+use crate::load::shape::{self, Shapes};
 use crate::load::{LOAD_HELP, no_users};
 use crate::read::Context;
 use crate::syntax::{Kind, Node};
@@ -55,21 +56,21 @@ pub(super) fn read_arrivals(
     let rate = match &node.kind {
         Kind::Map(_) => {
             let inner = ast::Arrivals::read(cx, node)?;
-            let to =
-                inner.need(cx, inner.to, say!("write `arrivals: {{from: 10/s, to: 900/s}}`"))?;
-            let from = match inner.from.node() {
-                Some(node) => cx.rate(node)?,
-                None => 0.0,
-            };
-            Rate::Ramp { from, to: cx.rate(to)? }
+            let ast::Arrivals { from, to, sine, points, log, .. } = inner;
+            match shape::read(cx, &Shapes { from, to, sine, points, log }, fields)? {
+                Some(rate) => rate,
+                None => {
+                    let help = say!("write `arrivals: {{from: 10/s, to: 900/s}}`");
+                    return inner.need(cx, inner.to, help).and(None);
+                }
+            }
         }
         _ => Rate::constant(cx.rate(node)?),
     };
-    fields.need(
-        cx,
-        fields.r#for,
-        say!("say how long users arrive: `{{arrivals: 900/s, for: 10m}}`"),
-    )?;
+    if !matches!(rate, Rate::Points(_)) {
+        let help = say!("say how long users arrive: `{{arrivals: 900/s, for: 10m}}`");
+        fields.need(cx, fields.r#for, help)?;
+    }
     if rate.peak() <= 0.0 {
         return no_users(cx, node.place, say!("no user ever arrives"));
     }
@@ -88,42 +89,56 @@ pub(super) fn read_iterations(
     population: &mut u64,
 ) -> Option<Drive> {
     let (total, rate) = match &node.kind {
-        Kind::Map(_) => {
-            let inner = ast::Iterations::read(cx, node)?;
-            let total = match inner.total.node() {
-                Some(node) => Some(cx.count(node)?),
-                None => None,
-            };
-            let rate = match inner.rate.node() {
-                Some(node) => Some(positive_rate(cx, node)?),
-                None => None,
-            };
-            if total.is_none() && rate.is_none() {
-                let help = say!("write `iterations: {{total: 10_000, rate: 500/s}}`");
-                return inner.need(cx, inner.total, help).and(None);
-            }
-            (total, rate)
-        }
+        Kind::Map(_) => read_iterations_map(cx, fields, node)?,
         _ => match cx.text(node, say!("a rate or a number of iterations"))?.contains('/') {
-            true => (None, Some(positive_rate(cx, node)?)),
+            true => (None, Some(Rate::constant(positive_rate(cx, node)?))),
             false => (Some(cx.count(node)?), None),
         },
     };
     if total == Some(0) {
         return cx.bad_value(node, say!("the number of iterations is zero"), LOAD_HELP);
     }
-    let rate = rate.map(Rate::constant);
+    if rate.as_ref().is_some_and(|rate| rate.peak() <= 0.0) {
+        return no_users(cx, node.place, say!("no iteration ever begins"));
+    }
     let (users, drops) = read_workers(cx, fields)?;
-    if total.is_none() {
-        fields.need(
-            cx,
-            fields.r#for,
-            say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`"),
-        )?;
+    // A rate that changes does so over a time.
+    let has_time = match &rate {
+        Some(Rate::Points(_)) => true,
+        Some(Rate::Ramp { from, to }) if from != to => false,
+        _ => total.is_some(),
+    };
+    if !has_time {
+        let help = say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`");
+        fields.need(cx, fields.r#for, help)?;
     }
     *population = users;
     let spacing = read_spacing(cx, fields)?;
     Some(Drive::Iterations(Iterations { users, rate, spacing, total, drops }))
+}
+
+fn read_iterations_map(
+    cx: &mut Context<'_>,
+    fields: &ast::Phase<'_>,
+    node: &Node,
+) -> Option<(Option<u64>, Option<Rate>)> {
+    let inner = ast::Iterations::read(cx, node)?;
+    let total = match inner.total.node() {
+        Some(node) => Some(cx.count(node)?),
+        None => None,
+    };
+    let ast::Iterations { from, to, sine, points, log, .. } = inner;
+    let shapes = Shapes { from, to, sine, points, log };
+    ast::one_of(cx, &[inner.rate, to, sine, points, log]);
+    let rate = match inner.rate.node() {
+        Some(node) => Some(Rate::constant(positive_rate(cx, node)?)),
+        None => shape::read(cx, &shapes, fields)?,
+    };
+    if total.is_none() && rate.is_none() {
+        let help = say!("write `iterations: {{total: 10_000, rate: 500/s}}`");
+        return inner.need(cx, inner.total, help).and(None);
+    }
+    Some((total, rate))
 }
 
 /// Who does iterations: `users`, for whom starts wait, or at most so many that what finds none of

@@ -53,6 +53,13 @@ const EXAMPLES: &[Small] = &[
         ok: 100.0,
     },
     Small {
+        name: "shapes-of-a-day.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[("dropped < 5%", "dropped < 50%")],
+        // 20, 120 or so, 145 or so, and 48 of the log.
+        ok: 200.0,
+    },
+    Small {
         name: "side-by-side.yaml",
         targets: &[("http", "127.0.0.1:8080")],
         changes: &[("rate > 5/s", "rate > 1/s")],

@@ -52,3 +52,67 @@ fn what_comes_by_chance_is_the_same_with_one_seed_on_any_number_of_shards() {
     assert!(counts[0].abs_diff(300) < 140, "{counts:?}");
     assert!([6, 7, 8].iter().any(|seed| count(*seed, 1) != counts[0]), "chance follows the seed");
 }
+
+/// Runs a load with a file beside it, and counts what the target got.
+fn with_file(target: &Target, load: &str, name: &str, content: &str) -> (Run, u64) {
+    let before = target.counts("/requests");
+    let text = format!(
+        "target: {}\nsessions: {{a: {{steps: [{{http: GET /}}]}}}}\nload: [{load}]\n",
+        target.http("")
+    );
+    let run = throng("run s.yaml --json --shards 2").file("s.yaml", text).file(name, content).run();
+    let requests = target.counts("/requests") - before;
+    (run, requests)
+}
+
+#[test]
+fn points_of_a_file_and_a_sine_are_as_many_requests_as_their_area() {
+    let target = Target::start("http");
+    let csv = "second,rps\n0,0\n500ms,200\n1,200\n1,40\n1.5,40\n";
+    // A triangle of 50, a hundred, and 20 behind a step.
+    let (run, requests) = with_file(&target, "{arrivals: {points: day.csv}}", "day.csv", csv);
+    run.succeeds(170);
+    assert_eq!(requests, 170);
+    let load = "{iterations: {points: day.csv}, users: 20}";
+    let (run, requests) = with_file(&target, load, "day.csv", csv);
+    run.succeeds(170);
+    assert_eq!(requests, 170);
+    let load = "{arrivals: {sine: {mean: 100/s, amplitude: 90/s, period: 500ms}}, for: 1s}";
+    let (run, requests) = with_file(&target, load, "unused", "");
+    run.succeeds(100);
+    assert_eq!(requests, 100);
+}
+
+#[test]
+fn a_log_is_replayed_in_its_times() {
+    let target = Target::start("http");
+    let line = |second: u32| {
+        format!("::1 - - [10/Oct/2026:13:55:{second:02} +0000] \"GET / HTTP/1.1\" 200 1\n")
+    };
+    // 30 in the first second, none in the next, then 60, of which one was written early.
+    let seconds = std::iter::repeat_n(7, 29).chain([9, 7]).chain(std::iter::repeat_n(9, 59));
+    let log: String = seconds.map(line).collect();
+    let load = "{name: replay, arrivals: {log: {file: access.log, speed: 4}}}";
+    let (run, requests) = with_file(&target, load, "access.log", &log);
+    let row = run.row("phases", "replay");
+    let lasted = row["lasted_ns"].as_f64().unwrap_or_default() / 1e9;
+    run.check((0.6..5.0).contains(&lasted), "three seconds take three quarters of one");
+    run.succeeds(90);
+    assert_eq!(requests, 90);
+}
+
+#[test]
+fn files_of_shapes_that_cannot_be_read_are_told_before_anything_is_sent() {
+    let target = Target::start("http");
+    for (load, name, content, said) in [
+        ("{arrivals: {points: a.csv}}", "a.csv", "0,1\n5,2\n4,3\n", "a.csv:3"),
+        ("{arrivals: {points: a.csv}}", "b.csv", "", "cannot be read"),
+        ("{arrivals: {log: a.log}}", "a.log", "nothing\n", "a.log:1"),
+        ("{iterations: {log: a.log}, users: 1}", "a.log", "", "the log has no request"),
+    ] {
+        let (run, requests) = with_file(&target, load, name, content);
+        run.says(&[said, "help: "]);
+        run.exits(2);
+        assert_eq!(requests, 0);
+    }
+}

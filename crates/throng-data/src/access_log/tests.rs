@@ -1,0 +1,104 @@
+//! Logs as servers write them: in order or nearly so, torn, compressed, and long.
+
+use std::io::Write as _;
+
+use throng_base::Random;
+
+use super::*;
+
+fn read_bytes(bytes: &[u8]) -> Result<Seconds, DataError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    std::fs::write(&path, bytes).unwrap();
+    read(&path)
+}
+
+fn line(second: u32) -> String {
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!(
+        "192.0.2.7 - ann [10/Oct/2026:{hour:02}:{minute:02}:{second:02} +0200] \
+         \"GET /a[1] HTTP/1.1\" 200 2326 \"http://a/\" \"Mozilla/5.0 [en]\"\n"
+    )
+}
+
+#[test]
+fn requests_are_counted_by_their_second() {
+    let combined: String = [7, 7, 8, 12, 11, 12].map(line).concat();
+    let want = vec![(0, 2), (1, 1), (4, 1), (5, 2)];
+    assert_eq!(read_bytes(combined.as_bytes()).unwrap(), want);
+    // Of another zone at the same time, without names, over IPv6, with an odd user, and torn.
+    let common = "\
+::1 - - [10/Oct/2026:00:00:07 +0200] \"GET / HTTP/1.0\" 200 -\r
+a.example - [x] [09/Oct/2026:22:00:07 +0000] \"-\" 408 0
+
+a - - [09/Oct/2026:15:00:08 -0700] \"GET /\" 200 1
+a - - [10/Oct/2026:00:0";
+    assert_eq!(read_bytes(common.as_bytes()).unwrap(), [(0, 2), (1, 1)]);
+    let whole = combined.trim_end();
+    assert_eq!(read_bytes(whole.as_bytes()).unwrap(), want, "the last line needs no end");
+}
+
+#[test]
+fn a_compressed_log_is_read_as_a_plain_one() {
+    let text: String = (0..2000).map(|number| line(number / 10)).collect();
+    let mut packed = Vec::new();
+    for half in [&text[..text.len() / 2], &text[text.len() / 2..]] {
+        let level = flate2::Compression::fast();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
+        gzip.write_all(half.as_bytes()).unwrap();
+        packed.extend(gzip.finish().unwrap());
+    }
+    assert_eq!(read_bytes(&packed).unwrap(), read_bytes(text.as_bytes()).unwrap());
+    let torn = read_bytes(&packed[..packed.len() / 2]).unwrap_err();
+    assert_eq!(torn.code, "data-unreadable");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    let back: String = [9000, 5401, 5399].map(line).concat();
+    let other = format!("{}no time here\n{}", line(1), line(2));
+    for (text, line, said) in [
+        (back.as_str(), Some(3), "the line is 3,601 seconds before the latest one"),
+        (other.as_str(), Some(2), "the line has no time in brackets"),
+        ("\n\n", None, "the log has no request"),
+        ("", None, "the log has no request"),
+    ] {
+        let error = read_bytes(text.as_bytes()).unwrap_err();
+        let message = error.message.english();
+        assert!(message.contains(said), "{message}");
+        assert_eq!((error.line, error.help.is_some()), (line, true));
+    }
+    assert_eq!(read(Path::new("/nowhere/access.log")).unwrap_err().code, "data-unreadable");
+}
+
+#[test]
+fn lines_are_the_same_wherever_they_are_split_and_of_any_length() {
+    let long = "x".repeat(3 * LINE_BYTES_MAX);
+    let text = format!("{}{}{}{long}\n{}", line(1), line(2), line(2).trim_end(), line(3));
+    let want = vec![(0, 1), (1, 2), (2, 1)];
+    for size in (1..200).chain([4096, LINE_BYTES_MAX, BUFFER_BYTES]) {
+        let mut reader = BufReader::with_capacity(size, text.as_bytes());
+        assert_eq!(count(&mut reader, Path::new("a")).unwrap(), want, "{size}");
+    }
+}
+
+#[test]
+fn any_bytes_are_counts_or_a_mistake() {
+    let mut random = Random::new(3);
+    let good: String = (0..6).map(|number| line(number * 700)).collect();
+    for _ in 0..20_000 {
+        let mut text = good.clone().into_bytes();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(text.len() as u64) as usize;
+            match random.below(3) {
+                0 => text[at] = b"0123456789[]/:+- \n"[random.below(18) as usize],
+                1 => text.truncate(at + 1),
+                _ => text.insert(at, random.next_u64() as u8),
+            }
+        }
+        if let Ok(seconds) = count(&mut text.as_slice(), Path::new("a")) {
+            assert!(seconds.is_sorted() && seconds[0].0 == 0);
+            assert!(seconds.iter().map(|(_, count)| count).sum::<u64>() <= 12);
+        }
+    }
+}

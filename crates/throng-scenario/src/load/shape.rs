@@ -1,0 +1,143 @@
+//! The shape of a rate over a phase: from one value to another, a sine, points of a file, or the
+//! times of an access log.
+
+use std::time::Duration;
+
+use throng_base::units::write_duration;
+use throng_data::{PointsFile, access_log};
+use throng_program::{Points, Rate, Sine};
+
+use crate::ast::{self, Field};
+use crate::data::data_error;
+use crate::read::Context;
+use crate::syntax::{Kind, Node};
+
+const SPEED_MAX: f64 = 1e6;
+
+/// The keys of a map that say what shape a rate has.
+pub(super) struct Shapes<'n> {
+    pub(super) from: Field<'n>,
+    pub(super) to: Field<'n>,
+    pub(super) sine: Field<'n>,
+    pub(super) points: Field<'n>,
+    pub(super) log: Field<'n>,
+}
+
+/// The rate, where one of the keys is there.
+pub(super) fn read(
+    cx: &mut Context<'_>,
+    shapes: &Shapes<'_>,
+    phase: &ast::Phase<'_>,
+) -> Option<Option<Rate>> {
+    ast::one_of(cx, &[shapes.to, shapes.sine, shapes.points, shapes.log]);
+    if let Some(node) = shapes.sine.node() {
+        return read_sine(cx, node).map(|sine| Some(Rate::Sine(sine)));
+    }
+    let points = match (shapes.points.node(), shapes.log.node()) {
+        (Some(node), _) => read_points(cx, node)?,
+        (None, Some(node)) => read_log(cx, node)?,
+        (None, None) => return read_ramp(cx, shapes),
+    };
+    check_time(cx, phase, points.length())?;
+    Some(Some(Rate::Points(points)))
+}
+
+fn read_ramp(cx: &mut Context<'_>, shapes: &Shapes<'_>) -> Option<Option<Rate>> {
+    let Some(to) = shapes.to.node() else { return Some(None) };
+    let from = match shapes.from.node() {
+        Some(node) => cx.rate(node)?,
+        None => 0.0,
+    };
+    Some(Some(Rate::Ramp { from, to: cx.rate(to)? }))
+}
+
+fn read_sine(cx: &mut Context<'_>, node: &Node) -> Option<Sine> {
+    let fields = ast::Sine::read(cx, node)?;
+    let help = || say!("write `sine: {{mean: 500/s, amplitude: 300/s, period: 10m}}`");
+    let mean = fields.need(cx, fields.mean, help());
+    let amplitude = fields.need(cx, fields.amplitude, help());
+    let period = fields.need(cx, fields.period, help());
+    let (mean, amplitude, period) = (mean?, amplitude?, period?);
+    let (mean, swing) = (cx.rate(mean), cx.rate(amplitude));
+    let period = cx.time_limit(period)?;
+    let offset = match fields.offset.node() {
+        Some(node) => cx.duration(node)?,
+        None => Duration::ZERO,
+    };
+    let (mean, swing) = (mean?, swing?);
+    if swing > mean {
+        let text = cx.text(fields.mean.node()?, say!("a rate"))?;
+        let reason = say!("the rate would be negative for a part of each period");
+        return cx.bad_value(amplitude, reason, say!("write at most the mean: `{text}`"));
+    }
+    Some(Sine { mean, amplitude: swing, period, offset })
+}
+
+fn read_points(cx: &mut Context<'_>, node: &Node) -> Option<Points> {
+    let (file, time, rate) = match &node.kind {
+        Kind::Map(_) => {
+            let fields = ast::Points::read(cx, node)?;
+            let help = say!("write `points: day.csv` or `points: {{file: day.csv, rate: rps}}`");
+            let file = fields.need(cx, fields.file, help)?;
+            let mut name = |field: Field<'_>| match field.node() {
+                Some(node) => cx.text(node, say!("the name of a column")).map(Some),
+                None => Some(None),
+            };
+            (file, name(fields.time)?, name(fields.rate)?)
+        }
+        _ => (node, None, None),
+    };
+    let name = cx.text(file, say!("the path of a file"))?;
+    let path = cx.named_path(file.place, &name, false);
+    let points = PointsFile { path: &path, time: time.as_deref(), rate: rate.as_deref() };
+    match points.read() {
+        Ok(points) => Some(Points::new(points)),
+        Err(reason) => data_error(cx, &reason, file.place),
+    }
+}
+
+fn read_log(cx: &mut Context<'_>, node: &Node) -> Option<Points> {
+    let (file, speed) = match &node.kind {
+        Kind::Map(_) => {
+            let fields = ast::AccessLog::read(cx, node)?;
+            let help = say!("write `log: access.log` or `log: {{file: access.log, speed: 2}}`");
+            let file = fields.need(cx, fields.file, help)?;
+            let speed = match fields.speed.node() {
+                Some(node) => read_speed(cx, node)?,
+                None => 1.0,
+            };
+            (file, speed)
+        }
+        _ => (node, 1.0),
+    };
+    let name = cx.text(file, say!("the path of a file"))?;
+    let path = cx.named_path(file.place, &name, false);
+    match access_log::read(&path) {
+        Ok(seconds) => Some(Points::of_seconds(&seconds, speed)),
+        Err(reason) => data_error(cx, &reason, file.place),
+    }
+}
+
+fn read_speed(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
+    let text = cx.text(node, say!("a number"))?;
+    let speed = text.strip_suffix('x').unwrap_or(&text).trim().parse::<f64>().ok();
+    match speed.filter(|speed| *speed > 0.0 && *speed <= SPEED_MAX) {
+        Some(speed) => Some(speed),
+        None => {
+            let reason = say!("a speed is a number above 0");
+            cx.bad_value(node, reason, say!("write `2` for twice as fast, or `0.5`"))
+        }
+    }
+}
+
+/// A phase does not go on when its points are over.
+fn check_time(cx: &mut Context<'_>, phase: &ast::Phase<'_>, length: Duration) -> Option<()> {
+    let Some(node) = phase.r#for.node() else { return Some(()) };
+    if cx.time_limit(node)? <= length {
+        return Some(());
+    }
+    let length = write_duration(length);
+    let error = cx.error("bad-value", say!("the rates end before the phase does"), node.place);
+    let error = error.label(say!("they are known for {length}"));
+    cx.fail(error.help(say!("leave out `for`, or write at most `{length}`")))
+}
