@@ -18,6 +18,8 @@ pub struct Planned {
     pub load: usize,
     /// Since the begin of the run.
     pub begin: Duration,
+    /// Whether it begins then: false behind a phase of which nobody knows how long it takes.
+    pub begin_is_known: bool,
     /// None: it ends when its work is done, which nobody knows beforehand.
     pub length: Option<Duration>,
     /// Users who stay: at its begin, and at its end.
@@ -39,7 +41,8 @@ pub fn plan(loads: &[Load]) -> Vec<Planned> {
     let mut out = Vec::with_capacity(loads.iter().map(|load| load.phases.len()).sum());
     for (number, (load, begin)) in loads.iter().zip(begins).enumerate() {
         let place = |mut one: Planned| {
-            (one.load, one.begin) = (number, begin.saturating_add(one.begin));
+            (one.load, one.begin) = (number, begin.0.saturating_add(one.begin));
+            one.begin_is_known &= begin.1;
             one
         };
         out.extend(plan_of(load).into_iter().map(place));
@@ -47,37 +50,43 @@ pub fn plan(loads: &[Load]) -> Vec<Planned> {
     out
 }
 
-/// When each load begins. One begins after another that stands anywhere in the list.
-fn begins(loads: &[Load]) -> Vec<Duration> {
+/// When each load begins, and whether that is known. One begins after another that stands anywhere
+/// in the list.
+fn begins(loads: &[Load]) -> Vec<(Duration, bool)> {
     let length = |load: &Load| {
         let last = plan_of(load).pop();
-        last.map_or(Duration::ZERO, |one| one.begin + one.length.unwrap_or_default())
+        last.map_or((Duration::ZERO, true), |one| {
+            let is_known = one.begin_is_known && one.length.is_some();
+            (one.begin + one.length.unwrap_or_default(), is_known)
+        })
     };
-    let lengths: Vec<Duration> = loads.iter().map(length).collect();
+    let lengths: Vec<(Duration, bool)> = loads.iter().map(length).collect();
     let begin = |load: usize| {
-        let (mut begin, mut load) = (Duration::ZERO, load);
+        let (mut begin, mut is_known, mut load) = (Duration::ZERO, true, load);
         // No chain is longer than there are loads.
         for _ in loads {
             match root(loads, load) {
-                Start::At(after) => return begin.saturating_add(after),
+                Start::At(after) => return (begin.saturating_add(after), is_known),
                 Start::After(other) => {
                     load = usize::from(other);
-                    begin = begin.saturating_add(lengths[load]);
+                    begin = begin.saturating_add(lengths[load].0);
+                    is_known &= lengths[load].1;
                 }
                 Start::With(_) => break,
             }
         }
-        begin
+        (begin, is_known)
     };
     (0..loads.len()).map(begin).collect()
 }
 
 /// The phases of one load, from its own begin.
 pub fn plan_of(load: &Load) -> Vec<Planned> {
-    let (mut begin, mut users) = (Duration::ZERO, 0);
+    let (mut begin, mut is_known, mut users) = (Duration::ZERO, true, 0);
     let mut out = Vec::with_capacity(load.phases.len());
     for (index, phase) in load.phases.iter().enumerate() {
-        let planned = planned(index, phase, begin, users);
+        let planned = Planned { begin_is_known: is_known, ..planned(index, phase, begin, users) };
+        is_known &= planned.length.is_some();
         begin = begin.saturating_add(planned.length.unwrap_or_default());
         users = planned.users.1;
         out.push(planned);
@@ -109,6 +118,7 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
         phase: index,
         load: 0,
         begin,
+        begin_is_known: true,
         length: phase.time,
         users: (before, before),
         ramp: Duration::ZERO,
@@ -268,7 +278,24 @@ mod tests {
         assert_eq!(planned[0].starts_at(S * 5), 50.0);
         assert_eq!((planned[1].begin, planned[1].length), (S * 10, Some(S * 5)));
         assert_eq!((planned[2].begin, planned[2].length), (S * 15, None));
+        assert!(planned[2].begin_is_known);
         assert_eq!(planned[2].users_at(S), 5.0);
+    }
+
+    #[test]
+    fn what_begins_behind_work_of_unknown_length_does_so_nobody_knows_when() {
+        let counted = Drive::Iterations(Iterations::new(5, None, Some(50)));
+        let mut loads = vec![
+            load(vec![(Drive::Hold, Some(1)), (counted, None), (Drive::Hold, Some(1))]),
+            load(vec![(Drive::Hold, Some(2))]),
+            load(vec![(Drive::Hold, Some(3)), (Drive::Hold, Some(1))]),
+            load(vec![(Drive::Hold, Some(1))]),
+        ];
+        loads[1].start = Start::After(0);
+        loads[2].start = Start::With(1);
+        loads[3].start = Start::At(S);
+        let known: Vec<bool> = plan(&loads).iter().map(|one| one.begin_is_known).collect();
+        assert_eq!(known, [true, true, false, false, false, false, true]);
     }
 
     #[test]

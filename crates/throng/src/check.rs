@@ -282,12 +282,17 @@ impl Report<'_> {
             if !phase.measured {
                 what.push_str(&say(", not measured"));
             }
-            let begin = format_duration(planned.begin);
+            let begin = match planned.begin_is_known {
+                true => format_duration(planned.begin),
+                false => say!("unknown").render(self.screen.style.language),
+            };
             let (name, length) = (left(&phase.name, width), right(&length, 8));
             let _ = writeln!(out, "  {begin:>8}  {name}  {length}  {what}");
         }
         self.more(&mut out, phases.len());
-        if let Some(drawing) = drawing::drawing(self.planned, self.screen.style.width) {
+        if let Some(drawing) =
+            drawing::drawing(&self.program.loads, self.planned, self.screen.style.width)
+        {
             let _ = write!(out, "\n{drawing}");
         }
         out

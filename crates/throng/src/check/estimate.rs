@@ -15,6 +15,8 @@ const ANSWER_SECONDS: f64 = 0.1;
 pub(super) struct Estimate {
     quick: Course,
     slow: Course,
+    /// Requests, however fast the target is and whatever chance decides.
+    most: f64,
     has_known_end: bool,
     /// Those who stay, and those who arrive.
     users: (u64, u64),
@@ -27,15 +29,16 @@ impl Estimate {
         forecast: &Forecast<'_>,
         ending: &[(u16, u64)],
     ) -> Estimate {
-        let course = |answer_seconds| {
-            let course = forecast.course(Assumed::mean(answer_seconds));
+        let course = |assumed| {
+            let course = forecast.course(assumed);
             ending.iter().fold(course, |course, (source, rows)| {
                 course.capped(&program.sessions_with(*source), *rows as f64)
             })
         };
         Estimate {
-            quick: course(0.0),
-            slow: course(ANSWER_SECONDS),
+            quick: course(Assumed::mean(0.0)),
+            slow: course(Assumed::mean(ANSWER_SECONDS)),
+            most: course(Assumed::most()).requests(),
             has_known_end: forecast.has_known_end(),
             users: forecast.users(),
         }
@@ -52,7 +55,7 @@ impl Estimate {
         } else {
             if quick.is_finite() {
                 lines.push(format!(
-                    "at most {} requests, up to {}/s, when answers take no time",
+                    "{} requests, up to {}/s, when answers take no time",
                     figure(quick),
                     figure(quick_peak)
                 ));
@@ -63,6 +66,12 @@ impl Estimate {
                 "{} requests, up to {}/s, when every answer takes {slow}",
                 figure(held),
                 figure(held_peak)
+            ));
+        }
+        if self.most.is_finite() && self.most - quick >= 0.5 {
+            lines.push(format!(
+                "at most {} requests, however fast the target is",
+                figure(self.most)
             ));
         }
         if !self.has_known_end {
