@@ -18,10 +18,10 @@
 
 #![deny(unsafe_code)]
 
+mod address;
 mod arrival;
 mod board;
 mod chat;
-mod connection;
 mod faults;
 mod grpc;
 mod http;
@@ -30,15 +30,15 @@ mod latency;
 mod mail;
 mod options;
 mod output;
-mod places;
+mod presence;
 mod push;
 mod redis;
 mod server;
 mod session;
+mod setup;
 mod stream;
 #[allow(unsafe_code)]
 mod system;
-mod timer;
 mod times;
 mod turn;
 mod websocket;
@@ -52,7 +52,6 @@ pub use board::{
 };
 pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};
-pub use options::{Kind, Options};
-pub use push::PushOptions;
+pub use options::{Kind, Options, PushOptions};
 pub use redis::RedisAddress;
 pub use server::{Running, start};

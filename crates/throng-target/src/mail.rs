@@ -6,9 +6,9 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::address::Address;
 use crate::board::lock;
 use crate::chat::Room;
-use crate::push::PushFrame;
 use crate::redis::Ticket;
 use crate::system::Bell;
 
@@ -17,13 +17,29 @@ const MAILBOX_LETTERS_MAX: usize = 100_000;
 /// More bytes than this do not wait for one worker.
 const MAILBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Where a connection is, from its acceptance to its end. An address outlives its connection
-/// without harm: the generation says that the place is another's now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Address {
-    pub(crate) worker: u16,
-    pub(crate) generation: u16,
-    pub(crate) place: u32,
+/// A message that is made once for all who get it: only its time differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamped {
+    bytes: Box<[u8]>,
+    /// Where its time stands, in eight bytes.
+    at: usize,
+}
+
+impl Stamped {
+    pub(crate) fn new(bytes: Vec<u8>, at: usize) -> Stamped {
+        Stamped { bytes: bytes.into(), at }
+    }
+
+    /// Writes the message with this time, in nanoseconds of the wall clock, over what `out` holds.
+    pub(crate) fn stamp(&self, sent_ns: u64, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.bytes);
+        out[self.at..self.at + 8].copy_from_slice(&sent_ns.to_be_bytes());
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// What a worker is asked to do for its connections.
@@ -32,7 +48,7 @@ pub(crate) enum Letter {
     /// Delivers a message to everyone of a room who is on this worker.
     Room(Arc<Room>, Arc<[u8]>),
     /// Delivers a push, stamped when it is written, to connections that are all of this worker.
-    Push(Box<[Address]>, Arc<PushFrame>),
+    Push(Box<[Address]>, Arc<Stamped>),
     /// Redis has confirmed these binds, or has not in time.
     Bound(Box<[Ticket]>, bool),
     /// Closes a connection in order.

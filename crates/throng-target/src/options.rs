@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::faults::FaultOptions;
 use crate::latency::Latency;
-use crate::push::PushOptions;
+use crate::redis::RedisAddress;
 
 /// Which server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,51 @@ impl Kind {
     /// Whether the server delivers messages from one connection to others.
     pub(crate) fn delivers(&self) -> bool {
         matches!(self, Kind::Chat | Kind::Push(_))
+    }
+}
+
+/// What a push service is told before it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushOptions {
+    /// Where the presence is mirrored to the set `presence`.
+    pub redis: Option<RedisAddress>,
+    /// A bind is answered only when Redis has confirmed it.
+    pub redis_wait: bool,
+    /// How long Redis may take; a bind that waits longer is answered with code 2.
+    pub redis_timeout: Duration,
+    /// A device without any packet for this time is taken offline.
+    pub idle_timeout: Option<Duration>,
+    /// How often every device gets a push without being asked for.
+    pub push_every: Option<Duration>,
+}
+
+impl Default for PushOptions {
+    fn default() -> PushOptions {
+        PushOptions {
+            redis: None,
+            redis_wait: false,
+            redis_timeout: Duration::from_secs(1),
+            idle_timeout: None,
+            push_every: None,
+        }
+    }
+}
+
+impl PushOptions {
+    /// Refuses what cannot be, in words.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
+        match self {
+            _ if self.redis_wait && self.redis.is_none() => {
+                Some("binds can only wait for a Redis that is told")
+            }
+            _ if self.redis_timeout.is_zero() => Some("Redis must have some time to answer"),
+            _ if zero(self.idle_timeout) => Some("a device may be silent for some time"),
+            _ if zero(self.push_every) => {
+                Some("pushes cannot follow each other without any time between")
+            }
+            _ => None,
+        }
     }
 }
 
@@ -221,5 +266,19 @@ mod tests {
         );
         let im = Kind::Im { broadcast_every: Some(Duration::ZERO) };
         assert!(Options::default().check(&im).is_err());
+    }
+
+    #[test]
+    fn impossible_options_of_a_push_service_are_refused() {
+        let fault = |change: fn(&mut PushOptions)| {
+            let mut options = PushOptions::default();
+            change(&mut options);
+            options.fault()
+        };
+        assert_eq!(fault(|_| ()), None);
+        assert!(fault(|options| options.redis_wait = true).is_some());
+        assert!(fault(|options| options.redis_timeout = Duration::ZERO).is_some());
+        assert!(fault(|options| options.idle_timeout = Some(Duration::ZERO)).is_some());
+        assert!(fault(|options| options.push_every = Some(Duration::ZERO)).is_some());
     }
 }

@@ -17,32 +17,13 @@ use crate::faults::Faults;
 use crate::http;
 use crate::mail::{Letter, Post};
 use crate::options::{Kind, Options, Seats};
-use crate::push;
+use crate::push::{self, post_by_worker};
+use crate::redis::{MirrorOptions, Ticket};
 use crate::session::Role;
+use crate::setup::Setup;
 use crate::stream;
 use crate::system;
 use crate::worker::{self, Seat};
-
-/// What all workers of a server share.
-pub(crate) struct Setup {
-    pub(crate) kind: Kind,
-    pub(crate) options: Options,
-    pub(crate) clock: Clock,
-    pub(crate) board: Board,
-    /// The answer to a plain GET, ready made; empty when it is too large for that.
-    pub(crate) default_answer: Vec<u8>,
-    pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
-    /// Wakes each worker and brings its letters.
-    pub(crate) post: Post,
-    pub(crate) faults: Faults,
-    pub(crate) hall: chat::Hall,
-    /// Of a push service.
-    pub(crate) push: Option<push::Service>,
-    /// How many broadcasts were posted.
-    posted: AtomicU64,
-    stopped: AtomicBool,
-    shortage_told: AtomicBool,
-}
 
 /// A server that runs until it is stopped or dropped.
 pub struct Running {
@@ -92,10 +73,8 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
              allowed here: {error}; for more of them raise `ulimit -n`, or let the sandbox allow it"
         ));
     }
-    if let Some(push) = &running.setup.push {
-        let threads = push.start(&running.setup)?;
-        running.threads.extend(threads);
-    }
+    let threads = start_push(&running.setup)?;
+    running.threads.extend(threads);
     Ok(running)
 }
 
@@ -208,63 +187,39 @@ impl Setup {
             shortage_told: AtomicBool::new(false),
         })
     }
+}
 
-    /// Posts a broadcast to all workers.
-    pub(crate) fn broadcast(&self, body: &[u8]) {
-        let number = self.posted.fetch_add(1, Ordering::Relaxed) + 1;
-        let body: Arc<[u8]> = body.into();
-        for worker in 0..self.post.workers() {
-            self.post.send(worker as u16, Letter::Broadcast(number, Arc::clone(&body)));
+/// Starts the threads of a push service that push and that mirror. They end when it is stopped.
+fn start_push(setup: &Arc<Setup>) -> io::Result<Vec<JoinHandle<()>>> {
+    let Some(service) = &setup.push else { return Ok(Vec::new()) };
+    let mut threads = Vec::new();
+    let pushing = Arc::clone(setup);
+    let run = move || {
+        if let Some(service) = &pushing.push {
+            service.pusher.run(&pushing.post, &service.presence);
         }
+    };
+    threads.push(thread::Builder::new().name("target-push".into()).spawn(run)?);
+    if let (Some(mirror), Some(address)) = (&service.mirror, &service.options.redis) {
+        let (confirming, telling) = (Arc::clone(setup), Arc::clone(setup));
+        let confirm = move |tickets: &[Ticket]| {
+            post_by_worker(
+                tickets,
+                |ticket| ticket.address.worker,
+                |worker, tickets| {
+                    confirming.post.send(worker, Letter::Bound(tickets.into(), true));
+                },
+            );
+        };
+        threads.push(mirror.start(MirrorOptions {
+            address: address.clone(),
+            patience: service.options.redis_timeout,
+            presence: Arc::clone(&service.presence),
+            confirm: Box::new(confirm),
+            tell: Box::new(move |message| telling.tell(message)),
+        })?);
     }
-
-    /// What was served so far.
-    pub(crate) fn stats(&self) -> Stats {
-        let mut stats = self.board.stats();
-        if !self.kind.delivers() {
-            stats.deliveries = None;
-        }
-        if let Some(deliveries) = &mut stats.deliveries {
-            deliveries.owed += self.post.dropped();
-            deliveries.dropped += self.post.dropped();
-        }
-        if self.kind == Kind::Chat {
-            stats.chat = Some(self.hall.stats(&self.faults));
-        }
-        stats.push = self.push.as_ref().map(push::Service::stats);
-        stats
-    }
-
-    /// Sets all counts back; what is open stays open.
-    pub(crate) fn reset(&self) {
-        self.board.reset();
-        self.post.reset();
-        self.faults.reset();
-        self.hall.reset();
-        if let Some(push) = &self.push {
-            push.reset();
-        }
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn tell(&self, message: &str) {
-        if let Some(told) = &self.options.told {
-            told(message);
-        }
-    }
-
-    /// Tells once that connections cannot be accepted.
-    pub(crate) fn tell_shortage(&self, error: &io::Error) {
-        if !self.shortage_told.swap(true, Ordering::Relaxed) {
-            self.tell(&format!(
-                "connections wait to be accepted, because a worker is at a limit of this host: \
-                 {error}; start with room for more connections, or raise the limit"
-            ));
-        }
-    }
+    Ok(threads)
 }
 
 /// What is done before tables of descriptors part, and whether they may: the inner error is that of

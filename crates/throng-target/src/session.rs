@@ -1,18 +1,22 @@
 //! What a connection speaks: machines that turn bytes into answers. No sockets, no clock.
 
+mod chat;
+mod push;
+
 use throng_base::Time;
 
-use crate::chat;
+use crate::address::Address;
+use crate::http::Tail;
 use crate::http::{
     self, Body, Fields, HEAD_BYTES_MAX, Head, KEPT_BODY_BYTES_MAX, Plan, Refusal, Reply,
 };
 use crate::im::{self, Command, Outcome};
-use crate::mail::Address;
 use crate::output::Finish;
-use crate::push;
-use crate::server::Setup;
-use crate::turn::{Fault, Tail, Turn};
+use crate::setup::Setup;
+use crate::turn::{Fault, Turn};
 use crate::websocket::{self, Code, Event, Opcode};
+use chat::Chat;
+use push::Push;
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +36,8 @@ pub(crate) enum Session {
     /// Bytes are said back as they come.
     Raw,
     WebSocket(WebSocket),
-    Chat(chat::Session),
-    Push(push::Push),
+    Chat(Chat),
+    Push(Push),
     /// From here on HTTP/2: another task goes on with the connection.
     Http2,
 }
@@ -68,8 +72,8 @@ pub(crate) struct WebSocket {
 impl Session {
     pub(crate) fn new(role: Role, now: Time) -> Session {
         match role {
-            Role::Chat => Session::Chat(chat::Session::default()),
-            Role::Push => Session::Push(push::Push::new(now)),
+            Role::Chat => Session::Chat(Chat::default()),
+            Role::Push => Session::Push(Push::new(now)),
             _ => Session::Http(Http { role, scanned: 0, reading: None }),
         }
     }

@@ -1,41 +1,15 @@
 //! What a session says in answer to one read: at once, or later when the latency law says so.
 
-use std::time::Duration;
-
 use throng_base::{Random, Time};
 
+use crate::address::Address;
 use crate::arrival::Arrival;
 use crate::board::{Board, Stats};
-use crate::http::Events;
+use crate::http::Tail;
 use crate::latency::Latency;
-use crate::mail::Address;
 use crate::options::Options;
 use crate::output::Finish;
-use crate::server::Setup;
-
-/// What follows the rendered bytes of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
-    None,
-    /// So many bytes of filler.
-    Filler(u64),
-    /// So many bytes of filler in chunked coding.
-    Chunked(u64),
-    /// Pieces of filler, one after another.
-    Pieces(Pieces),
-    /// Events, one after another.
-    Events(Box<Events>),
-}
-
-/// A slow answer: the same piece `left` times, each after another `sleep`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pieces {
-    pub(crate) left: u32,
-    pub(crate) sleep: Duration,
-    pub(crate) piece: Vec<u8>,
-    /// In chunked coding, or as they are until the connection closes.
-    pub(crate) chunked: bool,
-}
+use crate::setup::Setup;
 
 /// An answer that is not written at once.
 #[derive(Debug)]

@@ -1,5 +1,9 @@
 //! One thread of a server: its runtime, its listener, its timer and its connections.
 
+mod connection;
+mod places;
+mod timer;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
@@ -7,6 +11,7 @@ use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, MutexGuard};
+use std::task::Waker;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,22 +21,24 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::spawn_local;
 
+use crate::address::Address;
 use crate::arrival::{Arrival, Arrivals};
 use crate::board::{DeliveryStats, Figures, Stats};
 use crate::chat::Room;
-use crate::connection::{Connection, Parcel, Serve};
 use crate::im;
-use crate::mail::{Address, Letter};
+use crate::mail::Letter;
+use crate::mail::Stamped;
 use crate::options::Kind;
-use crate::places::Places;
-use crate::push::PushFrame;
-use crate::server::Setup;
 use crate::session::Role;
+use crate::setup::Setup;
 use crate::stream::Stream;
 use crate::system;
-use crate::timer::{Due, Timer};
 use crate::turn::Turn;
 use crate::websocket::{self, Opcode};
+
+use connection::{Connection, Parcel, Serve};
+use places::Places;
+use timer::Timer;
 
 /// What is read at once. One buffer serves all connections of a worker.
 const READ_BYTES: usize = 64 * 1024;
@@ -46,6 +53,26 @@ const SCRATCH_BYTES_MAX: usize = 512 * 1024;
 const IDLE_LOOKS: u32 = 8;
 /// How many messages to a room are written at once.
 const PARCEL_FRAMES_MAX: usize = 256;
+
+/// What is to be done at a moment.
+pub(crate) enum Due {
+    /// The first answer in the queue of this connection.
+    Answer(Weak<Connection>),
+    /// The end of this connection, because of its age or because its peer does not leave.
+    Close(Weak<Connection>),
+    /// The message of this number to all who are logged in.
+    Broadcast(u64),
+    /// The letters that were gathered for the worker.
+    Mail,
+    /// It is time to look for devices that were silent for too long.
+    Idle,
+    /// A delivery that was held back to be late.
+    Late(Weak<Connection>, Arc<[u8]>),
+    /// A delivery that waits to be overtaken by the next one has waited long enough.
+    Overtaken(Weak<Connection>),
+    /// A future of the worker waits for this.
+    Wake(Waker),
+}
 
 /// Where a worker sits.
 pub(crate) struct Seat {
@@ -388,7 +415,7 @@ impl Worker {
     }
 
     /// Delivers a push to each of these, with the time at which it is written.
-    fn push(&self, addresses: &[Address], push: &PushFrame) {
+    fn push(&self, addresses: &[Address], push: &Stamped) {
         let mut stamped = Vec::with_capacity(push.len());
         let figures = &mut *self.figures();
         for address in addresses {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::address::Address;
 use crate::board::{ChatStats, DeliveryStats, lock};
 use crate::faults::Faults;
-use crate::mail::Address;
 
 use super::codec::Breach;
 

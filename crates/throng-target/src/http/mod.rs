@@ -2,11 +2,14 @@
 //! are those of HTTP/2 too.
 
 mod body;
+mod chat;
 mod digest;
 mod events;
 mod head;
+mod push;
 mod routes;
 mod shop;
+mod tail;
 
 pub(crate) use body::Body;
 pub(crate) use digest::Digest;
@@ -15,6 +18,8 @@ pub(crate) use head::{Fields, Head, find_end, parse};
 pub(crate) use routes::{
     Content, Plan, Reply, answer, default_answer, pieces, plan, refuse, render, switching_protocols,
 };
+
+pub(crate) use tail::{Pieces, Tail};
 
 /// The longest head of a request.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;

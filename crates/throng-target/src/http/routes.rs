@@ -19,14 +19,12 @@ use serde_json::json;
 use throng_base::Random;
 
 use super::shop::{self, Call};
-use super::{Digest, Events, Head, Refusal};
+use super::{Digest, Events, Head, Pieces, Refusal, Tail};
+use super::{chat, push};
 use crate::board::Board;
-use crate::chat;
 use crate::options::{BODY_BYTES_MAX, Kind};
 use crate::output::{Finish, write_filler};
-use crate::push;
-use crate::server::Setup;
-use crate::turn::{Pieces, Tail};
+use crate::setup::Setup;
 
 /// The longest `sleep`: a day, in milliseconds.
 const SLEEP_MS_MAX: u64 = 86_400_000;

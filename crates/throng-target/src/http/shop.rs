@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use throng_base::{Random, form_decoded};
 
 use super::Head;
-use crate::server::Setup;
+use crate::setup::Setup;
 
 /// How many products there are, and how many a page shows.
 const PRODUCTS: u64 = 1_000;

@@ -4,6 +4,7 @@
 use serde::de::IgnoredAny;
 
 use super::counts::Breach;
+use crate::mail::Stamped;
 
 /// The largest value of the length of a packet.
 pub(crate) const LENGTH_MAX: usize = 16 * 1024;
@@ -108,10 +109,6 @@ pub(crate) fn write_answer(out: &mut Vec<u8>, seq: u32, answer: Answer) {
     write_packet(out, kind, seq, body);
 }
 
-/// A push, made once for all who get it: only its time differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PushFrame(Box<[u8]>);
-
 /// The sequence number of a push, which its acknowledgement carries. It is the server's own: no
 /// device comes so far with its requests.
 pub(crate) fn seq_of_push(id: u64) -> u32 {
@@ -121,31 +118,19 @@ pub(crate) fn seq_of_push(id: u64) -> u32 {
 /// Where the time stands in a push: after the head and the id.
 const SENT_NS_AT: usize = HEAD_BYTES + 8;
 
-impl PushFrame {
-    /// None when the data does not fit into a packet.
-    pub(crate) fn new(id: u64, data: &[u8]) -> Option<PushFrame> {
-        if data.len() > PUSH_DATA_BYTES_MAX {
-            return None;
-        }
-        let mut body = Vec::with_capacity(16 + data.len());
-        body.extend_from_slice(&id.to_be_bytes());
-        body.extend_from_slice(&[0; 8]);
-        body.extend_from_slice(data);
-        let mut out = Vec::with_capacity(HEAD_BYTES + body.len());
-        write_packet(&mut out, PUSH, seq_of_push(id), &body);
-        Some(PushFrame(out.into()))
+/// A push, made once for all who get it: only its time differs.
+/// None when the data does not fit into a packet.
+pub(crate) fn push_frame(id: u64, data: &[u8]) -> Option<Stamped> {
+    if data.len() > PUSH_DATA_BYTES_MAX {
+        return None;
     }
-
-    /// Writes the push with this time, in nanoseconds of the wall clock, over what `out` holds.
-    pub(crate) fn stamp(&self, sent_ns: u64, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(&self.0);
-        out[SENT_NS_AT..SENT_NS_AT + 8].copy_from_slice(&sent_ns.to_be_bytes());
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
+    let mut body = Vec::with_capacity(16 + data.len());
+    body.extend_from_slice(&id.to_be_bytes());
+    body.extend_from_slice(&[0; 8]);
+    body.extend_from_slice(data);
+    let mut out = Vec::with_capacity(HEAD_BYTES + body.len());
+    write_packet(&mut out, PUSH, seq_of_push(id), &body);
+    Some(Stamped::new(out, SENT_NS_AT))
 }
 
 fn write_packet(out: &mut Vec<u8>, kind: u8, seq: u32, body: &[u8]) {
@@ -213,13 +198,13 @@ pub(crate) mod tests {
         assert_eq!(written(Answer::Alive), b"\x00\x05\x04\x01\x02\x03\x04");
         assert_eq!(written(Answer::Noted), b"\x00\x05\x08\x01\x02\x03\x04");
         let mut out = vec![9; 100];
-        PushFrame::new(17, b"{}").unwrap().stamp(0x0506, &mut out);
+        push_frame(17, b"{}").unwrap().stamp(0x0506, &mut out);
         assert_eq!(
             out, b"\x00\x17\x05\x80\0\0\x11\0\0\0\0\0\0\0\x11\0\0\0\0\0\0\x05\x06{}",
             "{out:x?}"
         );
-        assert!(PushFrame::new(1, &vec![b' '; PUSH_DATA_BYTES_MAX]).is_some());
-        assert_eq!(PushFrame::new(1, &vec![b' '; PUSH_DATA_BYTES_MAX + 1]), None);
+        assert!(push_frame(1, &vec![b' '; PUSH_DATA_BYTES_MAX]).is_some());
+        assert_eq!(push_frame(1, &vec![b' '; PUSH_DATA_BYTES_MAX + 1]), None);
     }
 
     #[test]

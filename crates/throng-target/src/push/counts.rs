@@ -61,7 +61,7 @@ pub(crate) struct Closed {
 }
 
 impl Closed {
-    pub(super) fn count(&mut self, breach: Breach) {
+    pub(crate) fn count(&mut self, breach: Breach) {
         let count = match breach {
             Breach::TooLong => &mut self.too_long,
             Breach::TooShort => &mut self.too_short,

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use throng_base::{Clock, Time};
 
-use super::codec::PushFrame;
-use super::presence::Presence;
-use super::service::PushOptions;
+use super::codec::push_frame;
+use crate::address::Address;
 use crate::board::lock;
-use crate::mail::{Address, Letter, Post};
+use crate::mail::{Letter, Post, Stamped};
+use crate::options::PushOptions;
+use crate::presence::Presence;
 use crate::redis::Ticket;
 
 /// More pushes to many are not on their way at once.
@@ -32,9 +33,9 @@ const OWN_IDS_FROM: u64 = 1 << 32;
 
 /// Why a push to many is not begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooMany;
+pub(crate) struct TooMany;
 
-pub(super) struct Pusher {
+pub(crate) struct Pusher {
     clock: Clock,
     patience: Duration,
     every: Option<Duration>,
@@ -56,7 +57,7 @@ struct Queue {
 
 /// A push on its way to many.
 struct Job {
-    frame: Arc<PushFrame>,
+    frame: Arc<Stamped>,
     addresses: Vec<Address>,
     done: usize,
     started: Time,
@@ -81,7 +82,7 @@ impl Job {
 }
 
 impl Pusher {
-    pub(super) fn new(clock: Clock, options: &PushOptions) -> Pusher {
+    pub(crate) fn new(clock: Clock, options: &PushOptions) -> Pusher {
         let next_own = options.push_every.map(|every| clock.now() + every);
         Pusher {
             clock,
@@ -94,9 +95,9 @@ impl Pusher {
     }
 
     /// Pushes to these devices, so many per second.
-    pub(super) fn push(
+    pub(crate) fn push(
         &self,
-        frame: PushFrame,
+        frame: Stamped,
         addresses: Vec<Address>,
         rate: Option<f64>,
     ) -> Result<(), TooMany> {
@@ -111,7 +112,7 @@ impl Pusher {
     fn begin(
         &self,
         queue: &mut Queue,
-        frame: PushFrame,
+        frame: Stamped,
         addresses: Vec<Address>,
         rate: Option<f64>,
     ) -> Result<(), TooMany> {
@@ -126,14 +127,14 @@ impl Pusher {
     }
 
     /// Pushes to one device at once; false when its worker is too far behind.
-    pub(super) fn push_one(&self, post: &Post, frame: PushFrame, address: Address) -> bool {
+    pub(crate) fn push_one(&self, post: &Post, frame: Stamped, address: Address) -> bool {
         let letter = Letter::Push(Box::new([address]), Arc::new(frame));
         let taken = post.send(address.worker, letter);
         self.addressed.fetch_add(u64::from(taken), Ordering::Relaxed);
         taken
     }
 
-    pub(super) fn watch(&self, ticket: Ticket) -> bool {
+    pub(crate) fn watch(&self, ticket: Ticket) -> bool {
         let queue = &mut *self.lock();
         if queue.tickets.len() >= TICKETS_MAX {
             return false;
@@ -146,26 +147,26 @@ impl Pusher {
     }
 
     /// One for each device that a push was for.
-    pub(super) fn addressed(&self) -> u64 {
+    pub(crate) fn addressed(&self) -> u64 {
         self.addressed.load(Ordering::Relaxed)
     }
 
     /// Devices whose push waits for its turn.
-    pub(super) fn waiting(&self) -> u64 {
+    pub(crate) fn waiting(&self) -> u64 {
         self.lock().waiting()
     }
 
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         self.addressed.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.wake.notify_one();
     }
 
     /// Works until it is stopped.
-    pub(super) fn run(&self, post: &Post, presence: &Presence) {
+    pub(crate) fn run(&self, post: &Post, presence: &Presence) {
         let mut queue = self.lock();
         while !queue.stopped {
             let now = self.clock.now();
@@ -191,7 +192,7 @@ impl Pusher {
         let data = format!("{{\"number\":{number}}}");
         let addresses = presence.addresses();
         let rate = addresses.len() as f64 / every.as_secs_f64();
-        if let Some(frame) = PushFrame::new(OWN_IDS_FROM + number, data.as_bytes())
+        if let Some(frame) = push_frame(OWN_IDS_FROM + number, data.as_bytes())
             && !addresses.is_empty()
         {
             // When too many pushes are on their way, this one is left out.
@@ -255,7 +256,7 @@ fn end_patience(queue: &mut Queue, post: &Post, now: Time) {
 }
 
 /// Calls `send` once for each worker, with what is for it, in order.
-pub(super) fn post_by_worker<T: Copy>(
+pub(crate) fn post_by_worker<T: Copy>(
     items: &[T],
     worker: impl Fn(&T) -> u16,
     mut send: impl FnMut(u16, &[T]),
@@ -283,8 +284,8 @@ mod tests {
             .collect()
     }
 
-    fn frame() -> PushFrame {
-        PushFrame::new(1, b"{}").unwrap()
+    fn frame() -> Stamped {
+        push_frame(1, b"{}").unwrap()
     }
 
     fn places(post: &Post) -> Vec<u32> {

@@ -9,10 +9,9 @@ use serde_json::{Value, json};
 use throng_base::{Clock, clock};
 
 use super::codec::tests::{bind, heartbeat, packet, received, report};
-use super::*;
 use crate::redis::TestServer;
 use crate::tests::{PATIENCE, ask, connect, end_of, get, options, until};
-use crate::{FaultOptions, Kind, Options, Running, start};
+use crate::{FaultOptions, Kind, Options, PushOptions, Running, start};
 
 fn service(push: PushOptions, options: Options) -> Running {
     let admin = Some(SocketAddr::from(([127, 0, 0, 1], 0)));

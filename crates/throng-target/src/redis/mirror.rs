@@ -14,9 +14,9 @@ use throng_base::{Clock, Time};
 use super::address::RedisAddress;
 use super::link::Link;
 use super::resp::{write_command, write_head, write_word};
+use crate::address::Address;
 use crate::board::lock;
-use crate::mail::Address;
-use crate::push::{Device, Presence};
+use crate::presence::{Device, Presence};
 
 /// The set that has the names of all devices that are online.
 const SET: &[u8] = b"presence";

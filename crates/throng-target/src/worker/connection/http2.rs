@@ -1,6 +1,8 @@
 //! A connection that speaks HTTP/2. The protocol is the `h2` crate's, so that the tester's own is
 //! held against another; routes, latency, faults and books are those of HTTP/1.1.
 
+mod grpc;
+
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
@@ -16,15 +18,16 @@ use throng_base::Time;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::{spawn_local, yield_now};
 
-use super::{Connection, End, Phase, grpc};
+use super::{Connection, End, Phase};
 use crate::arrival::Arrival;
 use crate::board::Figures;
+use crate::http::Pieces;
 use crate::http::{
     self as http1, After, Content, DRAINED_BODY_BYTES_MAX, Events, HEAD_BYTES_MAX,
     KEPT_BODY_BYTES_MAX, Plan, Refusal, Reply,
 };
 use crate::output::Finish;
-use crate::turn::{Fault, Pieces};
+use crate::turn::Fault;
 
 /// How many streams a client may have open at once, and how much of bodies it may send before it
 /// hears that there is room for more.

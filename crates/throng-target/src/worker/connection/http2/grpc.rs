@@ -14,15 +14,15 @@ use prost::Message;
 use throng_base::grpc::Code;
 use throng_base::{Random, Time};
 
-use super::http2::{Gone, PollReset, Stream, send_data};
+use super::{Gone, PollReset, Stream, send_data};
 use crate::arrival::Arrival;
 use crate::board::GrpcStats;
 use crate::grpc::{
     CountRequest, Encoding, MESSAGE_BYTES_MAX, Messages, Method, ReflectionRequest, SayReply,
     SayRequest, Status, timeout, write_message,
 };
-use crate::timer::Due;
 use crate::turn::{Fault, WAITING_ANSWERS_MAX};
+use crate::worker::Due;
 
 /// Whether a request is a call, whose messages are protobuf.
 pub(super) fn is_call(request: &Request<RecvStream>) -> bool {

@@ -2,22 +2,24 @@
 
 use throng_base::Time;
 
-use super::codec::{self, Answer, Message, Packet};
-use super::counts::{Breach, PushStats};
-use super::presence::Device;
-use super::service::Service;
-use crate::mail::{Address, Letter};
+use crate::address::Address;
+use crate::http::Tail;
+use crate::mail::Letter;
 use crate::output::Finish;
+use crate::presence::Device;
+use crate::push::Service;
+use crate::push::codec::{self, Answer, Message, Packet};
+use crate::push::counts::{Breach, PushStats};
 use crate::redis::Ticket;
-use crate::server::Setup;
-use crate::turn::{Fault, Tail, Turn};
+use crate::setup::Setup;
+use crate::turn::{Fault, Turn};
 
 /// The key with which a device may bind.
 const KEY: &str = "pk";
 /// The codes by which a bind is answered.
 const OK: u8 = 0;
 const WRONG_KEY: u8 = 1;
-pub(super) const UNCONFIRMED: u8 = 2;
+pub(crate) const UNCONFIRMED: u8 = 2;
 const SERVER_ERROR: u8 = 3;
 
 /// The connection of a device.

@@ -10,12 +10,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::codec::{PUSH_DATA_BYTES_MAX, PushFrame};
-use super::presence::Device;
-use super::pusher::TooMany;
-use super::service::Service;
 use crate::faults::FaultOptions;
-use crate::server::Setup;
+use crate::mail::Stamped;
+use crate::presence::Device;
+use crate::push::Service;
+use crate::push::TooMany;
+use crate::push::codec::{PUSH_DATA_BYTES_MAX, push_frame};
+use crate::setup::Setup;
 
 /// The longest body of a request.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -83,7 +84,7 @@ enum To {
 struct Order {
     to: To,
     id: u64,
-    frame: PushFrame,
+    frame: Stamped,
     rate: Option<f64>,
 }
 
@@ -102,7 +103,7 @@ fn order(body: &[u8]) -> Result<Order, Refused> {
     if matches!(&to, To::Many(names) if names.len() > NAMES_MAX) {
         return bad(format!("a push names at most {NAMES_MAX} devices"));
     }
-    let Some(frame) = PushFrame::new(id, data.map_or("null", RawValue::get).as_bytes()) else {
+    let Some(frame) = push_frame(id, data.map_or("null", RawValue::get).as_bytes()) else {
         return bad(format!("`data` has at most {PUSH_DATA_BYTES_MAX} bytes"));
     };
     Ok(Order { to, id, frame, rate })
@@ -246,11 +247,11 @@ mod tests {
     #[test]
     fn orders_are_understood_or_refused_with_a_reason() {
         let one = order(br#"{"to": "d17", "id": 17, "data": {"a": [1]}}"#).unwrap();
-        let frame = PushFrame::new(17, br#"{"a": [1]}"#).unwrap();
+        let frame = push_frame(17, br#"{"a": [1]}"#).unwrap();
         assert_eq!(one, Order { to: To::One("d17".into()), id: 17, frame, rate: None });
         let many = order(br#"{"to": ["d1", "d2"], "id": 1, "rate": 0.5}"#).unwrap();
         assert_eq!(many.to, To::Many(vec!["d1".into(), "d2".into()]));
-        assert_eq!((many.rate, many.frame), (Some(0.5), PushFrame::new(1, b"null").unwrap()));
+        assert_eq!((many.rate, many.frame), (Some(0.5), push_frame(1, b"null").unwrap()));
         let names = vec!["d"; NAMES_MAX + 1];
         let crowd = json!({ "to": names, "id": 1 }).to_string();
         let long = json!({ "to": "d", "id": 1, "data": "x".repeat(PUSH_DATA_BYTES_MAX) });

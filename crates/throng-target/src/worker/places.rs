@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::connection::Connection;
-use crate::mail::Address;
+use super::connection::Connection;
+use crate::address::Address;
 
 /// Not in a room.
 const NOWHERE: u32 = u32::MAX;

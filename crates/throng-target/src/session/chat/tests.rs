@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use super::packets::{gift, join, leave, light, like, ping, speak};
+use crate::chat::packets::{gift, join, leave, light, like, ping, speak};
 use crate::tests::{connect, end_of, get, options, until};
 use crate::{DeliveryStats, FaultOptions, Kind, Options, Running, Stats, start};
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use throng_base::Time;
 
+use crate::address::Address;
 use crate::arrival::Arrival;
 use crate::board::DeliveryStats;
 use crate::faults::Mishap;
-use crate::mail::Address;
 use crate::output::{Finish, Segment};
 use crate::redis::Ticket;
 use crate::session::{Role, Session};
-use crate::timer::Due;
+use crate::worker::Due;
 
 use super::{Connection, End, LINGER_TIME_MAX, Phase, State, try_write};
 

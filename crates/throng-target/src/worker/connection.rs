@@ -4,7 +4,6 @@
 //! While it is idle it owns no buffer.
 
 mod delivery;
-mod grpc;
 mod http2;
 
 use std::cell::{Cell, RefCell};
@@ -19,16 +18,16 @@ use std::time::Duration;
 use throng_base::Time;
 use tokio::task::spawn_local;
 
+use crate::address::Address;
 use crate::arrival::Arrival;
 use crate::http::After;
-use crate::mail::Address;
+use crate::http::Tail;
 use crate::output::{Finish, LAST_CHUNK, Output, Segment, Written, write_chunk};
 use crate::session::{Role, Session};
 use crate::stream::Stream;
 use crate::system::Received;
-use crate::timer::Due;
-use crate::turn::{Item, Tail, Turn, WAITING_ANSWERS_MAX};
-use crate::worker::Worker;
+use crate::turn::{Item, Turn, WAITING_ANSWERS_MAX};
+use crate::worker::{Due, Worker};
 
 pub(crate) use delivery::Parcel;
 

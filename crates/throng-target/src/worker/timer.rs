@@ -5,36 +5,14 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
 use std::io;
-use std::rc::Weak;
-use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 
 use throng_base::{Clock, Time};
 use tokio::io::unix::AsyncFd;
 
-use crate::connection::Connection;
+use super::Due;
 use crate::system::{self, TimerFd};
-
-/// What is to be done at a moment.
-pub(crate) enum Due {
-    /// The first answer in the queue of this connection.
-    Answer(Weak<Connection>),
-    /// The end of this connection, because of its age or because its peer does not leave.
-    Close(Weak<Connection>),
-    /// The message of this number to all who are logged in.
-    Broadcast(u64),
-    /// The letters that were gathered for the worker.
-    Mail,
-    /// It is time to look for devices that were silent for too long.
-    Idle,
-    /// A delivery that was held back to be late.
-    Late(Weak<Connection>, Arc<[u8]>),
-    /// A delivery that waits to be overtaken by the next one has waited long enough.
-    Overtaken(Weak<Connection>),
-    /// A future of the worker waits for this.
-    Wake(Waker),
-}
 
 pub(crate) struct Timer {
     fd: AsyncFd<TimerFd>,

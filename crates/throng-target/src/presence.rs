@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash as _, Hasher};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::address::Address;
 use crate::board::lock;
-use crate::mail::Address;
 
 /// Parts with a lock each, so that workers seldom wait for each other.
 const PARTS: usize = 256;

@@ -1,0 +1,20 @@
+//! What the admin of a chat is asked.
+
+use crate::setup::Setup;
+
+/// What the admin tells: `/online`, and about one room `/room/42`.
+pub(crate) fn route(setup: &Setup, method: &str, target: &str) -> Option<(u16, String)> {
+    let path = target.split_once('?').map_or(target, |(path, _)| path);
+    if path == "/online" {
+        let online = setup.hall.stats(&setup.faults).online;
+        return Some((200, format!("{{\"online\":{online},\"users\":{online}}}")));
+    }
+    let id = path.strip_prefix("/room/")?.parse().ok()?;
+    if method != "GET" {
+        return Some((405, r#"{"error":"a room is asked about with GET"}"#.to_owned()));
+    }
+    match setup.hall.tell(id) {
+        Some(told) => Some((200, told.to_string())),
+        None => Some((404, r#"{"error":"nobody ever joined this room"}"#.to_owned())),
+    }
+}

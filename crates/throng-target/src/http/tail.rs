@@ -1,0 +1,29 @@
+//! What follows the rendered bytes of an answer.
+
+use std::time::Duration;
+
+use super::Events;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    None,
+    /// So many bytes of filler.
+    Filler(u64),
+    /// So many bytes of filler in chunked coding.
+    Chunked(u64),
+    /// Pieces of filler, one after another.
+    Pieces(Pieces),
+    /// Events, one after another.
+    Events(Box<Events>),
+}
+
+/// A slow answer: the same piece `left` times, each after another `sleep`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    pub(crate) left: u32,
+    pub(crate) sleep: Duration,
+    pub(crate) piece: Vec<u8>,
+    /// In chunked coding, or as they are until the connection closes.
+    pub(crate) chunked: bool,
+}

@@ -1,0 +1,201 @@
+//! One connection of the chat.
+
+use std::sync::Arc;
+
+use crate::address::Address;
+use crate::chat::Room;
+use crate::chat::codec::{self, Message, Packet, TEXT_BYTES_MAX};
+use crate::http::Tail;
+use crate::mail::Letter;
+use crate::output::Finish;
+use crate::setup::Setup;
+use crate::turn::{Fault, Turn};
+
+/// The codes of `joined` and `done`.
+const OK: u16 = 0;
+/// The token is not `t-` and the number of the user.
+const WRONG_TOKEN: u16 = 401;
+const NOT_JOINED: u16 = 403;
+/// The text does not fit the packet in which the others would hear it.
+const TEXT_TOO_LONG: u16 = 413;
+/// One of the errors that the server was told to make.
+const ERROR: u16 = 500;
+/// There are too many rooms.
+const NO_ROOM: u16 = 503;
+
+/// One connection of the chat.
+#[derive(Debug, Default)]
+pub(crate) struct Chat {
+    member: Option<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    user: u64,
+    room: Arc<Room>,
+    /// The user believes to be in the room, and is not.
+    forgotten: bool,
+}
+
+impl Chat {
+    pub(crate) fn is_logged_in(&self) -> bool {
+        self.member.is_some()
+    }
+
+    /// Takes whoever is here out of the room.
+    pub(crate) fn end(&mut self, setup: &Setup, address: Address) {
+        if let Some(member) = self.member.take().filter(|member| !member.forgotten) {
+            setup.hall.leave(member.user, &member.room, address);
+        }
+    }
+
+    /// Goes on by at most one packet.
+    pub(crate) fn receive(&mut self, input: &[u8], turn: &mut Turn<'_>) -> usize {
+        match codec::read(input) {
+            Ok(None) => 0,
+            Ok(Some((packet, used))) => {
+                turn.counts.messages += 1;
+                self.obey(packet, turn);
+                used
+            }
+            Err(breach) => {
+                turn.setup.hall.breach(breach);
+                turn.counts.refused += 1;
+                self.part(turn);
+                input.len()
+            }
+        }
+    }
+
+    /// Leaves the room and closes in order.
+    fn part(&mut self, turn: &mut Turn<'_>) {
+        self.end(turn.setup, turn.address);
+        turn.room = Some(None);
+        turn.say(b"", Some(Finish::Linger));
+    }
+
+    fn obey(&mut self, packet: Packet<'_>, turn: &mut Turn<'_>) {
+        let seq = packet.seq;
+        let counts = &turn.setup.hall.counts;
+        match (packet.message, &self.member) {
+            (Message::Ping, _) => {
+                turn.counts.heartbeats += 1;
+                turn.answer(None, |out, _| {
+                    codec::write_pong(out, seq);
+                    Tail::None
+                });
+            }
+            (Message::Leave, _) => {
+                counts.leaves.add(1);
+                self.part(turn);
+            }
+            (Message::Join { room, user, token }, _) => self.join(seq, room, user, token, turn),
+            (_, None) => {
+                counts.before_join.add(1);
+                done(seq, NOT_JOINED, turn);
+            }
+            (Message::Like { count }, Some(member)) => {
+                counts.likes.add(count);
+                member.room.likes.add(count);
+            }
+            (request, Some(member)) => match turn.fault() {
+                Fault::Reset => turn.reset(),
+                Fault::Error => done(seq, ERROR, turn),
+                Fault::None => {
+                    let code = member.act(request, turn.setup);
+                    done(seq, code, turn);
+                }
+            },
+        }
+    }
+
+    fn join(&mut self, seq: u32, room: u64, user: u64, token: &str, turn: &mut Turn<'_>) {
+        let hall = &turn.setup.hall;
+        let fault = turn.fault();
+        let (code, online) = if fault == Fault::Reset {
+            return turn.reset();
+        } else if fault == Fault::Error {
+            (ERROR, 0)
+        } else if token.strip_prefix("t-").and_then(|rest| rest.parse().ok()) != Some(user) {
+            hall.counts.joins_refused.add(1);
+            (WRONG_TOKEN, 0)
+        } else if let Some(room) = hall.open(room) {
+            (OK, self.enter(user, room, turn))
+        } else {
+            (NO_ROOM, 0)
+        };
+        turn.answer(None, |out, _| {
+            codec::write_joined(out, seq, code, online);
+            Tail::None
+        });
+    }
+
+    /// Enters a room, from another one if need be, and sends away whoever else was this user.
+    /// Returns how many are in the room.
+    fn enter(&mut self, user: u64, room: Arc<Room>, turn: &mut Turn<'_>) -> u64 {
+        let setup = turn.setup;
+        self.end(setup, turn.address);
+        setup.hall.counts.joins.add(1);
+        turn.counts.logins += 1;
+        if setup.faults.forgets() {
+            turn.room = Some(None);
+            let online = room.online() + 1;
+            self.member = Some(Member { user, room, forgotten: true });
+            return online;
+        }
+        let joined = setup.hall.join(user, &room, turn.address);
+        if let Some(before) = joined.before {
+            turn.counts.double_logins += 1;
+            setup.post.send(before.worker, Letter::End(before));
+        }
+        turn.room = Some(Some(room.id));
+        self.member = Some(Member { user, room: joined.room, forgotten: false });
+        joined.online
+    }
+}
+
+impl Member {
+    /// Does what a request asks for and returns its code.
+    fn act(&self, request: Message<'_>, setup: &Setup) -> u16 {
+        let counts = &setup.hall.counts;
+        match request {
+            Message::Gift { .. } => {
+                counts.gifts.add(1);
+                self.room.gifts.add(1);
+            }
+            Message::Light { .. } => {
+                counts.lights.add(1);
+                self.room.lights.add(1);
+            }
+            Message::Say { text, .. } if text.len() > TEXT_BYTES_MAX => return TEXT_TOO_LONG,
+            Message::Say { id, sent_ns, text } => {
+                counts.says.add(1);
+                self.room.messages.add(1);
+                self.fan_out(&codec::said(self.user, id, sent_ns, text).into(), setup);
+            }
+            Message::Join { .. } | Message::Like { .. } | Message::Ping | Message::Leave => {}
+        }
+        OK
+    }
+
+    /// Hands a message to all workers that have somebody in the room, this one included: the
+    /// bytes are made once, and written by each worker to its own.
+    fn fan_out(&self, frame: &Arc<[u8]>, setup: &Setup) {
+        self.room.workers(|worker, count| {
+            let letter = Letter::Room(Arc::clone(&self.room), Arc::clone(frame));
+            if !setup.post.send(worker, letter) {
+                setup.post.drop_deliveries(count);
+            }
+        });
+    }
+}
+
+fn done(seq: u32, code: u16, turn: &mut Turn<'_>) {
+    turn.answer(None, |out, _| {
+        codec::write_done(out, seq, code);
+        Tail::None
+    });
+}
+
+#[cfg(test)]
+mod tests;

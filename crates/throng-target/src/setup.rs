@@ -1,0 +1,94 @@
+//! What all workers of a server share.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use throng_base::Clock;
+
+use crate::board::{Board, Stats};
+use crate::chat::Hall;
+use crate::faults::Faults;
+use crate::mail::{Letter, Post};
+use crate::options::{Kind, Options};
+use crate::push::Service;
+
+/// See the module.
+pub(crate) struct Setup {
+    pub(crate) kind: Kind,
+    pub(crate) options: Options,
+    pub(crate) clock: Clock,
+    pub(crate) board: Board,
+    /// The answer to a plain GET, ready made; empty when it is too large for that.
+    pub(crate) default_answer: Vec<u8>,
+    pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
+    /// Wakes each worker and brings its letters.
+    pub(crate) post: Post,
+    pub(crate) faults: Faults,
+    pub(crate) hall: Hall,
+    /// Of a push service.
+    pub(crate) push: Option<Service>,
+    /// How many broadcasts were posted.
+    pub(crate) posted: AtomicU64,
+    pub(crate) stopped: AtomicBool,
+    pub(crate) shortage_told: AtomicBool,
+}
+
+impl Setup {
+    /// Posts a broadcast to all workers.
+    pub(crate) fn broadcast(&self, body: &[u8]) {
+        let number = self.posted.fetch_add(1, Ordering::Relaxed) + 1;
+        let body: Arc<[u8]> = body.into();
+        for worker in 0..self.post.workers() {
+            self.post.send(worker as u16, Letter::Broadcast(number, Arc::clone(&body)));
+        }
+    }
+
+    /// What was served so far.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = self.board.stats();
+        if !self.kind.delivers() {
+            stats.deliveries = None;
+        }
+        if let Some(deliveries) = &mut stats.deliveries {
+            deliveries.owed += self.post.dropped();
+            deliveries.dropped += self.post.dropped();
+        }
+        if self.kind == Kind::Chat {
+            stats.chat = Some(self.hall.stats(&self.faults));
+        }
+        stats.push = self.push.as_ref().map(Service::stats);
+        stats
+    }
+
+    /// Sets all counts back; what is open stays open.
+    pub(crate) fn reset(&self) {
+        self.board.reset();
+        self.post.reset();
+        self.faults.reset();
+        self.hall.reset();
+        if let Some(push) = &self.push {
+            push.reset();
+        }
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn tell(&self, message: &str) {
+        if let Some(told) = &self.options.told {
+            told(message);
+        }
+    }
+
+    /// Tells once that connections cannot be accepted.
+    pub(crate) fn tell_shortage(&self, error: &io::Error) {
+        if !self.shortage_told.swap(true, Ordering::Relaxed) {
+            self.tell(&format!(
+                "connections wait to be accepted, because a worker is at a limit of this host: \
+                 {error}; start with room for more connections, or raise the limit"
+            ));
+        }
+    }
+}
