@@ -81,26 +81,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "transaction",
         ],
     ),
-    (
-        "throng-target",
-        &[
-            "chat",
-            "connection",
-            "http",
-            "mail",
-            "options",
-            "places",
-            "push",
-            "redis",
-            "server",
-            "session",
-            "timer",
-            "turn",
-            "worker",
-        ],
-    ),
-    ("throng-target::connection", &["grpc", "http2"]),
-    ("throng-target::push", &["pusher", "service"]),
 ];
 
 type Path = Vec<String>;
