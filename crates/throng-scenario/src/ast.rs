@@ -301,7 +301,7 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
         return None;
     }
     // What the protocol calls its messages and fields is not known.
-    if matches!(cx.spoken, Spoken::Unknown) && kind.of_protocol() {
+    if matches!(cx.scope.spoken, Spoken::Unknown) && kind.of_protocol() {
         return None;
     }
     if cx.is_full() {

@@ -94,7 +94,9 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
         }
         match key.text.as_str() {
             // Of an event: its name and its id.
-            "header" if matches!(cx.spoken, Spoken::Events) => read_header_checks(cx, value, out),
+            "header" if matches!(cx.scope.spoken, Spoken::Events) => {
+                read_header_checks(cx, value, out);
+            }
             "status" | "header" if matches!(answer, Answer::Message) => only_http(cx, key),
             "field" => no_fields(cx, key.place),
             "status" => {
@@ -135,7 +137,7 @@ pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
 
 /// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
 pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
-    if matches!(cx.spoken, Spoken::Unknown) {
+    if matches!(cx.scope.spoken, Spoken::Unknown) {
         return;
     }
     let message = say!("an answer has fields only with a declared protocol");

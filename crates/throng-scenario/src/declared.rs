@@ -19,7 +19,7 @@ use crate::words::shorten;
 
 /// Whether it names a message, and is no other word of a step.
 pub(crate) fn is_message(cx: &Context<'_>, name: &str) -> bool {
-    matches!(&cx.spoken, Spoken::Declared(protocol) if protocol.message(name).is_some())
+    matches!(cx.scope.spoken, Spoken::Declared(protocol) if protocol.message(name).is_some())
 }
 
 /// The message of this name.

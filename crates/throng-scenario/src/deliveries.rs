@@ -19,7 +19,7 @@ use crate::json::read_path;
 use crate::keys;
 use crate::reach::Reaches;
 use crate::read::Context;
-use crate::scope::{Kinds, Spoken};
+use crate::scope::{Kinds, SessionNames, Spoken};
 use crate::steps::{Compiler, Speech, read_looks, read_reply_looks};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Kind, Node};
@@ -371,12 +371,11 @@ impl Reader<'_, '_> {
             }
             (_, false) if own.is_some() => declared(self.pattern(node, own?)?, own?),
             _ => {
-                let events = self.reaches.has_streams().then_some(Spoken::Events);
-                let before = events.map(|events| std::mem::replace(&mut self.cx.spoken, events));
-                let meant = read_looks(self.cx, node);
-                if let Some(before) = before {
-                    self.cx.spoken = before;
-                }
+                let spoken = match self.reaches.has_streams() {
+                    true => &Spoken::Events,
+                    false => self.cx.scope.spoken,
+                };
+                let meant = self.cx.speaking(spoken, |cx| read_looks(cx, node));
                 Some(Received { which: meant?.which, protocol: None, replies: None })
             }
         }
@@ -390,14 +389,11 @@ impl Reader<'_, '_> {
 
     fn pattern(&mut self, node: &Node, number: u16) -> Option<Which> {
         let protocol = self.reaches.protocols[usize::from(number)].clone();
-        let before = std::mem::replace(&mut self.cx.spoken, Spoken::Declared(protocol.clone()));
-        let meant = read_pattern(self.cx, &protocol, node);
-        let which = match meant {
+        let spoken = Spoken::Declared(protocol.clone());
+        self.cx.speaking(&spoken, |cx| match read_pattern(cx, &protocol, node) {
             Some(meant) => meant.map(|meant| meant.which),
-            None => read_looks(self.cx, node).map(|looks| looks.which),
-        };
-        self.cx.spoken = before;
-        which
+            None => read_looks(cx, node).map(|looks| looks.which),
+        })
     }
 
     fn audience(&mut self, node: &Node) -> Option<Audience> {
@@ -427,10 +423,8 @@ impl Reader<'_, '_> {
 
     /// An expression over the users of all sessions.
     fn membership(&mut self, node: &Node) -> Option<Expression> {
-        self.cx.begin_ledger();
-        let expression = self.cx.expression(node, say!("a value"));
-        self.cx.end_ledger();
-        let expression = expression?;
+        let mut names = SessionNames::of_ledger(&self.cx.shared_slots);
+        let expression = self.cx.in_session(&mut names).expression(node, say!("a value"))?;
         let slots = expression.slots();
         let unsaved = slots.needed.iter().chain(&slots.tested).find(|slot| !self.is_saved(**slot));
         if let Some(slot) = unsaved.filter(|_| !self.cx.has_errors()) {

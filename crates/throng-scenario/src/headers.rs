@@ -128,11 +128,13 @@ pub(crate) fn read_step_headers(
             }
         }
     }
+    let in_time = cx.scope.in_time;
     let is_own = |name: &str| {
         has(&headers, name) || (digest.is_some() && name.eq_ignore_ascii_case("authorization"))
     };
-    let defaults = cx.defaults.headers.iter();
-    let missing = defaults.filter(|(name, value)| !is_own(name) && cx.session.knows(value));
+    let defaults = cx.scope.defaults.headers.iter();
+    let missing =
+        defaults.filter(|(name, value)| !is_own(name) && (in_time || cx.session.knows(value)));
     let missing: Headers = missing.cloned().collect();
     headers.extend(missing);
     (headers, digest)
@@ -149,6 +151,7 @@ enum Auth {
 pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &ast::Http<'_>) -> Headers {
     let mut cookies = fields.cookies.node().map(|node| read_cookies(cx, node)).unwrap_or_default();
     let missing: Headers = cx
+        .scope
         .defaults
         .cookies
         .iter()

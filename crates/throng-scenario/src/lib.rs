@@ -65,6 +65,7 @@ pub mod url;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
 use throng_metrics::Threshold;
@@ -90,7 +91,8 @@ pub use wants::{JsonWant, parse_json_expectation};
 
 use parts::Parts;
 use reach::Reaches;
-use read::Context;
+use read::{Context, Defaults, Found, Scope};
+use scope::SessionNames;
 use steps::Compiler;
 use syntax::{Kind, Node, Place};
 
@@ -151,7 +153,9 @@ pub fn compile_recorded(
     options: &CompileOptions<'_>,
 ) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
     let mut recorded = Recorded::default();
-    let mut cx = Context::new(source, &options.base, options.read_file, options.env);
+    let (mut found, mut names) = (Found::default(), SessionNames::default());
+    let of_disk = (options.read_file, options.env);
+    let mut cx = Context::new((&mut found, &mut names), (source, &options.base), of_disk);
     cx.run_id.clone_from(&options.run.id);
     let program = match syntax::parse(source, 0) {
         Ok(root) => {
@@ -178,7 +182,7 @@ pub fn compile_recorded(
             cx.fail(*error)
         }
     };
-    let (diagnostics, failed) = cx.finish();
+    let (diagnostics, failed) = found.finish();
     match program {
         Some(mut program) if !failed => {
             mask_names(&mut program);
@@ -228,19 +232,20 @@ fn read_scenario(
     let labels = labels::read_run_labels(cx, fields.label.node(), &run.labels);
     let reaches = Reaches::read(cx, &fields);
     let tls = fields.tls.node().map(|node| target::read_tls(cx, node, &reaches.targets));
-    let (connection, source) = (fields.connection.node(), fields.source.node());
-    let connection = target::read_connection(cx, connection, source, &reaches.targets);
-    cx.defaults.connect_timeout = Some(connection.connect_timeout);
+    let connection = target::read_connection(cx, &fields, &reaches.targets);
     let limits = fields.limits.node();
     let mut limits = limits.map_or(Limits::default(), |node| target::read_limits(cx, node));
-    fields.defaults.node().into_iter().for_each(|node| read_defaults(cx, node));
+    let defaults = read_defaults(cx, fields.defaults.node(), connection.connect_timeout);
+    let cx = &mut cx.scoped(Scope { defaults: &defaults, ..cx.scope });
     let (Loads { loads, graceful_stop, precision }, facts) =
         load::read_loads(cx, &fields, reaches.asked_only(), run.load);
     let parts = Parts::of(&fields.parts);
     let ledger = fields.deliveries.node();
     cx.shared_slots = deliveries::saved_names(ledger);
     let mut compiler = Compiler::new(&reaches, &parts, &facts);
-    let [setup, teardown] = once::read_both(cx, &fields, &reaches, &parts);
+    let (setup, setup_names) = once::read_setup(cx, &fields, &reaches, &parts);
+    let cx = &mut cx.scoped(Scope { setup: &setup_names, ..cx.scope });
+    let teardown = once::read_teardown(cx, &fields, &reaches, &parts);
     let sessions = fields.need(cx, *fields.sessions, SESSIONS_HELP);
     let sessions = sessions.map(|_| compiler.read_sessions(cx, &fields.sessions));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
@@ -356,20 +361,23 @@ fn file_stem(name: &str) -> String {
     Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned())
 }
 
-fn read_defaults(cx: &mut Context<'_>, node: &Node) {
-    let Some(fields) = ast::Defaults::read(cx, node) else { return };
+fn read_defaults(cx: &mut Context<'_>, node: Option<&Node>, connecting: Duration) -> Defaults {
+    let mut defaults = Defaults { connect_timeout: Some(connecting), ..cx.scope.defaults.clone() };
+    let fields = node.and_then(|node| ast::Defaults::read(cx, node));
+    let Some(fields) = fields else { return defaults };
     if let Some(node) = fields.timeout.node() {
-        cx.defaults.timeout = cx.time_limit(node);
+        defaults.timeout = cx.time_limit(node);
     }
     if let Some(failing) = fields.on_error.node().and_then(|node| steps::read_on_error(cx, node)) {
-        cx.defaults.failing = failing;
+        defaults.failing = failing;
     }
     if let Some(node) = fields.headers.node() {
-        cx.defaults.headers = headers::read_headers(cx, node);
+        defaults.headers = headers::read_headers(cx, node);
     }
     if let Some(node) = fields.cookies.node() {
-        cx.defaults.cookies = headers::read_cookies(cx, node);
+        defaults.cookies = headers::read_cookies(cx, node);
     }
+    defaults
 }
 
 /// Outputs are part of the language; the figures stay in the run directory until they are there.

@@ -14,36 +14,28 @@ use std::cell::Cell;
 
 use throng_expression::{Answer as Part, Expression, Name, Names, UnknownName, Value};
 use throng_extract::JsonPath;
-use throng_program::{OncePart, Pick, Save};
+use throng_program::{Pick, Save};
 use throng_protocol::framed::FieldPath;
 
 use throng_base::Said;
 
 use crate::checks::Answer;
-use crate::read::{Context, ReadVariable};
+use crate::read::{AnswerKind, Context, ReadVariable, Scope};
 use crate::scope::{Data, Heard, Kinds, Known, SLOTS_MAX, Saved, SessionNames, SetupNames, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Key, Node, Place};
 use crate::words::{is_name, shorten};
 
 impl Context<'_> {
-    pub(crate) fn begin_session(&mut self) {
-        self.session = SessionNames { open: true, ..SessionNames::default() };
-        self.forget_expressions();
-        self.declare_shared();
-    }
-
-    /// The names of all slots, for [`throng_program::Session::slots`].
-    pub(crate) fn end_session(&mut self) -> Box<[String]> {
-        self.forget_expressions();
+    /// What is to be said of the names of a session when all of it is compiled.
+    pub(crate) fn end_session(&mut self) {
         if !self.has_errors() {
             // What a setup saves, others use.
-            if self.once != Some(OncePart::Setup) {
+            if !matches!(self.scope.setup, SetupNames::Open) {
                 self.warn_unused_saves();
             }
             self.warn_early();
         }
-        std::mem::take(&mut self.session).slots.into()
     }
 
     /// A value that nobody uses costs every user memory.
@@ -80,7 +72,7 @@ impl Context<'_> {
     pub(crate) fn behind<T>(
         &mut self,
         condition: Option<&Expression>,
-        read: impl FnOnce(&mut Self) -> T,
+        read: impl FnOnce(&mut Context<'_>) -> T,
     ) -> T {
         match condition.is_some_and(|condition| condition.text().contains("iteration")) {
             true => self.in_time(read),
@@ -89,33 +81,9 @@ impl Context<'_> {
     }
 
     /// Reads what is only used where its values are there.
-    pub(crate) fn in_time<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        self.session.guards += 1;
-        let result = read(self);
-        self.session.guards -= 1;
-        result
-    }
-
-    /// The ledger looks at users of all sessions: of their values, only those that have the same
-    /// slot in all of them are known.
-    pub(crate) fn begin_ledger(&mut self) {
-        self.begin_session();
-        let shared = self.shared_slots.len();
-        (0..shared).for_each(|slot| self.session.set_written(slot as u16));
-    }
-
-    pub(crate) fn end_ledger(&mut self) {
-        self.forget_expressions();
-        self.session = SessionNames::default();
-    }
-
-    /// Values that the ledger looks at have the same slots in all sessions.
-    fn declare_shared(&mut self) {
-        for name in self.shared_slots.clone() {
-            let slot = self.session.add(&name);
-            let saved = slot.map(|slot| Saved { slot, used: Cell::new(true), place: None });
-            self.session.saved.extend(saved.map(|saved| (name, saved)));
-        }
+    pub(crate) fn in_time<T>(&mut self, read: impl FnOnce(&mut Context<'_>) -> T) -> T {
+        let scope = Scope { in_time: true, ..self.scope };
+        read(&mut self.scoped(scope))
     }
 
     /// Declares what the steps of a session save, by the keys that name it; and whether the session
@@ -143,7 +111,7 @@ impl Context<'_> {
     ) -> Option<u16> {
         match self.session.add(name) {
             Some(slot) => {
-                then(&mut self.session, slot);
+                then(self.session, slot);
                 Some(slot)
             }
             None => {
@@ -222,17 +190,19 @@ impl Context<'_> {
         self.session.items.pop();
     }
 
-    /// The same for an answer of this kind.
+    /// Reads something in which expressions may use `response` (and `message`, the same), which is
+    /// an answer of this kind.
     pub(crate) fn with_answer_of<T>(
         &mut self,
         answer: Answer<'_>,
-        read: impl FnOnce(&mut Self) -> T,
+        read: impl FnOnce(&mut Context<'_>) -> T,
     ) -> T {
-        let has_fields = matches!(answer, Answer::Fields(Kinds::Declared { .. }));
-        let before = std::mem::replace(&mut self.has_fields, has_fields);
-        let result = self.with_answer(read);
-        self.has_fields = before;
-        result
+        let kind = match answer {
+            Answer::Fields(Kinds::Declared { .. }) => AnswerKind::Fields,
+            _ => AnswerKind::Parts,
+        };
+        let scope = Scope { answer: Some(kind), ..self.scope };
+        read(&mut self.scoped(scope))
     }
 
     /// Reads the body of a handler, in which `message` is what came. Gives what has to be kept of
@@ -275,12 +245,11 @@ impl Context<'_> {
         self.expression_of(&format!("message.{name}"), place)
     }
 
-    /// Reads something in which expressions may use `response` (and `message`, the same).
-    pub(crate) fn with_answer<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        let before = std::mem::replace(&mut self.has_answer, true);
-        let result = read(self);
-        self.has_answer = before;
-        result
+    /// The same inside of an answer, or where it is not told what it is.
+    pub(crate) fn with_answer<T>(&mut self, read: impl FnOnce(&mut Context<'_>) -> T) -> T {
+        let answer = self.scope.answer.or(Some(AnswerKind::Parts));
+        let scope = Scope { answer, ..self.scope };
+        read(&mut self.scoped(scope))
     }
 }
 
@@ -290,7 +259,7 @@ const REMEMBERED_MAX: usize = 10_000;
 impl Context<'_> {
     /// Whatever changes the meaning of names calls this.
     pub(crate) fn forget_expressions(&mut self) {
-        self.expressions.known.clear();
+        self.session.expressions.clear();
     }
 
     /// Compiles `inner`, which stands at `at` in the text of `node`.
@@ -300,23 +269,24 @@ impl Context<'_> {
         inner: &str,
         at: usize,
     ) -> Option<Expression> {
-        if let Some((known, slots)) = self.expressions.known.get(inner) {
-            let known = known.clone();
-            if let Some(early) = self.session.look(slots) {
+        let in_time = self.scope.in_time;
+        if let Some((known, early)) = self.session.known(inner, in_time) {
+            if let Some(early) = early {
                 self.add_early(early, node, inner, at);
             }
             return Some(known);
         }
         let quiet = self.is_full();
+        let Context { found, session, scope, env, .. } = self;
         let mut names = KnownNames {
-            vars: &self.vars,
-            data: &mut self.data,
-            session: &mut self.session,
-            setup: &self.setup_names,
-            has_answer: self.has_answer,
-            has_fields: self.has_fields,
-            env: self.env,
-            run_id: &self.run_id,
+            vars: &found.vars,
+            data: &mut found.data,
+            session,
+            setup: scope.setup,
+            has_answer: scope.answer.is_some(),
+            has_fields: scope.answer == Some(AnswerKind::Fields),
+            env: *env,
+            run_id: &found.run_id,
             quiet,
             code: None,
         };
@@ -325,11 +295,11 @@ impl Context<'_> {
         match compiled {
             Ok(expression) => {
                 let slots = expression.slots();
-                if let Some(early) = self.session.look(&slots) {
+                if let Some(early) = self.session.look(&slots, in_time) {
                     self.add_early(early, node, inner, at);
                 }
                 // What looks at the answer is a mistake elsewhere.
-                let remembered = &mut self.expressions.known;
+                let remembered = &mut self.session.expressions;
                 if !expression.uses_answer() && remembered.len() < REMEMBERED_MAX {
                     remembered.insert(inner.into(), (expression.clone(), slots));
                 }

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use throng_base::Said;
-use throng_program::{Failing, OnError, Once, OncePart, Session};
+use throng_program::{Failing, OnError, Once, Session};
 
 use crate::ast;
 use crate::keys;
 use crate::load::Facts;
 use crate::parts::Parts;
 use crate::reach::Reaches;
-use crate::read::Context;
+use crate::read::{Context, Defaults, Scope};
 use crate::scope::SetupNames;
 use crate::steps::Compiler;
 use crate::syntax::{Key, Place};
@@ -20,33 +20,32 @@ use crate::{broken_row, expressions_row};
 /// How long all of it may take where it does not say so.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Reads both; afterwards the values of the setup are known.
-pub(crate) fn read_both<'n>(
+/// Reads the setup, and what of it others may name.
+pub(crate) fn read_setup<'n>(
     cx: &mut Context<'_>,
     fields: &'n ast::Scenario<'n>,
     reaches: &Reaches,
     parts: &'n Parts<'n>,
-) -> [Option<Box<Once>>; 2] {
-    [OncePart::Setup, OncePart::Teardown].map(|part| {
-        let aside = match part {
-            OncePart::Setup => &fields.setup,
-            OncePart::Teardown => &fields.teardown,
-        };
-        let key = aside.key()?;
-        cx.once = Some(part);
-        if part == OncePart::Setup {
-            cx.setup_names = SetupNames::Open;
+) -> (Option<Box<Once>>, SetupNames) {
+    let Some(key) = fields.setup.key() else { return (None, SetupNames::None) };
+    let scope = Scope { setup: &SetupNames::Open, ..cx.scope };
+    match read_once(&mut cx.scoped(scope), key, &fields.setup, reaches, parts) {
+        Some(once) => {
+            let names = SetupNames::Known(once.session.slots.to_vec());
+            (Some(Box::new(once)), names)
         }
-        let once = read_once(cx, key, aside, reaches, parts);
-        cx.once = None;
-        if part == OncePart::Setup {
-            cx.setup_names = match &once {
-                Some(once) => SetupNames::Known(once.session.slots.to_vec()),
-                None => SetupNames::Broken,
-            };
-        }
-        once.map(Box::new)
-    })
+        None => (None, SetupNames::Broken),
+    }
+}
+
+pub(crate) fn read_teardown<'n>(
+    cx: &mut Context<'_>,
+    fields: &'n ast::Scenario<'n>,
+    reaches: &Reaches,
+    parts: &'n Parts<'n>,
+) -> Option<Box<Once>> {
+    let key = fields.teardown.key()?;
+    read_once(cx, key, &fields.teardown, reaches, parts).map(Box::new)
 }
 
 fn read_once<'n>(
@@ -65,10 +64,10 @@ fn read_once<'n>(
     let facts = Facts::of_one();
     let mut compiler = Compiler::new(reaches, parts, &facts);
     // A step that fails ends it, if the step does not say otherwise.
-    let leaves = Failing { then: OnError::Leave, ..Failing::default() };
-    let failing = std::mem::replace(&mut cx.defaults.failing, leaves);
+    let failing = Failing { then: OnError::Leave, ..Failing::default() };
+    let defaults = Defaults { failing, ..cx.scope.defaults.clone() };
+    let cx = &mut cx.scoped(Scope { defaults: &defaults, ..cx.scope });
     let read = compiler.read_all(cx, &[(key, Some(session))]);
-    cx.defaults.failing = failing;
     let expressions = expressions_row(cx, &mut compiler, &read, key.place);
     let broken = broken_row(cx, &mut compiler, reaches, key.place);
     let session: Session = read.into_iter().next()?;

@@ -21,7 +21,8 @@ use throng_protocol::framed::{Mistake, Protocol};
 
 use crate::CompileOptions;
 use crate::ast::{self, Field};
-use crate::read::Context;
+use crate::read::{Context, Found};
+use crate::scope::SessionNames;
 use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
 use crate::words::shorten;
 use field::Within;
@@ -57,7 +58,9 @@ pub fn read_protocol(
     source: &Arc<Source>,
     options: &CompileOptions<'_>,
 ) -> Result<(Arc<Protocol>, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let mut cx = Context::new(source, &options.base, options.read_file, options.env);
+    let (mut found, mut names) = (Found::default(), SessionNames::default());
+    let of_disk = (options.read_file, options.env);
+    let mut cx = Context::new((&mut found, &mut names), (source, &options.base), of_disk);
     let protocol = match syntax::parse(source, 0) {
         Ok(root) => {
             let nothing = Kind::Scalar { text: String::new(), plain: true };
@@ -66,7 +69,7 @@ pub fn read_protocol(
         }
         Err(error) => cx.fail(*error),
     };
-    let (diagnostics, failed) = cx.finish();
+    let (diagnostics, failed) = found.finish();
     match protocol {
         Some(protocol) if !failed => Ok((protocol, diagnostics)),
         _ => Err(diagnostics),

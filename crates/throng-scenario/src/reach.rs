@@ -470,9 +470,7 @@ impl Reaches {
 
     /// Adds the targets of a node.
     fn at(&mut self, cx: &mut Context<'_>, node: &Node, reach: Reach) -> Reach {
-        let before = std::mem::replace(&mut cx.spoken, reach.spoken.clone());
-        let targets = read_targets(cx, node);
-        cx.spoken = before;
+        let targets = cx.speaking(&reach.spoken, |cx| read_targets(cx, node));
         let first = self.targets.len();
         let scheme = targets.first().map(|target| target.scheme);
         self.targets.extend(targets);

@@ -2,6 +2,7 @@
 //! goes on, so that all mistakes of a file are answered at once.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +10,9 @@ use std::time::Duration;
 use throng_base::units::{self, UnitError};
 use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
 use throng_expression::Value;
-use throng_program::OncePart;
 
 use crate::keys::MapKind;
-use crate::scope::{
-    Data, Descriptors, Expressions, Named, Picks, SessionNames, SetupNames, Spoken, Vars,
-};
+use crate::scope::{Data, Descriptors, Named, Picks, SessionNames, SetupNames, Spoken, Vars};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, Place};
 use crate::words::{shorten, switch};
@@ -29,43 +27,69 @@ pub type ReadVariable<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The most mistakes that are shown of one file; the last one tells how many more there are.
 pub const DIAGNOSTICS_MAX: usize = 100;
 
-/// What reading needs at every place: the source, the variables, the files, the mistakes so far.
+/// What reading needs at a place: what is found out so far, and what may be used there.
 pub(crate) struct Context<'a> {
+    pub(crate) found: &'a mut Found,
+    /// The names of the session that is being compiled.
+    pub(crate) session: &'a mut SessionNames,
+    pub(crate) scope: Scope<'a>,
+    pub(crate) env: ReadVariable<'a>,
+    read_file: ReadFile<'a>,
+}
+
+/// What may be used where something is read. It is handed down: a place inside another has a scope
+/// of its own, made of that around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// What the messages are of that are being read.
+    pub(crate) spoken: &'a Spoken,
+    pub(crate) defaults: &'a Defaults,
+    /// What `setup.NAME` may name.
+    pub(crate) setup: &'a SetupNames,
+    /// Whether expressions may look at an answer, and whether that is a declared message.
+    pub(crate) answer: Option<AnswerKind>,
+    /// It is only used where its values are there.
+    pub(crate) in_time: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerKind {
+    Parts,
+    Fields,
+}
+
+impl Scope<'_> {
+    const OUTSIDE: Scope<'static> = Scope {
+        spoken: &Spoken::Plain,
+        defaults: &Defaults::NONE,
+        setup: &SetupNames::None,
+        answer: None,
+        in_time: false,
+    };
+}
+
+/// What is found out while a file is read: its sources, variables and rows, the mistakes so far.
+#[derive(Default)]
+pub(crate) struct Found {
     /// The files, by the number in every [`Place`], with the folders that their paths count from.
     sources: Vec<(Arc<Source>, PathBuf)>,
     pub(crate) vars: Vars,
     pub(crate) data: Data,
     /// Saved values that have the same slots in all sessions.
     pub(crate) shared_slots: Vec<String>,
-    /// What `setup.NAME` may name.
-    pub(crate) setup_names: SetupNames,
-    /// What is being compiled is no session, but done once in the run.
-    pub(crate) once: Option<OncePart>,
-    /// The names of the session that is being compiled.
-    pub(crate) session: SessionNames,
-    /// Whether expressions may look at an answer.
-    pub(crate) has_answer: bool,
-    pub(crate) expressions: Expressions,
     pub(crate) picks: Picks,
-    pub(crate) env: ReadVariable<'a>,
     /// `run.id`.
     pub(crate) run_id: String,
-    pub(crate) defaults: Defaults,
     pub(crate) redirects: Redirects,
     /// What the files of `proto` declare.
     pub(crate) descriptors: Descriptors,
-    /// What the messages are of that are being read.
-    pub(crate) spoken: Spoken,
-    /// The answer that expressions look at is a declared message.
-    pub(crate) has_fields: bool,
-    /// How many bytes the values of expressions may still come to.
-    value_bytes_left: usize,
+    /// How many bytes the values of expressions come to so far.
+    value_bytes: usize,
     pub(crate) secrets: Secrets,
     /// Places that are not shown.
     hidden: Vec<Place>,
     /// For the record of the run.
     pub(crate) named_files: Vec<Named>,
-    read_file: ReadFile<'a>,
     files: HashMap<PathBuf, Arc<[u8]>>,
     diagnostics: Vec<Diagnostic>,
     /// By the number of a mistake: further places of the same one, as file and byte.
@@ -73,12 +97,26 @@ pub(crate) struct Context<'a> {
     more_errors: usize,
 }
 
+impl Deref for Context<'_> {
+    type Target = Found;
+
+    fn deref(&self) -> &Found {
+        self.found
+    }
+}
+
+impl DerefMut for Context<'_> {
+    fn deref_mut(&mut self) -> &mut Found {
+        self.found
+    }
+}
+
 /// What the values of all expressions that are the same for all users may come to, written out: a
 /// variable that is made of others is as large as they are, and few lines make very large ones.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// What steps take when they do not say it themselves.
-#[derive(Default)]
+#[derive(Clone)]
 pub(crate) struct Defaults {
     pub(crate) headers: Vec<(String, throng_program::Text)>,
     pub(crate) cookies: Vec<(String, throng_program::Text)>,
@@ -93,50 +131,105 @@ pub(crate) struct Redirects {
     pub(crate) limit: Option<u8>,
 }
 
-impl<'a> Context<'a> {
-    pub(crate) fn new(
-        source: &Arc<Source>,
-        base: &Path,
-        read_file: ReadFile<'a>,
-        env: ReadVariable<'a>,
-    ) -> Context<'a> {
-        Context {
-            sources: vec![(source.clone(), base.to_path_buf())],
-            vars: Vars::default(),
-            data: Data::default(),
-            shared_slots: Vec::new(),
-            setup_names: SetupNames::default(),
-            once: None,
-            session: SessionNames::default(),
-            has_answer: false,
-            expressions: Expressions::default(),
-            picks: Picks::default(),
-            env,
-            run_id: String::new(),
-            defaults: Defaults::default(),
-            redirects: Redirects::default(),
-            descriptors: Descriptors::None,
-            spoken: Spoken::Plain,
-            has_fields: false,
-            value_bytes_left: VALUE_BYTES_MAX,
-            secrets: Secrets::default(),
-            hidden: Vec::new(),
-            named_files: Vec::new(),
-            read_file,
-            files: HashMap::new(),
-            diagnostics: Vec::new(),
-            repeated: HashMap::new(),
-            more_errors: 0,
+impl Defaults {
+    const NONE: Defaults = Defaults {
+        headers: Vec::new(),
+        cookies: Vec::new(),
+        timeout: None,
+        connect_timeout: None,
+        failing: throng_program::Failing { retry: None, then: throng_program::OnError::Count },
+    };
+}
+
+impl Found {
+    pub(crate) fn has_errors(&self) -> bool {
+        self.more_errors > 0 || self.diagnostics.iter().any(|one| one.severity == Severity::Error)
+    }
+
+    /// All mistakes, in the order of their places; those of the command line first.
+    pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
+        let failed = self.has_errors();
+        for (number, places) in &self.repeated {
+            self.diagnostics[*number].notes.push(match places.len() {
+                1 => say!("the same in 1 other place"),
+                more => say!("the same in {more} other places"),
+            });
         }
+        let number = |source: &Arc<Source>| {
+            self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source))
+        };
+        self.diagnostics.sort_by_key(|diagnostic| match &diagnostic.span {
+            Some(span) => (number(&span.source), span.start),
+            None => (None, 0),
+        });
+        if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
+            last.notes.push(say!("and {more} more mistakes, which are not shown"));
+        }
+        self.mask();
+        (self.diagnostics, failed)
+    }
+
+    /// Takes the secrets out of what is said and shown.
+    fn mask(&mut self) {
+        let blotted: Vec<Arc<Source>> = self
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(file, (source, _))| {
+                let mut ranges = self.secrets.value_ranges(source.text.as_bytes());
+                let hidden = self.hidden.iter().filter(|place| usize::from(place.file) == file);
+                ranges.extend(hidden.map(|place| place.start()..place.end()));
+                match ranges.is_empty() {
+                    true => source.clone(),
+                    false => source.blotted(&ranges),
+                }
+            })
+            .collect();
+        for diagnostic in &mut self.diagnostics {
+            if let Some(span) = &mut diagnostic.span
+                && let Some(file) =
+                    self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, &span.source))
+            {
+                span.source = blotted[file].clone();
+            }
+            let texts = diagnostic.label.iter_mut().chain(&mut diagnostic.help);
+            for text in texts.chain(&mut diagnostic.notes).chain([&mut diagnostic.message]) {
+                text.change_texts(&|text| self.secrets.mask_sentence(text).into_owned());
+            }
+        }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Where a file begins; `found` and `session` are empty.
+    pub(crate) fn new(
+        (found, session): (&'a mut Found, &'a mut SessionNames),
+        (source, base): (&Arc<Source>, &Path),
+        (read_file, env): (ReadFile<'a>, ReadVariable<'a>),
+    ) -> Context<'a> {
+        found.sources.push((source.clone(), base.to_path_buf()));
+        Context { found, session, scope: Scope::OUTSIDE, env, read_file }
+    }
+
+    /// The same with another scope.
+    pub(crate) fn scoped<'b>(&'b mut self, scope: Scope<'b>) -> Context<'b> {
+        let Context { found, session, env, read_file, .. } = self;
+        Context { found, session, scope, env: *env, read_file: *read_file }
+    }
+
+    /// The same for another session.
+    pub(crate) fn in_session<'b>(&'b mut self, session: &'b mut SessionNames) -> Context<'b> {
+        let Context { found, scope, env, read_file, .. } = self;
+        Context { found, session, scope: *scope, env: *env, read_file: *read_file }
     }
 
     /// Takes so much of what the values of all expressions may come to; false when it is more
     /// than what is left.
     pub(crate) fn take_value(&mut self, value: &Value) -> bool {
-        let bytes = value.written_bytes(self.value_bytes_left);
-        let left = bytes.and_then(|bytes| self.value_bytes_left.checked_sub(bytes));
-        self.value_bytes_left = left.unwrap_or(self.value_bytes_left);
-        left.is_some()
+        let left = VALUE_BYTES_MAX - self.value_bytes;
+        let bytes = value.written_bytes(left).filter(|bytes| *bytes <= left);
+        self.value_bytes += bytes.unwrap_or(0);
+        bytes.is_some()
     }
 
     pub(crate) fn span(&self, place: Place) -> Span {
@@ -265,67 +358,10 @@ impl<'a> Context<'a> {
         shown.count() + self.more_errors
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
-        self.more_errors > 0 || self.diagnostics.iter().any(|one| one.severity == Severity::Error)
-    }
-
     /// Notes a mistake where a value was to be read.
     pub(crate) fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
         self.note(diagnostic);
         None
-    }
-
-    /// All mistakes, in the order of their places; those of the command line first.
-    pub(crate) fn finish(mut self) -> (Vec<Diagnostic>, bool) {
-        let failed = self.has_errors();
-        for (number, places) in &self.repeated {
-            self.diagnostics[*number].notes.push(match places.len() {
-                1 => say!("the same in 1 other place"),
-                more => say!("the same in {more} other places"),
-            });
-        }
-        let number = |source: &Arc<Source>| {
-            self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, source))
-        };
-        self.diagnostics.sort_by_key(|diagnostic| match &diagnostic.span {
-            Some(span) => (number(&span.source), span.start),
-            None => (None, 0),
-        });
-        if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
-            last.notes.push(say!("and {more} more mistakes, which are not shown"));
-        }
-        self.mask();
-        (self.diagnostics, failed)
-    }
-
-    /// Takes the secrets out of what is said and shown.
-    fn mask(&mut self) {
-        let blotted: Vec<Arc<Source>> = self
-            .sources
-            .iter()
-            .enumerate()
-            .map(|(file, (source, _))| {
-                let mut ranges = self.secrets.value_ranges(source.text.as_bytes());
-                let hidden = self.hidden.iter().filter(|place| usize::from(place.file) == file);
-                ranges.extend(hidden.map(|place| place.start()..place.end()));
-                match ranges.is_empty() {
-                    true => source.clone(),
-                    false => source.blotted(&ranges),
-                }
-            })
-            .collect();
-        for diagnostic in &mut self.diagnostics {
-            if let Some(span) = &mut diagnostic.span
-                && let Some(file) =
-                    self.sources.iter().position(|(own, _)| Arc::ptr_eq(own, &span.source))
-            {
-                span.source = blotted[file].clone();
-            }
-            let texts = diagnostic.label.iter_mut().chain(&mut diagnostic.help);
-            for text in texts.chain(&mut diagnostic.notes).chain([&mut diagnostic.message]) {
-                text.change_texts(&|text| self.secrets.mask_sentence(text).into_owned());
-            }
-        }
     }
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
@@ -336,11 +372,13 @@ impl<'a> Context<'a> {
     }
 
     /// Reads what belongs to a connection, where its protocol is spoken.
-    pub(crate) fn speaking<T>(&mut self, spoken: &Spoken, read: impl FnOnce(&mut Self) -> T) -> T {
-        let before = std::mem::replace(&mut self.spoken, spoken.clone());
-        let read = read(self);
-        self.spoken = before;
-        read
+    pub(crate) fn speaking<T>(
+        &mut self,
+        spoken: &Spoken,
+        read: impl FnOnce(&mut Context<'_>) -> T,
+    ) -> T {
+        let scope = Scope { spoken, ..self.scope };
+        read(&mut self.scoped(scope))
     }
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use regex::bytes::Regex;
-use throng_expression::{Expression, Slots};
 use throng_program::Pick;
 use throng_protocol::protobuf::Schema;
 
@@ -21,12 +20,6 @@ pub(crate) use data::{Data, Declared, Known};
 pub(crate) use messages::{Called, Kinds, Spoken, scheme_of};
 pub(crate) use session::{Heard, SLOTS_MAX, Saved, SessionNames};
 pub(crate) use vars::{Variable, Vars, names_in};
-
-/// Expressions that were compiled already: the steps of a session say the same again and again.
-#[derive(Default)]
-pub(crate) struct Expressions {
-    pub(crate) known: HashMap<Box<str>, (Expression, Slots)>,
-}
 
 /// Patterns, paths and selectors that were compiled already: the steps of a scenario say the same
 /// again and again, and a regular expression takes as long as a hundred other checks.

@@ -40,7 +40,8 @@ use crate::ast::{self, Steps, Verb};
 use crate::load::Facts;
 use crate::parts::{Foreseen, Parts};
 use crate::reach::{Home, Reaches};
-use crate::read::Context;
+use crate::read::{Context, Defaults, Scope};
+use crate::scope::SessionNames;
 use crate::syntax::{Key, Kind, Node};
 use crate::template::constant;
 use crate::words::shorten;
@@ -164,22 +165,26 @@ impl<'n, 'p> Compiler<'n, 'p> {
             Some(node) => cx.small_count(node),
             None => Some(1),
         };
-        let outer = (cx.defaults.timeout, cx.defaults.failing);
-        if let Some(timeout) = fields.timeout.node().and_then(|node| cx.time_limit(node)) {
-            cx.defaults.timeout = Some(timeout);
-        }
-        if let Some(failing) = fields.on_error.node().and_then(|node| read_on_error(cx, node)) {
-            cx.defaults.failing = failing;
-        }
-        cx.begin_session();
+        let timeout = fields.timeout.node().and_then(|node| cx.time_limit(node));
+        let failing = fields.on_error.node().and_then(|node| read_on_error(cx, node));
         let foreseen = Foreseen::of(fields, self.parts);
-        cx.declare_all(&foreseen.saved);
-        let headers = shared::begin(cx, fields.headers.node());
-        let session = self.code(cx, fields, &foreseen.connects, key);
-        cx.defaults.headers = headers;
-        let slots = cx.end_session();
-        (cx.defaults.timeout, cx.defaults.failing) = outer;
+        let mut names = SessionNames::of_session(&cx.shared_slots);
+        let inside = &mut cx.in_session(&mut names);
+        inside.declare_all(&foreseen.saved);
+        let outer = inside.scope.defaults;
+        let defaults = Defaults {
+            headers: shared::headers(inside, fields.headers.node()),
+            cookies: outer.cookies.clone(),
+            timeout: timeout.or(outer.timeout),
+            connect_timeout: outer.connect_timeout,
+            failing: failing.unwrap_or(outer.failing),
+        };
+        let scope = Scope { defaults: &defaults, ..inside.scope };
+        let inside = &mut inside.scoped(scope);
+        let session = self.code(inside, fields, &foreseen.connects, key);
+        inside.end_session();
         let session = session?;
+        let slots = names.slots.into();
         if let Some(before) = fields.before.key()
             && !cx.data.sources.is_empty()
         {

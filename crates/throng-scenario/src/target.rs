@@ -118,7 +118,7 @@ fn read_target(
 fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target> {
     let text = cx.text(node, say!("a URL"))?;
     let bare = !text.contains("://");
-    let parsed = match &cx.spoken {
+    let parsed = match cx.scope.spoken {
         // The protocol says the transport.
         Spoken::Declared(protocol) if bare => {
             let scheme = scheme_of(protocol.declaration().transport);
@@ -198,12 +198,12 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
 
 pub(crate) fn read_connection(
     cx: &mut Context<'_>,
-    node: Option<&Node>,
-    source: Option<&Node>,
+    scenario: &ast::Scenario<'_>,
     targets: &[Target],
 ) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
-    if let Some(fields) = node.and_then(|node| ast::Connection::read(cx, node)) {
+    let connection = scenario.connection.node();
+    if let Some(fields) = connection.and_then(|node| ast::Connection::read(cx, node)) {
         let mut flag = |field: Field<'_>, default| match field.node() {
             Some(node) => cx.bool(node).unwrap_or(default),
             None => default,
@@ -235,7 +235,7 @@ pub(crate) fn read_connection(
             source::warn_family(cx, node, &options.sources, targets);
         }
     }
-    if let Some(node) = source {
+    if let Some(node) = scenario.source.node() {
         source::read_source(cx, node, &mut options.sources);
         source::warn_family(cx, node, &options.sources, targets);
     }

@@ -8,6 +8,8 @@ use prost_reflect::prost_types::FileDescriptorSet;
 use throng_base::{Diagnostic, Source};
 
 use super::*;
+use crate::read::Found;
+use crate::scope::SessionNames;
 use crate::syntax;
 
 /// Reads `proto` of a scenario in the folder `base` from files in memory: the messages, and what
@@ -20,15 +22,17 @@ fn read_from(text: &str, files: &[(&str, impl AsRef<[u8]>)]) -> (Vec<String>, Ve
         let missing = || std::io::Error::new(ErrorKind::NotFound, "no such file");
         file.map(|(_, text)| text.as_ref().to_vec()).ok_or_else(missing)
     };
-    let mut cx = Context::new(&source, Path::new("base"), &read_file, &|_| None);
+    let (mut found, mut names) = (Found::default(), SessionNames::default());
+    let file = (&source, Path::new("base"));
+    let mut cx = Context::new((&mut found, &mut names), file, (&read_file, &|_| None));
     let root = syntax::parse(&source, 0).unwrap().unwrap();
     let Kind::Map(entries) = &root.kind else { panic!("a map") };
     let find = |name: &str| entries.iter().find(|(key, _)| key.text == name).map(|(_, node)| node);
     let read = read(&mut cx, find("proto").unwrap(), find("proto_path"));
     let messages = read.iter().flat_map(|files| files.pool.all_messages().collect::<Vec<_>>());
-    let mut names: Vec<String> = messages.map(|one| one.full_name().to_owned()).collect();
-    names.sort_unstable();
-    (names, cx.finish().0)
+    let mut sorted: Vec<String> = messages.map(|one| one.full_name().to_owned()).collect();
+    sorted.sort_unstable();
+    (sorted, found.finish().0)
 }
 
 /// The messages of files without mistakes.

@@ -351,8 +351,9 @@ fn acknowledgements_copy_fields_and_literals() {
     let mut places = Vec::new();
     let source =
         Source::new("t", "{b: {a: id, b: 7, c: \"7\", d: '${message.x.y}', e: true, f: 1.5}}");
-    let options = Context::new(&source, Path::new(""), &proto_file, &read_env);
-    let mut cx = options;
+    let (mut found, mut names) = (Found::default(), SessionNames::default());
+    let file = (&source, Path::new(""));
+    let mut cx = Context::new((&mut found, &mut names), file, (&proto_file, &read_env));
     let node = syntax::parse(&source, 0).unwrap().unwrap();
     places.clear();
     let mut reader =
@@ -404,14 +405,16 @@ fn a_scenario_may_hold_a_protocol_or_name_its_file() {
         Some("dir/a/wrong.protocol.yaml") => Ok(b"packet: []\nmesages: {}\n".to_vec()),
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no such file")),
     };
-    let mut cx = Context::new(&source, Path::new("dir"), &read_file, &read_env);
+    let (mut found, mut names) = (Found::default(), SessionNames::default());
+    let file = (&source, Path::new("dir"));
+    let mut cx = Context::new((&mut found, &mut names), file, (&read_file, &read_env));
     let Kind::Map(entries) = syntax::parse(&source, 0).unwrap().unwrap().kind else {
         panic!("map")
     };
     let loaded: Vec<bool> =
         entries.iter().map(|(_, node)| load_protocol(&mut cx, node).is_some()).collect();
     assert_eq!(loaded, [true, false, false, false, true]);
-    let (told, failed) = cx.finish();
+    let (told, failed) = found.finish();
     assert!(failed);
     let places: Vec<String> = told
         .iter()

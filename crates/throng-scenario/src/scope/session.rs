@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use throng_expression::{Slots, Value};
+use throng_expression::{Expression, Slots, Value};
 use throng_program::{Pick, Save, Segment, Text};
 
 use crate::scope::Kinds;
@@ -26,10 +26,10 @@ pub(crate) struct SessionNames {
     pub(crate) written: Vec<bool>,
     /// By slot: a step so far asks whether it is there, or it is told that nothing saves it.
     pub(crate) excused: Vec<bool>,
-    /// Around the step is a condition on the number of the iteration.
-    pub(crate) guards: u32,
     /// Saved values that are used before anything can have saved them, and where.
     pub(crate) early: Vec<(u16, Place)>,
+    /// Expressions that were compiled already: steps say the same again and again.
+    pub(crate) expressions: HashMap<Box<str>, (Expression, Slots)>,
     /// Names that mean nothing, with what is said about them, and the number of the mistake.
     pub(crate) unknown: HashMap<String, usize>,
     /// The message of the handler whose body is being compiled.
@@ -59,6 +59,26 @@ pub(crate) struct Saved {
 }
 
 impl SessionNames {
+    /// Those of a session, in which the values that the ledger looks at have the same slots as in
+    /// all others.
+    pub(crate) fn of_session(shared: &[String]) -> SessionNames {
+        let mut names = SessionNames { open: true, ..SessionNames::default() };
+        for name in shared {
+            let slot = names.add(name);
+            let saved = slot.map(|slot| Saved { slot, used: Cell::new(true), place: None });
+            names.saved.extend(saved.map(|saved| (name.clone(), saved)));
+        }
+        names
+    }
+
+    /// The ledger looks at users of all sessions: of their values, only those that have the same
+    /// slot in all of them are known.
+    pub(crate) fn of_ledger(shared: &[String]) -> SessionNames {
+        let mut names = SessionNames::of_session(shared);
+        (0..shared.len()).for_each(|slot| names.set_written(slot as u16));
+        names
+    }
+
     pub(crate) fn slot_of(&self, name: &str) -> Option<u16> {
         self.saved.get(name).map(|saved| saved.slot)
     }
@@ -89,30 +109,23 @@ impl SessionNames {
     /// Whether all saved values that a text needs are there.
     pub(crate) fn knows(&self, text: &Text) -> bool {
         let is_there = |slot: &u16| self.written.get(usize::from(*slot)) != Some(&false);
-        self.guards > 0
-            || text.segments.iter().all(|segment| match segment {
-                Segment::Literal(_) => true,
-                Segment::Value { value, .. } => value.slots().needed.iter().all(is_there),
-            })
+        text.segments.iter().all(|segment| match segment {
+            Segment::Literal(_) => true,
+            Segment::Value { value, .. } => value.slots().needed.iter().all(is_there),
+        })
     }
 
-    pub(crate) fn excuse(&mut self, slot: u16) {
-        if let Some(excused) = self.excused.get_mut(usize::from(slot)) {
-            *excused = true;
-        }
+    /// An expression that was compiled already, and what [`SessionNames::look`] finds in it.
+    pub(crate) fn known(&mut self, text: &str, in_time: bool) -> Option<(Expression, Option<u16>)> {
+        let SessionNames { expressions, written, excused, .. } = self;
+        let (known, slots) = expressions.get(text)?;
+        Some((known.clone(), look(written, excused, slots, in_time)))
     }
 
     /// The value that an expression needs and that nothing can have saved in the first iteration;
     /// each is told once.
-    pub(crate) fn look(&mut self, slots: &Slots) -> Option<u16> {
-        slots.tested.iter().for_each(|slot| self.excuse(*slot));
-        let is_early = |slot: &&u16| {
-            let at = usize::from(**slot);
-            self.written.get(at) == Some(&false) && self.excused.get(at) == Some(&false)
-        };
-        let early = slots.needed.iter().find(is_early).copied().filter(|_| self.guards == 0)?;
-        self.excuse(early);
-        Some(early)
+    pub(crate) fn look(&mut self, slots: &Slots, in_time: bool) -> Option<u16> {
+        look(&self.written, &mut self.excused, slots, in_time)
     }
 
     pub(crate) fn item_names(&self) -> impl Iterator<Item = &str> {
@@ -141,4 +154,19 @@ impl SessionNames {
         self.excused.push(false);
         u16::try_from(self.slots.len() - 1).ok()
     }
+}
+
+fn look(written: &[bool], excused: &mut [bool], slots: &Slots, in_time: bool) -> Option<u16> {
+    for slot in &slots.tested {
+        if let Some(excused) = excused.get_mut(usize::from(*slot)) {
+            *excused = true;
+        }
+    }
+    let is_early = |slot: &&u16| {
+        let at = usize::from(**slot);
+        written.get(at) == Some(&false) && excused.get(at) == Some(&false)
+    };
+    let early = slots.needed.iter().find(is_early).copied().filter(|_| !in_time)?;
+    excused[usize::from(early)] = true;
+    Some(early)
 }

@@ -41,7 +41,7 @@ pub(crate) fn read_on_error(cx: &mut Context<'_>, node: &Node) -> Option<Failing
 pub(crate) fn read_failing(cx: &mut Context<'_>, on_error: Field<'_>, retry: Field<'_>) -> Failing {
     let mut failing = match on_error.node() {
         Some(node) => read_on_error(cx, node).unwrap_or_default(),
-        None => cx.defaults.failing,
+        None => cx.scope.defaults.failing,
     };
     if let Some(node) = retry.node() {
         failing.retry = read_retry(cx, node);
@@ -53,7 +53,7 @@ pub(crate) fn read_failing(cx: &mut Context<'_>, on_error: Field<'_>, retry: Fie
 pub(crate) fn read_timeout(cx: &mut Context<'_>, timeout: Field<'_>) -> Option<Duration> {
     match timeout.node() {
         Some(node) => cx.time_limit(node),
-        None => Some(cx.defaults.timeout.unwrap_or(TIMEOUT)),
+        None => Some(cx.scope.defaults.timeout.unwrap_or(TIMEOUT)),
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn read_reconnect(cx: &mut Context<'_>, node: &Node) -> Option<Retry>
 /// steps around it say. That it connects again is no retry of the step.
 pub(crate) fn read_loss(cx: &mut Context<'_>, on_error: Field<'_>) -> Failing {
     let Some(node) = on_error.node() else {
-        return Failing { retry: None, ..cx.defaults.failing };
+        return Failing { retry: None, ..cx.scope.defaults.failing };
     };
     let words: Vec<(&str, Failing)> =
         ON_ERRORS.iter().filter(|(_, failing)| failing.retry.is_none()).copied().collect();

@@ -63,7 +63,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
         return match is_word("any") {
             true => Some(meant),
             // It names a message of a protocol that is not known.
-            false if matches!(cx.spoken, Spoken::Unknown) => None,
+            false if matches!(cx.scope.spoken, Spoken::Unknown) => None,
             false => cx.wrong_type(node, say!("what a message looks like"), HELP),
         };
     }
@@ -127,7 +127,7 @@ pub(crate) fn read_event_name(
     checks: &mut Vec<Check>,
 ) -> Option<()> {
     let Some((key, node)) = field.entry() else { return Some(()) };
-    if !matches!(cx.spoken, Spoken::Events | Spoken::Unknown) {
+    if !matches!(cx.scope.spoken, Spoken::Events | Spoken::Unknown) {
         let message = say!("only the events of an event stream have a name");
         let error = cx.error("step-scheme", message, key.place).label(say!("no event stream"));
         return cx.fail(

@@ -82,7 +82,7 @@ pub(crate) fn read_connect(
     let protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
     let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
-        None => Some(cx.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
+        None => Some(cx.scope.defaults.connect_timeout.unwrap_or(Duration::from_secs(10))),
     };
     let step = rows.row(cx, fields, StepKind::Connect, None)?;
     let (path, timeout) = (path?, timeout?);
@@ -345,7 +345,7 @@ fn read_message(
 ) -> Option<Spoken> {
     let spoken = read_spoken(cx, message.node()?, asks);
     let cut = match cut.entry() {
-        Some((key, _)) if matches!(cx.spoken, crate::scope::Spoken::Call(_)) => {
+        Some((key, _)) if matches!(cx.scope.spoken, crate::scope::Spoken::Call(_)) => {
             let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), key.place);
             let error = error.label(say!("its messages are sent whole"));
             return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
@@ -370,7 +370,7 @@ fn read_message(
 /// A message: one of the declared protocol by its name, or raw bytes. One that `asks` carries a
 /// number that throng chooses.
 pub(crate) fn read_spoken(cx: &mut Context<'_>, node: &Node, asks: bool) -> Option<Spoken> {
-    match cx.spoken.clone() {
+    match cx.scope.spoken.clone() {
         crate::scope::Spoken::Declared(protocol) => read_of_protocol(cx, &protocol, node, asks),
         crate::scope::Spoken::Call(called) => {
             let message = read_spoken_on_call(cx, node, &called)?;
@@ -482,7 +482,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
         // It names a message of a protocol that is not known.
-        if matches!(cx.spoken, crate::scope::Spoken::Unknown) {
+        if matches!(cx.scope.spoken, crate::scope::Spoken::Unknown) {
             return None;
         }
         return cx.wrong_type(node, say!("what the answer has to be"), EXPECT_HELP);

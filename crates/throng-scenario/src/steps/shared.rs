@@ -5,12 +5,13 @@ use crate::headers::{self, Headers};
 use crate::read::Context;
 use crate::syntax::Node;
 
-/// Adds the headers of a session whose names are known to the defaults; gives the defaults outside.
-pub(super) fn begin(cx: &mut Context<'_>, node: Option<&Node>) -> Headers {
+/// The headers of a session whose names are known, and those of the defaults that it does not set
+/// itself.
+pub(super) fn headers(cx: &mut Context<'_>, node: Option<&Node>) -> Headers {
     let read = |node| cx.in_time(|cx| headers::read_headers(cx, node));
     let own = node.map(read).unwrap_or_default();
-    let outer = cx.defaults.headers.clone();
-    cx.defaults.headers.retain(|(name, _)| !headers::has(&own, name));
-    cx.defaults.headers.extend(own);
-    outer
+    let outer = cx.scope.defaults.headers.iter();
+    let mut all: Headers = outer.filter(|(name, _)| !headers::has(&own, name)).cloned().collect();
+    all.extend(own);
+    all
 }
