@@ -6,7 +6,7 @@
 //! such as an operating system, is its own key ([`Said::of_others`]).
 
 use std::borrow::Cow;
-use std::fmt;
+use std::{fmt, io};
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeSeq as _;
@@ -69,6 +69,14 @@ impl Said {
     /// rendering; the rest is told as it is.
     pub fn of_others(text: impl Into<String>) -> Said {
         Said { key: Cow::Owned(text.into()), values: None }
+    }
+
+    /// What an error of I/O says, which may have a sentence of ours as its reason.
+    pub fn of_error(error: &io::Error) -> Said {
+        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(Told(said)) => said.clone(),
+            None => Said::of_others(error.to_string()),
+        }
     }
 
     fn values(&self) -> &[Argument] {

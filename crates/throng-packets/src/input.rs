@@ -4,8 +4,7 @@
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use throng_base::language::say;
-use throng_base::{Diagnostic, Source, Span};
+use throng_base::{Diagnostic, Said, Source, Span};
 use throng_protocol::framed::declaration::{Declaration, Framing};
 
 use crate::capture;
@@ -24,19 +23,18 @@ pub enum Input {
 }
 
 /// A file, standard input, or the bytes themselves.
-// sentences
 pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnostic>> {
     let path = Path::new(input);
     let is_folder = path.is_dir();
     if input != "-" && (is_folder || !path.exists()) {
         return match hex::read(input) {
             Ok(pasted) => Ok(pasted.into()),
-            Err(_) if is_folder => Err(no_file(input, "it is a directory")),
+            Err(_) if is_folder => Err(no_file(input, say!("it is a directory"))),
             Err(mistake) => {
                 let looks_like_hex = matches!(mistake.kind, HexMistakeKind::OddDigits);
                 let is_path = input.contains(['/', '.']) && !looks_like_hex;
                 Err(match is_path {
-                    true => no_file(input, "there is no such file"),
+                    true => no_file(input, say!("there is no such file")),
                     false => bad_hex(COMMAND_LINE, input, &mistake),
                 })
             }
@@ -46,17 +44,17 @@ pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnos
         "-" => Ok(Box::new(std::io::stdin())),
         path => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read + Send>),
     };
-    let mut opened = opened.map_err(|error| no_file(input, &error.to_string()))?;
+    let mut opened = opened.map_err(|error| no_file(input, Said::of_error(&error)))?;
     let mut first = Vec::new();
     let head = opened.by_ref().take(4).read_to_end(&mut first);
-    head.map_err(|error| no_file(input, &error.to_string()))?;
+    head.map_err(|error| no_file(input, Said::of_error(&error)))?;
     if capture::is_capture(&first) {
         return Ok(Input::Capture(Box::new(Cursor::new(first).chain(opened))));
     }
     let rest = opened.take(FILE_BYTES_MAX).read_to_end(&mut first);
-    rest.map_err(|error| no_file(input, &error.to_string()))?;
+    rest.map_err(|error| no_file(input, Said::of_error(&error)))?;
     if first.len() as u64 > FILE_BYTES_MAX {
-        return Err(no_file(input, "it is larger than 256 MiB"));
+        return Err(no_file(input, say!("it is larger than 256 MiB")));
     }
     whole(input, first, declaration)
 }
@@ -87,21 +85,24 @@ impl From<Pasted> for Input {
     }
 }
 
-fn no_file(name: &str, reason: &str) -> Box<Diagnostic> {
-    let message = format!("cannot read {name}: {}", say(reason));
-    let help = "give bytes in hex, a file with bytes or hex, a capture (pcap, pcapng), or `-`";
+fn no_file(name: &str, reason: Said) -> Box<Diagnostic> {
+    let message = say!("cannot read {name}: {reason}");
+    let help =
+        say!("give bytes in hex, a file with bytes or hex, a capture (pcap, pcapng), or `-`");
     Box::new(Diagnostic::error("file-unreadable", message).help(help))
 }
 
 fn bad_hex(name: &str, text: &str, mistake: &HexMistake) -> Box<Diagnostic> {
     let message = match mistake.kind {
-        HexMistakeKind::Empty => "there are no bytes".to_string(),
-        HexMistakeKind::NoDigit(found) => format!("`{found}` is no digit of hex"),
-        HexMistakeKind::OddDigits => "a byte has two digits of hex, and here is one too few".into(),
-        HexMistakeKind::TooLong => "these are more than 64 MiB".to_string(),
+        HexMistakeKind::Empty => say!("there are no bytes"),
+        HexMistakeKind::NoDigit(found) => say!("`{found}` is no digit of hex"),
+        HexMistakeKind::OddDigits => say!("a byte has two digits of hex, and here is one too few"),
+        HexMistakeKind::TooLong => say!("these are more than 64 MiB"),
     };
     let source = Source::new(name, text);
     let span = Span { source, start: mistake.place.start, end: mistake.place.end };
     let error = Diagnostic::error("bad-hex", message).at(span);
-    Box::new(error.help("write pairs of the digits 0-9 and a-f: `c4 a7 00`, or give a .bin file"))
+    Box::new(
+        error.help(say!("write pairs of the digits 0-9 and a-f: `c4 a7 00`, or give a .bin file")),
+    )
 }

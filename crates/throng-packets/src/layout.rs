@@ -1,7 +1,7 @@
 //! Where the fields of a protocol lie in its packets, as rows of a table: offset, bytes, name, type
 //! and what the field is for.
 
-use throng_base::language::say;
+use throng_base::Said;
 use throng_base::units::format_count;
 use throng_protocol::framed::declaration::{
     Checksum, Comparison, Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal,
@@ -31,7 +31,7 @@ pub struct Row {
     pub id: String,
     pub ty: String,
     /// What it is for, each a phrase in the language of the person.
-    pub notes: Vec<String>,
+    pub notes: Vec<Said>,
     pub is_body: bool,
 }
 
@@ -100,32 +100,32 @@ pub fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
             let (hex, most) = (hex_text(&bytes.value), size_text(u64::from(*bytes_max)));
-            format!("each packet ends with {hex}, which is no part of it, after at most {most}")
+            say!("each packet ends with {hex}, which is no part of it, after at most {most}")
         }
-        Framing::Fixed(bytes) => format!("each packet has {} bytes", bytes.value),
+        Framing::Fixed(bytes) => say!("each packet has {} bytes", bytes.value),
         Framing::Length => match declaration.transport {
-            Transport::Udp => "one datagram is one packet".to_string(),
+            Transport::Udp => say!("one datagram is one packet"),
             Transport::WebSocket | Transport::WebSocketTls => {
-                "one binary message is one packet".to_string()
+                say!("one binary message is one packet")
             }
             Transport::Tcp | Transport::Tls => {
                 let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
                 let length = declaration.packet.iter().find(is_length);
                 let id = length.map_or("", |field| field.id.value.as_str());
-                format!("`{id}` says how long a packet is")
+                say!("`{id}` says how long a packet is")
             }
         },
     };
-    say(&text).into_owned()
+    text.spoken()
 }
 
 /// As it is written in a file where it is round: `64 KiB`.
-fn size_text(bytes: u64) -> String {
+fn size_text(bytes: u64) -> Said {
     match bytes {
-        0 => "0".to_string(),
-        n if n.is_multiple_of(1 << 20) => format!("{} MiB", format_count(n >> 20)),
-        n if n.is_multiple_of(1 << 10) => format!("{} KiB", format_count(n >> 10)),
-        n => say(&format!("{} bytes", format_count(n))).into_owned(),
+        0 => say!("0"),
+        n if n.is_multiple_of(1 << 20) => say!("{} MiB", format_count(n >> 20)),
+        n if n.is_multiple_of(1 << 10) => say!("{} KiB", format_count(n >> 10)),
+        n => say!("{} bytes", format_count(n)),
     }
 }
 
@@ -295,33 +295,30 @@ impl<'d> Laying<'d> {
         }
     }
 
-    // sentences
-    fn notes(&self, field: &Field) -> Vec<String> {
+    fn notes(&self, field: &Field) -> Vec<Said> {
         let mut notes = Vec::new();
-        let mut add = |text: &str| notes.push(say(text).into_owned());
+        let mut add = |note: Said| notes.push(note);
         if let Some(constant) = &field.constant {
-            add(&format!("always {}", literal_text(&constant.value, &field.ty)));
+            add(say!("always {}", literal_text(&constant.value, &field.ty)));
         }
-        for text in role_notes(field) {
-            add(&text);
-        }
+        role_notes(field).into_iter().for_each(&mut add);
         let extent = extent_of(&field.ty).filter(|_| field.role != Role::Body);
         if let Some(extent) = extent {
-            extent_notes(extent).iter().for_each(|text| add(text));
+            extent_notes(extent).into_iter().for_each(&mut add);
         }
         match &field.repeat {
             Some(Repeat::Prefixed(prefix)) => {
-                add(&format!("{} before it says how many", prefix_word(*prefix)));
+                add(say!("{} before it says how many", prefix_word(*prefix)));
             }
-            Some(Repeat::Field(id)) => add(&format!("as many as `{}` says", id.value)),
-            Some(Repeat::Rest) => add("as many as there are to the end"),
+            Some(Repeat::Field(id)) => add(say!("as many as `{}` says", id.value)),
+            Some(Repeat::Rest) => add(say!("as many as there are to the end")),
             Some(Repeat::Times(_)) | None => {}
         }
         if let Some(condition) = &field.condition {
-            add(&format!("only if {}", condition_text(condition)));
+            add(say!("only if {}", condition_text(condition)));
         }
         if let Some(default) = &field.default {
-            add(&format!("{} if left out", literal_text(&default.value, &field.ty)));
+            add(say!("{} if left out", literal_text(&default.value, &field.ty)));
         }
         if !field.labels.is_empty() {
             let labels = field.labels.iter().take(LABELS_MAX);
@@ -329,7 +326,7 @@ impl<'d> Laying<'d> {
             if field.labels.len() > LABELS_MAX {
                 names.push("…".to_string());
             }
-            notes.push(listed(&names));
+            notes.push(say!("{}", listed(&names)));
         }
         notes
     }
@@ -346,34 +343,33 @@ fn listed(names: &[String]) -> String {
 /// Names of values that are shown of one field.
 const LABELS_MAX: usize = 12;
 
-// sentences
-fn role_notes(field: &Field) -> Vec<String> {
+fn role_notes(field: &Field) -> Vec<Said> {
     let mut notes = Vec::new();
     match &field.role {
         Role::Value => {}
         Role::Length { counts, bytes_max } => {
             notes.push(match counts {
-                Counts::Packet => "how many bytes the whole packet has".to_string(),
-                Counts::After => "how many bytes follow".to_string(),
-                Counts::Body => "how many bytes the body has".to_string(),
+                Counts::Packet => say!("how many bytes the whole packet has"),
+                Counts::After => say!("how many bytes follow"),
+                Counts::Body => say!("how many bytes the body has"),
             });
             if let Some(most) = bytes_max {
-                notes.push(format!("at most {}", size_text(most.value)));
+                notes.push(say!("at most {}", size_text(most.value)));
             }
         }
-        Role::Selects => notes.push("which message it is".to_string()),
+        Role::Selects => notes.push(say!("which message it is")),
         Role::Correlates => {
-            notes.push("a reply carries its request's; 0 when nobody asked".to_string());
+            notes.push(say!("a reply carries its request's; 0 when nobody asked"));
         }
-        Role::Body => notes.push("the message's own fields".to_string()),
+        Role::Body => notes.push(say!("the message's own fields")),
         Role::Checksum { algorithm, over } => {
             let name = checksum_word(*algorithm);
             notes.push(match over.is_empty() {
-                true => format!("{name} over all before it"),
+                true => say!("{name} over all before it"),
                 false => {
                     let ids: Vec<String> =
                         over.iter().map(|id| format!("`{}`", id.value)).collect();
-                    format!("{name} over {}", listed(&ids))
+                    say!("{name} over {}", listed(&ids))
                 }
             });
         }
@@ -381,20 +377,19 @@ fn role_notes(field: &Field) -> Vec<String> {
     notes
 }
 
-// sentences
-fn extent_notes(extent: &Extent) -> Vec<String> {
+fn extent_notes(extent: &Extent) -> Vec<Said> {
     match extent {
         Extent::Fixed(_) => Vec::new(),
         Extent::Prefixed { prefix, bytes_max } => {
-            let mut notes = vec![format!("{} before it says how many bytes", prefix_word(*prefix))];
+            let mut notes = vec![say!("{} before it says how many bytes", prefix_word(*prefix))];
             if let Some(most) = bytes_max {
-                notes.push(format!("at most {}", size_text(*most)));
+                notes.push(say!("at most {}", size_text(*most)));
             }
             notes
         }
-        Extent::Delimited(bytes) => vec![format!("ends with {}", hex_text(bytes))],
-        Extent::Field(id) => vec![format!("as many bytes as `{}` says", id.value)],
-        Extent::Rest => vec!["to the end of the body".to_string()],
+        Extent::Delimited(bytes) => vec![say!("ends with {}", hex_text(bytes))],
+        Extent::Field(id) => vec![say!("as many bytes as `{}` says", id.value)],
+        Extent::Rest => vec![say!("to the end of the body")],
     }
 }
 

@@ -9,6 +9,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 pub mod capture;
 mod diagram;
 pub mod hex;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use throng_base::Said;
 use throng_base::columns::{left, right, wrap};
-use throng_base::language::{fill, say};
 use throng_base::units::write_duration;
 use throng_protocol::framed::declaration::{Declaration, Endian, Heartbeat, Message, Role};
 use unicode_width::UnicodeWidthStr as _;
@@ -26,13 +26,13 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
     let mut out = format!("{}\n", ink.bold(name));
     let endian = endian_text(declaration.endian);
     let transport = transport_word(declaration.transport);
-    let head = format!("{transport} · {} · {}", say(endian), framing_text(declaration));
+    let head = format!("{transport} · {} · {}", endian.spoken(), framing_text(declaration));
     for line in wrap(&head, ink.width.clamp(40, WIDTH_MAX)) {
         let _ = writeln!(out, "{}", ink.dim(&line));
     }
     let packet = packet_rows(declaration);
     let columns = Columns::of(declaration, &packet, only);
-    let _ = writeln!(out, "\n{}\n", ink.bold(&say("every packet")));
+    let _ = writeln!(out, "\n{}\n", ink.bold(&tell!("every packet")));
     let header: Vec<Row> = packet.iter().filter(|row| row.depth == 0).cloned().collect();
     out += &diagram(&header, Bytes::default());
     out.push('\n');
@@ -52,17 +52,16 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
         let _ = writeln!(out, "\n{}", heartbeat_text(heartbeat));
     }
     if columns.has_plus {
-        let text = say("`+`: at least so many bytes; a field before it, or it itself, varies");
+        let text = tell!("`+`: at least so many bytes; a field before it, or it itself, varies");
         let _ = writeln!(out, "\n{}", ink.dim(&text));
     }
     out
 }
 
-// sentences
-fn endian_text(endian: Endian) -> &'static str {
+fn endian_text(endian: Endian) -> Said {
     match endian {
-        Endian::Big => "big endian",
-        Endian::Little => "little endian",
+        Endian::Big => say!("big endian"),
+        Endian::Little => say!("little endian"),
     }
 }
 
@@ -78,10 +77,10 @@ struct Columns {
 impl Columns {
     fn of(declaration: &Declaration, packet: &[Row], only: Option<&Message>) -> Columns {
         let mut columns = Columns {
-            at: say("at").width(),
-            size: say("bytes").width(),
-            id: say("field").width(),
-            ty: say("type").width(),
+            at: tell!("at").width(),
+            size: tell!("bytes").width(),
+            id: tell!("field").width(),
+            ty: tell!("type").width(),
             has_plus: false,
         };
         columns.take(packet);
@@ -111,9 +110,9 @@ impl Columns {
     }
 
     fn head(&self, ink: &Ink) -> String {
-        let words = ["at", "bytes", "field", "type"].map(say);
+        let words = [tell!("at"), tell!("bytes"), tell!("field"), tell!("type")];
         let line = self.line(&words[0], &words[1], &words[2], &words[3]);
-        format!("{}\n", ink.dim(&format!("{line}{}", say("what it is for"))))
+        format!("{}\n", ink.dim(&format!("{line}{}", tell!("what it is for"))))
     }
 
     fn rows(&self, rows: &[Row], ink: &Ink) -> String {
@@ -121,7 +120,8 @@ impl Columns {
         for row in rows {
             let id = format!("{}{}", "  ".repeat(row.depth), row.id);
             let start = self.line(&bytes_text(row.at), &size_text(row), &id, &row.ty);
-            let notes = row.notes.join("; ");
+            let notes: Vec<String> = row.notes.iter().map(Said::spoken).collect();
+            let notes = notes.join("; ");
             // The notes go on below themselves; where there is too little room, further left.
             let width = ink.width.clamp(40, WIDTH_MAX);
             let indent = match start.width() + 20 <= width {
@@ -172,34 +172,33 @@ fn message_title(declaration: &Declaration, message: &Message, ink: &Ink) -> Str
     out
 }
 
-// sentences
 fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(kind) = &message.kind {
-        parts.push(format!("kind {}", kind.value));
+        parts.push(say!("kind {}", kind.value));
     }
     parts.push(match comes_from_target(declaration, message) {
-        true => "from the target".to_string(),
-        false => "to the target".to_string(),
+        true => say!("from the target"),
+        false => say!("to the target"),
     });
     if !message.answers.is_empty() {
         let asked = names(message.answers.iter().map(|name| &name.value));
-        parts.push(fill(&say("answers {}"), &[&asked]));
+        parts.push(say!("answers {asked}"));
     }
     let replies: Vec<&String> = replies(declaration, message).collect();
     if !replies.is_empty() {
-        parts.push(fill(&say("answered by {}"), &[&names(replies.into_iter())]));
+        parts.push(say!("answered by {}", names(replies.into_iter())));
     }
     if message.push {
-        parts.push("a push: it comes unasked".to_string());
+        parts.push(say!("a push: it comes unasked"));
     }
     if let Some(acknowledgement) = &message.acknowledged_by {
-        parts.push(fill(&say("{} is sent at once"), &[&acknowledgement.message.value]));
+        parts.push(say!("{} is sent at once", acknowledgement.message.value));
     }
     if declaration.heartbeat.as_ref().is_some_and(|it| it.send.value == message.name.value) {
-        parts.push("the heartbeat".to_string());
+        parts.push(say!("the heartbeat"));
     }
-    parts.iter().map(|part| say(part).into_owned()).collect()
+    parts.iter().map(Said::spoken).collect()
 }
 
 fn replies<'d>(
@@ -216,15 +215,14 @@ fn names<'n>(names: impl Iterator<Item = &'n String>) -> String {
 
 fn heartbeat_text(heartbeat: &Heartbeat) -> String {
     let (send, every) = (&heartbeat.send.value, write_duration(heartbeat.every));
-    let text = match (&heartbeat.expect, heartbeat.lost_after) {
-        (Some(_), Some(_)) => "heartbeat: {} every {}, answered by {}, lost after {}",
-        (Some(_), None) => "heartbeat: {} every {}, answered by {}",
-        (None, _) => "heartbeat: {} every {}",
-    };
-    let expect = heartbeat.expect.as_ref().map_or("", |expect| expect.value.as_str());
-    let lost_after = heartbeat.lost_after.map(write_duration).unwrap_or_default();
-    // The names of messages are no words of ours.
-    fill(&say(text), &[send, &every, expect, &lost_after])
+    let expect = heartbeat.expect.as_ref().map(|expect| &expect.value);
+    match (expect, heartbeat.lost_after.map(write_duration)) {
+        (Some(expect), Some(lost_after)) => {
+            tell!("heartbeat: {send} every {every}, answered by {expect}, lost after {lost_after}")
+        }
+        (Some(expect), None) => tell!("heartbeat: {send} every {every}, answered by {expect}"),
+        (None, _) => tell!("heartbeat: {send} every {every}"),
+    }
 }
 
 /// The same for programs.
@@ -294,7 +292,7 @@ fn rows_json(rows: &[Row]) -> Vec<Value> {
             "bytes": row.size.least,
             "bytes_vary": row.size.varies,
             "bits": row.bits.map(|(_, bits)| bits),
-            "notes": row.notes,
+            "notes": row.notes.iter().map(Said::english).collect::<Vec<_>>(),
         })
     };
     rows.iter().map(row).collect()

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use throng_base::Said;
 use throng_protocol::framed::declaration::{
     Declaration, Endian, Extent, Framing, Literal, Message, Role, Transport, Type,
 };
@@ -81,7 +82,7 @@ pub enum Found<'a> {
     },
     /// A text message of a WebSocket, or one that cannot be read.
     Web {
-        reason: &'a str,
+        reason: Said,
     },
 }
 

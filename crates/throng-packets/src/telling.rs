@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
+use throng_base::Said;
 use throng_base::columns::{cut, left, right};
-use throng_base::language::{fill, say};
 use throng_base::units::{format_count, format_duration};
 use throng_expression::Value;
 use throng_protocol::framed::{Broken, Decoded, Packet, Part, Protocol};
@@ -92,24 +92,24 @@ impl<'p> Telling<'p> {
             }
             Found::Skipped { bytes } => {
                 let text = match bytes {
-                    1 => "one byte is passed over".to_string(),
-                    _ => format!("{} bytes are passed over", count(*bytes)),
+                    1 => say!("one byte is passed over"),
+                    _ => say!("{} bytes are passed over", count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
             Found::Gap { bytes } => {
                 let text = match bytes {
-                    1 => "one byte is not in the capture".to_string(),
-                    _ => format!("{} bytes are not in the capture", count(*bytes)),
+                    1 => say!("one byte is not in the capture"),
+                    _ => say!("{} bytes are not in the capture", count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
             Found::Left { bytes, is_cut_off } => {
                 let text = match (is_cut_off, bytes.len()) {
-                    (true, 1) => "one byte is left: a packet that does not end".to_string(),
-                    (true, left) => format!("{left} bytes are left: a packet that does not end"),
-                    (false, 1) => "one byte is left of a packet that goes on".to_string(),
-                    (false, left) => format!("{left} bytes are left of a packet that goes on"),
+                    (true, 1) => say!("one byte is left: a packet that does not end"),
+                    (true, left) => say!("{left} bytes are left: a packet that does not end"),
+                    (false, 1) => say!("one byte is left of a packet that goes on"),
+                    (false, left) => say!("{left} bytes are left of a packet that goes on"),
                 };
                 out += &self.remark(place, &text);
                 out += &self.excerpt(bytes, None);
@@ -126,7 +126,7 @@ impl<'p> Telling<'p> {
             Some((ends, _)) if ends.number != self.named => {
                 self.named = ends.number;
                 let (number, client, server) = (ends.number, ends.client, ends.server);
-                let text = say(&format!("connection {number}")).into_owned();
+                let text = tell!("connection {number}");
                 format!("{}\n\n", self.ink.bold(&format!("{text}: {client} → {server}")))
             }
             _ => String::new(),
@@ -145,27 +145,26 @@ impl<'p> Telling<'p> {
         out
     }
 
-    // sentences
     fn head(&self, place: Place, packet: Packet, bytes: usize, exchange: Exchange) -> String {
         let info = self.protocol.info(packet.message);
-        let mut parts = vec![bytes_text(bytes), format!("from byte {}", place.position)];
+        let mut parts = vec![bytes_text(bytes), say!("from byte {}", place.position)];
         match exchange {
-            Exchange::Alone if info.push => parts.push("a push".to_string()),
+            Exchange::Alone if info.push => parts.push(say!("a push")),
             Exchange::Alone | Exchange::Request => {}
             Exchange::Reply { to, took_ns } => {
                 let to = &self.protocol.info(to).name;
                 parts.push(match took_ns {
                     Some(ns) => {
                         let took = format_duration(Duration::from_nanos(ns));
-                        fill(&say("answers {} after {}"), &[to, &took])
+                        say!("answers {to} after {took}")
                     }
-                    None => fill(&say("answers {}"), &[to]),
+                    None => say!("answers {to}"),
                 });
             }
-            Exchange::Unpaired => parts.push("answers one of several requests".to_string()),
-            Exchange::Orphan => parts.push("answers no request that was seen".to_string()),
+            Exchange::Unpaired => parts.push(say!("answers one of several requests")),
+            Exchange::Orphan => parts.push(say!("answers no request that was seen")),
         }
-        let parts: Vec<String> = parts.iter().map(|part| say(part).into_owned()).collect();
+        let parts: Vec<String> = parts.iter().map(Said::spoken).collect();
         let (number, start) = (self.packets, self.start(place));
         let notes = self.ink.dim(&parts.join(" · "));
         format!("{} {start}{}  {notes}\n", self.ink.dim(&format!("#{number}")), {
@@ -183,7 +182,7 @@ impl<'p> Telling<'p> {
         }
         if parts.len() > shown.len() {
             let more = parts.len() - shown.len();
-            let _ = writeln!(out, "        {}", say(&format!("… and {more} more fields")));
+            let _ = writeln!(out, "        {}", tell!("… and {more} more fields"));
         }
         out
     }
@@ -214,7 +213,7 @@ impl<'p> Telling<'p> {
         }
         let shown = (most.saturating_add(1)).saturating_mul(FIELD_BYTES);
         if all.len() > shown {
-            let more = say(&format!("… {} more bytes", all.len() - shown)).into_owned();
+            let more = tell!("… {} more bytes", all.len() - shown);
             let _ = writeln!(out, "{}{more}", " ".repeat(11));
         }
         out
@@ -224,7 +223,7 @@ impl<'p> Telling<'p> {
         let text = match &part.value {
             Value::Null => String::new(),
             // The bytes stand beside it.
-            Value::Bytes(bytes) => say(&bytes_text(bytes.len())).into_owned(),
+            Value::Bytes(bytes) => bytes_text(bytes.len()).spoken(),
             Value::Text(text) => format!("\"{}\"", text.escape_debug()),
             Value::Int(value) if *value >= 256 && part.type_word.starts_with('u') => {
                 format!("{value} ({value:#x})")
@@ -248,10 +247,10 @@ impl<'p> Telling<'p> {
         let name =
             decoded.and_then(Decoded::message).map(|it| self.protocol.info(it).name.as_str());
         let head = match name {
-            Some(name) => say(&format!("broken packet, `{name}`")).into_owned(),
-            None => say("broken packet").into_owned(),
+            Some(name) => tell!("broken packet, `{name}`"),
+            None => tell!("broken packet"),
         };
-        let at = say(&format!("from byte {}", place.position)).into_owned();
+        let at = tell!("from byte {}", place.position);
         let number = self.ink.dim(&format!("#{}", self.packets));
         let start = self.start(place);
         let mut out = format!("{number} {start}{}  {}\n", self.ink.bad(&head), self.ink.dim(&at));
@@ -285,7 +284,7 @@ impl<'p> Telling<'p> {
         }
         let shown = (first + EXCERPT_LINES) * EXCERPT_BYTES;
         if bytes.len() > shown {
-            let more = say(&format!("… {} more bytes", bytes.len() - shown)).into_owned();
+            let more = tell!("… {} more bytes", bytes.len() - shown);
             let _ = writeln!(out, "           {more}");
         }
         out
@@ -295,9 +294,9 @@ impl<'p> Telling<'p> {
         format!("{}{}\n", " ".repeat(11 + column * 3), self.ink.bad("^^"))
     }
 
-    fn remark(&self, place: Place, text: &str) -> String {
-        let at = say(&format!("from byte {}", place.position)).into_owned();
-        format!("   {}{} · {at}\n", self.start(place), self.ink.warn(&say(text)))
+    fn remark(&self, place: Place, text: &Said) -> String {
+        let at = tell!("from byte {}", place.position);
+        format!("   {}{} · {at}\n", self.start(place), self.ink.warn(&text.spoken()))
     }
 
     /// What it all came to.
@@ -314,18 +313,18 @@ impl<'p> Telling<'p> {
         }
         let all: u64 = tally.packets.iter().sum();
         rows.sort_by_key(|(_, packets)| u64::MAX - packets);
-        rows.insert(0, (say("packets").into_owned(), all));
-        let mut out = format!("{}\n", self.ink.bold(&say("summary")));
+        rows.insert(0, (tell!("packets"), all));
+        let mut out = format!("{}\n", self.ink.bold(&tell!("summary")));
         let names = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
         for (name, packets) in rows {
             let _ = writeln!(out, "  {}  {}", left(&name, names), right(&count(packets), 9));
         }
         for text in remarks(tally, passed, repeated) {
-            let _ = writeln!(out, "  {}", say(&text));
+            let _ = writeln!(out, "  {}", text.spoken());
         }
         let verdict = match tally.fits() {
-            true => self.ink.good(&say("all bytes fit the declaration")),
-            false => self.ink.bad(&say("the bytes do not fit the declaration")),
+            true => self.ink.good(&tell!("all bytes fit the declaration")),
+            false => self.ink.bad(&tell!("the bytes do not fit the declaration")),
         };
         let _ = writeln!(out, "{verdict}");
         out
@@ -383,7 +382,7 @@ impl<'p> Telling<'p> {
             Found::Left { bytes, is_cut_off } => {
                 put(json!({"left_bytes": bytes.len(), "ended": is_cut_off}));
             }
-            Found::Web { reason } => put(json!({"websocket": reason})),
+            Found::Web { reason } => put(json!({"websocket": reason.english()})),
         }
         line
     }
@@ -417,29 +416,28 @@ impl<'p> Telling<'p> {
 }
 
 /// What else there is to know, a sentence each.
-// sentences
-fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<String> {
+fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     let mut out = Vec::new();
-    let mut add = |number: u64, text: &dyn Fn(String) -> String| {
+    let mut add = |number: u64, text: &dyn Fn(String) -> Said| {
         if number > 0 {
             out.push(text(count(number)));
         }
     };
-    add(tally.broken, &|n| format!("packets that break the declaration: {n}"));
-    add(tally.skipped_bytes, &|n| format!("bytes passed over on the way to the next packet: {n}"));
-    add(tally.left_bytes, &|n| format!("bytes left over of packets that did not end: {n}"));
-    add(tally.gap_bytes, &|n| format!("bytes missing in the capture: {n}"));
-    add(tally.replies, &|n| format!("replies with their request: {n}"));
-    add(tally.orphans, &|n| format!("replies without a request: {n}"));
-    add(tally.unanswered, &|n| format!("requests without a reply: {n}"));
+    add(tally.broken, &|n| say!("packets that break the declaration: {n}"));
+    add(tally.skipped_bytes, &|n| say!("bytes passed over on the way to the next packet: {n}"));
+    add(tally.left_bytes, &|n| say!("bytes left over of packets that did not end: {n}"));
+    add(tally.gap_bytes, &|n| say!("bytes missing in the capture: {n}"));
+    add(tally.replies, &|n| say!("replies with their request: {n}"));
+    add(tally.orphans, &|n| say!("replies without a request: {n}"));
+    add(tally.unanswered, &|n| say!("requests without a reply: {n}"));
     if let Some(passed) = passed {
-        add(repeated, &|n| format!("segments sent more than once: {n}"));
-        add(passed.others, &|n| format!("frames that are neither TCP nor UDP: {n}"));
-        add(passed.fragments, &|n| format!("frames with parts of IP packets, not read: {n}"));
+        add(repeated, &|n| say!("segments sent more than once: {n}"));
+        add(passed.others, &|n| say!("frames that are neither TCP nor UDP: {n}"));
+        add(passed.fragments, &|n| say!("frames with parts of IP packets, not read: {n}"));
         let link = passed.link_type;
-        add(passed.foreign, &|n| format!("frames of the link type {link}, not known here: {n}"));
+        add(passed.foreign, &|n| say!("frames of the link type {link}, not known here: {n}"));
         if passed.torn {
-            out.push("the capture breaks off in the middle of a frame".to_string());
+            out.push(say!("the capture breaks off in the middle of a frame"));
         }
     }
     out
@@ -460,11 +458,10 @@ fn parts_json(packet: &[u8], parts: &[Part]) -> Vec<serde_json::Value> {
     parts.iter().map(part).collect()
 }
 
-// sentences
-fn bytes_text(bytes: usize) -> String {
+fn bytes_text(bytes: usize) -> Said {
     match bytes {
-        1 => "1 byte".to_string(),
-        _ => format!("{bytes} bytes"),
+        1 => say!("1 byte"),
+        _ => say!("{bytes} bytes"),
     }
 }
 

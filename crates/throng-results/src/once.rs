@@ -2,7 +2,7 @@
 //! the load.
 
 use serde::{Deserialize, Serialize};
-use throng_base::Secrets;
+use throng_base::{Said, Secrets};
 use throng_metrics::Cause;
 
 /// The setup or the teardown of a run.
@@ -48,7 +48,7 @@ pub struct OnceFailure {
     pub place: String,
     pub cause: Option<Cause>,
     /// It may hold text of the target.
-    pub detail: String,
+    pub detail: Said,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl OnceRun {
 
     pub(crate) fn mask(&mut self, secrets: &Secrets) {
         if let Some(failure) = &mut self.failure {
-            failure.detail = secrets.mask(&failure.detail).into_owned();
+            failure.detail.change_texts(&|text| secrets.mask(text).into_owned());
         }
     }
 }

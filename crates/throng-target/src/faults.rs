@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use throng_base::Said;
+
 /// Which deliveries go wrong, and which joins are forgotten. A delivery is one message to one
 /// connection that is open. Where several faults meet, the first of these happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +53,8 @@ impl FaultOptions {
         self.touch_deliveries() || self.forget_every.is_some()
     }
 
-    // sentences
     /// Refuses what cannot be, in words.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
+    pub(crate) fn fault(&self) -> Option<Said> {
         let every = [
             self.lose_every,
             self.garbage_every,
@@ -63,10 +64,10 @@ impl FaultOptions {
             self.forget_every,
         ];
         if every.contains(&Some(0)) {
-            return Some("a fault happens every so many times, at least every time");
+            return Some(say!("a fault happens every so many times, at least every time"));
         }
         let late = self.late_every.is_some() && self.late_by.is_zero();
-        late.then_some("what is late must be late by some time")
+        late.then_some(say!("what is late must be late by some time"))
     }
 }
 

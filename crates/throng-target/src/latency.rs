@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use throng_base::units::{self, write_duration};
-use throng_base::{Random, Time};
+use throng_base::{Random, Said, Time};
 
 use crate::arrival::Arrival;
 
@@ -29,16 +29,16 @@ pub enum Latency {
 /// Why a text is not a latency law: what is wrong and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LatencyError {
-    pub message: String,
-    pub help: &'static str,
+    pub message: Said,
+    pub help: Said,
 }
 
-const HELP: &str =
-    "a latency is `none`, `20ms`, `10ms..50ms`, `exponential 20ms` or `stall 500ms every 5s`";
+const HELP: Said =
+    say!("a latency is `none`, `20ms`, `10ms..50ms`, `exponential 20ms` or `stall 500ms every 5s`");
 
 impl fmt::Display for LatencyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.message, self.help)
+        write!(f, "{}; {}", self.message.english(), self.help.english())
     }
 }
 
@@ -69,11 +69,13 @@ impl Latency {
     }
 
     /// What makes the law impossible, if anything does.
-    pub(crate) fn fault(self) -> Option<&'static str> {
+    pub(crate) fn fault(self) -> Option<Said> {
         match self {
-            Latency::Uniform(low, high) if low > high => Some("the range starts after its end"),
+            Latency::Uniform(low, high) if low > high => {
+                Some(say!("the range starts after its end"))
+            }
             Latency::Stall { stall, every } if stall >= every => {
-                Some("a stall as long as its interval leaves no time to answer")
+                Some(say!("a stall as long as its interval leaves no time to answer"))
             }
             _ => None,
         }
@@ -88,10 +90,9 @@ impl FromStr for Latency {
     type Err = LatencyError;
 
     fn from_str(text: &str) -> Result<Latency, LatencyError> {
-        let wrong = |message: String| LatencyError { message, help: HELP };
+        let wrong = |message: Said| LatencyError { message, help: HELP };
         let duration = |text: &str| {
-            units::parse_duration(text)
-                .map_err(|e| wrong(format!("`{text}`: {}", e.message.english())))
+            units::parse_duration(text).map_err(|e| wrong(say!("`{text}`: {}", e.message)))
         };
         let words: Vec<&str> = text.split_whitespace().collect();
         let latency = match words[..] {
@@ -104,10 +105,10 @@ impl FromStr for Latency {
                 Some((low, high)) => Latency::Uniform(duration(low)?, duration(high)?),
                 None => Latency::Fixed(duration(range)?),
             },
-            _ => return Err(wrong(format!("`{text}` is not a latency"))),
+            _ => return Err(wrong(say!("`{text}` is not a latency"))),
         };
         match latency.fault() {
-            Some(fault) => Err(wrong(format!("`{text}`: {fault}"))),
+            Some(fault) => Err(wrong(say!("`{text}`: {fault}"))),
             None => Ok(latency),
         }
     }

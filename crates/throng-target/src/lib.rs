@@ -18,6 +18,9 @@
 
 #![deny(unsafe_code)]
 
+#[macro_use]
+extern crate throng_base;
+
 mod address;
 mod arrival;
 mod board;

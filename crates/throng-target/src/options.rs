@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::Said;
+
 use crate::faults::FaultOptions;
 use crate::latency::Latency;
 use crate::redis::RedisAddress;
@@ -64,16 +66,16 @@ impl Default for PushOptions {
 
 impl PushOptions {
     /// Refuses what cannot be, in words.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
+    pub(crate) fn fault(&self) -> Option<Said> {
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         match self {
             _ if self.redis_wait && self.redis.is_none() => {
-                Some("binds can only wait for a Redis that is told")
+                Some(say!("binds can only wait for a Redis that is told"))
             }
-            _ if self.redis_timeout.is_zero() => Some("Redis must have some time to answer"),
-            _ if zero(self.idle_timeout) => Some("a device may be silent for some time"),
+            _ if self.redis_timeout.is_zero() => Some(say!("Redis must have some time to answer")),
+            _ if zero(self.idle_timeout) => Some(say!("a device may be silent for some time")),
             _ if zero(self.push_every) => {
-                Some("pushes cannot follow each other without any time between")
+                Some(say!("pushes cannot follow each other without any time between"))
             }
             _ => None,
         }
@@ -176,34 +178,37 @@ const WORKERS_MAX: usize = 4096;
 pub(crate) const BODY_BYTES_MAX: u64 = 1 << 40;
 
 impl Options {
-    // sentences
     /// Refuses what cannot be, in words.
     pub(crate) fn check(&self, kind: &Kind) -> io::Result<()> {
         let share = |share: f64| (0.0..=1.0).contains(&share);
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         let fault = match kind {
             Kind::Im { broadcast_every } if zero(*broadcast_every) => {
-                Some("broadcasts cannot follow each other without any time between")
+                Some(say!("broadcasts cannot follow each other without any time between"))
             }
             _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
-                Some("the shares of errors and resets are each and together from 0 to 1")
+                Some(say!("the shares of errors and resets are each and together from 0 to 1"))
             }
-            _ if self.workers == Some(0) => Some("a server has at least one worker"),
+            _ if self.workers == Some(0) => Some(say!("a server has at least one worker")),
             _ if self.workers.is_some_and(|n| n > WORKERS_MAX) => {
-                Some("a server has at most 4096 workers")
+                Some(say!("a server has at most 4096 workers"))
             }
-            _ if self.body > BODY_BYTES_MAX => Some("a body has at most a terabyte"),
-            _ if zero(self.close_after) => Some("a connection must live longer than no time"),
-            _ if self.batch > BATCH_MAX => Some("deliveries are gathered for a minute at most"),
-            _ if zero(self.slow_accept) => Some("a slow accept takes longer than no time"),
+            _ if self.body > BODY_BYTES_MAX => Some(say!("a body has at most a terabyte")),
+            _ if zero(self.close_after) => Some(say!("a connection must live longer than no time")),
+            _ if self.batch > BATCH_MAX => {
+                Some(say!("deliveries are gathered for a minute at most"))
+            }
+            _ if zero(self.slow_accept) => Some(say!("a slow accept takes longer than no time")),
             _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
-                Some("only chat and push deliver messages that can be gathered or go wrong")
+                Some(say!("only chat and push deliver messages that can be gathered or go wrong"))
             }
             Kind::Push(push) if push.fault().is_some() => push.fault(),
             _ => self.faults.fault().or_else(|| self.latency.fault()),
         };
         match fault {
-            Some(fault) => Err(io::Error::new(io::ErrorKind::InvalidInput, fault)),
+            Some(fault) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, throng_base::Told(fault)))
+            }
             None => Ok(()),
         }
     }

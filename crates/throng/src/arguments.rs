@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use throng_base::language::say;
 use throng_base::{Language, units};
 use throng_program::HttpVersion;
 use throng_program::load::PRECISION_MAX;
@@ -660,13 +659,13 @@ fn in_words(error: &units::UnitError) -> String {
 
 /// A label, which is checked where those of the scenario are.
 fn label(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| say("write NAME=VALUE").into_owned())?;
+    let (name, value) = text.split_once('=').ok_or_else(|| tell!("write NAME=VALUE"))?;
     Ok((name.trim().to_string(), value.to_string()))
 }
 
 fn count(text: &str) -> Result<u64, String> {
     match units::parse_count(text).map_err(|error| in_words(&error))? {
-        0 => Err(say("it must be at least 1").into_owned()),
+        0 => Err(tell!("it must be at least 1")),
         count => Ok(count),
     }
 }
@@ -675,12 +674,12 @@ fn count(text: &str) -> Result<u64, String> {
 fn few(text: &str) -> Result<u64, String> {
     match count(text)? {
         users @ 1..=100 => Ok(users),
-        _ => Err(say("it is a number from 1 to 100").into_owned()),
+        _ => Err(tell!("it is a number from 1 to 100")),
     }
 }
 
 fn language(text: &str) -> Result<Language, String> {
-    Language::parse(text).ok_or_else(|| say("it is `en` or `zh`").into_owned())
+    Language::parse(text).ok_or_else(|| tell!("it is `en` or `zh`"))
 }
 
 /// A duration; a bare number is seconds, as in wrk and ab.
@@ -691,7 +690,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let duration = units::parse_duration(&text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
-        true => Err(say("it must be longer than nothing").into_owned()),
+        true => Err(tell!("it must be longer than nothing")),
         false => Ok(duration),
     }
 }
@@ -703,8 +702,7 @@ fn precision(text: &str) -> Result<Duration, String> {
         _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
     };
     match precision > PRECISION_MAX {
-        true => Err(say("at most 5ms: what is later looks like a generator that cannot keep up")
-            .into_owned()),
+        true => Err(tell!("at most 5ms: what is later looks like a generator that cannot keep up")),
         false => Ok(precision),
     }
 }
@@ -717,7 +715,7 @@ fn rate(text: &str) -> Result<f64, String> {
     let rate = units::parse_rate(&text).map_err(|error| in_words(&error))?;
     match rate > 0.0 {
         true => Ok(rate),
-        false => Err(say("it must be more than 0").into_owned()),
+        false => Err(tell!("it must be more than 0")),
     }
 }
 
@@ -730,7 +728,7 @@ fn source(text: &str) -> Result<String, String> {
 
 fn http_version(text: &str) -> Result<HttpVersion, String> {
     let found = HttpVersion::ALL.into_iter().find(|version| version.word() == text);
-    found.ok_or_else(|| say("HTTP versions are `1.1`, `2` and `auto`").into_owned())
+    found.ok_or_else(|| tell!("HTTP versions are `1.1`, `2` and `auto`"))
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -740,7 +738,7 @@ fn size(text: &str) -> Result<u64, String> {
 fn share(text: &str) -> Result<f64, String> {
     match units::parse_share(text).map_err(|error| in_words(&error))? {
         share if share <= 1.0 => Ok(share),
-        _ => Err(say("a share is at most 100%").into_owned()),
+        _ => Err(tell!("a share is at most 100%")),
     }
 }
 
@@ -752,13 +750,13 @@ fn part(text: &str) -> Result<f64, String> {
 fn share_of_processors(text: &str) -> Result<f64, String> {
     match share(text)? {
         share if share > 0.0 => Ok(share),
-        _ => Err(say("it must be more than 0").into_owned()),
+        _ => Err(tell!("it must be more than 0")),
     }
 }
 
 fn memory(text: &str) -> Result<u64, String> {
     match size(text)? {
-        0 => Err(say("it must be more than 0").into_owned()),
+        0 => Err(tell!("it must be more than 0")),
         bytes => Ok(bytes),
     }
 }
@@ -766,17 +764,14 @@ fn memory(text: &str) -> Result<u64, String> {
 fn nice(text: &str) -> Result<i32, String> {
     match text.parse() {
         Ok(nice @ -20..=19) => Ok(nice),
-        _ => {
-            Err(say("it is a number from -20 to 19; the higher, the more it stands back")
-                .into_owned())
-        }
+        _ => Err(tell!("it is a number from -20 to 19; the higher, the more it stands back")),
     }
 }
 
 fn shards(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(shards @ 1..=1024) => Ok(shards),
-        _ => Err(say("it is a number from 1 to 1024").into_owned()),
+        _ => Err(tell!("it is a number from 1 to 1024")),
     }
 }
 

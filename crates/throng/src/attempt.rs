@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::diagnostic::did_you_mean;
-use throng_base::language::say;
-use throng_base::{Diagnostic, Exit};
+use throng_base::{Diagnostic, Exit, Said};
 use throng_engine::{Gate, Kept, Options, Run, StoppedBy, Update, start};
 use throng_program::{
     Drive, Iterations, Load, OncePart, Pause, Phase, Program, Session, Statement,
@@ -58,7 +57,10 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            errors.diagnostic(&Diagnostic::error("host-unfit", format!("no event loop: {error}")));
+            errors.diagnostic(&Diagnostic::error(
+                "host-unfit",
+                say!("no event loop: {error}", error = Said::of_error(&error)),
+            ));
             return Exit::HostUnfit;
         }
     };
@@ -71,14 +73,15 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     let tally = look.tally;
     screen.line("");
     let result = match (tally.steps, tally.failed) {
-        (1, 0) => say("1 step, all good").into_owned(),
-        (1, _) => say("1 step, failed").into_owned(),
-        (steps, 0) => say(&format!("{steps} steps, all good")).into_owned(),
-        (steps, failed) => say(&format!("{steps} steps, {failed} failed")).into_owned(),
+        (1, 0) => tell!("1 step, all good"),
+        (1, _) => tell!("1 step, failed"),
+        (steps, 0) => tell!("{steps} steps, all good"),
+        (steps, failed) => tell!("{steps} steps, {failed} failed"),
     };
-    screen.say(&format!(
+    screen.say(say!(
         "seed {}; the same again: --seed {}",
-        loaded.program.seed, loaded.program.seed
+        loaded.program.seed,
+        loaded.program.seed
     ));
     screen.line(&result);
     match tally.failed {
@@ -100,10 +103,10 @@ fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<usize>, Box<Diagn
     }
     let names = || program.sessions.iter().map(|session| session.name.as_str());
     let list: Vec<String> = names().take(12).map(|name| format!("`{name}`")).collect();
-    let mut error = Diagnostic::error("unknown-name", format!("there is no session `{name}`"))
-        .help(format!("available: {}", list.join(", ")));
+    let mut error = Diagnostic::error("unknown-name", say!("there is no session `{name}`"))
+        .help(say!("available: {}", list.join(", ")));
     if let Some(near) = did_you_mean(name, names()) {
-        error = error.note(format!("did you mean `{near}`?"));
+        error = error.note(say!("did you mean `{near}`?"));
     }
     Err(Box::new(error))
 }
@@ -180,7 +183,7 @@ fn shorten(statement: &mut Statement, arguments: &TryArguments) {
 /// Lets users through one by one, as the person presses Enter.
 fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
     let gate = Arc::new(Gate::default());
-    screen.say("Enter does the next step, `c` and Enter all that follow, Ctrl-C ends");
+    screen.say(say!("Enter does the next step, `c` and Enter all that follow, Ctrl-C ends"));
     let asked = Arc::clone(&gate);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
@@ -215,7 +218,7 @@ impl Look<'_> {
             program.setup_values = keep.values();
         }
         if looked.is_ok() && self.tally.failed > 0 {
-            self.screen.say("the setup failed: no session is tried");
+            self.screen.say(say!("the setup failed: no session is tried"));
         } else if looked.is_ok() {
             looked = sessions.iter().try_for_each(|session| self.session(&program, *session));
         }
@@ -232,8 +235,8 @@ impl Look<'_> {
     fn session(&mut self, program: &Program, session: usize) -> Result<(), Exit> {
         if !self.arguments.full {
             for passes in loops_cut(&program.sessions[session]) {
-                let text = format!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all");
-                self.screen.say(&text);
+                let text = say!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all");
+                self.screen.say(text);
             }
         }
         self.one(reduced(program, session, self.arguments), None)
@@ -276,11 +279,10 @@ async fn tell(mut run: Run, telling: &mut Telling<'_>) -> Result<(), Exit> {
             update = run.next() => match update {
                 None => break,
                 Some(Update::Trace(trace)) => telling.tell(&trace),
-                // sentences
-                Some(Update::Stopped(stopped)) => telling.say(&match stopped.by {
-                    StoppedBy::Rule => format!("the scenario stops the run: \
+                Some(Update::Stopped(stopped)) => telling.say(match stopped.by {
+                    StoppedBy::Rule => say!("the scenario stops the run: \
                                                 {}", stopped.reason.english()),
-                    StoppedBy::Data => format!("the data is at its end: \
+                    StoppedBy::Data => say!("the data is at its end: \
                                                 {}", stopped.reason.english()),
                 }),
                 Some(_) => {}

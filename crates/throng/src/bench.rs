@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Said, Source, language};
+use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
 use throng_scenario::{RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
@@ -34,7 +34,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         Screen::output(true).text(&text);
         return Exit::GoalsMet;
     }
-    let source = Source::new(language::say("the scenario of this command line"), text);
+    let source = Source::new(tell!("the scenario of this command line"), text);
     let read = |path: &Path, bytes_max: usize| match &reflected {
         Some(set) if path == Path::new(reflect::FILE) => Ok(set.clone()),
         _ => read_disk(path, bytes_max),
@@ -52,7 +52,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
-            errors.say("see the whole scenario of this command line with --print-scenario");
+            errors.say(say!("see the whole scenario of this command line with --print-scenario"));
             Exit::Usage
         }
     }
@@ -84,7 +84,7 @@ fn calls(bench: &Bench) -> bool {
 }
 
 /// A mistake of the command line.
-fn mistake(code: &'static str, message: impl Into<Said>, help: &str) -> Diagnostic {
+fn mistake(code: &'static str, message: Said, help: Said) -> Diagnostic {
     Diagnostic::error(code, message).help(help)
 }
 
@@ -128,12 +128,12 @@ fn assemble(
 }
 
 pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
-    let unreadable = |reason: String| {
-        let message = format!("cannot read the cURL file {}: {reason}", path.display());
-        vec![mistake("file-unreadable", message, "give the path of a text file to --curl")]
+    let unreadable = |reason: Said| {
+        let message = say!("cannot read the cURL file {}: {reason}", path.display());
+        vec![mistake("file-unreadable", message, say!("give the path of a text file to --curl"))]
     };
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable("it is no UTF-8 text".into()))?;
+    let bytes = std::fs::read(path).map_err(|error| unreadable(Said::of_error(&error)))?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable(say!("it is no UTF-8 text")))?;
     Ok(Source::new(path.display().to_string(), text))
 }
 
@@ -148,11 +148,15 @@ fn address(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     match given.as_slice() {
         [] => {}
         [url] => bench.url = (*url).to_string(),
-        _ => errors.push(mistake("two-urls", "two URLs are given", "give one")),
+        _ => errors.push(mistake("two-urls", say!("two URLs are given"), say!("give one"))),
     }
     if bench.url.is_empty() && given.is_empty() {
-        let help = "write `throng bench http://127.0.0.1:8080/`, or --curl FILE";
-        errors.push(mistake("url-missing", "there is nothing to load: no URL is given", help));
+        let help = say!("write `throng bench http://127.0.0.1:8080/`, or --curl FILE");
+        errors.push(mistake(
+            "url-missing",
+            say!("there is nothing to load: no URL is given"),
+            help,
+        ));
     }
     if !bench.url.is_empty() && !bench.url.contains("://") {
         // As curl and ab do it.
@@ -162,8 +166,8 @@ fn address(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         match text.split_once(':') {
             Some((user, password)) => bench.basic_auth = Some((user.into(), password.into())),
             None => {
-                let message = format!("`{text}` is neither a URL nor `user:password`");
-                errors.push(mistake("bad-auth", message, "write --auth user:password"));
+                let message = say!("`{text}` is neither a URL nor `user:password`");
+                errors.push(mistake("bad-auth", message, say!("write --auth user:password")));
             }
         }
     }
@@ -186,8 +190,8 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     }
     let bodies = [request.body.is_some(), request.body_file.is_some(), request.hex.is_some()];
     if bodies.iter().filter(|given| **given).count() > 1 {
-        let help = "give one of --body, --body-file and --hex";
-        errors.push(mistake("two-bodies", "more than one body is given", help));
+        let help = say!("give one of --body, --body-file and --hex");
+        errors.push(mistake("two-bodies", say!("more than one body is given"), help));
     }
     if let Some(text) = &request.body {
         let is_message = ["tcp:", "tls:", "udp:"].iter().any(|it| bench.url.starts_with(it));
@@ -204,8 +208,12 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         match parse_hex(hex) {
             Some(bytes) => bench.hex_message = Some(bytes),
             None => {
-                let message = format!("`{hex}` is not hex");
-                errors.push(mistake("bad-hex", message, "write pairs of 0-9a-f: `de ad be ef`"));
+                let message = say!("`{hex}` is not hex");
+                errors.push(mistake(
+                    "bad-hex",
+                    message,
+                    say!("write pairs of 0-9a-f: `de ad be ef`"),
+                ));
             }
         }
     }
@@ -213,8 +221,12 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     bench.digest |= request.digest;
     let has_user = bench.basic_auth.is_some() || bench.url.contains('@');
     if request.digest && !has_user {
-        let help = "say who asks with --auth user:password";
-        errors.push(mistake("flag-without-effect", "--digest means nothing without a user", help));
+        let help = say!("say who asks with --auth user:password");
+        errors.push(mistake(
+            "flag-without-effect",
+            say!("--digest means nothing without a user"),
+            help,
+        ));
     }
     bench.deflate = request.deflate;
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
@@ -234,18 +246,18 @@ fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
         BenchBody::None => return,
         BenchBody::Text(text) => Ok(text.clone()),
         BenchBody::File(path) => std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display())),
-        BenchBody::Bytes(_) | BenchBody::Form(_) => Err("the message of a call is JSON".into()),
+            .map_err(|error| say!("cannot read {}: {}", path.display(), Said::of_error(&error))),
+        BenchBody::Bytes(_) | BenchBody::Form(_) => Err(say!("the message of a call is JSON")),
     };
     let text = text.and_then(|text| {
         let read = serde_json::from_str::<serde_json::Value>(&text);
-        let wrong = |error| format!("the message of the call is not JSON: {error}");
+        let wrong = |error: serde_json::Error| say!("the message of the call is not JSON: {error}");
         read.map(|_| text).map_err(wrong)
     });
     match text {
         Ok(text) => bench.body = BenchBody::Text(text),
         Err(message) => {
-            let help = "write --body '{\"text\": \"hi\"}', or --body @FILE";
+            let help = say!("write --body '{{\"text\": \"hi\"}}', or --body @FILE");
             errors.push(mistake("bad-value", message, help));
         }
     }
@@ -258,8 +270,8 @@ pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Di
             Ok((name.trim().to_string(), value.trim().to_string()))
         }
         _ => {
-            let message = format!("`{header}` is not a header");
-            Err(mistake("bad-header", message, "write -H 'Name: value'").into())
+            let message = say!("`{header}` is not a header");
+            Err(mistake("bad-header", message, say!("write -H 'Name: value'")).into())
         }
     };
     given.iter().map(pair).collect()
@@ -310,8 +322,8 @@ fn expectations(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<
         match parse_json_expectation(field) {
             Ok(expectation) => bench.expect_json.push(expectation),
             Err(error) => {
-                let message = format!("`{field}`: {}", error.english());
-                errors.push(mistake("bad-expectation", message, "write `data.code=200`"));
+                let message = say!("`{field}`: {error}");
+                errors.push(mistake("bad-expectation", message, say!("write `data.code=200`")));
             }
         }
     }
@@ -340,37 +352,36 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
     };
     let (request, wanted) = (&arguments.request, &arguments.expectation);
     let stays = ws || tcp || udp;
-    // sentences
     let flags = [
-        ("--delimiter", wanted.delimiter.is_some(), tcp, "tcp and tls"),
-        ("--length", wanted.length.is_some(), tcp, "tcp and tls"),
-        ("--pattern", wanted.pattern.is_some(), tcp, "tcp and tls"),
-        ("--hex", request.hex.is_some(), stays, "ws, wss, tcp, tls and udp"),
-        ("--subprotocol", !request.subprotocols.is_empty(), ws, "ws and wss"),
-        ("--deflate", request.deflate, ws, "ws and wss"),
-        ("--http2", request.http2, http, "http and https"),
-        ("--http-version", request.http_version.is_some(), http, "http and https"),
-        ("--streams", request.streams.is_some(), http || grpc, "http, https, grpc and grpcs"),
-        ("--proto", !arguments.call.proto.is_empty(), grpc, "grpc and grpcs"),
-        ("--expect-text", wanted.expect_text.is_some(), !grpc, "all but grpc and grpcs"),
-        ("--expect-json", !wanted.expect_json.is_empty(), !grpc, "all but grpc and grpcs"),
-        ("--follow", request.follow, http, "http and https"),
-        ("--digest", request.digest, http, "http and https"),
-        ("--method", request.method.is_some(), http, "http and https"),
-        ("--content-type", request.content_type.is_some(), http, "http and https"),
-        ("--expect-status", wanted.expect_status.is_some(), http || grpc, "http and grpc"),
-        ("--heartbeat", arguments.heartbeat.is_some(), stays, "ws, wss, tcp, tls and udp"),
-        ("--header", !request.headers.is_empty(), http || ws || grpc, "http, ws and grpc"),
+        ("--delimiter", wanted.delimiter.is_some(), tcp, say!("tcp and tls")),
+        ("--length", wanted.length.is_some(), tcp, say!("tcp and tls")),
+        ("--pattern", wanted.pattern.is_some(), tcp, say!("tcp and tls")),
+        ("--hex", request.hex.is_some(), stays, say!("ws, wss, tcp, tls and udp")),
+        ("--subprotocol", !request.subprotocols.is_empty(), ws, say!("ws and wss")),
+        ("--deflate", request.deflate, ws, say!("ws and wss")),
+        ("--http2", request.http2, http, say!("http and https")),
+        ("--http-version", request.http_version.is_some(), http, say!("http and https")),
+        ("--streams", request.streams.is_some(), http || grpc, say!("http, https, grpc and grpcs")),
+        ("--proto", !arguments.call.proto.is_empty(), grpc, say!("grpc and grpcs")),
+        ("--expect-text", wanted.expect_text.is_some(), !grpc, say!("all but grpc and grpcs")),
+        ("--expect-json", !wanted.expect_json.is_empty(), !grpc, say!("all but grpc and grpcs")),
+        ("--follow", request.follow, http, say!("http and https")),
+        ("--digest", request.digest, http, say!("http and https")),
+        ("--method", request.method.is_some(), http, say!("http and https")),
+        ("--content-type", request.content_type.is_some(), http, say!("http and https")),
+        ("--expect-status", wanted.expect_status.is_some(), http || grpc, say!("http and grpc")),
+        ("--heartbeat", arguments.heartbeat.is_some(), stays, say!("ws, wss, tcp, tls and udp")),
+        ("--header", !request.headers.is_empty(), http || ws || grpc, say!("http, ws and grpc")),
     ];
     for (flag, given, fits, schemes) in flags {
         if given && !fits {
-            let message = format!("{flag} means nothing for {scheme}://: it is for {schemes}");
-            errors.push(mistake("flag-without-effect", message, "leave it out"));
+            let message = say!("{flag} means nothing for {scheme}://: it is for {schemes}");
+            errors.push(mistake("flag-without-effect", message, say!("leave it out")));
         }
     }
     if (tcp || udp) && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
-        let message = "--heartbeat sends a ping, which only WebSocket has";
-        let help = "say what a heartbeat is here with --heartbeat-body TEXT";
+        let message = say!("--heartbeat sends a ping, which only WebSocket has");
+        let help = say!("say what a heartbeat is here with --heartbeat-body TEXT");
         errors.push(mistake("flag-without-effect", message, help));
     }
     if (http || grpc) && request.streams.is_some() {
@@ -384,16 +395,16 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
 /// Streams are those of a connection of HTTP/2 that is kept, and each goes on at once.
 fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     if bench.http_version != HttpVersion::Http2 && !calls(bench) {
-        let message = "--streams means nothing without HTTP/2";
-        errors.push(mistake("flag-without-effect", message, "write --http2 beside it"));
+        let message = say!("--streams means nothing without HTTP/2");
+        errors.push(mistake("flag-without-effect", message, say!("write --http2 beside it")));
     }
     let flags = [
         ("--think", arguments.think.is_some()),
         ("--no-keepalive", arguments.connection.no_keepalive),
     ];
     for (flag, _) in flags.iter().filter(|(_, given)| *given) {
-        let message = format!("{flag} means nothing for streams");
-        errors.push(mistake("flag-without-effect", message, "leave it out, or --streams"));
+        let message = say!("{flag} means nothing for streams");
+        errors.push(mistake("flag-without-effect", message, say!("leave it out, or --streams")));
     }
 }
 
@@ -406,8 +417,8 @@ fn staying(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
         ("--no-keepalive", arguments.connection.no_keepalive),
     ];
     for (flag, _) in flags.iter().filter(|(_, given)| *given) {
-        let message = format!("{flag} means nothing for users who stay connected");
-        errors.push(mistake("flag-without-effect", message, "leave it out"));
+        let message = say!("{flag} means nothing for users who stay connected");
+        errors.push(mistake("flag-without-effect", message, say!("leave it out")));
     }
 }
 

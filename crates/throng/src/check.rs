@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use throng_base::columns::{left, right};
-use throng_base::language::say;
 use throng_base::units::{format_count, format_duration, write_duration};
 use throng_base::{Exit, Said, clean};
 use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
@@ -64,10 +63,9 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         }
     }
     screen.line(&match loaded.warnings {
-        0 => say("the scenario is good; nothing was sent").into_owned(),
-        1 => say("the scenario is good, with 1 warning; nothing was sent").into_owned(),
-        more => say(&format!("the scenario is good, with {more} warnings; nothing was sent"))
-            .into_owned(),
+        0 => tell!("the scenario is good; nothing was sent"),
+        1 => tell!("the scenario is good, with 1 warning; nothing was sent"),
+        more => tell!("the scenario is good, with {more} warnings; nothing was sent"),
     });
     Exit::GoalsMet
 }
@@ -122,7 +120,7 @@ impl Report<'_> {
         for target in self.program.targets.iter().take(ROWS_SHOWN_MAX) {
             let weight = match target.weight {
                 1 => String::new(),
-                weight => say(&format!(" (weight {weight})")).into_owned(),
+                weight => tell!(" (weight {weight})"),
             };
             let _ = writeln!(out, "{}{weight}", self.dim(&target.written()));
         }
@@ -130,11 +128,11 @@ impl Report<'_> {
         let blocks = &self.program.connection.sources.blocks;
         for block in blocks.iter().take(ROWS_SHOWN_MAX) {
             let text = match block {
-                SourceBlock::Range { first, last } if first == last => format!("from {first}"),
-                SourceBlock::Range { first, last } => format!("from {first} to {last}"),
-                SourceBlock::Interface(name) => format!("from the addresses of {name}"),
+                SourceBlock::Range { first, last } if first == last => say!("from {first}"),
+                SourceBlock::Range { first, last } => say!("from {first} to {last}"),
+                SourceBlock::Interface(name) => say!("from the addresses of {name}"),
             };
-            let _ = writeln!(out, "{}", self.dim(&say(&text)));
+            let _ = writeln!(out, "{}", self.dim(&text.spoken()));
         }
         self.more(&mut out, blocks.len());
         out
@@ -144,8 +142,8 @@ impl Report<'_> {
     fn once(&self, out: &mut String) {
         for once in &self.outline.once {
             let (word, time) = (once.part.word(), write_duration(once.time_max));
-            let title = format!("{word} · once in the run, within {time}");
-            let _ = writeln!(out, "{}", self.bold(&say(&title)));
+            let title = say!("{word} · once in the run, within {time}");
+            let _ = writeln!(out, "{}", self.bold(&title.spoken()));
             let mut room = STEPS_SHOWN_MAX;
             self.tree(out, &once.connections, 1, &[], &mut room);
             self.tree(out, &once.steps, 1, &[], &mut room);
@@ -159,27 +157,26 @@ impl Report<'_> {
         for (session, expected) in self.outline.sessions.iter().zip(&self.forecast.sessions) {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
-            let title = clean(&say(&format!("session {} · {share} % of the users", session.name)));
+            let title = clean(&tell!("session {} · {share} % of the users", session.name));
             let _ = writeln!(out, "{}", self.bold(&title));
             let usual = usual_notes(session);
             let mut room = STEPS_SHOWN_MAX;
-            // words
             let parts = [
-                ("connections", &session.connections),
-                ("before", &session.before),
-                ("steps", &session.steps),
-                ("after", &session.after),
-                ("beside the steps", &session.beside),
+                (say!("connections"), &session.connections),
+                (say!("before"), &session.before),
+                (say!("steps"), &session.steps),
+                (say!("after"), &session.after),
+                (say!("beside the steps"), &session.beside),
             ];
             for (name, lines) in parts {
                 if lines.is_empty() {
                     continue;
                 }
-                let _ = writeln!(out, "  {}", self.dim(&say(name)));
+                let _ = writeln!(out, "  {}", self.dim(&name.spoken()));
                 self.tree(&mut out, lines, 2, &usual, &mut room);
             }
             if !usual.is_empty() {
-                let text = say(&format!("every step: {}", usual.join(" · "))).into_owned();
+                let text = tell!("every step: {}", usual.join(" · "));
                 let _ = writeln!(out, "  {}", self.dim(&self.told(&text)));
             }
             let _ = writeln!(out, "  {}", self.dim(&expected_text(expected.steps)));
@@ -187,7 +184,7 @@ impl Report<'_> {
         }
         self.more(&mut out, self.program.sessions.len());
         if !self.outline.deliveries.is_empty() {
-            let _ = writeln!(out, "{}", self.bold(&say("deliveries")));
+            let _ = writeln!(out, "{}", self.bold(&tell!("deliveries")));
             let mut room = STEPS_SHOWN_MAX;
             self.tree(&mut out, &self.outline.deliveries, 1, &[], &mut room);
         }
@@ -226,7 +223,7 @@ impl Report<'_> {
                 );
             }
             if *room == 0 {
-                let _ = writeln!(out, "{indent}{}", say("… and more steps"));
+                let _ = writeln!(out, "{indent}{}", tell!("… and more steps"));
                 return;
             }
             self.tree(out, &line.steps, depth + 1, usual, room);
@@ -240,22 +237,22 @@ impl Report<'_> {
         let sources = self.program.data.iter().zip(&self.outline.data);
         for (number, ((source, outline), table)) in (0..).zip(sources.zip(tables)) {
             let rows = match table.rows() {
-                Some(rows) => say(&format!("{} rows", format_count(rows))).into_owned(),
-                None => say("rows without end").into_owned(),
+                Some(rows) => tell!("{} rows", format_count(rows)),
+                None => tell!("rows without end"),
             };
             let name = self.bold(&clean(&source.name));
-            let _ = write!(out, "{} {name}: {}, {rows}", say("data"), outline.origin);
-            let _ = write!(out, ", {}", say(&format!("take {}", outline.take)));
+            let _ = write!(out, "{} {name}: {}, {rows}", tell!("data"), outline.origin);
+            let _ = write!(out, ", {}", tell!("take {}", outline.take));
             if let Some(needed) = self.forecast.rows(number, &most) {
                 let about = format_count(needed);
-                let _ = write!(out, "; {}", say(&format!("up to {about} are needed")));
+                let _ = write!(out, "; {}", tell!("up to {about} are needed"));
                 if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {
                     let short = match source.at_end {
-                        AtEnd::Stop => "too few: the run may end before its time",
-                        AtEnd::Wrap => "too few: rows may be used again",
-                        AtEnd::Error => "too few: steps may fail",
+                        AtEnd::Stop => say!("too few: the run may end before its time"),
+                        AtEnd::Wrap => say!("too few: rows may be used again"),
+                        AtEnd::Error => say!("too few: steps may fail"),
                     };
-                    let _ = write!(out, " {}", self.ink("33", &format!("({})", say(short))));
+                    let _ = write!(out, " {}", self.ink("33", &format!("({})", short.spoken())));
                 }
             }
             out.push('\n');
@@ -264,7 +261,7 @@ impl Report<'_> {
     }
 
     fn load(&self) -> String {
-        let mut out = format!("{}\n", self.bold(&say("load")));
+        let mut out = format!("{}\n", self.bold(&tell!("load")));
         for change in &self.program.changes {
             let _ = writeln!(out, "  {}", self.dim(&change.spoken()));
         }
@@ -273,14 +270,14 @@ impl Report<'_> {
         for (phase, planned) in phases.iter().zip(self.planned).take(ROWS_SHOWN_MAX) {
             let length = match planned.length {
                 Some(length) => format_duration(length),
-                None => say("until it is done").into_owned(),
+                None => tell!("until it is done"),
             };
             let mut what = self.drive(&phase.drive, planned);
             if let Some(churn) = &phase.churn {
                 what.push_str(&churning(churn));
             }
             if !phase.measured {
-                what.push_str(&say(", not measured"));
+                what.push_str(&tell!(", not measured"));
             }
             let begin = match planned.begin_is_known {
                 true => format_duration(planned.begin),
@@ -300,23 +297,23 @@ impl Report<'_> {
 
     fn drive(&self, drive: &Drive, planned: &Planned) -> String {
         let text = match drive {
-            Drive::Hold => "holds who is there".to_string(),
+            Drive::Hold => say!("holds who is there"),
             Drive::Users(_) if planned.users.0 == planned.users.1 => {
-                format!("{} users", format_count(planned.users.1))
+                say!("{} users", format_count(planned.users.1))
             }
             Drive::Users(_) if planned.ramp.is_zero() => {
-                format!("{} users at once", format_count(planned.users.1))
+                say!("{} users at once", format_count(planned.users.1))
             }
             Drive::Users(users) => {
                 let (from, to) = (format_count(planned.users.0), format_count(planned.users.1));
                 match users.coming {
                     Coming::Steps { size, every } => {
                         let (size, every) = (format_count(size), write_duration(every));
-                        format!("from {from} to {to} users, {size} at a time every {every}")
+                        say!("from {from} to {to} users, {size} at a time every {every}")
                     }
                     _ => {
                         let rate = users.rate().unwrap_or_default();
-                        format!("from {from} to {to} users, {rate}/s")
+                        say!("from {from} to {to} users, {rate}/s")
                     }
                 }
             }
@@ -337,7 +334,7 @@ impl Report<'_> {
                 return self.joined([Some(what), rate, by_chance(spacing), drops]);
             }
         };
-        say(&text).into_owned()
+        text.spoken()
     }
 
     fn joined(&self, parts: [Option<Said>; 4]) -> String {
@@ -347,7 +344,7 @@ impl Report<'_> {
 
     /// What all of it comes to.
     fn expectation(&self, tables: &[Arc<Table>]) -> String {
-        let mut out = format!("{}\n", self.bold(&say("expected")));
+        let mut out = format!("{}\n", self.bold(&tell!("expected")));
         let ending = ending(self.program, tables);
         for line in Estimate::new(self.program, self.forecast, &ending).lines() {
             let _ = writeln!(out, "  {line}");
@@ -359,7 +356,7 @@ impl Report<'_> {
         if self.program.thresholds.is_empty() {
             return String::new();
         }
-        let mut out = format!("{}\n", self.bold(&say("goals")));
+        let mut out = format!("{}\n", self.bold(&tell!("goals")));
         for threshold in self.program.thresholds.iter().take(ROWS_SHOWN_MAX) {
             let _ = writeln!(out, "  {}", threshold.text);
         }
@@ -369,7 +366,7 @@ impl Report<'_> {
 
     fn more(&self, out: &mut String, count: usize) {
         if count > ROWS_SHOWN_MAX {
-            let _ = writeln!(out, "  {}", say(&format!("… and {} more", count - ROWS_SHOWN_MAX)));
+            let _ = writeln!(out, "  {}", tell!("… and {} more", count - ROWS_SHOWN_MAX));
         }
     }
 
@@ -394,13 +391,13 @@ fn churning(churn: &Churn) -> String {
     let ways: Vec<&str> = churn.ways.iter().map(|way| way.word()).collect();
     let ways = ways.join(", ");
     let text = match churn.amount {
-        Amount::Rate(rate) => format!("; {rate}/s fall out ({ways}) and come back"),
+        Amount::Rate(rate) => say!("; {rate}/s fall out ({ways}) and come back"),
         Amount::Share { share, every } => {
             let (share, every) = (share * 100.0, write_duration(every));
-            format!("; {share} % fall out every {every} ({ways}) and come back")
+            say!("; {share} % fall out every {every} ({ways}) and come back")
         }
     };
-    say(&text).into_owned()
+    text.spoken()
 }
 
 /// What nearly every step of a session says besides its checks and saves, mostly because
@@ -451,26 +448,26 @@ fn expected_text(expected: Expected) -> String {
     let about = if guessed { "~" } else { "" };
     let figure = format!("{about}{}", estimate::figure(requests));
     let requests = match requests {
-        1.0 => say(&format!("{figure} request")).into_owned(),
-        _ => say(&format!("{figure} requests")).into_owned(),
+        1.0 => tell!("{figure} request"),
+        _ => tell!("{figure} requests"),
     };
     let seconds = estimate::seconds;
     let text = match (low_seconds == high_seconds, mean_seconds) {
         (_, mean) if mean.is_infinite() => {
-            format!("an iteration: {requests}, then the user stays")
+            say!("an iteration: {requests}, then the user stays")
         }
-        (true, 0.0) => format!("an iteration: {requests}, no pauses"),
+        (true, 0.0) => say!("an iteration: {requests}, no pauses"),
         (true, mean) => {
-            format!("an iteration: {requests}, {} of pauses", seconds(mean))
+            say!("an iteration: {requests}, {} of pauses", seconds(mean))
         }
-        (false, mean) => format!(
+        (false, mean) => say!(
             "an iteration: {requests}, {about}{} of pauses ({} to {})",
             seconds(mean),
             seconds(low_seconds),
             seconds(high_seconds)
         ),
     };
-    say(&text).into_owned()
+    text.spoken()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, clock::wall_now};
+use throng_base::{Diagnostic, Exit, Said, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_program::{Drive, OncePart, Program};
 use throng_results::{
@@ -109,17 +109,18 @@ impl Conduct<'_> {
         if let Some(nice) = self.limits.nice
             && let Err(error) = throng_host::set_nice(nice)
         {
-            let message = format!("this host refuses `--nice {nice}`: {error}");
-            let help = "only root may go below the value that a process has: give 0 to 19";
+            let message =
+                say!("this host refuses `--nice {nice}`: {error}", error = Said::of_error(&error));
+            let help = say!("only root may go below the value that a process has: give 0 to 19");
             errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
-            errors.say("nothing was sent");
+            errors.say(say!("nothing was sent"));
             return Exit::HostUnfit;
         }
         if let Some(path) = &self.output.junit
             && let Err(diagnostic) = try_junit(path)
         {
             errors.diagnostic(&diagnostic);
-            errors.say("nothing was sent");
+            errors.say(say!("nothing was sent"));
             return Exit::Usage;
         }
         let fit = preflight(&self.program, self.limits.force, errors);
@@ -133,8 +134,8 @@ impl Conduct<'_> {
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
-                let message = format!("no event loop: {error}");
-                let help = "raise the limit that is named: `ulimit -n 1024` for descriptors";
+                let message = say!("no event loop: {error}", error = Said::of_error(&error));
+                let help = say!("raise the limit that is named: `ulimit -n 1024` for descriptors");
                 errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
                 return Exit::HostUnfit;
             }
@@ -148,7 +149,7 @@ impl Conduct<'_> {
         let mut signals = match Signals::new() {
             Ok(signals) => signals,
             Err(error) => {
-                let message = format!("cannot hear signals: {error}");
+                let message = say!("cannot hear signals: {error}", error = Said::of_error(&error));
                 errors.diagnostic(&Diagnostic::error("host-unfit", message));
                 return Exit::HostUnfit;
             }
@@ -185,7 +186,7 @@ impl Conduct<'_> {
         };
         info.shards = run.shards as u64;
         guard.warn(&self.program, &run, errors);
-        self.program.changes.iter().for_each(|change| errors.say(&change.spoken()));
+        self.program.changes.iter().for_each(|change| errors.say(change.clone()));
         Watch::new(&self, run, info, recorder).watch(told, &options, signals).await
     }
 
@@ -257,8 +258,8 @@ impl Conduct<'_> {
             Some(directory) => {
                 let mut there = std::fs::read_dir(directory).ok();
                 if there.as_mut().is_some_and(|entries| entries.next().is_some()) {
-                    let message = format!("{} is not empty", directory.display());
-                    let help = "name a new directory with --out";
+                    let message = say!("{} is not empty", directory.display());
+                    let help = say!("name a new directory with --out");
                     let diagnostic = Diagnostic::error("record-impossible", message);
                     return Err(Box::new(diagnostic.help(help)));
                 }
@@ -266,9 +267,14 @@ impl Conduct<'_> {
             }
             None => {
                 create_directory(Path::new(RECORDS), wall_now(), &info.name).map_err(|error| {
-                    let message = format!("cannot make a directory under ./{RECORDS}: {error}");
-                    let help = "go where you may write, name another place with --out, or record \
-                            nothing with --no-record";
+                    let message = say!(
+                        "cannot make a directory under ./{RECORDS}: {error}",
+                        error = Said::of_error(&error)
+                    );
+                    let help = say!(
+                        "go where you may write, name another place with --out, or record \
+                            nothing with --no-record"
+                    );
                     Box::new(Diagnostic::error("record-impossible", message).help(help))
                 })?
             }
@@ -282,11 +288,9 @@ impl Conduct<'_> {
         });
         match recorder {
             Ok(recorder) => Ok(Some(recorder)),
-            Err(error) => Err(Box::new(
-                error
-                    .diagnostic()
-                    .help("name a new directory with --out, or record nothing with --no-record"),
-            )),
+            Err(error) => Err(Box::new(error.diagnostic().help(say!(
+                "name a new directory with --out, or record nothing with --no-record"
+            )))),
         }
     }
 }
@@ -315,7 +319,7 @@ pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors
     }
     let (exit, diagnostic) = start_failed(error);
     errors.diagnostic(&diagnostic);
-    errors.say("nothing was sent");
+    errors.say(say!("nothing was sent"));
     exit
 }
 
@@ -326,9 +330,9 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
             Exit::TargetUnreachable,
             Diagnostic::error(
                 "resolve-failed",
-                format!("`{host}` has no address: {}", reason.english()),
+                say!("`{host}` has no address: {}", reason.english()),
             )
-            .help("check the name, the network, and -4 or -6"),
+            .help(say!("check the name, the network, and -4 or -6")),
         ),
         StartError::NotAllowed { host, address, list } => {
             (Exit::Usage, not_allowed(host, &address.to_string(), list))
@@ -339,13 +343,13 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
         StartError::Tls(reason) => (
             Exit::Usage,
             Diagnostic::error("tls-impossible", reason.clone())
-                .help("check --cacert, --cert and --key, or `tls` in the scenario"),
+                .help(say!("check --cacert, --cert and --key, or `tls` in the scenario")),
         ),
         StartError::Data(error) => (Exit::Usage, scenario::data_failed(error)),
         StartError::Host(reason) => (
             Exit::HostUnfit,
             Diagnostic::error("host-unfit", reason.clone())
-                .help("raise the limit that is named, or use fewer --shards"),
+                .help(say!("raise the limit that is named, or use fewer --shards")),
         ),
         StartError::Sources(reason) => {
             (Exit::HostUnfit, Diagnostic::error("host-unfit", reason.clone()))
@@ -353,21 +357,19 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
     }
 }
 
-// sentences
-const OF_THIS_HOST: &str = "a unix socket may be loaded where `localhost` or 127.0.0.1 may";
+const OF_THIS_HOST: Said = say!("a unix socket may be loaded where `localhost` or 127.0.0.1 may");
 
 fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
-    // sentences
     let is_unknown = address == std::net::Ipv4Addr::UNSPECIFIED.to_string();
     let message = match host == address || is_unknown {
-        true => format!("`{host}` is not among the targets that may be loaded from here"),
+        true => say!("`{host}` is not among the targets that may be loaded from here"),
         false => {
-            format!("`{host}` ({address}) is not among the targets that may be loaded from here")
+            say!("`{host}` ({address}) is not among the targets that may be loaded from here")
         }
     };
     Diagnostic::error("target-not-allowed", message)
-        .note(format!("the list that does not name it: {list}"))
-        .help("add its name, address or network to the list if the service is your own")
+        .note(say!("the list that does not name it: {list}"))
+        .help(say!("add its name, address or network to the list if the service is your own"))
 }
 
 /// The verdict for a CI server.
@@ -390,7 +392,8 @@ fn try_junit(path: &Path) -> Result<(), Box<Diagnostic>> {
 }
 
 fn junit_unwritable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
-    let message = format!("cannot write `{}`: {error}", path.display());
+    let message =
+        say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(&error));
     let error = Diagnostic::error("file-unwritable", message);
-    Box::new(error.help("give --junit a path you may write to"))
+    Box::new(error.help(say!("give --junit a path you may write to")))
 }

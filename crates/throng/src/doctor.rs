@@ -36,7 +36,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
     match arguments.json {
         true => screen.line(&as_json(&needs, &examination, &applied).to_string()),
         false => {
-            remark.iter().for_each(|remark| screen.say(remark));
+            remark.into_iter().for_each(|remark| screen.say(remark));
             screen.text(&page::page(&needs, &examination, &applied, arguments.fix, &screen.style));
         }
     }
@@ -44,12 +44,11 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
 }
 
 /// What is asked for, and what the person should know of how that was found.
-// sentences
-fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<String>), Exit> {
+fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<Said>), Exit> {
     let role = if arguments.target { Role::Target } else { Role::Generator };
     let Some(file) = &arguments.file else {
         let remark = arguments.users.is_none().then(|| {
-            format!("nobody said how many users: {USERS} are assumed (--users N, or a scenario)")
+            say!("nobody said how many users: {USERS} are assumed (--users N, or a scenario)")
         });
         return Ok((Needs::of(arguments.users.unwrap_or(USERS), role), remark));
     };
@@ -67,14 +66,18 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
         Some(users) => needs = needs.with_users(users),
         None if program.staying_max() > 0 => {}
         None if Forecast::new(&program).pauses_say_who_is_there() => {
-            let text = "of the users who arrive, as many are assumed as their pauses alone keep \
-                        there at once; a slow target keeps more (--users N)";
-            remark = Some(text.to_string());
+            let text = say!(
+                "of the users who arrive, as many are assumed as their pauses alone keep \
+                        there at once; a slow target keeps more (--users N)"
+            );
+            remark = Some(text);
         }
         None => {
-            let text = "nobody knows how many of the users who arrive are there at once: those \
-                        of one second are assumed (--users N)";
-            remark = Some(text.to_string());
+            let text = say!(
+                "nobody knows how many of the users who arrive are there at once: those \
+                        of one second are assumed (--users N)"
+            );
+            remark = Some(text);
         }
     }
     Ok((needs, remark))

@@ -38,10 +38,10 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
         screen.text(&shown(section));
         return Exit::GoalsMet;
     }
-    let mut error = Diagnostic::error("unknown-code", format!("there is no code `{word}`"))
-        .help("`throng explain` alone lists all codes");
+    let mut error = Diagnostic::error("unknown-code", say!("there is no code `{word}`"))
+        .help(say!("`throng explain` alone lists all codes"));
     if let Some(near) = did_you_mean(word, sections.iter().map(|section| section.code)) {
-        error = error.note(format!("did you mean `{near}`?"));
+        error = error.note(say!("did you mean `{near}`?"));
     }
     Screen::errors(false).diagnostic(&error);
     Exit::Usage

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use clap::{Arg, Command, CommandFactory as _};
-use throng_base::Diagnostic;
+use throng_base::{Diagnostic, Said};
 
 use crate::arguments::Arguments;
 
@@ -30,31 +30,36 @@ const ONE_DASH: [&str; 17] = [
 ];
 
 /// Flags that are no flags here: why, and what to write instead.
-// sentences
-const REFUSED: [(&str, &str, &str); 8] = [
+const REFUSED: [(&str, Said, Said); 8] = [
     (
         "-t",
-        "`-t` means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing",
-        "write --shards, --duration or --timeout",
+        say!(
+            "`-t` means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing"
+        ),
+        say!("write --shards, --duration or --timeout"),
     ),
     (
         "-p",
-        "`-p` means the body in ab, a cURL file in go-stress-testing, HTTP/2 streams in oha",
-        "write --body-file (-D), --curl or --streams",
+        say!("`-p` means the body in ab, a cURL file in go-stress-testing, HTTP/2 streams in oha"),
+        say!("write --body-file (-D), --curl or --streams"),
     ),
     (
         "-A",
-        "`-A` means Accept in hey and Basic authentication in ab",
-        "write -H 'Accept: …' or --auth",
+        say!("`-A` means Accept in hey and Basic authentication in ab"),
+        say!("write -H 'Accept: …' or --auth"),
     ),
-    ("-i", "`-i` means HEAD in ab and headers in curl", "write --method HEAD"),
-    ("-w", "`-w` is not understood here", "write --shards for threads, --json for another output"),
-    ("--host", "`-host` means the Host header in hey", "write -H 'Host: example.com'"),
-    ("--h2", "`-h2` asks for HTTP/2 in hey", "write --http2"),
+    ("-i", say!("`-i` means HEAD in ab and headers in curl"), say!("write --method HEAD")),
+    (
+        "-w",
+        say!("`-w` is not understood here"),
+        say!("write --shards for threads, --json for another output"),
+    ),
+    ("--host", say!("`-host` means the Host header in hey"), say!("write -H 'Host: example.com'")),
+    ("--h2", say!("`-h2` asks for HTTP/2 in hey"), say!("write --http2")),
     (
         "--http3",
-        "`--http3` asks for HTTP/3, which this version does not speak",
-        "leave it out, or write --http2",
+        say!("`--http3` asks for HTTP/3, which this version does not speak"),
+        say!("leave it out, or write --http2"),
     ),
 ];
 
@@ -78,9 +83,9 @@ pub(crate) fn understood(words: Vec<OsString>) -> Result<Vec<OsString>, Box<Diag
             false => text.to_string(),
         };
         let name = meant.split('=').next().unwrap_or(&meant);
-        let refused = REFUSED.iter().filter(|_| is_bench);
-        if let Some((_, why, cure)) = refused.into_iter().find(|(flag, _, _)| name == *flag) {
-            return Err(Box::new(Diagnostic::error("ambiguous-flag", *why).help(*cure)));
+        let mut refused = REFUSED.into_iter().filter(|_| is_bench);
+        if let Some((_, why, cure)) = refused.find(|(flag, _, _)| name == *flag) {
+            return Err(Box::new(Diagnostic::error("ambiguous-flag", why).help(cure)));
         }
         let ends_flags = meant == "--";
         let has_value_next = known.is_value_next(&meant);

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use throng_base::{Diagnostic, Exit};
+use throng_base::{Diagnostic, Exit, Said};
 use throng_engine::{AllowList, Run, is_public};
 use throng_program::Program;
 
@@ -31,7 +31,7 @@ impl Guard {
             Ok(lists) => Ok(Guard { lists, has_warned: Cell::new(false) }),
             Err(diagnostic) => {
                 errors.diagnostic(&diagnostic);
-                errors.say("nothing was sent");
+                errors.say(say!("nothing was sent"));
                 Err(Exit::Usage)
             }
         }
@@ -49,7 +49,7 @@ impl Guard {
             public.map(move |address| (host, address))
         });
         if let Some((host, address)) = public.next() {
-            errors.say(&sentence(host, &address.to_string(), public.count()));
+            errors.say(sentence(host, &address.to_string(), public.count()));
         }
     }
 }
@@ -67,9 +67,14 @@ fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => {
-                let message = format!("cannot read the list of targets {shown}: {error}");
+                let message = say!(
+                    "cannot read the list of targets {shown}: {error}",
+                    error = Said::of_error(&error)
+                );
                 let error = Diagnostic::error("file-unreadable", message);
-                return Err(Box::new(error.help("make it readable, or ask the one whose it is")));
+                return Err(Box::new(
+                    error.help(say!("make it readable, or ask the one whose it is")),
+                ));
             }
         }
     }
@@ -86,18 +91,18 @@ fn own_file() -> Option<PathBuf> {
 
 fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {
     AllowList::parse(origin, text).map_err(|word| {
-        let message = format!("`{word}` in {origin} is no name, address or network");
-        let help = "write names, addresses and networks: `shop.test, *.staging.test, 10.1.0.0/16`";
+        let message = say!("`{word}` in {origin} is no name, address or network");
+        let help =
+            say!("write names, addresses and networks: `shop.test, *.staging.test, 10.1.0.0/16`");
         Box::new(Diagnostic::error("target-not-allowed", message).help(help))
     })
 }
 
-fn sentence(host: &str, address: &str, more: usize) -> String {
+fn sentence(host: &str, address: &str, more: usize) -> Said {
     let name = if host == address { address.to_string() } else { format!("{host} ({address})") };
-    // sentences
     match more {
-        0 => format!("{name} is a public address: load only services that are your own"),
-        more => format!(
+        0 => say!("{name} is a public address: load only services that are your own"),
+        more => say!(
             "{name} and {more} more are public addresses: load only services that are your own"
         ),
     }

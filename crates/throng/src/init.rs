@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use throng_base::{Diagnostic, Exit, Source};
+use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_scenario::bench::{Bench, write_requests};
 use throng_scenario::curl;
 
@@ -74,13 +74,13 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
         Screen::errors(false).diagnostic(&diagnostic);
         return Exit::Usage;
     }
-    screen.say(&format!("{shown} is written"));
+    screen.say(say!("{shown} is written"));
     if let Some((path, content)) = data {
         // Accounts that are there already are the person's own.
         match write(&path, content, arguments.force) {
-            Ok(()) => screen.say(&format!("{} is written", path.display())),
+            Ok(()) => screen.say(say!("{} is written", path.display())),
             Err(_) if path.exists() => {
-                screen.say(&format!("{} is there already and is kept", path.display()));
+                screen.say(say!("{} is there already and is kept", path.display()));
             }
             Err(diagnostic) => {
                 Screen::errors(false).diagnostic(&diagnostic);
@@ -88,7 +88,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
             }
         }
     }
-    screen.say(&format!("edit it, then: throng check {shown} · throng try {shown}"));
+    screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
     Exit::GoalsMet
 }
 
@@ -96,8 +96,8 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
 fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Exit {
     let errors = Screen::errors(false);
     if arguments.kind != InitKind::Http {
-        let message = "--curl makes a scenario of HTTP requests";
-        let help = "write `throng init http my.yaml --curl FILE`";
+        let message = say!("--curl makes a scenario of HTTP requests");
+        let help = say!("write `throng init http my.yaml --curl FILE`");
         errors.diagnostic(&Diagnostic::error("flag-without-effect", message).help(help));
         return Exit::Usage;
     }
@@ -126,8 +126,8 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
         return Exit::Usage;
     }
     let shown = path.display();
-    screen.say(&format!("{shown} is written"));
-    screen.say(&format!("edit it, then: throng check {shown} · throng try {shown}"));
+    screen.say(say!("{shown} is written"));
+    screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
     Exit::GoalsMet
 }
 
@@ -143,11 +143,11 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Box<Diagnostic>> {
     options.write(true).create_new(!force).create(force).truncate(force);
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| {
-        let message = format!("cannot write `{}`: {error}", path.display());
+        let message =
+            say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(&error));
         let error = Diagnostic::error("file-unwritable", message);
-        Box::new(
-            error
-                .help("give another path: `throng init KIND my.yaml`, or --force to write over it"),
-        )
+        Box::new(error.help(say!(
+            "give another path: `throng init KIND my.yaml`, or --force to write over it"
+        )))
     })
 }

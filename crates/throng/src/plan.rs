@@ -16,7 +16,7 @@ mod reckon;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use throng_base::{Diagnostic, Exit, Source};
+use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_engine::{SizeKind, Sizes, sizes, source_count};
 use throng_host::Root;
 use throng_host::costs::{CONNECT_CPU_NS, HANDSHAKE_CPU_NS, REQUEST_CPU_NS, TARGET_BYTES};
@@ -46,8 +46,7 @@ const COMING_SECONDS: f64 = 60.0;
 const USERS_MAX: u64 = 1_000_000_000_000;
 
 /// What the users below are called.
-// words
-const NAMES: [&str; 2] = ["idle WebSocket users", "keep-alive HTTP users"];
+const NAMES: [Said; 2] = [say!("idle WebSocket users"), say!("keep-alive HTTP users")];
 
 /// Users who stay on a WebSocket, and users who ask again and again over HTTP.
 const IDLE: &str = "name: idle\ntarget: ws://192.0.2.1\nsessions:\n  user:\n    \
@@ -113,8 +112,8 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     let given = Given { is_scenario: arguments.file.is_some(), users: arguments.users, rate };
     let wish = wish(&program, &given, measured.as_ref());
     if wish.users > USERS_MAX {
-        let message = format!("{} users are more than there are people", wish.users);
-        let help = "give a smaller --users, --rate or --pv";
+        let message = say!("{} users are more than there are people", wish.users);
+        let help = say!("give a smaller --users, --rate or --pv");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
         return Err(Exit::Usage);
     }
@@ -147,15 +146,17 @@ fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Prog
         return Ok(scenario::load(&scenario, errors)?.program);
     }
     if !asks && arguments.users.is_none() {
-        let message = "nobody said how much is wanted";
-        let help = "give a scenario, --users N, --rate N/s or --pv N: `throng plan --users 1M`";
+        let message = say!("nobody said how much is wanted");
+        let help =
+            say!("give a scenario, --users N, --rate N/s or --pv N: `throng plan --users 1M`");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
         return Err(Exit::Usage);
     }
-    let (name, text) = if asks { (NAMES[1], ASKING) } else { (NAMES[0], IDLE) };
+    let [idle, asking] = NAMES;
+    let (name, text) = if asks { (asking, ASKING) } else { (idle, IDLE) };
     let source = Source::new("plan.yaml", text);
     match scenario::compile(&source, Vec::new(), PathBuf::new()) {
-        Ok((program, _)) => Ok(Program { name: name.to_string(), ..program }),
+        Ok((program, _)) => Ok(Program { name: name.english(), ..program }),
         Err(mistakes) => {
             errors.diagnostics(&mistakes);
             Err(Exit::Bug)

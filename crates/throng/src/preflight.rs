@@ -29,7 +29,7 @@ pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Resul
     if force {
         return Ok(());
     }
-    errors.say("nothing was sent; `throng doctor` shows all limits, --force goes on");
+    errors.say(say!("nothing was sent; `throng doctor` shows all limits, --force goes on"));
     Err(Exit::HostUnfit)
 }
 

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Source};
+use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_packets::capture::{self, Carried, Frame, Passed};
 use throng_packets::input::{Input, find};
 use throng_packets::reading::{self, Reading, Tally};
@@ -62,13 +62,17 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
     let text = match read_disk(file, SOURCE_BYTES_MAX).map(text_of) {
         Ok(Ok(text)) => text,
         Ok(Err(NoText::TooLarge)) => {
-            let error =
-                Diagnostic::error("file-too-large", "the protocol file is larger than 16 MiB");
-            errors.diagnostic(&error.help("split the protocol into several files"));
+            let error = Diagnostic::error(
+                "file-too-large",
+                say!("the protocol file is larger than 16 MiB"),
+            );
+            errors.diagnostic(&error.help(say!("split the protocol into several files")));
             return Err(Exit::Usage);
         }
-        Ok(Err(NoText::NotUtf8)) => return Err(unreadable(file, "it is no UTF-8 text", errors)),
-        Err(error) => return Err(unreadable(file, &error.to_string(), errors)),
+        Ok(Err(NoText::NotUtf8)) => {
+            return Err(unreadable(file, say!("it is no UTF-8 text"), errors));
+        }
+        Err(error) => return Err(unreadable(file, Said::of_error(&error), errors)),
     };
     let source = Source::new(file.display().to_string(), text);
     let base = file.parent().unwrap_or(Path::new("")).to_path_buf();
@@ -87,9 +91,10 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
     }
 }
 
-fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
-    let message = format!("cannot read the protocol {}: {reason}", path.display());
-    let help = "give the path of a protocol file (YAML): `throng protocol chat.protocol.yaml`";
+fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
+    let message = say!("cannot read the protocol {}: {reason}", path.display());
+    let help =
+        say!("give the path of a protocol file (YAML): `throng protocol chat.protocol.yaml`");
     errors.diagnostic(&Diagnostic::error("file-unreadable", message).help(help));
     Exit::Usage
 }
@@ -97,11 +102,11 @@ fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
 fn named(protocol: &Protocol, name: &str) -> Result<MessageId, Box<Diagnostic>> {
     protocol.message(name).ok_or_else(|| {
         let names: Vec<&str> = protocol.messages().map(|(_, info)| info.name.as_str()).collect();
-        let message = format!("the protocol has no message `{name}`");
+        let message = say!("the protocol has no message `{name}`");
         let error = Diagnostic::error("unknown-message", message);
         Box::new(match throng_base::diagnostic::did_you_mean(name, names.iter().copied()) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help("`throng protocol FILE` shows all messages"),
+            Some(near) => error.help(say!("did you mean `{near}`?")),
+            None => error.help(say!("`throng protocol FILE` shows all messages")),
         })
     })
 }
@@ -243,29 +248,29 @@ impl Command<'_> {
         if self.arguments.port.is_none() && ports.len() > 1 && !tally.fits() {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
             let text =
-                format!("there are streams of the ports {}: choose with --port", list.join(", "));
-            Screen::errors(self.arguments.no_color).say(&text);
+                say!("there are streams of the ports {}: choose with --port", list.join(", "));
+            Screen::errors(self.arguments.no_color).say(text);
         }
         Ok((tally, Some(passed), streams.repeated))
     }
 }
 
 fn no_capture() -> Box<Diagnostic> {
-    let error = Diagnostic::error("bad-capture", "the file is no capture that can be read");
-    Box::new(error.help("write it with `tcpdump -w FILE`, or save it as pcap or pcapng"))
+    let error = Diagnostic::error("bad-capture", say!("the file is no capture that can be read"));
+    Box::new(error.help(say!("write it with `tcpdump -w FILE`, or save it as pcap or pcapng")))
 }
 
 fn nothing_carried(wants_datagrams: bool, ports: &BTreeSet<u16>) -> Box<Diagnostic> {
     let message = match wants_datagrams {
-        true => "the capture has no UDP datagrams to look at",
-        false => "the capture has no TCP bytes to look at",
+        true => say!("the capture has no UDP datagrams to look at"),
+        false => say!("the capture has no TCP bytes to look at"),
     };
     let error = Diagnostic::error("bad-capture", message);
     Box::new(match ports.is_empty() {
-        true => error.help("the declaration says which transport it is: `transport: udp`"),
+        true => error.help(say!("the declaration says which transport it is: `transport: udp`")),
         false => {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-            error.help(format!("its ports are {}: choose one with `--port`", list.join(", ")))
+            error.help(say!("its ports are {}: choose one with `--port`", list.join(", ")))
         }
     })
 }

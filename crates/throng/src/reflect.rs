@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use throng_base::{Diagnostic, Exit, Source, language, units};
+use throng_base::{Diagnostic, Exit, Said, Source, units};
 use throng_engine::ReflectError;
 use throng_program::Scheme;
 use throng_scenario::Url;
@@ -80,8 +80,8 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
     };
     let parsed = Url::parse(url).ok();
     if !parsed.is_some_and(|url| matches!(url.scheme, Scheme::Grpc | Scheme::Grpcs)) {
-        let message = format!("`{url}` is not the URL of a gRPC server");
-        let help = "write grpc://HOST:PORT, or grpcs://HOST with TLS";
+        let message = say!("`{url}` is not the URL of a gRPC server");
+        let help = say!("write grpc://HOST:PORT, or grpcs://HOST with TLS");
         return told(Diagnostic::error("bad-url", message).help(help));
     }
     let headers = match metadata(headers) {
@@ -107,14 +107,14 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
                 return told(unwritable(path, &error));
             }
             let size = units::format_bytes(set.len() as f64);
-            let (path, proto) = (path.display(), language::say("name it by `proto`"));
-            errors.say(&format!("{path}: {size}; {proto}"));
+            let (path, proto) = (path.display(), tell!("name it by `proto`"));
+            errors.line(&format!("{path}: {size}; {proto}"));
         }
     }
     Exit::GoalsMet
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {
-    let message = format!("cannot write {}: {error}", path.display());
-    Diagnostic::error("file-unwritable", message).help("give the path of a file to -o")
+    let message = say!("cannot write {}: {error}", path.display(), error = Said::of_error(&error));
+    Diagnostic::error("file-unwritable", message).help(say!("give the path of a file to -o"))
 }

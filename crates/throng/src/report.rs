@@ -48,8 +48,8 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
 }
 
 fn no_runs() -> Box<Diagnostic> {
-    let message = format!("no run is recorded below ./{RECORDS}");
-    let help = "give the directory of a run, or go where `throng run` was started";
+    let message = say!("no run is recorded below ./{RECORDS}");
+    let help = say!("give the directory of a run, or go where `throng run` was started");
     Box::new(Diagnostic::error("run-unreadable", message).help(help))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::ids::run_id;
-use throng_base::{Diagnostic, Exit, Random, Source, random};
+use throng_base::{Diagnostic, Exit, Random, Said, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
 use throng_scenario::{CompileOptions, LoadChanges, ReadFile, Recorded, RunOptions, read_disk};
@@ -33,15 +33,15 @@ pub(crate) fn load_changed(
 ) -> Result<Loaded, Exit> {
     let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
         Ok(Ok(text)) => text,
-        Ok(Err(_)) => return Err(unreadable(&arguments.file, "it is no UTF-8 text", errors)),
-        Err(error) => return Err(unreadable(&arguments.file, &error.to_string(), errors)),
+        Ok(Err(_)) => return Err(unreadable(&arguments.file, say!("it is no UTF-8 text"), errors)),
+        Err(error) => return Err(unreadable(&arguments.file, Said::of_error(&error), errors)),
     };
     let mut set = Vec::new();
     for assignment in &arguments.set {
         let Some((name, value)) = assignment.split_once('=') else {
-            let message = format!("`{assignment}` sets nothing");
+            let message = say!("`{assignment}` sets nothing");
             let error = Diagnostic::error("bad-set", message);
-            errors.diagnostic(&error.help("write --set name=value"));
+            errors.diagnostic(&error.help(say!("write --set name=value")));
             return Err(Exit::Usage);
         };
         set.push((name.to_string(), value.to_string()));
@@ -66,11 +66,11 @@ pub(crate) fn data_failed(error: &DataError) -> Diagnostic {
     error.diagnostic()
 }
 
-fn unreadable(path: &Path, reason: &str, errors: Screen) -> Exit {
-    let message = format!("cannot read the scenario {}: {reason}", path.display());
+fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
+    let message = say!("cannot read the scenario {}: {reason}", path.display());
     errors.diagnostic(
         &Diagnostic::error("file-unreadable", message)
-            .help("give the path of a scenario file (YAML), or begin with `throng init`"),
+            .help(say!("give the path of a scenario file (YAML), or begin with `throng init`")),
     );
     Exit::Usage
 }

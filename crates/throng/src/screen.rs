@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use throng_base::clean::clean_json;
-use throng_base::{Diagnostic, Exit, Severity, language};
+use throng_base::{Diagnostic, Exit, Said, Severity, language};
 use throng_results::terminal::Style;
 
 /// Text for people, on one of the two outputs.
@@ -77,8 +77,8 @@ impl Screen {
     }
 
     /// A sentence of ours, in the language of the person.
-    pub(crate) fn say(&self, text: &str) {
-        self.line(&language::say(text));
+    pub(crate) fn say(&self, said: Said) {
+        self.line(&said.spoken());
     }
 
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
@@ -95,8 +95,8 @@ impl Screen {
         let errors = diagnostics.iter().filter(is_error).count();
         match errors {
             0 => {}
-            1 => self.say("1 mistake; nothing was sent"),
-            errors => self.say(&format!("{errors} mistakes; nothing was sent")),
+            1 => self.say(say!("1 mistake; nothing was sent")),
+            errors => self.say(say!("{errors} mistakes; nothing was sent")),
         }
     }
 }
@@ -124,9 +124,10 @@ pub(crate) fn note_failure(written: io::Result<()>, to_terminal: bool) {
 pub(crate) fn delivered(exit: Exit) -> Exit {
     let failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(error) = failed else { return exit };
-    let message = format!("the standard output could not be written: {error}");
+    let message =
+        say!("the standard output could not be written: {error}", error = Said::of_error(&error));
     let diagnostic = Diagnostic::error("output-failed", message)
-        .help("what is printed is not complete: free some space, or write it somewhere else");
+        .help(say!("what is printed is not complete: free some space, or write it somewhere else"));
     Screen::errors(false).diagnostic(&diagnostic);
     match exit {
         Exit::GoalsMet | Exit::GoalsNotMet => Exit::ResultInvalid,
@@ -138,11 +139,11 @@ pub(crate) fn delivered(exit: Exit) -> Exit {
 pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("–");
     let message = match panic.location() {
-        Some(place) => format!("throng has a bug: {what} at {place}"),
-        None => format!("throng has a bug: {what}"),
+        Some(place) => say!("throng has a bug: {what} at {place}"),
+        None => say!("throng has a bug: {what}"),
     };
     let diagnostic = Diagnostic::error("bug", message)
-        .note("the run goes on where it can; what was measured is recorded")
-        .help("please report this line with the command and the scenario");
+        .note(say!("the run goes on where it can; what was measured is recorded"))
+        .help(say!("please report this line with the command and the scenario"));
     Screen::errors(false).diagnostic(&diagnostic);
 }

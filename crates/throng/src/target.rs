@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Parser as _;
-use throng_base::{Diagnostic, Exit};
+use throng_base::{Diagnostic, Exit, Said};
 use throng_target::{FaultOptions, Kind, Options, PushOptions, start};
 
 use crate::arguments::{
@@ -24,7 +24,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         TargetKind::Chat => Kind::Chat,
         TargetKind::Push => Kind::Push(push(&arguments.push)),
     };
-    let told = |text: &str| Screen::errors(false).say(&format!("target: {text}"));
+    let told = |text: &str| Screen::errors(false).say(say!("target: {text}"));
     let deliveries = &arguments.deliveries;
     let options = Options {
         listen: arguments.listen,
@@ -47,18 +47,20 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     // Before any server thread has a descriptor table of its own.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return cannot(format!("cannot start an event loop: {error}")),
+        Err(error) => {
+            return cannot(say!("cannot start an event loop: {}", Said::of_error(&error)));
+        }
     };
     let running = match start(kind, options) {
         Ok(running) => running,
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-            return contradicted(&error.to_string());
+            return contradicted(&Said::of_error(&error));
         }
         Err(error) => return not_started(&error, arguments.listen),
     };
-    screen.say(&format!("listening on {} with {} workers", running.listen, running.workers()));
+    screen.say(say!("listening on {} with {} workers", running.listen, running.workers()));
     if let Some(admin) = running.admin {
-        screen.say(&format!("statistics on http://{admin}/throng/stats"));
+        screen.say(say!("statistics on http://{admin}/throng/stats"));
     }
     runtime.block_on(crate::conduct::told_to_stop());
     let stats = running.stop();
@@ -101,7 +103,9 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let latency = throng_target::Latency::Exponential(mean);
     let running = match start(Kind::Http, Options { latency, ..Options::default() }) {
         Ok(running) => running,
-        Err(error) => return cannot(format!("cannot start the reference target: {error}")),
+        Err(error) => {
+            return cannot(say!("cannot start the reference target: {}", Said::of_error(&error)));
+        }
     };
     let url = format!("http://{}/", running.listen);
     let words = ["throng", "bench", &url, "-c", DEMO_USERS, "--threshold", GOAL];
@@ -117,7 +121,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     screen.line(&format!("$ throng target http --latency '{latency}' &"));
     screen
         .line(&format!("$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{GOAL}'"));
-    screen.say("(here both are one process: its CPU and memory are those of both)");
+    screen.say(say!("(here both are one process: its CPU and memory are those of both)"));
     screen.line("");
     let exit = crate::bench::bench(&bench);
     running.stop();
@@ -125,32 +129,31 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
 }
 
 /// The options cannot be as they are.
-fn contradicted(fault: &str) -> Exit {
-    let diagnostic = Diagnostic::error("target-failed", format!("no such server: {fault}"))
-        .help("change the options; `throng target --help` tells them");
+fn contradicted(fault: &Said) -> Exit {
+    let diagnostic = Diagnostic::error("target-failed", say!("no such server: {fault}"))
+        .help(say!("change the options; `throng target --help` tells them"));
     Screen::errors(false).diagnostic(&diagnostic);
     Exit::Usage
 }
 
 /// The address cannot be had, or something else that the server needs.
-// sentences
 fn not_started(error: &io::Error, listen: SocketAddr) -> Exit {
     use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    let reason = Said::of_error(error);
     match error.kind() {
         AddrInUse | AddrNotAvailable | PermissionDenied => refused(
-            format!("cannot listen on {listen}: {error}"),
-            "choose another address or port with --listen, or end what uses it",
+            say!("cannot listen on {listen}: {reason}"),
+            say!("choose another address or port with --listen, or end what uses it"),
         ),
-        _ => cannot(format!("cannot start the reference target: {error}")),
+        _ => cannot(say!("cannot start the reference target: {reason}")),
     }
 }
 
-// sentences
-fn cannot(message: String) -> Exit {
-    refused(message, "raise the limit that is named, or make room for fewer --connections")
+fn cannot(message: Said) -> Exit {
+    refused(message, say!("raise the limit that is named, or make room for fewer --connections"))
 }
 
-fn refused(message: String, help: &str) -> Exit {
+fn refused(message: Said, help: Said) -> Exit {
     let diagnostic = Diagnostic::error("target-failed", message).help(help);
     Screen::errors(false).diagnostic(&diagnostic);
     Exit::HostUnfit

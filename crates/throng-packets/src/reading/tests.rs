@@ -42,7 +42,7 @@ fn word(protocol: &Protocol, place: Place, found: &Found<'_>) -> String {
         Found::Skipped { bytes } => format!("{at}:skipped {bytes}"),
         Found::Gap { bytes } => format!("{at}:gap {bytes}"),
         Found::Left { bytes, is_cut_off } => format!("{at}:left {} {is_cut_off}", bytes.len()),
-        Found::Web { reason } => format!("{at}:web {reason}"),
+        Found::Web { reason } => format!("{at}:web {}", reason.english()),
     }
 }
 

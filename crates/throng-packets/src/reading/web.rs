@@ -1,5 +1,6 @@
 //! WebSockets in captures: the upgrade is passed over, binary messages are packets.
 
+use throng_base::Said;
 use throng_protocol::websocket::{FrameReader, Inflater, Limits, Message, Role};
 
 use crate::streams::Direction;
@@ -24,7 +25,7 @@ enum State {
     Lost,
 }
 
-type Sink<'s> = &'s mut dyn FnMut(u64, Result<&[u8], &str>);
+type Sink<'s> = &'s mut dyn FnMut(u64, Result<&[u8], Said>);
 
 impl Web {
     pub(super) fn new(direction: Direction) -> Web {
@@ -43,7 +44,6 @@ impl Web {
     }
 
     /// Hands out the payloads of binary messages, and what is wrong with others.
-    // sentences
     pub(super) fn read(&mut self, bytes: &[u8], sink: Sink<'_>) {
         let position = self.position;
         self.position += bytes.len() as u64;
@@ -67,7 +67,7 @@ impl Web {
                 } else if self.head.len() > HEAD_BYTES_MAX {
                     self.state = State::Lost;
                     self.head = Vec::new();
-                    sink(position, Err("the upgrade of the WebSocket does not end"));
+                    sink(position, Err(say!("the upgrade of the WebSocket does not end")));
                 }
             }
         }
@@ -78,7 +78,7 @@ impl Web {
         let mut take = |message: Message<'_>| match message {
             Message::Binary(packet) => sink(position, Ok(packet)),
             Message::Text(_) => {
-                let reason = "a text message, where packets are binary messages";
+                let reason = say!("a text message, where packets are binary messages");
                 sink(position, Err(reason));
             }
             Message::Ping(_) | Message::Pong(_) | Message::Close { .. } => {}
@@ -86,7 +86,7 @@ impl Web {
         let read = self.reader.receive(bytes, &limits, &mut self.inflater, &mut take);
         if let Err(error) = read {
             self.state = State::Lost;
-            sink(position, Err(&error.to_string()));
+            sink(position, Err(Said::of_others(error.to_string())));
         }
     }
 }

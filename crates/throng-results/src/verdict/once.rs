@@ -15,15 +15,17 @@ impl OnceRun {
     }
 
     /// The step that failed, with its place, its cause and what was there instead.
-    fn reason(&self) -> Option<String> {
+    fn reason(&self) -> Option<Said> {
         let failure = self.failure.as_ref()?;
-        let cause = failure.cause.map(|cause| cause.text().english()).unwrap_or_default();
-        let detail: String = clean(&failure.detail).chars().take(DETAIL_CHARS_MAX).collect();
-        let parts = [cause, detail].into_iter().filter(|part| !part.is_empty());
-        let why = parts.collect::<Vec<_>>().join(": ");
+        let detail = failure.detail.clone().cleaned().shortened(DETAIL_CHARS_MAX);
+        let why = match failure.cause.map(|cause| cause.text()) {
+            Some(cause) if detail.is_empty() => cause,
+            Some(cause) => say!("{cause}: {detail}"),
+            None => detail,
+        };
         Some(match failure.step.is_empty() {
             true => why,
-            false => format!("`{}` at {}: {why}", clean(&failure.step), failure.place),
+            false => say!("`{}` at {}: {why}", clean(&failure.step), failure.place),
         })
     }
 

@@ -230,7 +230,7 @@ fn changed_faults(mut options: FaultOptions, body: &[u8]) -> Result<FaultOptions
         }
     }
     match options.fault() {
-        Some(fault) => bad(fault),
+        Some(fault) => bad(fault.english()),
         None => Ok(options),
     }
 }

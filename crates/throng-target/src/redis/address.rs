@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use throng_base::Said;
+
 /// Where a Redis is and how to log in there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisAddress {
@@ -15,14 +17,13 @@ pub struct RedisAddress {
 
 const PORT: u16 = 6379;
 
-// sentences
 impl FromStr for RedisAddress {
-    type Err = &'static str;
+    type Err = Said;
 
-    fn from_str(text: &str) -> Result<RedisAddress, &'static str> {
-        let rest = text
-            .strip_prefix("redis://")
-            .ok_or("a Redis is written as `redis://127.0.0.1:6379`, with or without a password")?;
+    fn from_str(text: &str) -> Result<RedisAddress, Said> {
+        let rest = text.strip_prefix("redis://").ok_or_else(|| {
+            say!("a Redis is written as `redis://127.0.0.1:6379`, with or without a password")
+        })?;
         let (login, rest) = match rest.rsplit_once('@') {
             Some((login, rest)) => (Some(login), rest),
             None => (None, rest),
@@ -30,12 +31,14 @@ impl FromStr for RedisAddress {
         let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
         let database = match database {
             "" => 0,
-            text => text.parse().map_err(|_| "after the slash stands the number of a database")?,
+            text => {
+                text.parse().map_err(|_| say!("after the slash stands the number of a database"))?
+            }
         };
         let (user, password) = match login.map(|login| login.split_once(':')) {
             None => (None, None),
             Some(Some((user, password))) => (Some(user).filter(|u| !u.is_empty()), Some(password)),
-            Some(None) => return Err("before the `@` stands `:password` or `user:password`"),
+            Some(None) => return Err(say!("before the `@` stands `:password` or `user:password`")),
         };
         Ok(RedisAddress {
             host: host_and_port(host)?,
@@ -46,8 +49,7 @@ impl FromStr for RedisAddress {
     }
 }
 
-// sentences
-fn host_and_port(text: &str) -> Result<String, &'static str> {
+fn host_and_port(text: &str) -> Result<String, Said> {
     // The colons of an IPv6 address stand in brackets.
     let after_host = text.rfind(']').map_or(0, |end| end + 1);
     let (host, port) = match text[after_host..].rsplit_once(':') {
@@ -60,8 +62,8 @@ fn host_and_port(text: &str) -> Result<String, &'static str> {
     };
     match port {
         Some(port) if !host.is_empty() => Ok(format!("{host}:{port}")),
-        Some(_) => Err("the host is missing"),
-        None => Err("a port is a number from 1 to 65535"),
+        Some(_) => Err(say!("the host is missing")),
+        None => Err(say!("a port is a number from 1 to 65535")),
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
+use throng_base::Said;
 
 use clap::{Args, ValueEnum};
-use throng_base::language::say;
 
 use super::{count, duration, share, size};
 use crate::speech::Choice;
@@ -144,11 +144,10 @@ pub(crate) enum TargetKind {
 }
 
 fn redis(text: &str) -> Result<throng_target::RedisAddress, String> {
-    text.parse().map_err(|error: &str| say(error).into_owned())
+    text.parse().map_err(|error: Said| error.spoken())
 }
 
 fn latency(text: &str) -> Result<throng_target::Latency, String> {
-    text.parse().map_err(|error: throng_target::LatencyError| {
-        format!("{}; {}", say(&error.message), say(error.help))
-    })
+    text.parse()
+        .map_err(|error: throng_target::LatencyError| tell!("{}; {}", error.message, error.help))
 }

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use throng_base::language::say;
 use throng_base::units::format_duration;
 use throng_base::{Said, Secrets, StepId, UserId, clean};
 use throng_engine::{Shown, Trace, What};
@@ -67,7 +66,7 @@ impl<'p> Telling<'p> {
     }
 
     /// A sentence of ours.
-    pub(super) fn say(&self, line: &str) {
+    pub(super) fn say(&self, line: Said) {
         self.screen.say(line);
     }
 
@@ -85,15 +84,15 @@ impl<'p> Telling<'p> {
                 let name = &self.program.sessions[usize::from(trace.session)].name;
                 let title = match self.once {
                     Some(part) => part.word().to_string(),
-                    None => format!("session {}, user {user}", clean(name)),
+                    None => tell!("session {}, user {user}", clean(name)),
                 };
                 self.screen.line("");
-                self.screen.line(&self.bold(&say(&title)));
+                self.screen.line(&self.bold(&title));
             }
             What::IterationEnds { finished } => {
                 self.flush(user);
                 if !finished {
-                    self.say("the iteration was given up");
+                    self.say(say!("the iteration was given up"));
                 }
             }
             What::StepBegins { step, verb, retry, .. } => {
@@ -106,8 +105,8 @@ impl<'p> Telling<'p> {
                         format!("{} {}", stage.text().spoken(), format_duration(*time))
                     })
                     .collect();
-                let text = format!("connected to {target}: {}", stages.join(", "));
-                self.add(user, self.dim(&say(&text)));
+                let text = say!("connected to {target}: {}", stages.join(", "));
+                self.add(user, self.dim(&text.spoken()));
             }
             What::Sent(shown) => self.sent(user, shown),
             What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
@@ -120,32 +119,35 @@ impl<'p> Telling<'p> {
             }
             What::Saved { name, value } => {
                 let value = self.shortened(name, value);
-                self.add(user, say(&format!("saved {name} = {value}")).into_owned());
+                self.add(user, tell!("saved {name} = {value}"));
             }
             What::Set { name, value } => {
                 self.flush(user);
                 let value = self.shortened(name, value);
-                let line = say(&format!("set {name} = {value}")).into_owned();
+                let line = tell!("set {name} = {value}");
                 self.screen.line(&format!("{}  {line}", self.who(user)));
             }
             What::Paused(time) => self.paused(user, *time),
             What::Condition { holds } => {
                 self.flush(user);
-                let line =
-                    if *holds { "the condition holds" } else { "the condition does not hold" };
-                self.screen.line(&format!("{}  {}", self.who(user), self.dim(&say(line))));
+                let line = if *holds {
+                    say!("the condition holds")
+                } else {
+                    say!("the condition does not hold")
+                };
+                self.screen.line(&format!("{}  {}", self.who(user), self.dim(&line.spoken())));
             }
             What::Log(text) => {
                 self.screen.line(&format!(
                     "{}  {}: {}",
                     self.who(user),
-                    say("log"),
+                    tell!("log"),
                     clean(&self.masked(text))
                 ));
             }
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
-                self.say(&format!("{count} events were not told: too much happened at once"));
+                self.say(say!("{count} events were not told: too much happened at once"));
             }
         }
     }
@@ -158,7 +160,7 @@ impl<'p> Telling<'p> {
             _ => verb.to_string(),
         };
         if retry > 0 {
-            let _ = write!(head, " · {}", say(&format!("attempt {}", retry + 1)));
+            let _ = write!(head, " · {}", tell!("attempt {}", retry + 1));
         }
         let block = Block { head, begun: true, ..Block::default() };
         self.blocks.insert(user, block);
@@ -208,7 +210,7 @@ impl<'p> Telling<'p> {
     }
 
     fn paused(&mut self, user: UserId, time: Duration) {
-        let text = say(&format!("paused {}", format_duration(time))).into_owned();
+        let text = tell!("paused {}", format_duration(time));
         match self.blocks.get_mut(&user) {
             Some(block) if block.begun => block.head = format!("· {}  {text}", block.head),
             _ => self.add(user, text),
@@ -244,7 +246,7 @@ impl<'p> Telling<'p> {
         let told = shown.bytes.len() as u64;
         if shown.length > told {
             let more = shown.length - told;
-            lines.push(say(&format!("… and {more} bytes more")).into_owned());
+            lines.push(tell!("… and {more} bytes more"));
         }
         for (index, line) in lines.into_iter().enumerate() {
             let lead = if index == 0 { arrow } else { " " };
@@ -265,7 +267,7 @@ impl<'p> Telling<'p> {
             .collect();
         if all.len() > most {
             let more = all.len() - most;
-            lines.push(say(&format!("… and {more} lines more; --full shows them")).into_owned());
+            lines.push(tell!("… and {more} lines more; --full shows them"));
         }
         lines
     }
@@ -351,7 +353,7 @@ fn hex_lines(bytes: &[u8], full: bool) -> Vec<String> {
         .collect();
     if most < bytes.len() {
         let more = bytes.len() - most;
-        lines.push(say(&format!("… and {more} bytes more; --full shows them")).into_owned());
+        lines.push(tell!("… and {more} bytes more; --full shows them"));
     }
     lines
 }

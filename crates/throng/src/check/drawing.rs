@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use throng_base::clean;
-use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
 use throng_load::Planned;
 use throng_program::Load;
@@ -48,14 +47,13 @@ fn draw_load(planned: &[&Planned], name: &str, end: Duration, columns: usize) ->
     let starts = sampled(&|one, time| one.starts_at(time));
     let mut out = String::new();
     let count = |most: f64| format_count(most.round() as u64);
-    // words
     for (figures, what, label) in [
-        (users, "users", &count as &dyn Fn(f64) -> String),
-        (starts, "starts/s", &|most: f64| format!("{}/s", count(most))),
+        (users, say!("users"), &count as &dyn Fn(f64) -> String),
+        (starts, say!("starts/s"), &|most: f64| format!("{}/s", count(most))),
     ] {
         let most = figures.iter().copied().fold(0.0, f64::max);
         if most > 0.0 {
-            out.push_str(&draw(&figures, most, [&label(most), name, &say(what)]));
+            out.push_str(&draw(&figures, most, [&label(most), name, &what.spoken()]));
         }
     }
     out

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use throng_base::language::say;
 use throng_base::units::{format_count, format_duration};
 use throng_load::{Assumed, Course, Forecast};
 use throng_program::Program;
@@ -44,46 +43,42 @@ impl Estimate {
         }
     }
 
-    // sentences
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let slow = format_duration(Duration::from_secs_f64(ANSWER_SECONDS));
         let of = |course: &Course| (course.requests(), course.requests_peak());
         let ((quick, quick_peak), (held, held_peak)) = (of(&self.quick), of(&self.slow));
         if quick.is_finite() && (quick - held).abs() < 0.5 {
-            lines.push(format!("{} requests, up to {}/s", figure(quick), figure(quick_peak)));
+            lines.push(say!("{} requests, up to {}/s", figure(quick), figure(quick_peak)));
         } else {
             if quick.is_finite() {
-                lines.push(format!(
+                lines.push(say!(
                     "{} requests, up to {}/s, when answers take no time",
                     figure(quick),
                     figure(quick_peak)
                 ));
             } else {
-                lines.push("as many requests as the service answers".to_string());
+                lines.push(say!("as many requests as the service answers"));
             }
-            lines.push(format!(
+            lines.push(say!(
                 "{} requests, up to {}/s, when every answer takes {slow}",
                 figure(held),
                 figure(held_peak)
             ));
         }
         if self.most.is_finite() && self.most - quick >= 0.5 {
-            lines.push(format!(
-                "at most {} requests, however fast the target is",
-                figure(self.most)
-            ));
+            lines.push(say!("at most {} requests, however fast the target is", figure(self.most)));
         }
         if !self.has_known_end {
-            lines.push("a phase ends when its work is done: its time is not known".to_string());
+            lines.push(say!("a phase ends when its work is done: its time is not known"));
         }
         lines.push(match self.users {
-            (users, 0) => format!("user.id from 1 to {}", format_count(users)),
+            (users, 0) => say!("user.id from 1 to {}", format_count(users)),
             (users, arrivals) => {
-                format!("user.id from 1 to about {}", format_count(users + arrivals))
+                say!("user.id from 1 to about {}", format_count(users + arrivals))
             }
         });
-        lines.into_iter().map(|line| say(&line).into_owned()).collect()
+        lines.into_iter().map(|line| line.spoken()).collect()
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use throng_base::Time;
 use throng_base::units::format_bytes;
+use throng_base::{Said, Time};
 use throng_host::MemoryLeft;
 use throng_program::{Drive, Load};
 
@@ -67,7 +67,7 @@ pub(crate) enum Deed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) limit: Limit,
-    pub(crate) detail: String,
+    pub(crate) detail: Said,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,25 +232,24 @@ impl Limits {
 
     /// The limit with its figure, in words.
     fn reason(&self, limit: Limit, seen: &Seen) -> Option<Reason> {
-        // sentences
         let detail = match limit {
             Limit::HostMemory => {
                 let left = seen.memory_left?;
                 let available = format_bytes(left.available_bytes as f64);
                 let floor = format_bytes(left.floor_bytes as f64);
                 match left.is_group {
-                    true => format!(
+                    true => say!(
                         "its control group has {available} of memory left, {floor} have to stay"
                     ),
                     false => {
-                        format!("this host has {available} of memory left, {floor} have to stay")
+                        say!("this host has {available} of memory left, {floor} have to stay")
                     }
                 }
             }
             Limit::Memory => {
                 let taken = format_bytes(seen.memory_bytes as f64);
                 let most = format_bytes(self.memory_bytes_max? as f64);
-                format!("throng and its connections take {taken}, --max-memory is {most}")
+                say!("throng and its connections take {taken}, --max-memory is {most}")
             }
             Limit::Cpu => {
                 let percent = |share: f64| (share * 100.0).round();
@@ -258,9 +257,9 @@ impl Limits {
                 let (own, all) = (percent(seen.cpu_share?), seen.host_cpu.map(percent));
                 match all {
                     Some(all) if all > own => {
-                        format!("this host is {all} % busy, --max-cpu is {most} %")
+                        say!("this host is {all} % busy, --max-cpu is {most} %")
                     }
-                    _ => format!("throng uses {own} % of its processors, --max-cpu is {most} %"),
+                    _ => say!("throng uses {own} % of its processors, --max-cpu is {most} %"),
                 }
             }
         };

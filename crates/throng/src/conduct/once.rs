@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::units::format_duration;
-use throng_base::{Exit, Time};
+use throng_base::{Exit, Said, Time};
 use throng_engine::{Example, Kept, Options, StartError, StoppedBy, Update, start};
 use throng_expression::Value;
 use throng_metrics::{Interval, StepInterval};
@@ -73,7 +73,7 @@ pub(super) async fn tear_down(
         Ok(done) => done.map(|done| done.told),
         Err(error) => {
             let (_, diagnostic) = start_failed(&error);
-            let detail = diagnostic.message.english();
+            let detail = diagnostic.message;
             let (step, place) = (String::new(), String::new());
             Some(OnceRun {
                 part: throng_results::OncePart::Teardown,
@@ -110,7 +110,7 @@ pub(super) async fn not_begun(
 struct Seen {
     sum: Interval,
     first: Option<Example>,
-    stopped: Option<String>,
+    stopped: Option<Said>,
 }
 
 impl Seen {
@@ -119,9 +119,9 @@ impl Seen {
             Update::Interval(interval) => self.sum.merge_later(&interval),
             Update::Example(example) => drop(self.first.get_or_insert(example)),
             Update::Stopped(stopped) if stopped.by == StoppedBy::Rule => {
-                self.stopped = Some(stopped.reason.english());
+                self.stopped = Some(stopped.reason);
             }
-            Update::Stopped(stopped) => drop(self.stopped.get_or_insert(stopped.reason.english())),
+            Update::Stopped(stopped) => drop(self.stopped.get_or_insert(stopped.reason)),
             Update::Log(line) if !conduct.output.quiet => {
                 screen(conduct).line(&conduct.program.secrets.mask(&line.text));
             }
@@ -161,14 +161,18 @@ impl Seen {
 
     /// The first step that failed; or else the rule that ended it.
     fn failure(&self, once: &Once, program: &Program) -> Option<OnceFailure> {
-        let masked = |text: &str| program.secrets.mask(text).into_owned();
+        let masked = |said: &Said| {
+            let mut said = said.clone();
+            said.change_texts(&|text| program.secrets.mask(text).into_owned());
+            said
+        };
         let of_step = self.first.as_ref().map(|example| {
             let row = example.step.index();
             OnceFailure {
                 step: once.steps.get(row).map_or_else(String::new, |step| step.name.clone()),
                 place: once.places.get(row).cloned().unwrap_or_default(),
                 cause: Some(example.cause),
-                detail: masked(&example.detail.english()),
+                detail: masked(&example.detail),
             }
         });
         of_step.or_else(|| {
@@ -197,12 +201,11 @@ fn tell(conduct: &Conduct<'_>, told: &OnceRun, lasted: Duration) {
         return;
     }
     let (word, time) = (told.part.word(), format_duration(lasted));
-    // sentences
-    screen(conduct).say(&match told.outcome {
-        OnceOutcome::Done => format!("`{word}` done in {time}"),
-        OnceOutcome::Failed => format!("`{word}` failed after {time}"),
-        OnceOutcome::TimedOut => format!("`{word}` was not done within its time: {time}"),
-        OnceOutcome::Interrupted => format!("`{word}` interrupted after {time}"),
+    screen(conduct).say(match told.outcome {
+        OnceOutcome::Done => say!("`{word}` done in {time}"),
+        OnceOutcome::Failed => say!("`{word}` failed after {time}"),
+        OnceOutcome::TimedOut => say!("`{word}` was not done within its time: {time}"),
+        OnceOutcome::Interrupted => say!("`{word}` interrupted after {time}"),
     });
 }
 

@@ -319,7 +319,7 @@ impl<'a> Watch<'a> {
     fn trouble(&mut self, diagnostic: &Diagnostic) {
         self.clear_progress();
         self.errors.diagnostic(diagnostic);
-        self.errors.say("the run goes on; what cannot be recorded is lost");
+        self.errors.say(say!("the run goes on; what cannot be recorded is lost"));
     }
 
     fn event(&mut self, event: &Event) {
@@ -370,38 +370,31 @@ impl<'a> Watch<'a> {
         let (text, event) = match deed {
             Deed::Hold(reason) => {
                 self.run.control.hold(now);
-                let text = format!("nobody comes for now: {}", reason.detail);
-                (text, Event::Held { at_ns, limit: word(&reason), detail: reason.detail.into() })
+                let text = say!("nobody comes for now: {}", reason.detail);
+                (text, Event::Held { at_ns, limit: word(&reason), detail: reason.detail })
             }
             Deed::Release => {
                 self.run.control.release(now);
-                ("users come again".to_string(), Event::Released { at_ns })
+                (say!("users come again"), Event::Released { at_ns })
             }
             Deed::GiveUp(reason) => {
                 self.run.control.give_up_growth();
-                let text = format!(
+                let text = say!(
                     "nobody comes any more in this run, which goes on with who is there: {}",
                     reason.detail
                 );
-                (
-                    text,
-                    Event::GrowthGivenUp {
-                        at_ns,
-                        limit: word(&reason),
-                        detail: reason.detail.into(),
-                    },
-                )
+                (text, Event::GrowthGivenUp { at_ns, limit: word(&reason), detail: reason.detail })
             }
             Deed::Tell(reason) => {
-                let text = format!(
+                let text = say!(
                     "at a limit, with nobody to come who could be held back: {}",
                     reason.detail
                 );
-                (text.clone(), Event::Notice { at_ns, text })
+                (text.clone(), Event::Notice { at_ns, text: text.english() })
             }
         };
         self.clear_progress();
-        self.errors.say(&text);
+        self.errors.say(text);
         self.event(&event);
     }
 
@@ -411,10 +404,10 @@ impl<'a> Watch<'a> {
         let tried = self.attempted > 0 && self.opened == 0;
         if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
             self.stops = 1;
-            let text = format!("no connection in {} s: the run ends here", now.second());
+            let text = say!("no connection in {} s: the run ends here", now.second());
             self.clear_progress();
-            self.errors.say(&text);
-            self.event(&Event::Notice { at_ns: now.as_nanos(), text });
+            self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
+            self.errors.say(text);
             self.event(&Event::TargetLost { at_ns: now.as_nanos() });
             self.run.control.stop();
         }
@@ -430,13 +423,13 @@ impl<'a> Watch<'a> {
             return;
         }
         self.stops = 1;
-        let text = format!(
+        let text = say!(
             "nothing was answered and no connection opened for {} s: the run ends here",
             self.loss.lasts(now).as_secs()
         );
         self.clear_progress();
-        self.errors.say(&text);
-        self.event(&Event::Notice { at_ns: now.as_nanos(), text });
+        self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
+        self.errors.say(text);
         self.event(&Event::TargetLost { at_ns: now.as_nanos() });
         self.run.control.stop();
     }
@@ -449,7 +442,8 @@ impl<'a> Watch<'a> {
             return;
         }
         self.info.interrupted = true;
-        self.errors.say("interrupted: users finish their step and leave; once more to leave now");
+        self.errors
+            .say(say!("interrupted: users finish their step and leave; once more to leave now"));
         self.event(&Event::Interrupted { at_ns: self.run.clock.now().as_nanos() });
         self.run.control.stop();
     }

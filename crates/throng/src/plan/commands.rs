@@ -2,6 +2,7 @@
 //! measure a user where no run has.
 
 use std::path::Path;
+use throng_base::Said;
 
 use throng_base::Source;
 use throng_base::units::format_count;
@@ -23,8 +24,8 @@ const BLOCK_BITS_MIN: u32 = 15;
 pub(super) fn commands(planned: &Planned, style: &Style) -> String {
     let text = match planned.reckoned.machines_with_addresses {
         u64::MAX => return String::new(),
-        1 => "what to do",
-        _ => "what to do on each machine",
+        1 => say!("what to do"),
+        _ => say!("what to do on each machine"),
     };
     let mut out = head(text, style);
     out += &measuring(planned, style);
@@ -35,7 +36,7 @@ pub(super) fn commands(planned: &Planned, style: &Style) -> String {
 }
 
 /// A command with what it is for.
-fn command(text: &str, command: &str, style: &Style) -> String {
+fn command(text: Said, command: &str, style: &Style) -> String {
     format!("{}    {command}\n", sentence(text, style))
 }
 
@@ -48,25 +49,26 @@ fn measuring(planned: &Planned, style: &Style) -> String {
     }
     let users = MEASURED_USERS.min(planned.wish.users);
     if let Some(set) = with_users(planned, file, users) {
-        let text = "measure what a user costs, then plan again:";
+        let text = say!("measure what a user costs, then plan again:");
         return command(text, &run(file, &set), style);
     }
     let users = format_count(users);
-    let text = format!(
+    let text = say!(
         "measure what a user costs, then plan again: with {users} users in the load (`users: \
          ${{vars.users}}` makes that `--set users=N`)"
     );
-    command(&text, &run(file, ""), style)
+    command(text, &run(file, ""), style)
 }
 
 fn ready(planned: &Planned, style: &Style) -> String {
     let each = &planned.reckoned.each;
     let name = planned.file.as_deref().map(|file| format!(" {}", quoted(file)));
     let (name, users) = (name.unwrap_or_default(), each.users);
-    let text = "see what is missing, with the commands that cure it:";
+    let text = say!("see what is missing, with the commands that cure it:");
     let mut out = command(text, &format!("throng doctor{name} --users {users}"), style);
     if each.tables > 1 && planned.machine.is_this_host {
-        let text = "only if one table of descriptors is wanted (throng makes more by itself):";
+        let text =
+            say!("only if one table of descriptors is wanted (throng makes more by itself):");
         let descriptors = users + throng_host::costs::DESCRIPTORS_RESERVED;
         out += &command(text, &format!("ulimit -n {descriptors}"), style);
     }
@@ -80,8 +82,10 @@ fn addresses(planned: &Planned, style: &Style) -> String {
     if missing == 0 {
         return String::new();
     }
-    let text = "add source addresses (free ones of your own network instead of these), and name \
-                them in the scenario:";
+    let text = say!(
+        "add source addresses (free ones of your own network instead of these), and name \
+                them in the scenario:"
+    );
     let (add, named) = if missing <= ADDED_MAX {
         let last = missing + 9;
         let add =
@@ -97,7 +101,7 @@ fn addresses(planned: &Planned, style: &Style) -> String {
 
 fn running(planned: &Planned, style: &Style) -> String {
     let (each, wish) = (&planned.reckoned.each, &planned.wish);
-    let text = "run it:";
+    let text = say!("run it:");
     let Some(file) = planned.file.as_deref() else {
         return command(text, &bench(planned), style);
     };
@@ -111,11 +115,11 @@ fn running(planned: &Planned, style: &Style) -> String {
         return command(text, &run(file, &set), style);
     }
     let users = format_count(each.users);
-    let text = format!(
+    let text = say!(
         "run it, with {users} users in the load (`users: ${{vars.users}}` makes that `--set \
          users=N`):"
     );
-    command(&text, &run(file, ""), style)
+    command(text, &run(file, ""), style)
 }
 
 fn run(file: &Path, set: &str) -> String {

@@ -1,6 +1,5 @@
 //! What one machine gives: this host, or one that was described (`8cores,16GiB`).
 
-use throng_base::language::say;
 use throng_base::units;
 use throng_host::costs::SOURCE_PORTS_MAX;
 use throng_host::{Root, facts, source_ports};
@@ -38,9 +37,11 @@ impl Described {
     /// `8cores,16GiB`, and `4addresses` where it has several.
     pub(crate) fn parse(text: &str) -> Result<Described, String> {
         let wrong = || {
-            let help = "a machine is written as `8cores,16GiB`, and `8cores,16GiB,4addresses` \
-                        where it has several source addresses";
-            say(help).into_owned()
+            let help = say!(
+                "a machine is written as `8cores,16GiB`, and `8cores,16GiB,4addresses` \
+                        where it has several source addresses"
+            );
+            help.spoken()
         };
         let (mut cores, mut memory, mut addresses) = (None, None, None);
         for part in text.split(',').map(str::trim) {

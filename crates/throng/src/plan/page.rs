@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 use std::time::Duration;
+use throng_base::Said;
 
 use throng_base::columns::{left, right, wrap};
-use throng_base::language::say;
 use throng_base::units::{format_bytes, format_count, format_duration};
 use throng_load::Forecast;
 use throng_results::terminal::Style;
@@ -17,16 +17,11 @@ use super::reckon::{CORES_SHARE, MEMORY_SHARE, Resource, Row};
 const WIDTH_MAX: usize = 110;
 
 /// What stands before figures and above columns.
-// words
-const KERNEL: &str = "kernel";
-// words
-const CORES: &str = "cores";
-// words
-const SHARDS: &str = "shards";
-// words
-const DESCRIPTORS: &str = "descriptors";
-// words
-const MACHINES: &str = "machines";
+const KERNEL: Said = say!("kernel");
+const CORES: Said = say!("cores");
+const SHARDS: Said = say!("shards");
+const DESCRIPTORS: Said = say!("descriptors");
+const MACHINES: Said = say!("machines");
 
 pub(super) fn page(planned: &Planned, style: &Style) -> String {
     let mut out = wanted(planned, style);
@@ -38,8 +33,8 @@ pub(super) fn page(planned: &Planned, style: &Style) -> String {
 }
 
 /// A heading.
-pub(super) fn head(text: &str, style: &Style) -> String {
-    let text = say(text);
+pub(super) fn head(text: Said, style: &Style) -> String {
+    let text = text.spoken();
     match style.colour {
         true => format!("\n\x1b[1m{text}\x1b[0m\n"),
         false => format!("\n{text}\n"),
@@ -47,8 +42,8 @@ pub(super) fn head(text: &str, style: &Style) -> String {
 }
 
 /// A sentence in lines that are indented by two.
-pub(super) fn sentence(text: &str, style: &Style) -> String {
-    let lines = wrap(&say(text), style.width.clamp(40, WIDTH_MAX) - 2);
+pub(super) fn sentence(text: Said, style: &Style) -> String {
+    let lines = wrap(&text.spoken(), style.width.clamp(40, WIDTH_MAX) - 2);
     lines.into_iter().map(|line| format!("  {line}\n")).collect()
 }
 
@@ -69,8 +64,8 @@ pub(super) fn table(rows: &[[String; 3]], style: &Style) -> String {
     out
 }
 
-fn said(text: &str) -> String {
-    say(text).into_owned()
+fn said(text: Said) -> String {
+    text.spoken()
 }
 
 /// A number of processors, or what is smaller, in three digits.
@@ -94,12 +89,15 @@ fn cpu(ns: f64) -> String {
     format_duration(Duration::from_nanos(ns.max(0.0) as u64))
 }
 
-// sentences
 fn wanted(planned: &Planned, style: &Style) -> String {
     let wish = &planned.wish;
     let name = match planned.file {
         Some(_) => planned.program.name.clone(),
-        None => said(&planned.program.name),
+        None => super::NAMES
+            .into_iter()
+            .find(|name| *name == planned.program.name)
+            .map(said)
+            .unwrap_or_default(),
     };
     let mut out = match style.colour {
         true => format!("\x1b[1m{name}\x1b[0m\n"),
@@ -109,92 +107,97 @@ fn wanted(planned: &Planned, style: &Style) -> String {
     let target = planned.program.targets.first().filter(|_| planned.file.is_some());
     let to = target.map(|it| format!("{}://{}", it.scheme.word(), it.authority()));
     out += &match (to, wish.endpoints) {
-        (None, _) => sentence(&format!("{users} users at once, each with a connection"), style),
+        (None, _) => sentence(say!("{users} users at once, each with a connection"), style),
         (Some(to), _) if wish.is_local => {
-            sentence(&format!("{users} users at once, to {to} on the same machine"), style)
+            sentence(say!("{users} users at once, to {to} on the same machine"), style)
         }
-        (Some(to), 1) => sentence(&format!("{users} users at once, to {to}"), style),
+        (Some(to), 1) => sentence(say!("{users} users at once, to {to}"), style),
         (Some(to), more) => {
-            sentence(&format!("{users} users at once, to {to} and others: {more} addresses"), style)
+            sentence(say!("{users} users at once, to {to} and others: {more} addresses"), style)
         }
     };
     match (wish.opened_per_s, planned.reckoned.coming_seconds) {
         (Some(per_s), _) if per_s >= 1.0 => {
-            out += &sentence(&format!("up to {} of them come per second", rate(per_s)), style);
+            out += &sentence(say!("up to {} of them come per second", rate(per_s)), style);
         }
         (None, Some(seconds)) if seconds >= 1.0 => {
             let time = format_duration(Duration::from_secs_f64(seconds.min(1e9)));
-            out += &sentence(&format!("all come at once, which takes about {time}"), style);
+            out += &sentence(say!("all come at once, which takes about {time}"), style);
         }
         _ => {}
     }
     if planned.measured.is_none() && super::arrives_only(&planned.program) {
         let text = match Forecast::new(&planned.program).pauses_say_who_is_there() {
             true => {
-                "of those who arrive as many are taken as their pauses alone keep there at once; a \
+                say!(
+                    "of those who arrive as many are taken as their pauses alone keep there at once; a \
                  slow target keeps more (--users N, or a run tells)"
+                )
             }
             false => {
-                "nobody knows how many of those who arrive are there at once: those of one second \
+                say!(
+                    "nobody knows how many of those who arrive are there at once: those of one second \
                  are taken (--users N, or a run tells)"
+                )
             }
         };
         out += &sentence(text, style);
     }
     let requests = wish.requests_per_s - wish.heartbeats_per_s;
     if requests >= 0.05 {
-        out += &sentence(&format!("{} requests/s", rate(requests)), style);
+        out += &sentence(say!("{} requests/s", rate(requests)), style);
     }
     if wish.heartbeats_per_s >= 0.05 {
-        out += &sentence(&format!("{} heartbeats/s", rate(wish.heartbeats_per_s)), style);
+        out += &sentence(say!("{} heartbeats/s", rate(wish.heartbeats_per_s)), style);
     }
     if wish.reopened_per_s >= 0.05 {
         let per_s = rate(wish.reopened_per_s);
-        out += &sentence(&format!("{per_s} connections/s are ended and opened again"), style);
+        out += &sentence(say!("{per_s} connections/s are ended and opened again"), style);
     }
     if planned.reckoned.kept > 0 {
         let kept = format_count(planned.reckoned.kept);
-        let text =
-            format!("{kept} connections that were left without a word are kept for 2 minutes");
-        out += &sentence(&text, style);
+        let text = say!("{kept} connections that were left without a word are kept for 2 minutes");
+        out += &sentence(text, style);
     }
     out
 }
 
 /// A day's views and their peak, with the numbers in the formula.
-// sentences
 fn peak(planned: &Planned, style: &Style) -> String {
     let Some(peak) = planned.peak else { return String::new() };
     let (views, rate) = (format_count(peak.views), peak.rate().ceil());
     let percent = |share: f64| format!("{}%", (share * 1e4).round() / 1e2);
     let (share, of_day) = (percent(peak.share), percent(peak.of_day));
-    let mut out = head("the peak of a day", style);
+    let mut out = head(say!("the peak of a day"), style);
     let at = format_count(rate as u64);
-    out += &sentence(&format!("({views} x {share}) / (86,400 s x {of_day}) = {at}/s"), style);
+    out += &sentence(say!("({views} x {share}) / (86,400 s x {of_day}) = {at}/s"), style);
     let (per_machine, from) = match (planned.per_machine, planned.sustained()) {
         (Some(given), _) => (given, String::new()),
         (None, Some(sustained)) => (sustained, "measured".to_string()),
         (None, None) => {
-            let text = "with `--per-machine RATE`, or a run of this scenario, it is told how many \
-                        machines of the service that needs";
+            let text = say!(
+                "with `--per-machine RATE`, or a run of this scenario, it is told how many \
+                        machines of the service that needs"
+            );
             return out + &sentence(text, style);
         }
     };
     let machines = format_count(peak.machines(per_machine));
     let each = self::rate(per_machine);
     out += &sentence(
-        &format!("{at}/s / {each}/s per machine = {machines} machines of the service"),
+        say!("{at}/s / {each}/s per machine = {machines} machines of the service"),
         style,
     );
     if !from.is_empty() {
-        let text = "one machine is taken to be all targets of that run together, at the most that \
-                    they answered in a second; they may carry more";
+        let text = say!(
+            "one machine is taken to be all targets of that run together, at the most that \
+                    they answered in a second; they may carry more"
+        );
         out += &sentence(text, style);
     }
     out
 }
 
-// sentences
 fn cost(planned: &Planned, style: &Style) -> String {
     let cost = &planned.cost;
     let measured = planned.measured.as_ref();
@@ -202,47 +205,52 @@ fn cost(planned: &Planned, style: &Style) -> String {
         let name = it.directory.file_name().map(|name| name.to_string_lossy().into_owned());
         (format_count(it.users), name.unwrap_or_else(|| it.directory.display().to_string()))
     });
-    let by = |is_told: bool, otherwise: &str| match is_told {
-        true => said("measured"),
+    let by = |is_told: bool, otherwise: Said| match is_told {
+        true => said(say!("measured")),
         false => said(otherwise),
     };
     let told = |of: fn(&super::Measured) -> Option<f64>| measured.and_then(of).is_some();
-    let sizes = "by the sizes of this build, +15 %";
+    let sizes = say!("by the sizes of this build, +15 %");
     let kernel = match planned.socket.1 {
-        true => "as the slabs of this kernel say",
-        false => "Linux 6.18; as root, that of this kernel",
+        true => say!("as the slabs of this kernel say"),
+        false => say!("Linux 6.18; as root, that of this kernel"),
     };
-    let row = |name: &str, figure: String, note: String| [said(name), figure, note];
-    let bench = "usual, by the benchmarks of throng";
+    let row = |name: Said, figure: String, note: String| [said(name), figure, note];
+    let bench = say!("usual, by the benchmarks of throng");
     let mut rows = vec![
-        row("throng", format_bytes(cost.user_bytes), by(told(|it| it.user_bytes), sizes)),
-        row(KERNEL, format_bytes(cost.kernel_bytes), said(kernel)),
+        ["throng".to_string(), format_bytes(cost.user_bytes), by(told(|it| it.user_bytes), sizes)],
+        row(KERNEL, format_bytes(cost.kernel_bytes), said(kernel.clone())),
     ];
     if planned.wish.is_local {
-        let note = "at most, as `throng target` has it";
-        rows.push(row("target", format_bytes(cost.target_bytes), said(note)));
-        rows.push(row("kernel, for the target", format_bytes(cost.kernel_bytes), said(kernel)));
+        let note = say!("at most, as `throng target` has it");
+        rows.push(row(say!("target"), format_bytes(cost.target_bytes), said(note)));
+        rows.push(row(
+            say!("kernel, for the target"),
+            format_bytes(cost.kernel_bytes),
+            said(kernel),
+        ));
     }
-    let connect = by(told(|it| it.connect_ns), bench);
-    rows.push(row("CPU to come online", cpu(cost.connect_ns), connect));
+    let connect = by(told(|it| it.connect_ns), bench.clone());
+    rows.push(row(say!("CPU to come online"), cpu(cost.connect_ns), connect));
     let request = by(told(|it| it.request_ns), bench);
     let asking = match planned.asks_over_http() {
-        true => "CPU of a request",
-        false => "CPU of a message",
+        true => say!("CPU of a request"),
+        false => say!("CPU of a message"),
     };
     rows.push(row(asking, cpu(cost.request_ns), request));
-    let mut out = head("what a user costs", style) + &table(&rows, style);
+    let mut out = head(say!("what a user costs"), style) + &table(&rows, style);
     if measured.is_some_and(|it| it.name != planned.program.name) {
         let other = measured.map_or("", |it| it.name.as_str());
-        out += &sentence(&format!("that run was one of another scenario, `{other}`"), style);
+        out += &sentence(say!("that run was one of another scenario, `{other}`"), style);
     }
     match measured {
         Some(it) if [it.user_bytes, it.connect_ns, it.request_ns].iter().any(Option::is_some) => {
-            out += &sentence(&format!("measured by the run {name}, with {users} users"), style);
+            out += &sentence(say!("measured by the run {name}, with {users} users"), style);
         }
-        Some(_) => out += &sentence(&format!("the run {name} is too small to tell more"), style),
+        Some(_) => out += &sentence(say!("the run {name} is too small to tell more"), style),
         None if planned.file.is_some() => {
-            let text = "there is no run of this scenario below ./throng-runs to measure it by";
+            let text =
+                say!("there is no run of this scenario below ./throng-runs to measure it by");
             out += &sentence(text, style);
         }
         None => {}
@@ -260,13 +268,12 @@ pub(super) fn resource_word(resource: Resource) -> &'static str {
     }
 }
 
-// sentences
 fn needs(planned: &Planned, style: &Style) -> String {
     let machine = &planned.machine;
     let name = |row: &Row| match row.resource {
-        Resource::Memory => said("memory"),
+        Resource::Memory => said(say!("memory")),
         Resource::Cores => said(CORES),
-        Resource::Addresses => said("source addresses"),
+        Resource::Addresses => said(say!("source addresses")),
         Resource::Descriptors => said(DESCRIPTORS),
     };
     let needed = |row: &Row| match row.resource {
@@ -278,39 +285,39 @@ fn needs(planned: &Planned, style: &Style) -> String {
     let given = |row: &Row| match row.resource {
         Resource::Memory => {
             let (all, given) = (format_bytes(machine.memory_bytes as f64), format_bytes(row.given));
-            format!("{given}, which is {} % of {all}", percent(MEMORY_SHARE))
+            say!("{given}, which is {} % of {all}", percent(MEMORY_SHARE))
         }
         Resource::Cores => {
             let (all, given) = (figure(machine.cores), figure(row.given));
-            format!("{given}, which is {} % of {all}", percent(CORES_SHARE))
+            say!("{given}, which is {} % of {all}", percent(CORES_SHARE))
         }
         Resource::Addresses => {
             let ports = format_count(machine.ports);
-            format!("{} with {ports} ports", format_count(row.given as u64))
+            say!("{} with {ports} ports", format_count(row.given as u64))
         }
         Resource::Descriptors => {
             let tables = planned.reckoned.each.tables;
             let size = format_count(machine.descriptors);
             match tables {
-                1 => format!("1 table of {size}"),
-                tables => format!("{} tables of {size}, taken by itself", format_count(tables)),
+                1 => say!("1 table of {size}"),
+                tables => say!("{} tables of {size}, taken by itself", format_count(tables)),
             }
         }
     };
     let head_of = match machine.is_this_host {
-        true => "this host gives",
-        false => "a machine gives",
+        true => say!("this host gives"),
+        false => say!("a machine gives"),
     };
-    let heads = ["all need", head_of, MACHINES].map(said);
+    let heads = [say!("all need"), head_of, MACHINES].map(said);
     let mut rows = vec![[String::new(), heads[0].clone(), heads[1].clone(), heads[2].clone()]];
     for row in &planned.reckoned.rows {
         let machines = match row.machines {
             u64::MAX => "∞".to_string(),
             machines => format_count(machines),
         };
-        rows.push([name(row), needed(row), said(&given(row)), machines]);
+        rows.push([name(row), needed(row), given(row).spoken(), machines]);
     }
-    head("what all of them need", style) + &wide_table(&rows)
+    head(say!("what all of them need"), style) + &wide_table(&rows)
 }
 
 /// Rows of a name, a number, words, a number.
@@ -326,58 +333,60 @@ fn wide_table(rows: &[[String; 4]]) -> String {
     out
 }
 
-// sentences
 fn machines(planned: &Planned, style: &Style) -> String {
     let (reckoned, machine) = (&planned.reckoned, &planned.machine);
     let each = &reckoned.each;
-    let mut out = head("how many machines", style);
+    let mut out = head(say!("how many machines"), style);
     let count = reckoned.machines_with_addresses;
     if count == u64::MAX {
-        return out + &sentence("no number of such machines is enough: each has too little", style);
+        return out
+            + &sentence(say!("no number of such machines is enough: each has too little"), style);
     }
     let number = format_count(count);
     out += &match (count, machine.is_this_host) {
-        (1, true) => sentence("1: this host is enough", style),
-        (1, false) => sentence("1 such machine is enough", style),
-        (_, true) => sentence(&format!("{number} like this host"), style),
-        (_, false) => sentence(&format!("{number} such machines"), style),
+        (1, true) => sentence(say!("1: this host is enough"), style),
+        (1, false) => sentence(say!("1 such machine is enough"), style),
+        (_, true) => sentence(say!("{number} like this host"), style),
+        (_, false) => sentence(say!("{number} such machines"), style),
     };
     if reckoned.machines > count {
         let wanted = format_count(each.addresses);
         let (has, more) = (format_count(machine.addresses), format_count(reckoned.machines));
-        let text = format!(
+        let text = say!(
             "with {wanted} source addresses on each; with the {has} that one has it takes {more} \
              machines, or more addresses or ports of the target"
         );
-        out += &sentence(&text, style);
+        out += &sentence(text, style);
     }
     if let Some((fewer, per_s)) = reckoned.slower {
         let (fewer, per_s) = (format_count(fewer), format_count(per_s as u64));
         let text = match fewer.as_str() {
             "1" => {
-                format!("one is enough where users come at {per_s}/s: only processors are scarce")
+                say!("one is enough where users come at {per_s}/s: only processors are scarce")
             }
-            _ => format!("{fewer} where users come at {per_s}/s: only processors are scarce"),
+            _ => say!("{fewer} where users come at {per_s}/s: only processors are scarce"),
         };
-        out += &sentence(&text, style);
-    }
-    if planned.wish.is_local && count > 1 {
-        let text = "a target on the loopback interface cannot be reached from other machines: give \
-                    it an address that they can reach, and this host is free of its half";
         out += &sentence(text, style);
     }
-    let row = |name: &str, figure: String| [said(name), figure, String::new()];
+    if planned.wish.is_local && count > 1 {
+        let text = say!(
+            "a target on the loopback interface cannot be reached from other machines: give \
+                    it an address that they can reach, and this host is free of its half"
+        );
+        out += &sentence(text, style);
+    }
+    let row = |name: Said, figure: String| [said(name), figure, String::new()];
     let rows = [
-        row("users", format_count(each.users)),
-        row("memory", format_bytes(each.memory_bytes)),
+        row(say!("users"), format_count(each.users)),
+        row(say!("memory"), format_bytes(each.memory_bytes)),
         row(CORES, figure(each.cores)),
-        row("source addresses", format_count(each.addresses)),
-        row("source ports", format_count(each.ports)),
-        row("descriptor tables", format_count(each.tables)),
+        row(say!("source addresses"), format_count(each.addresses)),
+        row(say!("source ports"), format_count(each.ports)),
+        row(say!("descriptor tables"), format_count(each.tables)),
         row(SHARDS, format_count(each.shards)),
     ];
     if count > 1 {
-        out += &sentence("on each of them", style);
+        out += &sentence(say!("on each of them"), style);
     }
     out + &table(&rows, style)
 }
