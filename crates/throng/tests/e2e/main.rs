@@ -53,6 +53,7 @@ mod secrets;
 mod servers;
 mod several;
 mod shapes;
+mod side_by_side;
 mod tcp;
 mod tls;
 mod truth;
