@@ -260,15 +260,20 @@ fn distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
+    fn of_others(text: &str) -> Said {
+        Said::of_others(text)
+    }
+
     #[test]
     fn a_mistake_is_shown_with_its_place() {
         let source = Source::new("checkout.yaml", "steps:\n  - thinktime: 2s\n");
         let span = Span { source, start: 11, end: 20 };
-        let text = Diagnostic::error("unknown-key", "`thinktime` is not a key of a step")
-            .at(span)
-            .label("did you mean `think`?")
-            .help("a step has one of `http`, `think`")
-            .render(false);
+        let text =
+            Diagnostic::error("unknown-key", of_others("`thinktime` is not a key of a step"))
+                .at(span)
+                .label(of_others("did you mean `think`?"))
+                .help(of_others("a step has one of `http`, `think`"))
+                .render(false);
         assert_eq!(
             text,
             "error[unknown-key]: `thinktime` is not a key of a step\n \
@@ -285,7 +290,7 @@ mod tests {
         let source = Source::new("x.yaml", "- {名称: 登录, 步骤: x}\n");
         let start = source.text.find("步骤").unwrap();
         let span = Span { source, start, end: start + "步骤".len() };
-        let text = Diagnostic::warning("unknown-key", "this").at(span).render(false);
+        let text = Diagnostic::warning("unknown-key", of_others("this")).at(span).render(false);
         assert!(text.ends_with("1 | - {名称: 登录, 步骤: x}\n  |                ^^^^\n"), "{text}");
     }
 
@@ -293,7 +298,10 @@ mod tests {
     fn what_moves_the_cursor_is_shown_as_an_escape() {
         let source = Source::new("a\u{1b}[2J.yaml", "x: \u{202e}y z\n");
         let span = Span { start: 8, end: 9, source };
-        let text = Diagnostic::error("code", "no `\u{9b}2J`").at(span).note("\u{7}").render(false);
+        let text = Diagnostic::error("code", of_others("no `\u{9b}2J`"))
+            .at(span)
+            .note(of_others("\u{7}"))
+            .render(false);
         let want = "error[code]: no `\\u{9b}2J`\n --> a\\u{1b}[2J.yaml:1:7\n  |\n\
             1 | x: \\u{202e}y z\n  |              ^\n  = \\u{7}\n";
         assert_eq!(text, want);
@@ -302,8 +310,9 @@ mod tests {
     #[test]
     fn the_lines_of_a_private_source_are_not_shown() {
         let source = Source::new("shadow", "root:$6$abc:1\n").private();
-        let error = Diagnostic::error("code", "no").at(Span { source, start: 4, end: 6 });
-        let text = error.label("here it is").render(false);
+        let error =
+            Diagnostic::error("code", of_others("no")).at(Span { source, start: 4, end: 6 });
+        let text = error.label(of_others("here it is")).render(false);
         assert_eq!(text, "error[code]: no\n --> shadow:1:5\n  = here it is\n");
     }
 
@@ -312,7 +321,7 @@ mod tests {
         let source = Source::new("x", "ä\tb\r\n".to_string() + &"y".repeat(1000));
         for start in 0..source.text.len() + 3 {
             let span = Span { source: source.clone(), start, end: start + 400 };
-            let text = Diagnostic::error("code", "message").at(span).render(true);
+            let text = Diagnostic::error("code", of_others("message")).at(span).render(true);
             assert!(text.lines().all(|line| line.chars().count() < 220), "{text}");
         }
     }

@@ -30,9 +30,9 @@ pub struct DataError {
 }
 
 impl DataError {
-    pub(crate) fn new(code: &'static str, message: impl Into<Said>) -> DataError {
+    pub(crate) fn new(code: &'static str, message: Said) -> DataError {
         debug_assert!(CODES.contains(&code), "`{code}` is not listed");
-        DataError { code, file: None, line: None, message: message.into(), help: None }
+        DataError { code, file: None, line: None, message, help: None }
     }
 
     pub(crate) fn file(mut self, path: &Path) -> DataError {
@@ -45,8 +45,8 @@ impl DataError {
         self
     }
 
-    pub(crate) fn help(mut self, help: impl Into<Said>) -> DataError {
-        self.help = Some(help.into());
+    pub(crate) fn help(mut self, help: Said) -> DataError {
+        self.help = Some(help);
         self
     }
 

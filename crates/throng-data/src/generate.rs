@@ -143,7 +143,8 @@ fn parse_range(text: &str) -> Option<Result<Generator, DataError>> {
     }
     let number = |text: &str| text.replace('_', "").parse::<i64>().ok();
     let help = say!("a range goes from the smaller to the larger whole number: `1..1_000_000`");
-    let wrong = |message: Said| Some(Err(DataError::new("data-generator", message).help(&help)));
+    let wrong =
+        |message: Said| Some(Err(DataError::new("data-generator", message).help(help.clone())));
     if last.is_empty() {
         return wrong(say!("the range `{text}` has no end"));
     }

@@ -75,7 +75,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(cause: Cause, detail: impl Into<Said>) -> Failure {
+    pub(crate) fn new(cause: Cause, detail: Said) -> Failure {
         Failure { cause, detail: detail.into(), status: 0 }
     }
 }

@@ -589,7 +589,8 @@ mod tests {
         recorder.ok(StepId(1), &attempt);
         recorder.interrupted(StepId(1));
         for _ in 0..3 {
-            recorder.failed(StepId(1), &attempt, Cause::Reset, Time::ZERO, || "gone".into());
+            recorder
+                .failed(StepId(1), &attempt, Cause::Reset, Time::ZERO, || Said::of_others("gone"));
         }
         recorder.stage_ok(Stage::Connect, Duration::from_micros(50));
         recorder.gauges.users_online = 4;

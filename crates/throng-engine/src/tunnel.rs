@@ -132,7 +132,8 @@ mod tests {
             (Cause::PortsExhausted, Cause::PortsExhausted),
             (Cause::DescriptorsExhausted, Cause::DescriptorsExhausted),
         ] {
-            let failure = failed(&proxy(None), &Failure::new(cause, "why"));
+            let failure =
+                failed(&proxy(None), &Failure::new(cause, throng_base::Said::of_others("why")));
             assert_eq!(
                 (failure.cause, failure.detail.english().as_str()),
                 (told, "the proxy [::1]:3128: why")

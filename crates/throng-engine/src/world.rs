@@ -294,7 +294,10 @@ impl World {
     pub(crate) async fn connect(self: &Rc<Self>, _: SocketAddr) -> Result<MemoryStream, Failure> {
         self.travel().await;
         if self.random.borrow_mut().chance(self.refused) {
-            return Err(Failure::new(Cause::ConnectRefused, "refused"));
+            return Err(Failure::new(
+                Cause::ConnectRefused,
+                throng_base::Said::of_others("refused"),
+            ));
         }
         self.open.set(self.open.get() + 1);
         self.most_open.set(self.most_open.get().max(self.open.get()));

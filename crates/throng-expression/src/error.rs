@@ -29,18 +29,18 @@ impl CompileError {
         })
     }
 
-    pub(crate) fn message(mut self: Box<Self>, message: impl Into<Said>) -> Box<Self> {
-        self.message = message.into();
+    pub(crate) fn message(mut self: Box<Self>, message: Said) -> Box<Self> {
+        self.message = message;
         self
     }
 
-    pub(crate) fn label(mut self: Box<Self>, label: impl Into<Said>) -> Box<Self> {
-        self.label = label.into();
+    pub(crate) fn label(mut self: Box<Self>, label: Said) -> Box<Self> {
+        self.label = label;
         self
     }
 
-    pub(crate) fn help(mut self: Box<Self>, help: impl Into<Said>) -> Box<Self> {
-        self.help = help.into();
+    pub(crate) fn help(mut self: Box<Self>, help: Said) -> Box<Self> {
+        self.help = help;
         self
     }
 }

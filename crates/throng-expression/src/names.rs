@@ -107,7 +107,7 @@ impl Path<'_> {
             return error
                 .message(say!("`{whole}` is a function"))
                 .label(say!("write `{signature}`"))
-                .help(&function.doc);
+                .help(function.doc.clone());
         }
         error.message(unknown.message).label(unknown.label.unwrap_or_default()).help(unknown.help)
     }

@@ -99,11 +99,11 @@ fn check_syntax(text: &str, help: &Said) -> Result<(), PathError> {
         Err(regex_syntax::Error::Translate(error)) => (*error.span(), error.kind().to_string()),
         Err(error) => {
             let reason = Said::of_others(error.to_string());
-            return Err(PathError::new((0, text.len()), reason, help));
+            return Err(PathError::new((0, text.len()), reason, help.clone()));
         }
     };
     let reason = Said::of_others(reason);
-    Err(PathError::new((span.start.offset, span.end.offset), reason, help))
+    Err(PathError::new((span.start.offset, span.end.offset), reason, help.clone()))
 }
 
 fn text(bytes: &[u8]) -> Value {

@@ -84,7 +84,7 @@ impl Severity {
 
 impl Finding {
     /// Nothing is known yet.
-    fn new(rule: &'static str, detail: impl Into<Said>) -> Finding {
+    fn new(rule: &'static str, detail: Said) -> Finding {
         Finding {
             rule,
             title: Said::default(),
@@ -92,7 +92,7 @@ impl Finding {
             needed: Said::default(),
             ceiling: None,
             severity: Severity::Unknown,
-            detail: detail.into(),
+            detail,
             fixes: Vec::new(),
         }
     }

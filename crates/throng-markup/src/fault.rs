@@ -12,12 +12,8 @@ pub struct PathError {
 }
 
 impl PathError {
-    pub fn new(
-        (start, end): (usize, usize),
-        message: impl Into<Said>,
-        help: impl Into<Said>,
-    ) -> PathError {
-        PathError { start, end, message: message.into(), help: help.into() }
+    pub fn new((start, end): (usize, usize), message: Said, help: Said) -> PathError {
+        PathError { start, end, message, help }
     }
 }
 

@@ -539,7 +539,7 @@ pub(crate) fn chat_events() -> Vec<Event> {
         at_ns: second * SECOND_NS,
         step: 2,
         counter: DeliveryCounter::Twice,
-        detail: detail.into(),
+        detail: Said::of_others(detail),
     };
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },

@@ -42,8 +42,9 @@ impl Style {
     }
 
     /// A sentence or a label of ours in the language of the person.
-    fn say(&self, said: impl Into<Said>) -> String {
-        said.into().render(self.language)
+    #[allow(clippy::needless_pass_by_value)] // Most are made where they are told.
+    fn say(&self, said: Said) -> String {
+        said.render(self.language)
     }
 
     fn columns(&self) -> usize {

@@ -103,8 +103,10 @@ fn open_stream(shard: &Lane, order: &Order, request: &[u8]) -> Result<(Lasting, 
         body_bytes_max: u64::MAX,
     };
     // A new connection has room for one.
-    let stream = Lasting::open(&ask, &shard.prepared.http2_limits, &mut out)
-        .map_err(|refused| Failure::new(Cause::GeneratorFailed, format!("{refused:?}")))?;
+    let stream =
+        Lasting::open(&ask, &shard.prepared.http2_limits, &mut out).map_err(|refused| {
+            Failure::new(Cause::GeneratorFailed, Said::of_others(format!("{refused:?}")))
+        })?;
     Ok((stream, out))
 }
 
@@ -145,9 +147,11 @@ impl Subscribing {
         match error {
             EventError::NotEvents(error) => refused_by_target(error, self.status),
             EventError::Http2(violation) => http2_failure(violation),
-            EventError::Reset(_) => Failure::new(Cause::Reset, error.to_string()),
-            EventError::Ended => Failure::new(Cause::ClosedEarly, error.to_string()),
-            _ => Failure::new(Cause::Malformed, error.to_string()),
+            EventError::Reset(_) => Failure::new(Cause::Reset, Said::of_others(error.to_string())),
+            EventError::Ended => {
+                Failure::new(Cause::ClosedEarly, Said::of_others(error.to_string()))
+            }
+            _ => Failure::new(Cause::Malformed, Said::of_others(error.to_string())),
         }
     }
 }

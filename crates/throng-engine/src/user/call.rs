@@ -3,7 +3,7 @@
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::Random;
+use throng_base::{Random, Said};
 use throng_metrics::Cause;
 use throng_program::{Call, Opened, Statement};
 use throng_protocol::grpc::{self, Code, Response, Status};
@@ -119,7 +119,7 @@ impl Active<'_> {
         let written = head.write(opened, target, &mut scope, &mut block);
         written.map_err(|fault| scope.finding(fault))?;
         let Some(schema) = self.shard.prepared.program.schema.as_deref() else {
-            return Err((Cause::GeneratorFailed, "the program has no schema".into()));
+            return Err((Cause::GeneratorFailed, Said::of_others("the program has no schema")));
         };
         write_messages(schema, opened, &mut scope, &mut messages)?;
         let goes_on = schema.method(opened.method).kind.streams_requests();

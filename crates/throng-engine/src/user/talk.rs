@@ -5,7 +5,7 @@ use std::io;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::StepId;
+use throng_base::{Said, StepId};
 use throng_metrics::Cause;
 use throng_program::{Check, Content, Expect, Message, Request, Save, Send, Statement};
 use throng_protocol::framed::Packet;
@@ -184,7 +184,7 @@ impl Active<'_> {
             }
             Ok(_) => {}
             Err(error) => {
-                let failure = Failure::new(Cause::TooLarge, error.to_string());
+                let failure = Failure::new(Cause::TooLarge, Said::of_others(error.to_string()));
                 let finding = (failure.cause, failure.detail.clone());
                 let Some(exchange) = self.take_exchange() else { return used };
                 self.lose(failure, Ended::ByUs);

@@ -292,7 +292,7 @@ fn events_are_written_in_stable_words() {
     assert_eq!(written(&given_up), text.replace("held", "growth-given-up"));
     assert_eq!(written(&Event::Released { at_ns: 1 }), r#"{"event":"released","at_ns":1}"#);
     let counter = throng_metrics::DeliveryCounter::OutOfOrder;
-    let told = Event::Delivery { at_ns: 1, step: 2, counter, detail: "late".into() };
+    let told = Event::Delivery { at_ns: 1, step: 2, counter, detail: Said::of_others("late") };
     let text =
         r#"{"event":"delivery","at_ns":1,"step":2,"counter":"out_of_order","detail":"late"}"#;
     assert_eq!(written(&told), text);
@@ -300,7 +300,7 @@ fn events_are_written_in_stable_words() {
     assert_eq!(written(&log), r#"{"event":"log","at_ns":1,"user":7,"text":"hello"}"#);
     for (by, word) in [(StopBy::Rule, "rule"), (StopBy::Data, "data")] {
         assert_eq!(by.word(), word);
-        let stopped = Event::Stopped { at_ns: 2, reason: "enough".into(), by };
+        let stopped = Event::Stopped { at_ns: 2, reason: Said::of_others("enough"), by };
         let text = format!(r#"{{"event":"stopped","at_ns":2,"reason":"enough","by":"{word}"}}"#);
         assert_eq!(written(&stopped), text);
     }

@@ -889,7 +889,12 @@ fn host(host: &HostFacts, style: &Style) -> String {
             kernel,
             text(&host.os),
             text(&host.virtualisation)
-                .map(|kinds| kinds.split(", ").map(|kind| style.say(kind)).collect::<Vec<_>>())
+                .map(|kinds| {
+                    kinds
+                        .split(", ")
+                        .map(|kind| style.say(Said::of_others(kind)))
+                        .collect::<Vec<_>>()
+                })
                 .map(|kinds| kinds.join(", ")),
         ],
         vec![
@@ -932,7 +937,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         let seed = style.say(say!("seed {}", summary.info.seed));
         lines.push(vec![format!("throng {version}"), seed]);
     }
-    lines.extend(summary.info.changes.iter().map(|change| vec![style.say(change)]));
+    lines.extend(summary.info.changes.iter().map(|change| vec![change.render(style.language)]));
     if lines.is_empty() { String::new() } else { labelled(say!("record"), &lines, style) }
 }
 

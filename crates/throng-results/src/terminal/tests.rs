@@ -340,7 +340,8 @@ fn a_run_that_ended_with_its_data_is_told() {
     let mut events = sample::shop_events();
     for event in &mut events {
         if let Event::Stopped { by, reason, .. } = event {
-            (*by, *reason) = (crate::event::StopBy::Data, "`accounts` has no row left".into());
+            (*by, *reason) =
+                (crate::event::StopBy::Data, Said::of_others("`accounts` has no row left"));
         }
     }
     let summary = sample::summary_of(sample::info(), &sample::intervals(), &events);
