@@ -14,9 +14,9 @@ use throng_program::HttpVersion;
 use throng_program::load::PRECISION_MAX;
 use throng_scenario::LoadChanges;
 
-use crate::plan::Described;
-use crate::speech::Choice;
-pub(crate) use protocol::{CallArguments, ProtocolArguments, ReflectionArguments};
+use crate::choice::Choice;
+use crate::machine::Described;
+pub(crate) use protocol::{CallArguments, ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use route::RouteArguments;
 pub(crate) use target::{DeliveryArguments, PushArguments, TargetArguments, TargetKind};
 

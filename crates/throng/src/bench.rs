@@ -9,7 +9,7 @@ use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
 use throng_scenario::{RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
 use throng_scenario::{curl, parse_hex, parse_json_expectation};
 
-use crate::arguments::{BenchArguments, Verify};
+use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::conduct::Conduct;
 use crate::reflect;
 use crate::scenario::{compile_run, fresh};
@@ -261,20 +261,6 @@ fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
             errors.push(mistake("bad-value", message, help));
         }
     }
-}
-
-/// Headers, or metadata of calls, as the command line has them.
-pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
-    let pair = |header: &String| match header.split_once(':') {
-        Some((name, value)) if !name.trim().is_empty() => {
-            Ok((name.trim().to_string(), value.trim().to_string()))
-        }
-        _ => {
-            let message = say!("`{header}` is not a header");
-            Err(mistake("bad-header", message, say!("write -H 'Name: value'")).into())
-        }
-    };
-    given.iter().map(pair).collect()
 }
 
 /// `\r`, `\n`, `\t`, `\0`, `\\` and `\xHH` as the bytes they mean; anything else stays.

@@ -1,10 +1,11 @@
 //! The throng binary: arguments, wiring, printing, exit codes. Everything else is in the crates.
 //!
-//! - `arguments`: the command line, one definition per flag. `fingers`: what other tools' users
-//!   type.
+//! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
+//!   few. `fingers`: what other tools' users type.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
 //! - `guard`: which targets may be loaded.
-//! - `plan`: how many machines it takes. `protocol`: private protocols, drawn, decoded, encoded.
+//! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
+//!   drawn, decoded, encoded.
 //! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
 //!   which language.
 
@@ -15,12 +16,14 @@ mod arguments;
 mod attempt;
 mod bench;
 mod check;
+mod choice;
 mod conduct;
 mod doctor;
 mod explain;
 mod fingers;
 mod guard;
 mod init;
+mod machine;
 mod plan;
 mod preflight;
 mod protocol;

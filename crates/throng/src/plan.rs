@@ -1,14 +1,13 @@
 //! `throng plan`: how many machines so many users or requests need, by what a user of this scenario
 //! has cost. Nothing is sent.
 //!
-//! - `machine`: what one gives. `measured`: what a record tells. `reckon`: the arithmetic.
+//! - `measured`: what a record tells. `reckon`: the arithmetic.
 //! - `page`: what is printed, `commands` at its end. `explain`: where a user's bytes go.
 //!   `json`: the same for programs.
 
 mod commands;
 mod explain;
 mod json;
-mod machine;
 mod measured;
 mod page;
 mod reckon;
@@ -26,10 +25,9 @@ use throng_program::{Parting, Program, Scheme};
 
 use crate::arguments::{PlanArguments, ScenarioArguments};
 use crate::doctor::{needs, share_to};
+use crate::machine::{Described, Machine};
 use crate::scenario;
 use crate::screen::Screen;
-pub(crate) use machine::Described;
-use machine::Machine;
 use measured::Measured;
 use reckon::{Cost, Peak, Reckoned, Wish, reckon};
 

@@ -9,8 +9,7 @@ use throng_program::Scheme;
 use throng_scenario::Url;
 use throng_scenario::bench::{Bench, BenchRoute, write};
 
-use crate::arguments::{ProtocolArguments, ReflectionArguments};
-use crate::bench::metadata;
+use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
 use crate::conduct::not_started;
 use crate::guard::Guard;
 use crate::scenario::compile;

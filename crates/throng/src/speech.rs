@@ -3,11 +3,10 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::marker::PhantomData;
 
-use clap::builder::{EnumValueParser, PossibleValue, StyledStr, TypedValueParser};
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, ValueEnum};
+use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Language, language};
 
@@ -103,37 +102,6 @@ fn argument(mut arg: Arg) -> Arg {
         arg = arg.long_help(help);
     }
     arg
-}
-
-/// A choice whose values are explained in the spoken language.
-#[derive(Clone)]
-pub(crate) struct Choice<T>(PhantomData<T>);
-
-impl<T> Choice<T> {
-    pub(crate) fn new() -> Choice<T> {
-        Choice(PhantomData)
-    }
-}
-
-impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for Choice<T> {
-    type Value = T;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        arg: Option<&Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<T, clap::Error> {
-        EnumValueParser::<T>::new().parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        Some(Box::new(values.map(|value| match value.get_help().map(ToString::to_string) {
-            Some(help) => value.help(language::say(&help).into_owned()),
-            None => value,
-        })))
-    }
 }
 
 /// What clap writes around texts of ours.

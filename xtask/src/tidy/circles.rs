@@ -21,22 +21,6 @@ const HANDED_ON_MAX: usize = 8;
 /// removed, so that the list only shrinks.
 const ALLOWED: &[(&str, &[&str])] = &[
     (
-        "throng",
-        &[
-            "arguments",
-            "bench",
-            "conduct",
-            "doctor",
-            "fingers",
-            "plan",
-            "preflight",
-            "reflect",
-            "report",
-            "scenario",
-            "speech",
-        ],
-    ),
-    (
         "throng-engine",
         &[
             "alarm",

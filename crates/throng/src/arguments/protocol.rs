@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use throng_base::Diagnostic;
 
 #[derive(Args, Debug)]
 #[command(
@@ -88,4 +89,19 @@ pub(crate) struct CallArguments {
     /// Where files that others import are looked for; may be given more than once
     #[arg(long, value_name = "DIR", requires = "proto")]
     pub(crate) proto_path: Vec<PathBuf>,
+}
+
+/// Headers, or metadata of calls, as the command line has them.
+pub(crate) fn metadata(given: &[String]) -> Result<Vec<(String, String)>, Box<Diagnostic>> {
+    let pair = |header: &String| match header.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_string(), value.trim().to_string()))
+        }
+        _ => {
+            let message = say!("`{header}` is not a header");
+            let error = Diagnostic::error("bad-header", message);
+            Err(error.help(say!("write -H 'Name: value'")).into())
+        }
+    };
+    given.iter().map(pair).collect()
 }

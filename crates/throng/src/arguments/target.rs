@@ -8,7 +8,7 @@ use throng_base::Said;
 use clap::{Args, ValueEnum};
 
 use super::{count, duration, share, size};
-use crate::speech::Choice;
+use crate::choice::Choice;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), \

@@ -2,7 +2,7 @@
 
 use throng_host::costs::{SHARDS_MAX, TIME_WAIT_SECONDS, connections_of_table, kept_of_table};
 
-use super::machine::Machine;
+use crate::machine::Machine;
 
 /// The part of a machine's processors that a load may take: above it users wait for each other,
 /// and latencies are those of the generator.

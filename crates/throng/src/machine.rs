@@ -20,17 +20,17 @@ pub(crate) struct Described {
 /// What a machine has, without any reserve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Machine {
-    pub(super) is_this_host: bool,
-    pub(super) cores: f64,
-    pub(super) memory_bytes: u64,
+    pub(crate) is_this_host: bool,
+    pub(crate) cores: f64,
+    pub(crate) memory_bytes: u64,
     /// Source addresses towards the target.
-    pub(super) addresses: u64,
+    pub(crate) addresses: u64,
     /// Source ports of an address.
-    pub(super) ports: u64,
+    pub(crate) ports: u64,
     /// Of one table: the hard limit.
-    pub(super) descriptors: u64,
+    pub(crate) descriptors: u64,
     /// Open files of the whole machine; [`u64::MAX`] where it is not known.
-    pub(super) files: u64,
+    pub(crate) files: u64,
 }
 
 impl Described {
@@ -71,7 +71,7 @@ impl Described {
 
 impl Machine {
     /// As described, with as many source ports as there can be.
-    pub(super) fn described(machine: Described, addresses: u64) -> Machine {
+    pub(crate) fn described(machine: Described, addresses: u64) -> Machine {
         Machine {
             is_this_host: false,
             cores: machine.cores,
@@ -84,7 +84,7 @@ impl Machine {
     }
 
     /// This host. What cannot be read of it is taken to be no limit, but for what every host has.
-    pub(super) fn this_host(sources: &Sources, addresses: u64) -> Machine {
+    pub(crate) fn this_host(sources: &Sources, addresses: u64) -> Machine {
         let facts = facts(env!("CARGO_PKG_VERSION"));
         let cores = facts.cores_usable.or(facts.cores).unwrap_or(1) as f64;
         let memory = facts.memory_bytes.unwrap_or(u64::MAX);

@@ -1,0 +1,38 @@
+//! A value of the command line that is one of a few.
+
+use std::marker::PhantomData;
+
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::{Arg, Command, ValueEnum};
+use throng_base::language;
+
+/// A choice whose values are explained in the spoken language.
+#[derive(Clone)]
+pub(crate) struct Choice<T>(PhantomData<T>);
+
+impl<T> Choice<T> {
+    pub(crate) fn new() -> Choice<T> {
+        Choice(PhantomData)
+    }
+}
+
+impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for Choice<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<T, clap::Error> {
+        EnumValueParser::<T>::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        Some(Box::new(values.map(|value| match value.get_help().map(ToString::to_string) {
+            Some(help) => value.help(language::say(&help).into_owned()),
+            None => value,
+        })))
+    }
+}
