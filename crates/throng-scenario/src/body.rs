@@ -61,7 +61,7 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     }
     let fields = ast::Body::read(cx, node)?;
     match ast::one_of(cx, &[fields.file, fields.hex]) {
-        Some((key, node)) if key.text == "file" => {
+        Some((key, node)) if fields.file.is(key) => {
             cx.file(node).map(|(_, bytes)| Text::literal(bytes.to_vec()))
         }
         Some((_, node)) => read_hex(cx, node).map(Text::literal),
@@ -176,7 +176,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
         None => None,
     };
     let content = match ast::one_of(cx, &[fields.value, fields.file]) {
-        Some((key, node)) if key.text == "file" => {
+        Some((key, node)) if fields.file.is(key) => {
             let (path, bytes) = cx.file(node)?;
             let last = path.file_name().map(|name| name.to_string_lossy().into_owned());
             file_name = file_name.or(last);

@@ -8,7 +8,7 @@ use throng_metrics::Comparison;
 use throng_program::{Check, Escape, Pick, StatusSet, Text, Want};
 use throng_protocol::grpc::Code;
 
-use crate::ast;
+use crate::ast::{self, Field};
 use crate::fields;
 use crate::json;
 use crate::keys;
@@ -58,7 +58,17 @@ impl<'k> Answer<'k> {
 }
 
 /// Reads a `check:`; expressions in it may look at the answer.
-pub(crate) fn read_checks(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check> {
+pub(crate) fn read_checks(
+    cx: &mut Context<'_>,
+    field: Field<'_>,
+    answer: Answer<'_>,
+) -> Vec<Check> {
+    let Some(node) = field.node() else { return Vec::new() };
+    if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
+        let warning = cx.warning("empty-check", say!("this check is empty"), node.place);
+        let help = say!("write `check: {{status: 200}}`, or remove it");
+        cx.note(warning.label(say!("empty")).help(help));
+    }
     cx.with_answer_of(answer, |cx| read_all(cx, node, answer))
 }
 
@@ -453,13 +463,4 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
             cx.fail(error.help(say!("write `time: < 500ms`")))
         }
     }
-}
-
-/// A place for what is said about a list of checks.
-pub(crate) fn empty_check(cx: &mut Context<'_>, place: Place) {
-    let warning = cx
-        .warning("empty-check", say!("this check is empty"), place)
-        .label(say!("empty"))
-        .help(say!("write `check: {{status: 200}}`, or remove it"));
-    cx.note(warning);
 }

@@ -167,7 +167,7 @@ pub(crate) fn read_loads(
     let precision = given.and_then(|node| read_precision(cx, node)).unwrap_or(PRECISION);
     let stage = Stage { scheme, precision, given };
     let (node, read) = match ast::one_of(cx, &[fields.load, fields.loads]) {
-        Some((key, node)) if key.text == "loads" => {
+        Some((key, node)) if fields.loads.is(key) => {
             (Some(node), several::read_loads(cx, node, &fields.sessions.content, &stage))
         }
         Some((_, node)) => {

@@ -280,7 +280,7 @@ impl Reader<'_, '_> {
     fn framing(&mut self, fields: &keys::Protocol<'_>) -> Framing {
         let max = fields.max.node().and_then(|node| self.bytes(node));
         match ast::one_of(self.cx, &[fields.delimiter, fields.fixed]) {
-            Some((key, node)) if key.text == "delimiter" => {
+            Some((key, node)) if fields.delimiter.is(key) => {
                 let bytes = values::read_bytes(self.cx, node).unwrap_or_default();
                 let bytes = Placed { value: bytes, place: self.at(node.place) };
                 Framing::Delimiter { bytes, bytes_max: max.unwrap_or(DELIMITED_BYTES_MAX) }

@@ -49,7 +49,7 @@ fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
 /// One address, or a list of them.
 fn read_map(cx: &mut Context<'_>, fields: &ast::Target<'_>) -> Vec<Target> {
     let is_list = match ast::one_of(cx, &[fields.url, fields.addresses]) {
-        Some((key, _)) => key.text == "addresses",
+        Some((key, _)) => fields.addresses.is(key),
         None => !fields.unix_socket.is_there(),
     };
     if !is_list {

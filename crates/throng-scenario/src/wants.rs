@@ -90,7 +90,7 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
     }
     let fields = ast::FoundCheck::read(cx, node)?;
     match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches, fields.count]) {
-        Some((key, value)) if key.text == "count" => read_count(cx, value),
+        Some((key, value)) if fields.count.is(key) => read_count(cx, value),
         Some((key, value)) => read_operator(cx, key, value),
         None if node.is_empty() => cx.wrong_type(
             node,

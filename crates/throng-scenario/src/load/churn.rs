@@ -85,7 +85,7 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         None => Some(vec![Parting::Fin]),
     };
     let amount = match ast::one_of(cx, &[fields.share, fields.rate]) {
-        Some((key, node)) if key.text == "share" => {
+        Some((key, node)) if fields.share.is(key) => {
             let share = read_share(cx, node);
             let every = fields.need(cx, fields.every, HELP).and_then(|node| cx.time_limit(node));
             share.zip(every).map(|(share, every)| Amount::Share { share, every })

@@ -84,7 +84,7 @@ impl Reader<'_> {
         let Some((key, node)) = ast::one_of(cx, &[fields.at, fields.after, fields.with]) else {
             return Some(Start::At(std::time::Duration::ZERO));
         };
-        if key.text == "at" {
+        if fields.at.is(key) {
             return cx.duration(node).map(Start::At);
         }
         let name = cx.text(node, say!("the name of a load"))?;
@@ -94,7 +94,7 @@ impl Reader<'_> {
             return unknown(cx, "load", &name, others, node.place);
         };
         let other = other as u16;
-        Some(if key.text == "after" { Start::After(other) } else { Start::With(other) })
+        Some(if fields.after.is(key) { Start::After(other) } else { Start::With(other) })
     }
 
     /// The sessions of a load. One load alone may leave it to them.

@@ -115,7 +115,7 @@ fn read_coming(
     }
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
     match way {
-        Some((key, node)) if key.text == "rate" => {
+        Some((key, node)) if inner.rate.is(key) => {
             if let Some(every) = inner.every.key() {
                 let message = say!("`rate` and `every` exclude each other");
                 let error = cx.error("conflicting-keys", message, every.place);

@@ -7,7 +7,7 @@ use throng_protocol::grpc::{Encoding, metadata};
 use throng_protocol::protobuf::{CallKind, Template};
 
 use crate::ast::{self, Field};
-use crate::checks::{Answer, empty_check, read_checks};
+use crate::checks::{Answer, read_checks};
 use crate::fields::read_proto;
 use crate::read::Context;
 use crate::save::read_saves;
@@ -39,12 +39,7 @@ pub(crate) fn read_call(
     let (mut checks, mut saves) = (Vec::new(), Vec::new());
     // Of a method that is not known nobody knows the replies.
     if let Some(kinds) = called.as_ref().map(Called::replies) {
-        if let Some(node) = fields.check.node() {
-            if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-                empty_check(cx, node.place);
-            }
-            checks = read_checks(cx, node, Answer::Call(&kinds));
-        }
+        checks = read_checks(cx, fields.check, Answer::Call(&kinds));
         saves = read_saves(cx, *fields.save, Answer::Call(&kinds));
     }
     let failing = read_failing(cx, fields.on_error, fields.retry);

@@ -11,7 +11,7 @@ use throng_program::{
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Items, Steps};
-use crate::checks::{Answer, empty_check, read_checks};
+use crate::checks::{Answer, read_checks};
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::save::read_saves;
@@ -21,7 +21,7 @@ use crate::steps::beside::Inside;
 use crate::steps::failing::read_loss;
 use crate::steps::looks::{read_looks, read_pattern};
 use crate::steps::via::Via;
-use crate::syntax::{Kind, Place};
+use crate::syntax::Place;
 use crate::template::Escape;
 
 /// The most that a user listens for at a time.
@@ -111,15 +111,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         };
         let kinds = reach.kinds(&looks.which.messages);
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
-        let checks = match fields.check.node() {
-            Some(node) => {
-                if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-                    empty_check(cx, node.place);
-                }
-                read_checks(cx, node, answer)
-            }
-            None => Vec::new(),
-        };
+        let checks = read_checks(cx, fields.check, answer);
         let saves = read_saves(cx, *fields.save, answer);
         let step = self.rows.row(cx, fields, StepKind::Message, looks.name.as_deref())?;
         let failing = read_loss(cx, fields.on_error);

@@ -6,7 +6,7 @@ use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 
 use crate::ast;
 use crate::body::read_body;
-use crate::checks::{Answer, empty_check, read_checks};
+use crate::checks::{Answer, read_checks};
 use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
 use crate::read::Context;
 use crate::save::read_saves;
@@ -30,13 +30,7 @@ pub(crate) fn read_http(
     let body = read_body(cx, fields, &mut headers);
     let timeout = read_timeout(cx, fields.timeout);
     let follow_redirects = fields.redirects.node().map(|node| read_follow(cx, node));
-    let mut checks = Vec::new();
-    if let Some(node) = fields.check.node() {
-        if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-            empty_check(cx, node.place);
-        }
-        checks = read_checks(cx, node, Answer::Http);
-    }
+    let checks = read_checks(cx, fields.check, Answer::Http);
     let saves = read_saves(cx, *fields.save, Answer::Http);
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let written = match &node.kind {

@@ -12,7 +12,7 @@ use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Field};
 use crate::body::read_hex;
-use crate::checks::{self, Answer, read_checks};
+use crate::checks::{Answer, read_checks};
 use crate::declared::{self, check_kind, is_message, read_declared};
 use crate::headers::{check_path, is_token, read_step_headers};
 use crate::json::{json_text, read_json_checks};
@@ -162,7 +162,7 @@ pub(crate) fn read_expect(
     };
     let kinds = reach.kinds(&message.messages);
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
-    read_message_checks(cx, fields.check, answer, &mut checks);
+    checks.extend(read_checks(cx, fields.check, answer));
     let saves = read_saves(cx, *fields.save, answer);
     let timeout = read_timeout(cx, fields.timeout);
     let step = rows.row(cx, fields, StepKind::Expect, name.as_deref())?;
@@ -206,7 +206,7 @@ pub(crate) fn read_request(
     // Of a request with a mistake nobody knows the replies.
     if kinds.is_some() || reach.declared().is_none() {
         let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
-        read_message_checks(cx, fields.check, answer, &mut checks);
+        checks.extend(read_checks(cx, fields.check, answer));
     }
     let answer = kinds.as_ref().map_or(Answer::Message, Answer::Fields);
     let saves = match kinds.is_some() || reach.declared().is_none() {
@@ -303,20 +303,6 @@ fn read_reply(
     }
     checks.extend(which.checks);
     Some(Until::Any)
-}
-
-fn read_message_checks(
-    cx: &mut Context<'_>,
-    field: Field<'_>,
-    answer: Answer<'_>,
-    checks: &mut Vec<Check>,
-) {
-    if let Some(node) = field.node() {
-        if matches!(&node.kind, Kind::Map(entries) if entries.is_empty()) {
-            checks::empty_check(cx, node.place);
-        }
-        checks.extend(read_checks(cx, node, answer));
-    }
 }
 
 const MESSAGE_HELP: Said =
