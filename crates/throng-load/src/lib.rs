@@ -30,7 +30,7 @@ pub use curve::Curve;
 pub use expected::{Expected, SessionExpected};
 pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};
 pub use held::Held;
-pub use plan::{Planned, comers, plan, plan_of};
+pub use plan::{Planned, comers, plan, plan_of, reached};
 pub use profile::{Piece, Profile};
 pub use schedule::{Action, Pace, Schedule};
 pub use schedules::Schedules;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_program::{Coming, Drive, Load, Phase, Start};
+use throng_program::{Coming, Drive, Load, Phase, Start, Users};
 
 use crate::coming;
 use crate::profile::Profile;
@@ -135,11 +135,7 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
             if let Coming::Steps { size, every } = users.coming {
                 planned.steps = Some((size, every));
             }
-            let reached = match phase.time {
-                Some(time) if planned.ramp > time => coming::count_before(users.coming, time),
-                _ => u64::MAX,
-            };
-            planned.users.1 = changed(before, users.to, reached);
+            planned.users.1 = reached(before, *users, phase.time);
         }
         Drive::Arrivals(arrivals) => {
             planned.arrivals = Some(Profile::new(&arrivals.rate, phase.time));
@@ -157,6 +153,16 @@ fn planned(index: usize, phase: &Phase, begin: Duration, before: u64) -> Planned
         }
     }
     planned
+}
+
+/// How many users there are after a phase of this time: its end may cut the way to them.
+pub fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
+    let ramp = coming::length(users.coming, users.to.abs_diff(before)).unwrap_or(Duration::MAX);
+    let changes = match time {
+        Some(time) if ramp > time => coming::count_before(users.coming, time),
+        _ => u64::MAX,
+    };
+    changed(before, users.to, changes)
 }
 
 /// A staircase of more steps is reckoned as a ramp.
@@ -235,7 +241,7 @@ impl Planned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_program::{Arrivals, Iterations, Users};
+    use throng_program::{Arrivals, Iterations};
 
     const S: Duration = Duration::from_secs(1);
 
@@ -296,6 +302,16 @@ mod tests {
         loads[3].start = Start::At(S);
         let known: Vec<bool> = plan(&loads).iter().map(|one| one.begin_is_known).collect();
         assert_eq!(known, [true, true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn the_end_of_a_phase_cuts_the_way_to_its_users() {
+        let users = Users { to: 100, coming: Coming::Steps { size: 40, every: S * 30 } };
+        for (seconds, want) in [(1, 40), (30, 40), (31, 80), (60, 80), (61, 100), (900, 100)] {
+            assert_eq!(reached(0, users, Some(S * seconds)), want, "{seconds}");
+        }
+        assert_eq!(reached(100, Users { to: 0, ..users }, Some(S * 30)), 60);
+        assert_eq!(reached(7, users, None), 100);
     }
 
     #[test]

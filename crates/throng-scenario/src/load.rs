@@ -25,8 +25,6 @@ pub use changes::LoadChanges;
 pub(crate) use churn::read_parting;
 pub(crate) use possible::warn_churn;
 
-use users::reached;
-
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
 /// Their numbers go through all loads.
@@ -78,23 +76,15 @@ impl Facts {
     }
 
     pub(crate) fn new(load: &Load, broken: bool) -> Facts {
-        let mut users: u64 = 0;
         let mut facts = Facts { users_max: Some(0), broken, ..Facts::default() };
         let mut times = Some(Vec::new());
-        for phase in &load.phases {
-            let before = users;
-            match &phase.drive {
-                Drive::Hold => {}
-                Drive::Users(to) => users = reached(before, *to, phase.time),
-                Drive::Iterations(iterations) => users = iterations.users,
-                Drive::Arrivals(_) => facts.users_max = None,
+        for (phase, planned) in load.phases.iter().zip(throng_load::plan_of(load)) {
+            let ((before, users), time) = (planned.users, planned.length);
+            if matches!(phase.drive, Drive::Arrivals(_)) {
+                facts.users_max = None;
             }
             facts.iterates |= users > 0 && !matches!(phase.drive, Drive::Arrivals(_));
             facts.users_max = facts.users_max.map(|most| most.max(users).max(before));
-            let time = phase.time.or(match &phase.drive {
-                Drive::Users(users) => Some(users::time_of(before, *users)),
-                _ => None,
-            });
             let users_max = match &phase.drive {
                 Drive::Arrivals(_) => 0,
                 _ => before.max(users),

@@ -1,7 +1,5 @@
 //! `users`: how many there are at the end of a phase, and how they come or go.
 
-use std::time::Duration;
-
 use throng_base::Said;
 use throng_program::{Coming, Drive, Users};
 
@@ -13,40 +11,6 @@ use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
 const STEP_HELP: Said = say!("write `users: {{step: 1000, every: 30s, to: 10_000}}`");
-
-/// How long it takes until all have come or gone.
-pub(super) fn time_of(before: u64, users: Users) -> Duration {
-    let change = users.to.abs_diff(before);
-    match users.coming {
-        Coming::AtOnce => Duration::ZERO,
-        Coming::Rate(rate) => {
-            Duration::try_from_secs_f64(change as f64 / rate).unwrap_or(Duration::MAX)
-        }
-        // What a step has brought is held for as long as that of every other.
-        Coming::Steps { size, every } => match u32::try_from(change.div_ceil(size.max(1))) {
-            Ok(steps) => every.saturating_mul(steps),
-            Err(_) => Duration::MAX,
-        },
-    }
-}
-
-/// How many users there are after a phase: its end may cut the way to them.
-pub(super) fn reached(before: u64, users: Users, time: Option<Duration>) -> u64 {
-    let Some(time) = time else { return users.to };
-    let change = match users.coming {
-        Coming::AtOnce => return users.to,
-        // The first one comes at once.
-        Coming::Rate(rate) => (rate * time.as_secs_f64()).ceil() as u64,
-        Coming::Steps { size, every } => {
-            let steps = time.as_nanos().div_ceil(every.as_nanos().max(1));
-            size.saturating_mul(u64::try_from(steps).unwrap_or(u64::MAX))
-        }
-    };
-    match users.to >= before {
-        true => users.to.min(before.saturating_add(change)),
-        false => users.to.max(before.saturating_sub(change)),
-    }
-}
 
 pub(super) fn read_users(
     cx: &mut Context<'_>,
@@ -87,7 +51,7 @@ pub(super) fn read_users(
     }
     let users = Users { to, coming };
     let time = fields.r#for.node().and_then(|node| cx.time_limit(node));
-    let before = std::mem::replace(population, reached(*population, users, time));
+    let before = std::mem::replace(population, throng_load::reached(*population, users, time));
     if *population != to
         && let Some(node) = fields.r#for.node()
     {
@@ -163,25 +127,4 @@ fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
     let error = cx.error("bad-value", message, place);
     let label = say!("a phase begins with the users of the phase before");
     cx.fail(error.label(label).help(say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_take_as_often_their_time_as_there_are_steps() {
-        let every = Duration::from_secs(30);
-        let users = Users { to: 100, coming: Coming::Steps { size: 40, every } };
-        assert_eq!(time_of(0, users), every * 3);
-        assert_eq!(time_of(20, users), every * 2);
-        assert_eq!(time_of(100, users), Duration::ZERO);
-        for (seconds, want) in [(1, 40), (30, 40), (31, 80), (60, 80), (61, 100), (900, 100)] {
-            assert_eq!(reached(0, users, Some(Duration::from_secs(seconds))), want, "{seconds}");
-        }
-        let down = Users { to: 0, ..users };
-        assert_eq!(reached(100, down, Some(every)), 60);
-        let far = Users { to: u64::MAX, coming: Coming::Steps { size: 1, every } };
-        assert_eq!(time_of(0, far), Duration::MAX);
-    }
 }
