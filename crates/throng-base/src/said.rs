@@ -178,27 +178,6 @@ impl Said {
     }
 }
 
-/// Until every sentence is made by `say!`.
-impl From<String> for Said {
-    fn from(text: String) -> Said {
-        Said::of_others(text)
-    }
-}
-
-/// Until every sentence is made by `say!`.
-impl From<&String> for Said {
-    fn from(text: &String) -> Said {
-        Said::of_others(text)
-    }
-}
-
-/// Until every sentence is made by `say!`.
-impl From<&str> for Said {
-    fn from(text: &str) -> Said {
-        Said::of_others(text)
-    }
-}
-
 impl From<&Said> for Said {
     fn from(said: &Said) -> Said {
         said.clone()

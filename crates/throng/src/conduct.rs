@@ -328,11 +328,8 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
     match error {
         StartError::Resolve { host, reason } => (
             Exit::TargetUnreachable,
-            Diagnostic::error(
-                "resolve-failed",
-                say!("`{host}` has no address: {}", reason.english()),
-            )
-            .help(say!("check the name, the network, and -4 or -6")),
+            Diagnostic::error("resolve-failed", say!("`{host}` has no address: {reason}"))
+                .help(say!("check the name, the network, and -4 or -6")),
         ),
         StartError::NotAllowed { host, address, list } => {
             (Exit::Usage, not_allowed(host, &address.to_string(), list))

@@ -120,9 +120,9 @@ fn as_json(needs: &Needs, examination: &Examination, applied: &[Applied]) -> Val
 }
 
 /// What cures a finding first, as one line.
-pub(crate) fn first_cure(fixes: &[Fix]) -> Option<String> {
+pub(crate) fn first_cure(fixes: &[Fix]) -> Option<Said> {
     let commands = fixes.iter().filter_map(Fix::now);
     let lines = fixes.iter().flat_map(Fix::for_good);
-    let advice = fixes.iter().filter_map(Fix::advice).map(Said::spoken);
-    commands.chain(lines).chain(advice).next()
+    let advice = fixes.iter().filter_map(Fix::advice).cloned();
+    commands.chain(lines).map(Said::of_others).chain(advice).next()
 }

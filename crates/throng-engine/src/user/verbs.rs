@@ -90,7 +90,7 @@ impl Active<'_> {
                 let found = self.evaluate(values)?;
                 if found.as_list().is_none() {
                     let what = found.type_name();
-                    let detail = say!("`for_each` needs a list, and this is {}", what.english());
+                    let detail = say!("`for_each` needs a list, and this is {}", what);
                     return Err((Cause::ExpressionFailed, detail));
                 }
                 *self.register(*register) = 0;
@@ -156,7 +156,7 @@ impl Active<'_> {
         let found = self.evaluate(condition)?;
         let Some(holds) = found.as_bool() else {
             let what = found.type_name();
-            let detail = say!("a condition is true or false, and this is {}", what.english());
+            let detail = say!("a condition is true or false, and this is {}", what);
             return Err((Cause::ExpressionFailed, detail));
         };
         if self.shard.is_traced() {
@@ -327,7 +327,7 @@ fn time_of(value: &Value) -> Result<Duration, Said> {
     let Some(seconds) = seconds else {
         let shown = shown(text.as_bytes());
         return parse_duration(&text)
-            .map_err(|error| say!("`{shown}` is no time to think: {}", error.message.english()));
+            .map_err(|error| say!("`{shown}` is no time to think: {}", error.message));
     };
     if !seconds.is_finite() || seconds > THINK_SECONDS_MAX {
         return Err(say!("`{text}` seconds are no time to think"));
