@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use throng_base::units::format_bytes;
 use throng_metrics::Cause;
 
-use crate::verify::Finding;
+use crate::failure::Finding;
 
 /// A shard has at most two slices that nobody uses, all shards together an eighth of the budget.
 const SLICE_BYTES_MAX: usize = 256 * 1024;

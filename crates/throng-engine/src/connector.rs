@@ -3,6 +3,7 @@
 
 mod call;
 mod events;
+mod tunnel;
 
 use std::cell::Cell;
 use std::io;
@@ -16,12 +17,11 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use socket2::Socket;
 use throng_base::units::format_duration;
-use throng_base::{Said, Time, Told};
+use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
 use throng_protocol::events::Resume;
-use throng_protocol::http1::{self, Event, Head, RequestKind, ResponseReader};
-use throng_protocol::http2;
+use throng_protocol::http1::{Event, Head, RequestKind, ResponseReader};
 use throng_protocol::machine::Machine;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
@@ -30,6 +30,10 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use call::CallAsk;
 
+use crate::failure::shown;
+use crate::failure::{
+    Failure, cause_of, client_refused, http_failure, io_failure, plain, tls_error,
+};
 use crate::prepared::Prepared;
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
@@ -38,9 +42,7 @@ use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::stream::{self, Below, Stamped};
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport, unix};
-use crate::tunnel;
 use crate::vanished::Vanished;
-use crate::verify::shown;
 
 /// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
 /// range this finds a free one nearly always while one in a hundred is free.
@@ -65,20 +67,6 @@ pub(crate) struct Opened {
 
 /// By stage.
 pub(crate) type Times = [Duration; Stage::ALL.len()];
-
-/// Why a connection did not open.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) cause: Cause,
-    pub(crate) detail: Said,
-    pub(crate) status: u16,
-}
-
-impl Failure {
-    pub(crate) fn new(cause: Cause, detail: Said) -> Failure {
-        Failure { cause, detail: detail.into(), status: 0 }
-    }
-}
 
 /// What is asked for over HTTP before a connection is open.
 pub(crate) enum Handshake {
@@ -630,41 +618,12 @@ pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
     Failure::new(cause, detail)
 }
 
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
-}
-
-/// A target that knows its clients by their certificates says so by an alert (RFC 8446, 6.2), often
-/// only behind the handshake.
-fn client_refused(error: &rustls::Error) -> Option<Failure> {
-    use rustls::AlertDescription as Alert;
-    let rustls::Error::AlertReceived(alert) = error else { return None };
-    let detail = match alert {
-        Alert::CertificateRequired => {
-            say!("the target requires a client certificate; --cert FILE and --key FILE show one")
-        }
-        Alert::BadCertificate
-        | Alert::UnsupportedCertificate
-        | Alert::CertificateRevoked
-        | Alert::CertificateExpired
-        | Alert::CertificateUnknown
-        | Alert::UnknownCA
-        | Alert::AccessDenied => {
-            say!("the target does not accept the client certificate ({alert:?})")
-        }
-        _ => return None,
-    };
-    Some(Failure::new(Cause::ClientCertificate, detail))
-}
-
 fn speaks_no_tls(heard: &[u8]) -> Said {
     match heard.starts_with(b"HTTP/") {
         true => say!("this port speaks plain HTTP, without TLS: write `http://`, or `ws://`"),
         false => say!("this port does not speak TLS, it begins with `{}`", shown(heard)),
     }
 }
-
-const SPEAKS_TLS: Said = say!("this port speaks TLS: write `https://`, or `wss://`");
 
 async fn upgrade(
     shard: &Lane,
@@ -776,95 +735,6 @@ async fn write_all(transport: &mut Transport, mut bytes: &[u8]) -> Result<(), Fa
     }
     let flushed = std::future::poll_fn(|cx| transport.poll_flush(cx)).await;
     flushed.map_err(|error| io_failure(&error))
-}
-
-pub(crate) fn io_failure(error: &io::Error) -> Failure {
-    if let Some(tls) = tls_error(error) {
-        let failed = || Failure::new(Cause::TlsFailed, plain(error));
-        return client_refused(tls).unwrap_or_else(failed);
-    }
-    Failure::new(cause_of(error), plain(error))
-}
-
-/// An error on a connection that was open, or on a socket of datagrams, which are refused one by
-/// one.
-pub(crate) fn lost_failure(error: &io::Error) -> Failure {
-    let failure = io_failure(error);
-    match failure.cause {
-        Cause::ConnectTimeout => Failure { cause: Cause::Timeout, ..failure },
-        Cause::ConnectRefused if error.raw_os_error().is_some() => {
-            Failure { cause: Cause::Reset, ..failure }
-        }
-        _ => failure,
-    }
-}
-
-pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
-    use http1::HttpError as E;
-    // An alert of TLS (RFC 8446, 5.1): its type and the version of the record.
-    if matches!(error, E::NotHttp(begin) if begin.as_bytes().starts_with(&[21, 3])) {
-        return Failure::new(Cause::WrongScheme, SPEAKS_TLS);
-    }
-    let cause = match error {
-        E::HeadTooLarge { .. }
-        | E::TrailersTooLarge { .. }
-        | E::BodyTooLarge { .. }
-        | E::ChunkLineTooLong { .. } => Cause::TooLarge,
-        E::CutOffInHead { .. } | E::CutOffInBody { .. } => Cause::ClosedEarly,
-        _ => Cause::Malformed,
-    };
-    Failure::new(cause, Said::of_others(error.to_string()))
-}
-
-pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
-    let cause = match violation {
-        http2::Violation::Http(error) => return http_failure(error),
-        violation if violation.is_http1() => Cause::WrongScheme,
-        violation if violation.is_too_large() => Cause::TooLarge,
-        violation if violation.is_cut_off() => Cause::ClosedEarly,
-        _ => Cause::Malformed,
-    };
-    Failure::new(cause, Said::of_others(violation.to_string()))
-}
-
-/// Which cause an error of the operating system is, and so who is to blame.
-pub(crate) fn cause_of(error: &io::Error) -> Cause {
-    match error.raw_os_error() {
-        Some(libc::ECONNREFUSED) => Cause::ConnectRefused,
-        Some(libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED) => Cause::Reset,
-        Some(libc::ETIMEDOUT) => Cause::ConnectTimeout,
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
-            Cause::Unreachable
-        }
-        Some(libc::EMFILE | libc::ENFILE) => Cause::DescriptorsExhausted,
-        Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Cause::PortsExhausted,
-        // ENOSPC: no more sockets may be watched (epoll(7), max_user_watches).
-        Some(libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC) => Cause::MemoryExhausted,
-        Some(libc::EACCES | libc::EPERM) => Cause::Denied,
-        Some(libc::EINVAL | libc::EMSGSIZE) => Cause::ScenarioFailed,
-        Some(_) => Cause::NetworkFailed,
-        None => match error.kind() {
-            io::ErrorKind::UnexpectedEof => Cause::ClosedEarly,
-            // Ours: the system's has a number.
-            io::ErrorKind::OutOfMemory => Cause::MemoryLimit,
-            io::ErrorKind::InvalidData => Cause::Malformed,
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
-            io::ErrorKind::ConnectionRefused => Cause::ConnectRefused,
-            io::ErrorKind::TimedOut => Cause::Timeout,
-            io::ErrorKind::InvalidInput => Cause::ScenarioFailed,
-            _ => Cause::NetworkFailed,
-        },
-    }
-}
-
-/// The error without `(os error 111)`.
-pub(crate) fn plain(error: &io::Error) -> Said {
-    if let Some(Told(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        return said.clone();
-    }
-    let mut text = error.to_string();
-    text.truncate(text.find(" (os error").unwrap_or(text.len()));
-    Said::of_others(text)
 }
 
 /// What a shard opens connections with. The TLS side is made once per shard, so that shards share

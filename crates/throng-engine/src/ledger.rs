@@ -127,7 +127,7 @@ pub(crate) struct ShardLedger {
 
 /// The beginning of a message, for an example.
 fn content_text(content: &[u8]) -> String {
-    crate::verify::shown(content)
+    crate::failure::shown(content)
 }
 
 #[derive(Clone, Copy, Debug)]

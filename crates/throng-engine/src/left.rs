@@ -9,11 +9,11 @@ use std::time::Duration;
 use throng_base::Time;
 use throng_metrics::Cause;
 
-use crate::connector::lost_failure;
+use crate::failure::Ended;
+use crate::failure::lost_failure;
 use crate::recorder::Recorder;
+use crate::system::Received;
 use crate::transport::Transport;
-use crate::transport::stream::Received;
-use crate::user::Ended;
 
 /// How long a target may take to close; then we do, when the driver looks the next time.
 const CLOSING_MAX: Duration = Duration::from_millis(50);

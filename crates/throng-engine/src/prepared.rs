@@ -22,12 +22,12 @@ use throng_protocol::{http2, stream, websocket};
 
 use crate::code::{Code, Instruction};
 use crate::haste::{self, After};
-use crate::scope::Nobody;
+use crate::look::Look;
+use crate::nobody::Nobody;
 use crate::template::{
     Detour, Extras, Parts, Template, finish_cookies, is_same_for_all, shared_body,
 };
 use crate::transport::pace::slowest;
-use crate::verify::Look;
 pub(crate) use call::{CallHead, CallPlan};
 
 /// A program with what shards need to run it. One for all of them, as nobody changes it: with a

@@ -19,8 +19,10 @@ use throng_protocol::http1::RequestKind;
 use throng_protocol::http2::{self, Ask, Body, Event};
 
 use crate::allowed::AllowList;
-use crate::connector::{self, Failure};
-use crate::run::StartError;
+use crate::connector;
+use crate::failure::Failure;
+use crate::failure::io_failure;
+use crate::start_error::StartError;
 use crate::{resolve, tls};
 
 /// How long the target may be silent, and how long all may take.
@@ -145,7 +147,7 @@ fn connect(
     target: &Target,
     addresses: &[std::net::SocketAddr],
 ) -> Result<Box<dyn Carrier>, ReflectError> {
-    let broken = |error: &io::Error| lost(target, &connector::io_failure(error));
+    let broken = |error: &io::Error| lost(target, &io_failure(error));
     if let Some(path) = &target.unix_socket {
         return connect_unix(path).map_err(|error| broken(&error));
     }
@@ -297,7 +299,7 @@ impl Asker<'_> {
     fn send(&mut self, out: &mut Vec<u8>) -> Result<(), ReflectError> {
         loop {
             let sent = self.carrier.write_all(out).and_then(|()| self.carrier.flush());
-            sent.map_err(|error| lost(self.target, &connector::io_failure(&error)))?;
+            sent.map_err(|error| lost(self.target, &io_failure(&error)))?;
             out.clear();
             if !self.client.drained(out) {
                 return Ok(());
@@ -311,7 +313,7 @@ impl Asker<'_> {
         let count = match self.carrier.read(buffer) {
             Ok(count) if now < self.until => count,
             Err(error) if !is_timeout(&error) => {
-                return Err(lost(self.target, &connector::io_failure(&error)));
+                return Err(lost(self.target, &io_failure(&error)));
             }
             _ => return Err(self.lost(silent())),
         };

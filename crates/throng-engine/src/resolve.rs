@@ -9,7 +9,7 @@ use throng_base::Said;
 
 use crate::allowed::AllowList;
 use crate::connector;
-use crate::run::StartError;
+use crate::start_error::StartError;
 
 /// The addresses of every target.
 pub(crate) fn all(program: &Program) -> Result<Vec<Vec<SocketAddr>>, StartError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use std::task::{Context, Poll};
@@ -31,6 +31,7 @@ use crate::recorder::Example;
 use crate::rendezvous::Places;
 use crate::shard::{Mark, Oddity, Parts, Report, Shard, drive};
 use crate::spread::{Spread, users_max};
+use crate::start_error::StartError;
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::vanished::Vanished;
 use crate::{resolve, sources, spread, system, tls};
@@ -60,25 +61,6 @@ pub struct Options {
     pub keep: Option<Kept>,
     /// Each has to allow every address of every target; without one all are allowed.
     pub allowed: Vec<AllowList>,
-}
-
-/// Why nothing was started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StartError {
-    /// A target's name has no address.
-    Resolve { host: String, reason: Said },
-    /// A list does not allow an address of a target.
-    NotAllowed { host: String, address: IpAddr, list: String },
-    /// A list does not allow what listens on this host alone.
-    NotAllowedSocket { socket: String, list: String },
-    /// A certificate or key of the scenario cannot be used.
-    Tls(Said),
-    /// A source of data cannot be read.
-    Data(Box<DataError>),
-    /// This host does not give what a shard needs.
-    Host(Said),
-    /// Connections cannot come from where they are to.
-    Sources(Said),
 }
 
 /// What a run tells while it goes on.

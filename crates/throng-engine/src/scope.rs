@@ -5,9 +5,11 @@ use throng_data::Untaken;
 use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::Cause;
 
+use crate::failure::Finding;
 use crate::memory::Memory;
+use crate::nobody::{NOTHING, no_source};
 use crate::shard::Lane;
-use crate::verify::{Finding, Looked};
+use crate::verify::Looked;
 
 /// A user as expressions see it. It borrows the user's parts and lives for a moment.
 pub(crate) struct UserScope<'a> {
@@ -24,8 +26,6 @@ pub(crate) struct UserScope<'a> {
     /// A source of data gave no row, or the answer is no JSON: who has to act then is another one.
     pub(crate) untaken: Option<Cause>,
 }
-
-static NOTHING: Value = Value::Null;
 
 /// The scope of a user, of parts that can be borrowed one by one.
 macro_rules! scope {
@@ -163,46 +163,5 @@ impl Scope for UserScope<'_> {
 
     fn unix_nanos(&self) -> u64 {
         self.shard.unix_nanos(self.now)
-    }
-}
-
-fn no_source() -> Fault {
-    Fault(say!("there is no such data source"))
-}
-
-/// Nobody: for texts without expressions.
-pub(crate) struct Nobody(pub(crate) Random);
-
-impl Scope for Nobody {
-    fn user_id(&self) -> u64 {
-        0
-    }
-
-    fn iteration(&self) -> u64 {
-        0
-    }
-
-    fn slot(&self, _: u16) -> &Value {
-        &NOTHING
-    }
-
-    fn field(&mut self, _: u16, _: u16) -> Result<Value, Fault> {
-        Err(no_source())
-    }
-
-    fn row(&mut self, _: u16) -> Result<Value, Fault> {
-        Err(no_source())
-    }
-
-    fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
-        Err(Fault(say!("there is no answer here")))
-    }
-
-    fn random(&mut self) -> &mut Random {
-        &mut self.0
-    }
-
-    fn unix_nanos(&self) -> u64 {
-        0
     }
 }

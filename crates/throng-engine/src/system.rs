@@ -10,7 +10,14 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::transport::stream::Received;
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) bytes: usize,
+    /// When the last of them came to this host, as the kernel has it: nanoseconds of the wall
+    /// clock, 0 where it does not tell.
+    pub(crate) stamp: u64,
+}
 
 #[cfg(test)]
 pub(crate) use counting::allocations;

@@ -20,8 +20,9 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
+use crate::system::Received;
 use datagrams::Datagrams;
-use stream::{Received, Stamped};
+use stream::Stamped;
 
 /// What fits into a datagram of UDP over IPv4, and on any host over IPv6 too (RFC 768).
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;

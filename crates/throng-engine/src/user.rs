@@ -55,6 +55,7 @@ use throng_base::{Random, Time, UserId};
 use throng_program::Parting;
 use throng_protocol::http1::Jar;
 
+use crate::failure::Ended;
 use crate::haste::After;
 use crate::memory::Memory;
 use crate::shard::Lane;
@@ -62,7 +63,6 @@ use crate::trace::What;
 use agenda::Agenda;
 pub(crate) use answer::{Rare, Tally};
 use connection::Connection;
-pub(crate) use connection::Ended;
 use deliver::Memberships;
 use exchange::Awaits;
 use line::Lines;

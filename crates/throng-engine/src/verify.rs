@@ -13,7 +13,7 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use throng_expression::{Answer, Fault, Value};
-use throng_extract::{Document, JsonPaths, NotJson};
+use throng_extract::{Document, NotJson};
 use throng_metrics::Cause;
 use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
@@ -23,14 +23,12 @@ use throng_protocol::protobuf::{self, MessageType, Schema};
 
 use throng_base::Said;
 
+use crate::failure::{Finding, shown};
+use crate::look::Look;
 use crate::scope::UserScope;
 use crate::user::Tally;
 pub(crate) use headers::{Kept, look_at_headers};
-pub(crate) use want::shown;
 use want::{Wanted, explained};
-
-/// What is wrong with an answer: its cause, and in words what was there instead.
-pub(crate) type Finding = (Cause, Said);
 
 /// An answer or a message that is looked at.
 pub(crate) struct Looked<'a> {
@@ -163,42 +161,7 @@ impl<'a> Looked<'a> {
     }
 }
 
-/// What is known beforehand about the checks and saves of a step.
-#[derive(Debug, Default)]
-pub(crate) struct Look {
-    /// All fields that are looked for, read in one pass; None when somebody needs the whole.
-    paths: Option<JsonPaths>,
-    /// By check, then by save: which of the paths is its own.
-    places: Box<[Option<u16>]>,
-    /// An expression may look at all headers.
-    pub(crate) wants_map: bool,
-}
-
 impl Look {
-    pub(crate) fn new(checks: &[Check], saves: &[Save]) -> Look {
-        let checked = checks.iter().map(|check| &check.pick);
-        let picks: Vec<&Pick> = checked.chain(saves.iter().map(|save| &save.pick)).collect();
-        let sees_all =
-            |pick: &&Pick| matches!(pick, Pick::Expression(expression) if expression.uses_answer());
-        let wants_map = picks.iter().any(sees_all);
-        let mut count = 0;
-        let places = picks.iter().map(|pick| {
-            let place = matches!(pick, Pick::Json(_)).then_some(count);
-            count += u16::from(place.is_some());
-            place
-        });
-        let places = places.collect();
-        let paths = picks.iter().filter_map(|pick| match pick {
-            Pick::Json(path) => Some(path.clone()),
-            _ => None,
-        });
-        let paths: Vec<_> = paths.collect();
-        // Expressions read JSON as a whole, and nothing is to be read twice.
-        let in_one_pass = !wants_map && !paths.is_empty();
-        let paths = in_one_pass.then(|| JsonPaths::new(paths)).flatten();
-        Look { paths, places, wants_map }
-    }
-
     /// Checks everything, and keeps what is to be kept when all is as it should be.
     pub(crate) fn judge(
         &self,

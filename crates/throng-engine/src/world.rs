@@ -14,8 +14,8 @@ use throng_base::{Clock, Random, Time};
 use throng_metrics::Cause;
 use throng_program::Parting;
 
-use crate::connector::Failure;
-use crate::transport::stream::Received;
+use crate::failure::Failure;
+use crate::system::Received;
 
 /// The hand of the simulated clock, and what happens when it moves.
 pub(crate) struct Hand {

@@ -9,7 +9,8 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{Failure, Opened, Order, Times, http2_failure, io_failure, multiplexes, write_all};
+use super::{Opened, Order, Times, multiplexes, write_all};
+use crate::failure::{Failure, http2_failure, io_failure};
 use crate::shard::Lane;
 use crate::transport::Transport;
 

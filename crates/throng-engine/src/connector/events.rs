@@ -10,10 +10,8 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{
-    Ask, Failure, Opened, Order, Times, converse, http2_failure, io_failure, multiplexes,
-    refused_by_target, write_all,
-};
+use super::{Ask, Opened, Order, Times, converse, multiplexes, refused_by_target, write_all};
+use crate::failure::{Failure, http2_failure, io_failure};
 use crate::shard::Lane;
 use crate::trace::{Shown, What, text_of_head};
 use crate::transport::Transport;

@@ -11,7 +11,7 @@ use throng_protocol::http2::{write_field, write_request, write_secret};
 use throng_protocol::protobuf::{MessageType, Schema};
 
 use super::PreparedTarget;
-use crate::verify::Look;
+use crate::look::Look;
 
 pub(crate) struct CallPlan {
     pub(crate) head: CallHead,

@@ -14,8 +14,8 @@ use tokio::io::{Interest, Ready};
 use tokio::net::UdpSocket;
 
 use super::DATAGRAM_BYTES_MAX;
-use super::stream::Received;
 use crate::system;
+use crate::system::Received;
 
 type Watch = Pin<Box<dyn Future<Output = io::Result<Ready>> + Send>>;
 
@@ -123,7 +123,7 @@ mod tests {
     use tokio::runtime::{Builder, Runtime};
 
     use super::*;
-    use crate::connector::lost_failure;
+    use crate::failure::lost_failure;
     use crate::transport::Transport;
 
     fn runtime() -> Runtime {

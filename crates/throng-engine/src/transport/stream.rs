@@ -9,16 +9,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::system;
-
-/// What was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Received {
-    pub(crate) bytes: usize,
-    /// When the last of them came to this host, as the kernel has it: nanoseconds of the wall
-    /// clock, 0 where it does not tell.
-    pub(crate) stamp: u64,
-}
+use crate::system::{self, Received};
 
 /// A socket that only asks for stamps: the kernel begins to stamp a moment after the first one
 /// asked, and goes on as long as there is one.

@@ -8,7 +8,7 @@ use throng_metrics::Cause;
 use throng_program::UnixSocket;
 use tokio::net::UnixStream;
 
-use crate::connector::{Failure, cause_of, plain};
+use crate::failure::{Failure, cause_of, plain};
 use crate::system::TimerFd;
 
 /// How long a connection waits that the queue of the socket has no room for, before it asks again.

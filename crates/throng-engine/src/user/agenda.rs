@@ -13,12 +13,12 @@ use throng_program::Every;
 
 use super::backlog::{Backlog, WAITING_BYTES_MAX, WAITING_MESSAGES_MAX, Waits};
 use super::beat::first_time;
-use super::connection::Ended;
 use super::exchange::Awaits;
 use super::listen::Which;
 use super::outcome::Onward;
 use super::task::{Active, Doing, GONE, Task};
 use super::{State, User};
+use crate::failure::Ended;
 use crate::prepared::StayPlan;
 use crate::recorder::Attempt;
 use crate::shard::Lane;

@@ -15,9 +15,10 @@ use throng_protocol::http1::{ContentDecoder, ContentError};
 use super::exchange::Exchange;
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
+use crate::failure::{Finding, shown};
 use crate::prepared::HttpPlan;
 use crate::shard::Lane;
-use crate::verify::{Finding, Kept, shown};
+use crate::verify::Kept;
 
 /// What was needed for one exchange or another.
 #[derive(Default)]

@@ -18,14 +18,16 @@ use super::send::encode_proto;
 use super::streams::Asked;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
-use crate::connector::{CallAsk, Failure};
+use crate::connector::CallAsk;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
+use crate::failure::Failure;
+use crate::failure::Finding;
 use crate::prepared::{CallHead, CallPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::Shown;
-use crate::verify::{Finding, Looked, look_at_headers};
+use crate::verify::{Looked, look_at_headers};
 
 /// What reads a call needs to know of it.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use throng_base::{Said, Time, Told};
-use throng_metrics::{Cause, Connections};
+use throng_metrics::Cause;
 use throng_program::Slow;
 use throng_protocol::machine::Machine;
 
@@ -16,11 +16,12 @@ use super::backlog::{Backlog, Waits};
 use super::life::Life;
 use super::unsent::Unsent;
 use crate::budget::{Held, Purse};
-use crate::connector::Failure;
+use crate::failure::Ended;
+use crate::failure::Failure;
+use crate::failure::Finding;
 use crate::transport::Transport;
 use crate::transport::pace::{Allowance, Pace};
 use crate::transport::pieces::Pieces;
-use crate::verify::Finding;
 
 /// What may wait for a target that does not read.
 const UNSENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -81,49 +82,6 @@ struct Kept {
     later: Backlog<Later>,
     /// Messages that were dropped, as there was no room for them.
     dropped: u64,
-}
-
-/// Who ended a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    ByUs,
-    /// By us, in the middle of whatever it was for: it says nothing about the target.
-    CutOff,
-    ByTarget,
-    Reset,
-    ResetByUs,
-    Vanished,
-    HalfClosed,
-    TimedOut,
-}
-
-impl Ended {
-    /// Counts a connection that ended so.
-    pub(crate) fn count(self, counters: &mut Connections) {
-        *match self {
-            Ended::ByUs | Ended::CutOff => &mut counters.closed_by_us,
-            Ended::ByTarget => &mut counters.closed_by_target,
-            Ended::Reset => &mut counters.reset,
-            Ended::ResetByUs => &mut counters.reset_by_us,
-            Ended::Vanished => &mut counters.vanished,
-            Ended::HalfClosed => &mut counters.half_closed,
-            Ended::TimedOut => &mut counters.timed_out,
-        } += 1;
-    }
-
-    /// Why, where it was not what we wanted and nothing more is known.
-    pub(super) fn cause(self) -> Option<Cause> {
-        match self {
-            Ended::ByUs
-            | Ended::CutOff
-            | Ended::ResetByUs
-            | Ended::Vanished
-            | Ended::HalfClosed => None,
-            Ended::ByTarget => Some(Cause::Lost),
-            Ended::Reset => Some(Cause::Reset),
-            Ended::TimedOut => Some(Cause::Timeout),
-        }
-    }
 }
 
 /// How a connection ended that we did not end, and what the steps that miss it say.

@@ -9,8 +9,8 @@ use super::exchange::Exchange;
 use super::http::path_of;
 use super::redirect::Redirect;
 use super::task::Active;
+use crate::failure::Finding;
 use crate::scope::scope;
-use crate::verify::Finding;
 
 impl Active<'_> {
     /// Prepares the request that answers a challenge; the same instruction is done again. False

@@ -7,14 +7,15 @@ use throng_program::Statement;
 
 use super::agenda::no_room;
 use super::answer::Rare;
-use super::connection::{Ended, Loss};
+use super::connection::Loss;
 use super::outcome::Onward;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
-use crate::connector::Failure;
+use crate::failure::Ended;
+use crate::failure::Failure;
+use crate::failure::Finding;
 use crate::recorder::Attempt;
 use crate::shard::Lane;
-use crate::verify::Finding;
 
 /// What was asked for, as far as it has come.
 pub(super) struct Exchange {

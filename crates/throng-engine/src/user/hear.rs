@@ -15,14 +15,15 @@ use throng_protocol::machine::{Event, Machine, Parts, Reading, Violation};
 use throng_base::Said;
 
 use super::backlog::Backlog;
-use super::connection::{Connection, Ended, Later};
+use super::connection::{Connection, Later};
 use super::exchange::{Awaits, Exchange};
 use super::listen::Which;
 use super::outcome::Onward;
 use super::task::{Doing, Task, at};
 use super::{State, User};
 use crate::code::Instruction;
-use crate::connector::Failure;
+use crate::failure::Ended;
+use crate::failure::Failure;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
@@ -524,7 +525,7 @@ impl State {
                 let kinds = &expect.message.messages;
                 let kind = kinds.is_empty()
                     || packet.is_some_and(|packet| kinds.contains(&packet.message));
-                let fits = |which: &crate::verify::Look| {
+                let fits = |which: &crate::look::Look| {
                     which.fits(&expect.message.checks, looked, &mut scope)
                 };
                 kind && which.is_some_and(fits)

@@ -17,7 +17,7 @@ use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
 use super::answer::coding_failed;
-use super::connection::{Connection, Ended, Loss};
+use super::connection::{Connection, Loss};
 use super::digest::insert_authorization;
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
@@ -25,8 +25,10 @@ use super::redirect::{self, Redirect};
 use super::streams::Asked;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
-use crate::connector::{Failure, http_failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
+use crate::failure::Ended;
+use crate::failure::Finding;
+use crate::failure::{Failure, http_failure};
 use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
@@ -34,7 +36,7 @@ use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::template::{Detour as Way, Extras, Parts, Place, Template};
 use crate::trace::{Shown, What, Who, text_of_head};
-use crate::verify::{Finding, Looked, look_at_headers};
+use crate::verify::{Looked, look_at_headers};
 
 /// How a request goes that is not sent as its step says.
 #[derive(Default)]

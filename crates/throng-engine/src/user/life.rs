@@ -8,10 +8,11 @@ use throng_base::Time;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Parting, Retry};
 
-use super::connection::{Connection, Ended};
+use super::connection::Connection;
 use super::task::{Active, Doing, GONE};
 use super::transaction::End;
 use super::{State, Turn};
+use crate::failure::Ended;
 
 /// A connection that was online for so long was no refusal.
 const LASTING: Duration = Duration::from_secs(10);

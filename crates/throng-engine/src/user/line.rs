@@ -12,13 +12,15 @@ use super::State;
 use super::agenda::waiting_bytes;
 use super::backlog::Backlog;
 use super::beat::Beats;
-use super::connection::{Connection, Ended, Later, Loss};
+use super::connection::{Connection, Later, Loss};
 use super::life::Life;
 use super::task::{Doing, Task};
-use crate::connector::{self, Failure};
+use crate::failure::Ended;
+use crate::failure::Failure;
+use crate::failure::lost_failure;
 use crate::prepared::{LinkPlan, Prepared};
 use crate::shard::Lane;
-use crate::transport::stream::Received;
+use crate::system::Received;
 
 /// A place for a connection.
 pub(super) struct Line {
@@ -239,7 +241,7 @@ impl State {
                 self.unasked(line);
             }
             Err(error) => {
-                let failure = connector::lost_failure(&error);
+                let failure = lost_failure(&error);
                 self.drop_connection(line, ended_by(failure.cause));
             }
         }

@@ -9,17 +9,20 @@ use throng_metrics::Cause;
 use throng_program::Statement;
 use throng_protocol::machine::Machine;
 
-use super::connection::{Connection, Ended, Later, Loss, NOTHING_ASKED};
+use super::connection::{Connection, Later, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::outcome::Onward;
 use super::task::{Active, Doing, Task, at};
 use super::{Turn, User};
 use crate::code::Instruction;
-use crate::connector::{self, Failure};
+use crate::failure::Ended;
+use crate::failure::Failure;
+use crate::failure::http_failure;
+use crate::failure::lost_failure;
 use crate::recorder::Attempt;
 use crate::shard::Lane;
-use crate::transport::stream::Received;
+use crate::system::Received;
 
 /// One of a user's tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +269,7 @@ impl User {
                 self.with(which, shard, cx, |active| active.answer_complete(false, None));
             }
             (Some(_), Some(Err(error))) => {
-                let failure = connector::http_failure(&error);
+                let failure = http_failure(&error);
                 self.lost(shard, line, failure, Ended::ByTarget, cx);
             }
             _ => {
@@ -291,7 +294,7 @@ impl User {
         error: &io::Error,
         cx: &mut Context<'_>,
     ) {
-        let failure = connector::lost_failure(error);
+        let failure = lost_failure(error);
         // TLS ended without its last word: a close that TLS does not trust.
         if failure.cause == Cause::ClosedEarly {
             return self.ended_by_target(shard, line, cx);

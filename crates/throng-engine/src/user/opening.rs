@@ -19,15 +19,17 @@ use throng_protocol::stream::StreamReader;
 use throng_protocol::websocket::Key;
 
 use super::State;
-use super::connection::{Connection, Ended, Later};
+use super::connection::{Connection, Later};
 use super::outcome::Onward;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
-use crate::connector::{self, Ask, Failure, Handshake, Opened, Order, Upgrade};
+use crate::connector::{self, Ask, Handshake, Opened, Order, Upgrade};
+use crate::failure::Ended;
+use crate::failure::Failure;
+use crate::failure::Finding;
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
-use crate::verify::Finding;
 
 /// A connection that opens.
 pub(super) struct Opening {

@@ -12,8 +12,8 @@ use super::task::{Active, GONE};
 use crate::code::Instruction;
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
+use crate::failure::Finding;
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
-use crate::verify::Finding;
 
 /// What is kept of one field of a row.
 const FIELD_BYTES_MAX: usize = 200;

@@ -13,8 +13,8 @@ use throng_protocol::machine::Machine;
 use throng_protocol::protobuf::{self, Schema};
 
 use super::State;
+use crate::failure::Finding;
 use crate::scope::{UserScope, scope};
-use crate::verify::Finding;
 
 /// A message that is on its way.
 #[derive(Clone, Copy, Default)]

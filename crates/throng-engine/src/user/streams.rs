@@ -12,14 +12,15 @@ use throng_protocol::machine::Machine;
 
 use super::agenda::waiting_bytes;
 use super::call::Listened;
-use super::connection::{Connection, Ended};
+use super::connection::Connection;
 use super::exchange::{Awaits, Exchange};
 use super::http::{Listening, unix_seconds};
 use super::listen::Which;
 use super::task::{Active, Doing, Task, at};
 use super::{State, User};
 use crate::code::Instruction;
-use crate::connector::{Failure, http2_failure};
+use crate::failure::Ended;
+use crate::failure::{Failure, http2_failure};
 use crate::prepared::Plan;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;

@@ -12,20 +12,24 @@ use throng_protocol::framed::Packet;
 use throng_protocol::machine::Machine;
 use throng_protocol::stream;
 
-use super::connection::{Connection, Ended, Later, NOTHING_ASKED};
+use super::connection::{Connection, Later, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::outcome::Onward;
 use super::send::Sent;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
-use crate::connector::{self, Failure};
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
+use crate::failure::Ended;
+use crate::failure::Failure;
+use crate::failure::Finding;
+use crate::failure::lost_failure;
+use crate::look::Look;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::trace::Shown;
-use crate::verify::{Finding, Look, Looked};
+use crate::verify::Looked;
 
 /// How long a message may wait for a target that does not read.
 const SENDING_MAX: Duration = Duration::from_secs(30);
@@ -99,7 +103,7 @@ impl Active<'_> {
 
     /// Writing failed. Whoever waits for this connection hears of it, this task first.
     fn unsent(&mut self, error: &io::Error) {
-        let mut failure = connector::lost_failure(error);
+        let mut failure = lost_failure(error);
         if failure.cause == Cause::ClosedEarly {
             failure.detail = NOTHING_ASKED;
         }

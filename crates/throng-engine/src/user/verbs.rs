@@ -12,11 +12,11 @@ use super::outcome::Onward;
 use super::task::{Active, Doing};
 use crate::code::{Branch, Instruction};
 use crate::control::StoppedBy;
+use crate::failure::{Finding, shown};
 use crate::prepared::weighted;
 use crate::recorder::Attempt;
 use crate::rendezvous::{Standing, Waiting};
 use crate::scope::scope;
-use crate::verify::{Finding, shown};
 
 /// When a user looks again for what another shard is about to write.
 const SOON: Duration = Duration::from_millis(1);

@@ -5,7 +5,9 @@ use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::http1::Headers;
 
 use super::want::{Wanted, explained};
-use super::{Finding, Look, Looked, Seen, text_of};
+use super::{Looked, Seen, text_of};
+use crate::failure::Finding;
+use crate::look::Look;
 use crate::scope::UserScope;
 
 /// What was seen of a head and is needed when the answer is complete.

@@ -11,11 +11,9 @@ use throng_protocol::framed::FieldPath;
 
 use throng_base::Said;
 
-use super::{Finding, Looked, Seen};
+use super::{Looked, Seen};
+use crate::failure::{Finding, shown};
 use crate::scope::UserScope;
-
-/// The longest piece of an answer that an example shows.
-const SHOWN_BYTES_MAX: usize = 80;
 
 /// A want whose expressions have their values.
 #[derive(Debug)]
@@ -366,23 +364,4 @@ fn statuses(set: &StatusSet) -> Said {
     };
     let both = |before: Said, next: Said| say!("{before} or {next}");
     set.ranges.iter().map(one).reduce(both).unwrap_or_default()
-}
-
-/// Bytes of the target as they may stand in a report: short, and without control characters.
-pub(crate) fn shown(bytes: &[u8]) -> String {
-    let cut = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
-    let text = String::from_utf8_lossy(cut);
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if cut.len() < bytes.len() { format!("{clean}…") } else { clean }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_shown_is_short_and_harmless() {
-        assert_eq!(shown(b"a\x1b[31mb\n"), "a [31mb ");
-        assert!(shown(&[b'x'; 500]).chars().count() < 100);
-    }
 }

@@ -5,7 +5,8 @@ use throng_metrics::Cause;
 use throng_program::Proxy;
 use throng_protocol::http1::{RequestKind, basic_authorization, write_connect};
 
-use crate::connector::{Before, Failure, Order, converse, proxy_of};
+use crate::connector::{Before, Order, converse, proxy_of};
+use crate::failure::Failure;
 use crate::shard::Lane;
 use crate::transport::Transport;
 

@@ -1,0 +1,207 @@
+//! Why something failed: its cause, so who is to blame, and in words.
+
+use std::io;
+
+use throng_base::{Said, Told};
+use throng_metrics::{Cause, Connections};
+use throng_protocol::{http1, http2};
+
+/// The longest piece of an answer that an example shows.
+const SHOWN_BYTES_MAX: usize = 80;
+
+const SPEAKS_TLS: Said = say!("this port speaks TLS: write `https://`, or `wss://`");
+
+/// What is wrong with an answer: its cause, and in words what was there instead.
+pub(crate) type Finding = (Cause, Said);
+
+/// Why a connection did not open.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) cause: Cause,
+    pub(crate) detail: Said,
+    pub(crate) status: u16,
+}
+
+impl Failure {
+    pub(crate) fn new(cause: Cause, detail: Said) -> Failure {
+        Failure { cause, detail, status: 0 }
+    }
+}
+
+/// Who ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    ByUs,
+    /// By us, in the middle of whatever it was for: it says nothing about the target.
+    CutOff,
+    ByTarget,
+    Reset,
+    ResetByUs,
+    Vanished,
+    HalfClosed,
+    TimedOut,
+}
+
+impl Ended {
+    /// Counts a connection that ended so.
+    pub(crate) fn count(self, counters: &mut Connections) {
+        *match self {
+            Ended::ByUs | Ended::CutOff => &mut counters.closed_by_us,
+            Ended::ByTarget => &mut counters.closed_by_target,
+            Ended::Reset => &mut counters.reset,
+            Ended::ResetByUs => &mut counters.reset_by_us,
+            Ended::Vanished => &mut counters.vanished,
+            Ended::HalfClosed => &mut counters.half_closed,
+            Ended::TimedOut => &mut counters.timed_out,
+        } += 1;
+    }
+
+    /// Why, where it was not what we wanted and nothing more is known.
+    pub(crate) fn cause(self) -> Option<Cause> {
+        match self {
+            Ended::ByUs
+            | Ended::CutOff
+            | Ended::ResetByUs
+            | Ended::Vanished
+            | Ended::HalfClosed => None,
+            Ended::ByTarget => Some(Cause::Lost),
+            Ended::Reset => Some(Cause::Reset),
+            Ended::TimedOut => Some(Cause::Timeout),
+        }
+    }
+}
+
+pub(crate) fn io_failure(error: &io::Error) -> Failure {
+    if let Some(tls) = tls_error(error) {
+        let failed = || Failure::new(Cause::TlsFailed, plain(error));
+        return client_refused(tls).unwrap_or_else(failed);
+    }
+    Failure::new(cause_of(error), plain(error))
+}
+
+/// An error on a connection that was open, or on a socket of datagrams, which are refused one by
+/// one.
+pub(crate) fn lost_failure(error: &io::Error) -> Failure {
+    let failure = io_failure(error);
+    match failure.cause {
+        Cause::ConnectTimeout => Failure { cause: Cause::Timeout, ..failure },
+        Cause::ConnectRefused if error.raw_os_error().is_some() => {
+            Failure { cause: Cause::Reset, ..failure }
+        }
+        _ => failure,
+    }
+}
+
+pub(crate) fn http_failure(error: &http1::HttpError) -> Failure {
+    use http1::HttpError as E;
+    // An alert of TLS (RFC 8446, 5.1): its type and the version of the record.
+    if matches!(error, E::NotHttp(begin) if begin.as_bytes().starts_with(&[21, 3])) {
+        return Failure::new(Cause::WrongScheme, SPEAKS_TLS);
+    }
+    let cause = match error {
+        E::HeadTooLarge { .. }
+        | E::TrailersTooLarge { .. }
+        | E::BodyTooLarge { .. }
+        | E::ChunkLineTooLong { .. } => Cause::TooLarge,
+        E::CutOffInHead { .. } | E::CutOffInBody { .. } => Cause::ClosedEarly,
+        _ => Cause::Malformed,
+    };
+    Failure::new(cause, Said::of_others(error.to_string()))
+}
+
+pub(crate) fn http2_failure(violation: &http2::Violation) -> Failure {
+    let cause = match violation {
+        http2::Violation::Http(error) => return http_failure(error),
+        violation if violation.is_http1() => Cause::WrongScheme,
+        violation if violation.is_too_large() => Cause::TooLarge,
+        violation if violation.is_cut_off() => Cause::ClosedEarly,
+        _ => Cause::Malformed,
+    };
+    Failure::new(cause, Said::of_others(violation.to_string()))
+}
+
+/// Which cause an error of the operating system is, and so who is to blame.
+pub(crate) fn cause_of(error: &io::Error) -> Cause {
+    match error.raw_os_error() {
+        Some(libc::ECONNREFUSED) => Cause::ConnectRefused,
+        Some(libc::ECONNRESET | libc::EPIPE | libc::ECONNABORTED) => Cause::Reset,
+        Some(libc::ETIMEDOUT) => Cause::ConnectTimeout,
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
+            Cause::Unreachable
+        }
+        Some(libc::EMFILE | libc::ENFILE) => Cause::DescriptorsExhausted,
+        Some(libc::EADDRNOTAVAIL | libc::EADDRINUSE) => Cause::PortsExhausted,
+        // ENOSPC: no more sockets may be watched (epoll(7), max_user_watches).
+        Some(libc::ENOMEM | libc::ENOBUFS | libc::ENOSPC) => Cause::MemoryExhausted,
+        Some(libc::EACCES | libc::EPERM) => Cause::Denied,
+        Some(libc::EINVAL | libc::EMSGSIZE) => Cause::ScenarioFailed,
+        Some(_) => Cause::NetworkFailed,
+        None => match error.kind() {
+            io::ErrorKind::UnexpectedEof => Cause::ClosedEarly,
+            // Ours: the system's has a number.
+            io::ErrorKind::OutOfMemory => Cause::MemoryLimit,
+            io::ErrorKind::InvalidData => Cause::Malformed,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Cause::Reset,
+            io::ErrorKind::ConnectionRefused => Cause::ConnectRefused,
+            io::ErrorKind::TimedOut => Cause::Timeout,
+            io::ErrorKind::InvalidInput => Cause::ScenarioFailed,
+            _ => Cause::NetworkFailed,
+        },
+    }
+}
+
+/// The error without `(os error 111)`.
+pub(crate) fn plain(error: &io::Error) -> Said {
+    if let Some(Told(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+        return said.clone();
+    }
+    let mut text = error.to_string();
+    text.truncate(text.find(" (os error").unwrap_or(text.len()));
+    Said::of_others(text)
+}
+
+pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// A target that knows its clients by their certificates says so by an alert (RFC 8446, 6.2), often
+/// only behind the handshake.
+pub(crate) fn client_refused(error: &rustls::Error) -> Option<Failure> {
+    use rustls::AlertDescription as Alert;
+    let rustls::Error::AlertReceived(alert) = error else { return None };
+    let detail = match alert {
+        Alert::CertificateRequired => {
+            say!("the target requires a client certificate; --cert FILE and --key FILE show one")
+        }
+        Alert::BadCertificate
+        | Alert::UnsupportedCertificate
+        | Alert::CertificateRevoked
+        | Alert::CertificateExpired
+        | Alert::CertificateUnknown
+        | Alert::UnknownCA
+        | Alert::AccessDenied => {
+            say!("the target does not accept the client certificate ({alert:?})")
+        }
+        _ => return None,
+    };
+    Some(Failure::new(Cause::ClientCertificate, detail))
+}
+
+/// Bytes of the target as they may stand in a report: short, and without control characters.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
+    let text = String::from_utf8_lossy(cut);
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if cut.len() < bytes.len() { format!("{clean}…") } else { clean }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_short_and_harmless() {
+        assert_eq!(shown(b"a\x1b[31mb\n"), "a [31mb ");
+        assert!(shown(&[b'x'; 500]).chars().count() < 100);
+    }
+}
