@@ -37,29 +37,6 @@ impl Language {
         }
     }
 
-    /// A text that may be a stranger's, such as what an operating system or a target said: only
-    /// what is surely a sentence of ours is translated.
-    pub fn retell(self, text: &str) -> Cow<'_, str> {
-        match self {
-            Language::English => Cow::Borrowed(text),
-            Language::Chinese => {
-                let retold = |part: &str| {
-                    let told = catalogue().translate(part, 1);
-                    told.unwrap_or_else(|| part.to_string())
-                };
-                let mut out = String::new();
-                let mut rest = text;
-                // Checks of one step that failed stand side by side.
-                while let Some(end) = rest.find("; expected ") {
-                    out += &retold(&rest[..end]);
-                    out.push('；');
-                    rest = &rest[end + 2..];
-                }
-                Cow::Owned(out + &retold(rest))
-            }
-        }
-    }
-
     /// Of `en`, `zh`, or a locale such as `zh_CN.UTF-8`.
     pub fn parse(text: &str) -> Option<Language> {
         let word = text.split(['_', '-', '.', '@']).next().unwrap_or_default();
@@ -99,41 +76,9 @@ pub(crate) fn rendering(key: &str) -> Option<&'static str> {
     catalogue().known.get(key).map(String::as_str)
 }
 
-/// A value of a sentence that may be a phrase of ours.
-pub(crate) fn phrase(text: &str) -> String {
-    // A single word is a name more often than a phrase of ours.
-    let told = text.contains(' ').then(|| catalogue().translate(text, 1));
-    told.flatten().unwrap_or_else(|| text.to_string())
-}
-
-/// Whether a value of a sentence stands within backticks.
-pub(crate) fn is_code(key: &str, index: usize) -> bool {
-    let before = key.split("{}").take(index + 1);
-    before.map(|part| part.matches('`').count()).sum::<usize>() % 2 == 1
-}
-
-/// A text that may be a stranger's, in the spoken language as far as it is ours.
-pub fn retell(text: &str) -> Cow<'_, str> {
-    spoken().retell(text)
-}
-
 /// A sentence of ours in Chinese, if the catalogue has it.
 pub fn translate(text: &str) -> Option<String> {
     catalogue().translate(text, 0)
-}
-
-/// Puts values into a template, in English as well as in a translation: `{}` in their order, or
-/// by number: `{1}`. For texts whose values nobody could find again in the finished sentence.
-pub fn fill(template: &str, values: &[&str]) -> String {
-    let mut out = String::new();
-    let (mut rest, mut turn) = (template, 0);
-    while let Some((before, number, after)) = next_place(rest) {
-        out.push_str(before);
-        out.push_str(values.get(number.unwrap_or(turn)).copied().unwrap_or_default());
-        turn += 1;
-        rest = after;
-    }
-    out + rest
 }
 
 /// What the catalogue says of one sentence.
@@ -411,28 +356,6 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_strangers_is_retold_as_far_as_it_is_ours() {
-        let retell = |text| Language::Chinese.retell(text).into_owned();
-        assert_eq!(retell("2 left"), "2 left", "this may be said by anybody");
-        let two =
-            "expected the status to be 200, got 401; expected the body to contain `{}`, got `x`";
-        assert_eq!(retell(two), "预期状态码为 200，实际为 401；预期响应体包含 `{}`，实际为 `x`");
-        assert_eq!(Language::English.retell(two), two);
-    }
-
-    #[test]
-    fn what_breaks_a_protocol_is_retold_with_its_place() {
-        let retell = |text| Language::Chinese.retell(text).into_owned();
-        let short =
-            "byte 13, `online`: 4 bytes are needed here, and 0 are left, in the packet c4a7";
-        assert_eq!(retell(short), "第 13 字节，`online`：4 字节才够，只剩 0 字节，报文为 c4a7");
-        let padded = "byte 5 of the packet: what is left of the packet is not zeros";
-        assert_eq!(retell(padded), "报文第 5 字节：报文剩余部分不全是零");
-        let value = "the field `user`: it is a `u8`: 300 does not fit: it holds 0 to 255";
-        assert_eq!(retell(value), "字段 `user`：它是 `u8`：300 放不下：可容纳 0 到 255");
-    }
-
-    #[test]
     fn what_others_say_is_known_too() {
         assert!(OF_OTHERS.iter().all(|text| translate(text).is_some()));
     }
@@ -440,12 +363,6 @@ mod tests {
     #[test]
     fn no_sentence_stands_twice() {
         assert_eq!(entries(CHINESE).len(), catalogue().known.len());
-    }
-
-    #[test]
-    fn values_are_put_into_templates() {
-        assert_eq!(fill("{} of {}", &["3", "7"]), "3 of 7");
-        assert_eq!(fill("{1}: {0} `{x: {}}` {", &["3", "7"]), "7: 3 `{x: }` {");
     }
 
     #[test]

@@ -151,13 +151,6 @@ impl Said {
         while let Some((before, number, after)) = next_place(rest) {
             out.push_str(before);
             let value = match self.values().get(number.unwrap_or(turn)) {
-                // Until every value that is a phrase of ours is a sentence itself.
-                Some(Argument::Text(text)) if language == Language::Chinese => {
-                    match crate::language::is_code(&self.key, number.unwrap_or(turn)) {
-                        true => Cow::Borrowed(text.as_str()),
-                        false => Cow::Owned(crate::language::phrase(text)),
-                    }
-                }
                 Some(Argument::Text(text)) => Cow::Borrowed(text.as_str()),
                 Some(Argument::Said(said)) => Cow::Owned(said.render(language)),
                 None => Cow::Borrowed(""),

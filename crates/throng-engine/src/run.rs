@@ -257,7 +257,12 @@ impl Thread {
             .build_local(tokio::runtime::LocalOptions::default())
         {
             Ok(runtime) => runtime,
-            Err(error) => return failed(say!("no event loop for a shard: {error}")),
+            Err(error) => {
+                return failed(say!(
+                    "no event loop for a shard: {error}",
+                    error = Said::of_others(error.to_string())
+                ));
+            }
         };
         let alarm = {
             let entered = runtime.enter();
@@ -265,7 +270,12 @@ impl Thread {
             drop(entered);
             match alarm {
                 Ok(alarm) => alarm,
-                Err(error) => return failed(say!("no timer for a shard: {error}")),
+                Err(error) => {
+                    return failed(say!(
+                        "no timer for a shard: {error}",
+                        error = Said::of_others(error.to_string())
+                    ));
+                }
             }
         };
         let connector = self.connector();

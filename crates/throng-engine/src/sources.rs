@@ -320,7 +320,10 @@ impl Plan {
                     "`transparent` needs the capability CAP_NET_ADMIN: run as \
                                       root, or `setcap cap_net_admin+ep` the program"
                 ),
-                _ => say!("no socket with the options of `source`: {error}"),
+                _ => say!(
+                    "no socket with the options of `source`: {error}",
+                    error = Said::of_others(error.to_string())
+                ),
             })?;
         }
         Ok(())
@@ -357,7 +360,10 @@ impl Plan {
                 "this host does not have the source address `{source}`; `ip addr add {source} dev \
                  {interface}` gives it to it, `transparent: true` in `source` borrows it"
             ),
-            _ => say!("the source address `{source}` cannot be used: {error}"),
+            _ => say!(
+                "the source address `{source}` cannot be used: {error}",
+                error = Said::of_others(error.to_string())
+            ),
         })
     }
 
@@ -496,8 +502,12 @@ fn host_ports() -> (u16, u16) {
 }
 
 fn of_interface(name: &str) -> Result<Vec<IpAddr>, Said> {
-    let found = system::interface_addresses(name)
-        .map_err(|error| say!("the interfaces of this host cannot be listed: {error}"))?;
+    let found = system::interface_addresses(name).map_err(|error| {
+        say!(
+            "the interfaces of this host cannot be listed: {error}",
+            error = Said::of_others(error.to_string())
+        )
+    })?;
     match found {
         None => Err(say!("this host has no interface `{name}`; `ip addr` lists what it has")),
         Some(found) if found.is_empty() => {

@@ -5,6 +5,7 @@ use regex::{Regex, RegexBuilder};
 use crate::call::{Call, LENGTH_MAX};
 use crate::scope::Fault;
 use crate::value::Value;
+use throng_base::Said;
 
 /// What a compiled regular expression may take in memory.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -19,7 +20,10 @@ pub(crate) fn pattern(pattern: &str) -> Result<Regex, Fault> {
         // The last line says what is wrong; those before draw the pattern.
         let reason = text.lines().last().unwrap_or_default();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        Fault(say!("`{pattern}` is not a regular expression: {reason}"))
+        Fault(say!(
+            "`{pattern}` is not a regular expression: {reason}",
+            reason = Said::of_others(reason)
+        ))
     })
 }
 

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use throng_base::Said;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -83,7 +84,11 @@ impl Run {
         let text = read_file(&path).map_err(|error| {
             let message = say!("{} is not the directory of a run", directory.display());
             let told = Diagnostic::error("run-unreadable", message)
-                .note(say!("cause: {}: {error}", path.display()))
+                .note(say!(
+                    "cause: {}: {error}",
+                    path.display(),
+                    error = Said::of_others(error.to_string())
+                ))
                 .help(say!("give the directory that `throng` named at the end of the run"));
             Box::new(told)
         })?;
@@ -146,7 +151,11 @@ impl Run {
             Ok(file) => Ok(Records::new(Box::new(BufReader::with_capacity(256 * 1024, file)))),
             Err(error) => {
                 let told = Diagnostic::error("run-unreadable", say!("the record is not complete"))
-                    .note(say!("cause: {}: {error}", path.display()));
+                    .note(say!(
+                        "cause: {}: {error}",
+                        path.display(),
+                        error = Said::of_others(error.to_string())
+                    ));
                 Err(Box::new(told))
             }
         }

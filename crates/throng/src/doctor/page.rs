@@ -2,6 +2,7 @@
 //! of the others.
 
 use std::fmt::Write as _;
+use throng_base::Said;
 
 use throng_base::columns::{left, wrap};
 use throng_base::units::format_count;
@@ -63,7 +64,9 @@ impl Page<'_> {
             let before = before.as_deref().unwrap_or("–").replace('\t', " ");
             let line = match error {
                 None => say!("set {key} from {before} to {value}"),
-                Some(error) => say!("could not set {key} to {value}: {error}"),
+                Some(error) => {
+                    say!("could not set {key} to {value}: {error}", error = Said::of_others(error))
+                }
             };
             let _ = writeln!(out, "{}", line.spoken());
         }
