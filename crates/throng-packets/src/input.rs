@@ -29,12 +29,12 @@ pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnos
     if input != "-" && (is_folder || !path.exists()) {
         return match hex::read(input) {
             Ok(pasted) => Ok(pasted.into()),
-            Err(_) if is_folder => Err(no_file(input, say!("it is a directory"))),
+            Err(_) if is_folder => Err(no_file(input, &say!("it is a directory"))),
             Err(mistake) => {
                 let looks_like_hex = matches!(mistake.kind, HexMistakeKind::OddDigits);
                 let is_path = input.contains(['/', '.']) && !looks_like_hex;
                 Err(match is_path {
-                    true => no_file(input, say!("there is no such file")),
+                    true => no_file(input, &say!("there is no such file")),
                     false => bad_hex(COMMAND_LINE, input, &mistake),
                 })
             }
@@ -44,17 +44,17 @@ pub fn find(input: &str, declaration: &Declaration) -> Result<Input, Box<Diagnos
         "-" => Ok(Box::new(std::io::stdin())),
         path => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read + Send>),
     };
-    let mut opened = opened.map_err(|error| no_file(input, Said::of_error(&error)))?;
+    let mut opened = opened.map_err(|error| no_file(input, &Said::of_error(&error)))?;
     let mut first = Vec::new();
     let head = opened.by_ref().take(4).read_to_end(&mut first);
-    head.map_err(|error| no_file(input, Said::of_error(&error)))?;
+    head.map_err(|error| no_file(input, &Said::of_error(&error)))?;
     if capture::is_capture(&first) {
         return Ok(Input::Capture(Box::new(Cursor::new(first).chain(opened))));
     }
     let rest = opened.take(FILE_BYTES_MAX).read_to_end(&mut first);
-    rest.map_err(|error| no_file(input, Said::of_error(&error)))?;
+    rest.map_err(|error| no_file(input, &Said::of_error(&error)))?;
     if first.len() as u64 > FILE_BYTES_MAX {
-        return Err(no_file(input, say!("it is larger than 256 MiB")));
+        return Err(no_file(input, &say!("it is larger than 256 MiB")));
     }
     whole(input, first, declaration)
 }
@@ -85,7 +85,7 @@ impl From<Pasted> for Input {
     }
 }
 
-fn no_file(name: &str, reason: Said) -> Box<Diagnostic> {
+fn no_file(name: &str, reason: &Said) -> Box<Diagnostic> {
     let message = say!("cannot read {name}: {reason}");
     let help =
         say!("give bytes in hex, a file with bytes or hex, a capture (pcap, pcapng), or `-`");

@@ -389,8 +389,7 @@ fn try_junit(path: &Path) -> Result<(), Box<Diagnostic>> {
 }
 
 fn junit_unwritable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
-    let message =
-        say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(&error));
+    let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
     let error = Diagnostic::error("file-unwritable", message);
     Box::new(error.help(say!("give --junit a path you may write to")))
 }

@@ -91,6 +91,7 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
 fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
     let message = say!("cannot read the protocol {}: {reason}", path.display());
     let help =

@@ -114,6 +114,6 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {
-    let message = say!("cannot write {}: {error}", path.display(), error = Said::of_error(&error));
+    let message = say!("cannot write {}: {error}", path.display(), error = Said::of_error(error));
     Diagnostic::error("file-unwritable", message).help(say!("give the path of a file to -o"))
 }

@@ -66,6 +66,7 @@ pub(crate) fn data_failed(error: &DataError) -> Diagnostic {
     error.diagnostic()
 }
 
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
 fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
     let message = say!("cannot read the scenario {}: {reason}", path.display());
     errors.diagnostic(

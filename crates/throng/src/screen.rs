@@ -77,6 +77,7 @@ impl Screen {
     }
 
     /// A sentence of ours, in the language of the person.
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
     pub(crate) fn say(&self, said: Said) {
         self.line(&said.spoken());
     }

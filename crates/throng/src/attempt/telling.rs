@@ -9,7 +9,7 @@ use std::time::Duration;
 use throng_base::units::format_duration;
 use throng_base::{Said, Secrets, StepId, UserId, clean};
 use throng_engine::{Shown, Trace, What};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, Stage};
 use throng_program::{OncePart, Program, StepKind};
 
 use super::{Tally, form};
@@ -98,16 +98,7 @@ impl<'p> Telling<'p> {
             What::StepBegins { step, verb, retry, .. } => {
                 self.step_begins(user, *step, verb, *retry);
             }
-            What::Connected { target, stages } => {
-                let stages: Vec<String> = stages
-                    .iter()
-                    .map(|(stage, time)| {
-                        format!("{} {}", stage.text().spoken(), format_duration(*time))
-                    })
-                    .collect();
-                let text = say!("connected to {target}: {}", stages.join(", "));
-                self.add(user, self.dim(&text.spoken()));
-            }
+            What::Connected { target, stages } => self.connected(user, target, stages),
             What::Sent(shown) => self.sent(user, shown),
             What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
             What::Near(words) => self.near(user, words),
@@ -150,6 +141,15 @@ impl<'p> Telling<'p> {
                 self.say(say!("{count} events were not told: too much happened at once"));
             }
         }
+    }
+
+    fn connected(&mut self, user: UserId, target: &str, stages: &[(Stage, Duration)]) {
+        let stage = |(stage, time): &(Stage, Duration)| {
+            format!("{} {}", stage.text().spoken(), format_duration(*time))
+        };
+        let stages: Vec<String> = stages.iter().map(stage).collect();
+        let text = tell!("connected to {target}: {}", stages.join(", "));
+        self.add(user, self.dim(&text));
     }
 
     fn step_begins(&mut self, user: UserId, step: Option<StepId>, verb: &str, retry: u32) {

@@ -33,6 +33,7 @@ pub(super) fn page(planned: &Planned, style: &Style) -> String {
 }
 
 /// A heading.
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
 pub(super) fn head(text: Said, style: &Style) -> String {
     let text = text.spoken();
     match style.colour {
@@ -42,6 +43,7 @@ pub(super) fn head(text: Said, style: &Style) -> String {
 }
 
 /// A sentence in lines that are indented by two.
+#[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
 pub(super) fn sentence(text: Said, style: &Style) -> String {
     let lines = wrap(&text.spoken(), style.width.clamp(40, WIDTH_MAX) - 2);
     lines.into_iter().map(|line| format!("  {line}\n")).collect()
@@ -62,10 +64,6 @@ pub(super) fn table(rows: &[[String; 3]], style: &Style) -> String {
         }
     }
     out
-}
-
-fn said(text: Said) -> String {
-    text.spoken()
 }
 
 /// A number of processors, or what is smaller, in three digits.
@@ -96,7 +94,7 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         None => super::NAMES
             .into_iter()
             .find(|name| *name == planned.program.name)
-            .map(said)
+            .map(|said| said.spoken())
             .unwrap_or_default(),
     };
     let mut out = match style.colour {
@@ -206,8 +204,8 @@ fn cost(planned: &Planned, style: &Style) -> String {
         (format_count(it.users), name.unwrap_or_else(|| it.directory.display().to_string()))
     });
     let by = |is_told: bool, otherwise: Said| match is_told {
-        true => said(say!("measured")),
-        false => said(otherwise),
+        true => say!("measured").spoken(),
+        false => otherwise.spoken(),
     };
     let told = |of: fn(&super::Measured) -> Option<f64>| measured.and_then(of).is_some();
     let sizes = say!("by the sizes of this build, +15 %");
@@ -215,19 +213,19 @@ fn cost(planned: &Planned, style: &Style) -> String {
         true => say!("as the slabs of this kernel say"),
         false => say!("Linux 6.18; as root, that of this kernel"),
     };
-    let row = |name: Said, figure: String, note: String| [said(name), figure, note];
+    let row = |name: Said, figure: String, note: String| [name.spoken(), figure, note];
     let bench = say!("usual, by the benchmarks of throng");
     let mut rows = vec![
         ["throng".to_string(), format_bytes(cost.user_bytes), by(told(|it| it.user_bytes), sizes)],
-        row(KERNEL, format_bytes(cost.kernel_bytes), said(kernel.clone())),
+        row(KERNEL, format_bytes(cost.kernel_bytes), kernel.clone().spoken()),
     ];
     if planned.wish.is_local {
         let note = say!("at most, as `throng target` has it");
-        rows.push(row(say!("target"), format_bytes(cost.target_bytes), said(note)));
+        rows.push(row(say!("target"), format_bytes(cost.target_bytes), note.spoken()));
         rows.push(row(
             say!("kernel, for the target"),
             format_bytes(cost.kernel_bytes),
-            said(kernel),
+            kernel.spoken(),
         ));
     }
     let connect = by(told(|it| it.connect_ns), bench.clone());
@@ -271,10 +269,10 @@ pub(super) fn resource_word(resource: Resource) -> &'static str {
 fn needs(planned: &Planned, style: &Style) -> String {
     let machine = &planned.machine;
     let name = |row: &Row| match row.resource {
-        Resource::Memory => said(say!("memory")),
-        Resource::Cores => said(CORES),
-        Resource::Addresses => said(say!("source addresses")),
-        Resource::Descriptors => said(DESCRIPTORS),
+        Resource::Memory => say!("memory").spoken(),
+        Resource::Cores => CORES.spoken(),
+        Resource::Addresses => say!("source addresses").spoken(),
+        Resource::Descriptors => DESCRIPTORS.spoken(),
     };
     let needed = |row: &Row| match row.resource {
         Resource::Memory => format_bytes(row.needed),
@@ -308,7 +306,7 @@ fn needs(planned: &Planned, style: &Style) -> String {
         true => say!("this host gives"),
         false => say!("a machine gives"),
     };
-    let heads = [say!("all need"), head_of, MACHINES].map(said);
+    let heads = [say!("all need"), head_of, MACHINES].map(|said| said.spoken());
     let mut rows = vec![[String::new(), heads[0].clone(), heads[1].clone(), heads[2].clone()]];
     for row in &planned.reckoned.rows {
         let machines = match row.machines {
@@ -375,7 +373,7 @@ fn machines(planned: &Planned, style: &Style) -> String {
         );
         out += &sentence(text, style);
     }
-    let row = |name: Said, figure: String| [said(name), figure, String::new()];
+    let row = |name: Said, figure: String| [name.spoken(), figure, String::new()];
     let rows = [
         row(say!("users"), format_count(each.users)),
         row(say!("memory"), format_bytes(each.memory_bytes)),
