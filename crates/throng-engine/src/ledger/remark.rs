@@ -95,7 +95,7 @@ impl Remark {
                 say!("message {id} came to user {user} {taken} after it was sent: it was lost")
             }
             Remark::Stray { id, user } => {
-                say!("message {id} came to user {user}, who is not in its audience")
+                say!("message {id} reached user {user}, which is not in its audience")
             }
             Remark::Foreign { id, user } => {
                 say!("message {id} came to user {user}, and none of its senders sent it")

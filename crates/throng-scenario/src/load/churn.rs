@@ -49,7 +49,7 @@ pub(super) fn read_churn(
             return cx.fail(error.label(say!("no user stays")).help(help));
         }
         Drive::Hold if before == 0 => {
-            return no_users(cx, place, say!("there are no users yet who could drop out"));
+            return no_users(cx, place, say!("there are no users yet who could fall out"));
         }
         Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
         Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
@@ -72,7 +72,7 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         if cx.text(node, say!("a rate"))?.trim().ends_with('%') {
             return cx.bad_value(
                 node,
-                say!("it is not clear how often this share drops out"),
+                say!("it is not clear how often this share falls out"),
                 HELP,
             );
         }

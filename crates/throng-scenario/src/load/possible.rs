@@ -86,7 +86,7 @@ fn is_never(
             Some(time) if every >= time => {
                 let (every, time) = (write_duration(every), write_duration(time));
                 let label = say!(
-                    "the first users drop out after {every}, the phase takes \
+                    "the first users fall out after {every}, the phase takes \
                                   {time}"
                 );
                 (label, say!("write an `every` that is shorter than the phase, or a longer `for`"))
@@ -99,7 +99,7 @@ fn is_never(
             _ => return false,
         }
     };
-    let message = say!("no user ever drops out here");
+    let message = say!("no user ever falls out here");
     cx.note(cx.warning("churn-never", message, place).label(label).help(help));
     true
 }
@@ -115,8 +115,8 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     } else {
         return;
     };
-    let message = say!("users drop out faster than they come back");
-    let help = say!("let fewer drop out, or shorten the `wait` of `reconnect`");
+    let message = say!("users fall out faster than they come back");
+    let help = say!("let fewer fall out, or shorten the `wait` of `reconnect`");
     cx.note(cx.warning("churn-too-fast", message, place).label(label).help(help));
 }
 
@@ -147,9 +147,9 @@ fn warn_hidden(
     let step = steps.get(delivery.step.index());
     let name = step.map_or("", |step| &step.name);
     let (stays, lost) = (format_duration(stays), write_duration(delivery.lost_after));
-    let message = say!("users drop out before it is known whether a message is lost");
+    let message = say!("users fall out before it is known whether a message is lost");
     let label = say!("they stay for {stays}, `{}` is lost after {lost}", shorten(name));
     let help =
-        say!("what they miss is excused, not lost: let fewer drop out, or shorten `lost_after`");
+        say!("what they miss is excused, not lost: let fewer fall out, or shorten `lost_after`");
     cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
 }
