@@ -2,11 +2,12 @@
 //! stand in the names.
 
 use serde_json::{Map, Value, json};
-use throng_base::{Said, Severity};
+use throng_base::{Diagnostic, Said, Severity};
 use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict, status_word};
 
 use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
+use crate::once::OnceRun;
 use crate::summary::{
     DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, OwnRow,
     Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
@@ -43,7 +44,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "outcome": {
             "exit_code": exit.code(),
             "reasons": reasons,
-            "headline": headline(summary).text,
+            "headline": headline(summary).text.english(),
             "warnings": warnings(summary),
             "valid": summary.validity == Validity::Valid,
             "invalid_reasons": invalid_reasons(&summary.validity),
@@ -82,7 +83,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "tcp": tcp(summary),
         "messages": messages(&summary.messages),
         "log_lines": summary.log.count,
-        "once": summary.once,
+        "once": summary.once.iter().map(once).collect::<Vec<_>>(),
         "generator": generator(&summary.generator, &summary.info),
         "growth": growth(&summary.growth),
     })
@@ -113,8 +114,20 @@ fn invalid_reasons(validity: &Validity) -> Vec<Value> {
 fn warnings(summary: &Summary) -> Vec<Value> {
     let all = summary.diagnostics().into_iter();
     let told = all.filter(|told| told.severity == Severity::Warning);
-    told.map(|told| json!({ "code": told.code, "text": told.message, "notes": told.notes }))
-        .collect()
+    let one = |told: Diagnostic| {
+        let notes: Vec<String> = told.notes.iter().map(Said::english).collect();
+        json!({ "code": told.code, "text": told.message.english(), "notes": notes })
+    };
+    told.map(one).collect()
+}
+
+/// As its event, with what failed in English.
+fn once(run: &OnceRun) -> Value {
+    let mut value = json!(run);
+    if let Some(failure) = &run.failure {
+        value["failure"]["detail"] = failure.detail.english().into();
+    }
+    value
 }
 
 /// Null when there was nothing to time; so is a percentile of too few values.

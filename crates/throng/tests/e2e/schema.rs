@@ -78,7 +78,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("deep", "- repeat: 3\n  steps:\n    - http: GET /\n      timeout: soon", "9", "`250ms`"),
     ("choice", "- http: GET /\n  on_error: ignore", "7", "leave"),
     ("missing", "- repeat: 3", "6", "steps"),
-    ("later", "- connect: /ws\n  check: {status: 101}", "7", "not in this version"),
+    ("later", "- connect: /ws\n  check: {status: 101}", "7", "not supported in this version"),
 ];
 
 #[test]
