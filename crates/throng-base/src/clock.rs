@@ -78,6 +78,20 @@ impl Clock {
         Clock::Real { origin: Instant::now() }
     }
 
+    /// A clock that stands at zero for so long, and then goes.
+    #[allow(clippy::disallowed_methods)]
+    pub fn start_in(ahead: Duration) -> Clock {
+        Clock::Real { origin: Instant::now() + ahead }
+    }
+
+    /// Sleeps until the clock goes.
+    #[allow(clippy::disallowed_methods)]
+    pub fn wait_for_zero(&self) {
+        if let Clock::Real { origin } = self {
+            std::thread::sleep(origin.saturating_duration_since(Instant::now()));
+        }
+    }
+
     /// A clock that stands at zero until [`Clock::set`] moves it.
     pub fn simulated() -> Clock {
         Clock::Simulated { hand: Arc::new(AtomicU64::new(0)) }

@@ -3,7 +3,7 @@
 //! - [`clock`]: the only place where time is read; simulated time for tests.
 //! - [`units`]: durations, sizes, rates and shares as people write them.
 //! - [`random`]: seeded randomness; the same seed gives the same users.
-//! - [`ids`]: who and what is meant.
+//! - [`ids`]: who and what is meant. [`share`]: which part of a run is ours.
 //! - [`clean`](mod@clean): foreign text made harmless. [`secret`]: what must not be told.
 //! - [`calendar`]: days as numbers.
 //! - [`columns`]: text as wide as a terminal has room for.
@@ -33,6 +33,7 @@ pub mod language;
 pub mod random;
 mod said;
 pub mod secret;
+pub mod share;
 pub mod units;
 
 pub use clean::clean;
@@ -45,4 +46,5 @@ pub use language::Language;
 pub use random::Random;
 pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
+pub use share::{Dealt, Share};
 pub use throng_words::{say, tell};

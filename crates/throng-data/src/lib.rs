@@ -41,7 +41,7 @@ pub use header::columns;
 pub use points::{POINTS_MAX, PointsFile};
 pub use reader::{Reader, Row};
 pub use source::{AtEnd, COLUMNS_MAX, Origin, Source, Take};
-pub use table::{Stripe, Table};
+pub use table::Table;
 
 /// The longest row of a file, in bytes.
 pub const ROW_BYTES_MAX: usize = 1024 * 1024;

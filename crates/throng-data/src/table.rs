@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Random, UserId};
+use throng_base::{Random, Share, UserId};
 use throng_expression::Value;
 
 use crate::csv;
@@ -18,24 +18,6 @@ use crate::plan::Plan;
 use crate::shuffle::Permutation;
 use crate::source::{AtEnd, Origin, Source, Take, check_names};
 
-/// This machine's part of the rows that are taken in turn: of all positions `0, 1, 2, …` those
-/// that leave `index` when divided by `of`. So machines share a source without asking each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stripe {
-    index: u64,
-    of: u64,
-}
-
-impl Stripe {
-    /// The only machine.
-    pub const WHOLE: Stripe = Stripe { index: 0, of: 1 };
-
-    pub fn new(index: u64, of: u64) -> Stripe {
-        assert!(index < of, "machine {index} of {of} does not exist");
-        Stripe { index, of }
-    }
-}
-
 /// A source opened for a run; one per process, shared by its shards. It holds no open file:
 /// shards have descriptors of their own.
 ///
@@ -46,7 +28,9 @@ pub struct Table {
     name: String,
     take: Take,
     at_end: AtEnd,
-    share: Stripe,
+    /// This machine's part of the positions `0, 1, 2, …` in the order of the rows: so machines share
+    /// a source without asking each other.
+    share: Share,
     seed: u64,
     rows: Option<u64>,
     order: Option<Permutation>,
@@ -77,14 +61,14 @@ pub(crate) enum Store {
 
 impl Table {
     /// Reads the whole source once, checks every row and counts them. `seed` is the run's.
-    pub fn open(source: &Source, seed: u64, share: Stripe) -> Result<Arc<Table>, DataError> {
+    pub fn open(source: &Source, seed: u64, share: Share) -> Result<Arc<Table>, DataError> {
         Table::open_within(source, seed, share, &Limits::default())
     }
 
     pub(crate) fn open_within(
         source: &Source,
         seed: u64,
-        share: Stripe,
+        share: Share,
         limits: &Limits,
     ) -> Result<Arc<Table>, DataError> {
         let seed = Random::for_owner(seed, hash(&source.name)).next_u64();
@@ -188,8 +172,7 @@ impl Table {
 
     /// The next position of this machine in the order of the rows.
     fn position(&self) -> u64 {
-        let count = self.taken.0.fetch_add(1, Ordering::Relaxed);
-        count.saturating_mul(self.share.of).saturating_add(self.share.index)
+        self.share.global(self.taken.0.fetch_add(1, Ordering::Relaxed))
     }
 
     fn until_end(&self, position: u64) -> Result<u64, Untaken> {

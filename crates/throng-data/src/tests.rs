@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use throng_base::{Random, UserId};
+use throng_base::{Random, Share, UserId};
 use throng_expression::Value;
 
 use crate::file::Limits;
@@ -55,7 +55,7 @@ fn numbers(count: u64) -> Origin {
 }
 
 /// A reader whose column 0 is `column`.
-fn reader(mut source: Source, column: &str, share: Stripe) -> Reader {
+fn reader(mut source: Source, column: &str, share: Share) -> Reader {
     assert_eq!(source.column(column), Ok(0));
     Reader::open(&Table::open(&source, 7, share).unwrap()).unwrap()
 }
@@ -94,7 +94,7 @@ fn csv_as_people_write_it() {
     assert_eq!(source.column("name"), Ok(1));
     assert_eq!(source.column("code"), Ok(0));
     source.use_whole();
-    let table = Table::open(&source, 1, Stripe::WHOLE).unwrap();
+    let table = Table::open(&source, 1, Share::WHOLE).unwrap();
     assert_eq!(table.rows(), Some(2));
     let mut reader = Reader::open(&table).unwrap();
     let mut random = Random::new(1);
@@ -117,7 +117,7 @@ fn csv_without_a_header_line_and_with_another_separator() {
     let names = Some(vec!["a".to_string(), "b".to_string()]);
     let origin = Origin::Csv { path: fixture.path(), separator: b';', columns: names.clone() };
     assert_eq!(columns(&origin), Ok(names));
-    let mut reader = reader(source(origin, Take::Unique), "b", Stripe::WHOLE);
+    let mut reader = reader(source(origin, Take::Unique), "b", Share::WHOLE);
     let mut random = Random::new(1);
     assert_eq!(text(reader.take(UserId(1), &mut random).unwrap().field(0)), "2");
     assert_eq!(text(reader.take(UserId(1), &mut random).unwrap().field(0)), "4");
@@ -134,7 +134,7 @@ fn json_lines_keep_their_types() {
         if whole {
             source.use_whole();
         }
-        let table = Table::open(&source, 1, Stripe::WHOLE).unwrap();
+        let table = Table::open(&source, 1, Share::WHOLE).unwrap();
         let mut reader = Reader::open(&table).unwrap();
         let mut row = |number| reader.row(number).unwrap();
         assert_eq!(*row(0).field(0), Value::Int(1));
@@ -156,7 +156,7 @@ fn lists_hold_items_of_any_kind() {
     let mut source = source(Origin::List(items.into()), Take::Circular);
     source.use_whole();
     source.column("code").unwrap();
-    let mut reader = Reader::open(&Table::open(&source, 1, Stripe::WHOLE).unwrap()).unwrap();
+    let mut reader = Reader::open(&Table::open(&source, 1, Share::WHOLE).unwrap()).unwrap();
     assert_eq!(*reader.row(0).unwrap().whole(), Value::Text("Rome".into()));
     assert_eq!(*reader.row(0).unwrap().field(0), Value::Null);
     assert_eq!(*reader.row(1).unwrap().whole(), kyoto);
@@ -178,7 +178,7 @@ fn made_up_rows_depend_on_seed_and_names_alone() {
             source.column(name).unwrap();
         }
         let phone = source.column("phone").unwrap();
-        let table = Table::open(&source, seed, Stripe::WHOLE).unwrap();
+        let table = Table::open(&source, seed, Share::WHOLE).unwrap();
         let mut reader = Reader::open(&table).unwrap();
         let rows = (0..10_000).map(|row| text(reader.row(row).unwrap().field(phone)));
         rows.collect::<Vec<String>>()
@@ -196,12 +196,12 @@ fn made_up_rows_depend_on_seed_and_names_alone() {
         },
         Take::Unique,
     );
-    let table = Table::open(&endless, 1, Stripe::WHOLE).unwrap();
+    let table = Table::open(&endless, 1, Share::WHOLE).unwrap();
     assert_eq!(table.rows(), None);
     endless.take = Take::Shuffle;
-    assert!(Table::open(&endless, 1, Stripe::WHOLE).is_err());
+    assert!(Table::open(&endless, 1, Share::WHOLE).is_err());
     endless.take = Take::Random;
-    let mut reader = reader(endless, "x", Stripe::WHOLE);
+    let mut reader = reader(endless, "x", Share::WHOLE);
     assert_eq!(text(reader.take(UserId(1), &mut Random::new(4)).unwrap().field(0)).len(), 2);
 }
 
@@ -217,7 +217,7 @@ fn every_end_is_what_the_scenario_says() {
         (Take::Circular, AtEnd::Stop, Ok(0)),
     ] {
         let source = Source::new("rows", numbers(5), take, at_end);
-        let mut reader = reader(source, "n", Stripe::WHOLE);
+        let mut reader = reader(source, "n", Share::WHOLE);
         let mut random = Random::new(1);
         let mut next = |user| reader.take(UserId(user), &mut random).map(|row| int(row.field(0)));
         for user in 1..=5 {
@@ -229,7 +229,7 @@ fn every_end_is_what_the_scenario_says() {
 
 #[test]
 fn a_user_keeps_its_row() {
-    let mut reader = reader(source(numbers(5), Take::PerUser), "n", Stripe::new(1, 2));
+    let mut reader = reader(source(numbers(5), Take::PerUser), "n", Share::of_machine(1, 1, 2));
     let mut random = Random::new(1);
     for user in [3, 1, 3, 3, 5, 1] {
         let row = reader.take(UserId(user), &mut random).unwrap();
@@ -243,7 +243,7 @@ fn rounds_of_a_shuffle_are_whole_and_differ() {
         let order = |seed| {
             let mut source = source(numbers(count), Take::Shuffle);
             source.column("n").unwrap();
-            let table = Table::open(&source, seed, Stripe::WHOLE).unwrap();
+            let table = Table::open(&source, seed, Share::WHOLE).unwrap();
             take_ints(&mut Reader::open(&table).unwrap(), 4 * count as usize)
         };
         let rows = order(1);
@@ -260,7 +260,7 @@ fn rounds_of_a_shuffle_are_whole_and_differ() {
 
 #[test]
 fn chance_takes_any_row_and_comes_from_the_user() {
-    let mut reader = reader(source(numbers(4), Take::Random), "n", Stripe::WHOLE);
+    let mut reader = reader(source(numbers(4), Take::Random), "n", Share::WHOLE);
     let first = take_ints(&mut reader, 4000);
     assert_eq!(first, take_ints(&mut reader, 4000));
     for number in 0..4 {
@@ -274,7 +274,8 @@ fn machines_share_rows_without_asking() {
     for (take, count) in [(Take::Unique, 103), (Take::Shuffle, 103), (Take::Unique, 2)] {
         let mut seen = HashMap::new();
         for machine in 0..5 {
-            let mut reader = reader(source(numbers(count), take), "n", Stripe::new(machine, 5));
+            let mut reader =
+                reader(source(numbers(count), take), "n", Share::of_machine(machine, 1, 5));
             let mut random = Random::new(1);
             let share = (count + 4 - machine) / 5;
             for _ in 0..share {
@@ -287,7 +288,7 @@ fn machines_share_rows_without_asking() {
         assert_eq!(seen.len() as u64, count, "{take:?}");
         assert!(seen.values().all(|times| *times == 1), "{take:?}");
     }
-    let mut second = reader(source(numbers(5), Take::Circular), "n", Stripe::new(1, 2));
+    let mut second = reader(source(numbers(5), Take::Circular), "n", Share::of_machine(1, 1, 2));
     assert_eq!(take_ints(&mut second, 6), [1, 3, 0, 2, 4, 1]);
 }
 
@@ -300,7 +301,7 @@ fn shards_never_take_the_same_row() {
         let mut source = source(fixture.csv(), Take::Unique);
         source.column("name").unwrap();
         source.column("id").unwrap();
-        let table = Table::open_within(&source, 1, Stripe::WHOLE, &limits).unwrap();
+        let table = Table::open_within(&source, 1, Share::WHOLE, &limits).unwrap();
         let take_all = |shard: u64| {
             let mut reader = Reader::open(&table).unwrap();
             let mut random = Random::new(shard);
@@ -350,7 +351,7 @@ fn mistakes_have_line_cause_and_cure() {
         if message.contains("no column") {
             source.column("b").unwrap();
         }
-        let error = Table::open(&source, 1, Stripe::WHOLE).unwrap_err();
+        let error = Table::open(&source, 1, Share::WHOLE).unwrap_err();
         assert_eq!((error.line, error.message.english().as_str()), (line, message));
         assert_eq!(error.file, Some(fixture.path()));
         assert!(error.help.is_some() && CODES.contains(&error.code));
@@ -367,11 +368,11 @@ fn cures_fit_the_mistake() {
         let fixture = Fixture::new(content);
         let mut source = source(fixture.csv(), Take::Unique);
         source.column("bbb").unwrap();
-        let error = Table::open(&source, 1, Stripe::WHOLE).unwrap_err();
+        let error = Table::open(&source, 1, Share::WHOLE).unwrap_err();
         assert_eq!(error.help.map(|help| help.english()).as_deref(), Some(help));
     }
     let fixture = Fixture::new("a,b\n1\n");
-    let error = Table::open(&source(fixture.csv(), Take::Unique), 1, Stripe::WHOLE).unwrap_err();
+    let error = Table::open(&source(fixture.csv(), Take::Unique), 1, Share::WHOLE).unwrap_err();
     let place = fixture.path().display().to_string() + ":2";
     assert_eq!(error.said(), format!("{place}: the row has 1 of 2 fields"));
     assert_eq!(
@@ -394,7 +395,7 @@ fn mistakes_in_json_lines_have_line_cause_and_cure() {
     ] {
         let fixture = Fixture::new(content);
         let source = source(fixture.json_lines(), Take::Unique);
-        let error = Table::open(&source, 1, Stripe::WHOLE).unwrap_err();
+        let error = Table::open(&source, 1, Share::WHOLE).unwrap_err();
         assert_eq!((error.line, error.message.english().as_str()), (line, message));
         assert!(error.help.is_some());
     }
@@ -408,7 +409,7 @@ fn what_is_no_file_is_refused() {
         let error = columns(&origin).unwrap_err();
         assert_eq!(error.code, "data-unreadable");
         assert!(error.help.is_some());
-        assert_eq!(Table::open(&source(origin, Take::Random), 1, Stripe::WHOLE).err(), Some(error));
+        assert_eq!(Table::open(&source(origin, Take::Random), 1, Share::WHOLE).err(), Some(error));
     }
     let fixture = Fixture::new("a\"b\n1\"2\n");
     for separator in [b'"', b'\n', b'\r', 0xC3] {
@@ -421,7 +422,7 @@ fn what_is_no_file_is_refused() {
 fn columns_have_a_limit() {
     let mut none = source(Origin::Generate { columns: Vec::new(), rows: Some(1) }, Take::Unique);
     none.column("x").unwrap();
-    assert_eq!(Table::open(&none, 1, Stripe::WHOLE).unwrap_err().code, "data-column");
+    assert_eq!(Table::open(&none, 1, Share::WHOLE).unwrap_err().code, "data-column");
     let mut source = source(numbers(1), Take::Unique);
     for number in 0..COLUMNS_MAX {
         assert_eq!(source.column(&number.to_string()), Ok(number as u16));
@@ -437,7 +438,7 @@ fn a_file_that_changes_is_noticed() {
     let fixture = Fixture::new(&content);
     let mut source = source(fixture.csv(), Take::Circular);
     source.column("n").unwrap();
-    let table = Table::open_within(&source, 1, Stripe::WHOLE, &TINY).unwrap();
+    let table = Table::open_within(&source, 1, Share::WHOLE, &TINY).unwrap();
     let mut reader = Reader::open(&table).unwrap();
     assert_eq!(text(reader.row(40).unwrap().field(0)), "140");
     for changed in [content.replace("150", "15x"), content.replace("150\n", ""), "n\n1\n".into()] {
@@ -529,8 +530,8 @@ fn read_all(mut source: Source, used: &[String], fixture: &Fixture) -> Option<Ve
         source.column(name).unwrap();
     }
     let in_memory = Limits { memory_bytes_max: 1 << 20, ..TINY };
-    let memory = Table::open_within(&source, 1, Stripe::WHOLE, &in_memory);
-    let file = Table::open_within(&source, 1, Stripe::WHOLE, &TINY);
+    let memory = Table::open_within(&source, 1, Share::WHOLE, &in_memory);
+    let file = Table::open_within(&source, 1, Share::WHOLE, &TINY);
     let (Ok(memory), Ok(file)) = (&memory, &file) else {
         assert_eq!(memory.err(), file.err());
         return None;
@@ -628,7 +629,7 @@ fn fuzz_json_lines_through_the_index_are_lines_read_plainly() {
         for name in &used {
             source.column(name).unwrap();
         }
-        let table = Table::open_within(&source, 1, Stripe::WHOLE, &TINY).unwrap();
+        let table = Table::open_within(&source, 1, Share::WHOLE, &TINY).unwrap();
         let mut reader = Reader::open(&table).unwrap();
         for (number, row) in found.iter().enumerate() {
             let again = reader.row(number as u64).unwrap();

@@ -76,7 +76,7 @@ pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;
 pub use reflect::{ReflectError, reflect};
 pub use resolve::addresses;
-pub use run::{Options, Run, Update, last_user_with, start};
+pub use run::{Options, Ready, Run, Update, last_user_with, prepare, start};
 pub use shard::Oddity;
 pub use sizes::{RecorderSizes, SizeKind, SizePart, Sizes, TYPICAL_OCTAVES, sizes};
 pub use sources::{source_count, source_fill, source_ports, target_shares};

@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use throng_base::{Clock, Said, ShardId, Time};
-use throng_data::{DataError, Reader, Source, Stripe, Table};
-use throng_load::{Forecast, Share, comers};
+use throng_base::{Clock, Said, ShardId, Share, Time};
+use throng_data::{DataError, Reader, Source, Table};
+use throng_load::{Forecast, comers};
 use throng_metrics::{Interval, Stage};
 use throng_program::{Delivery, Load, Program};
 use tokio::runtime::LocalRuntime;
@@ -43,7 +43,7 @@ const STACK_BYTES: usize = 1024 * 1024;
 /// What the messages of all rows of deliveries may take on all shards.
 const LEDGER_BYTES_MAX: usize = 1 << 30;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// None: one per processor, more where the users need more descriptors.
     pub shards: Option<usize>,
@@ -61,6 +61,23 @@ pub struct Options {
     pub keep: Option<Kept>,
     /// Each has to allow every address of every target; without one all are allowed.
     pub allowed: Vec<AllowList>,
+    /// Which part of the load this process has.
+    pub share: Share,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            shards: None,
+            give_back: None,
+            kept_bytes_max: None,
+            trace: false,
+            step_gate: None,
+            keep: None,
+            allowed: Vec::new(),
+            share: Share::WHOLE,
+        }
+    }
 }
 
 /// What a run tells while it goes on.
@@ -100,8 +117,26 @@ pub struct Run {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// A run whose shards are there and wait for their clock.
+pub struct Ready {
+    pub shards: usize,
+    /// The addresses that every target has.
+    pub addresses: Vec<Vec<SocketAddr>>,
+    control: Control,
+    starters: Vec<blocking::Sender<Clock>>,
+    reports: UnboundedReceiver<Report>,
+    traces: Receiver<Trace>,
+    merger: Merger,
+    threads: Vec<JoinHandle<()>>,
+}
+
 /// Resolves names, starts all shards, and begins with the load when the last one is ready.
 pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartError> {
+    Ok(prepare(program, options)?.begin(Clock::start()))
+}
+
+/// Resolves names and starts all shards; nothing is sent before [`Ready::begin`].
+pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, StartError> {
     let timer = Clock::start();
     let mut addresses = resolve::all(program)?;
     resolve::check_allowed(program, &addresses, &options.allowed)?;
@@ -110,10 +145,11 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
         true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
         false => None,
     };
-    let tables = open_tables(program)?;
-    let spread = spread_of(program, options).map_err(StartError::Host)?;
+    let tables = open_tables(program, options.share)?;
+    let users = (users_max(program) as f64 * options.share.fraction()).ceil() as u64;
+    let spread = spread_of(program, users, options).map_err(StartError::Host)?;
     let shards = spread.shards;
-    let sources = sources::Plan::new(program, users_max(program), &mut addresses);
+    let sources = sources::Plan::new(program, users, &mut addresses);
     let sources = Arc::new(sources.map_err(StartError::Sources)?);
     let mut prepared = Prepared::new(Arc::clone(program), &addresses);
     if options.trace {
@@ -133,10 +169,11 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
         let (starter, started) = blocking::channel();
         starters.push(starter);
         let thread = Thread {
-            share: Share { index: index as u64, of: shards as u64 },
+            share: options.share.thread(index as u64, shards as u64),
             prepared: Arc::clone(&prepared),
             addresses: addresses.clone(),
             sources: Arc::clone(&sources),
+            users,
             spread,
             tls: tls.clone(),
             tables: tables.clone(),
@@ -167,12 +204,19 @@ pub fn start(program: &Arc<Program>, options: &Options) -> Result<Run, StartErro
         let answer = answers.recv().unwrap_or_else(|_| Err(say!("a shard ended at its start")));
         answer.map_err(StartError::Host)?;
     }
-    let clock = Clock::start();
-    // A shard that is gone by now has said why.
-    starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
     let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
     let merger = Merger::new(&program.first_phases(), shards, resolving, resolved);
-    Ok(Run { control, clock, shards, addresses, reports, traces, merger, threads })
+    Ok(Ready { shards, addresses, control, starters, reports, traces, merger, threads })
+}
+
+impl Ready {
+    /// Begins with the load at the zero of this clock, which may be a while ahead.
+    pub fn begin(self, clock: Clock) -> Run {
+        let Ready { shards, addresses, control, starters, reports, traces, merger, threads } = self;
+        // A shard that is gone by now has said why.
+        starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
+        Run { control, clock, shards, addresses, reports, traces, merger, threads }
+    }
 }
 
 impl Run {
@@ -224,6 +268,8 @@ struct Thread {
     prepared: Arc<Prepared>,
     addresses: Vec<Vec<SocketAddr>>,
     sources: Arc<sources::Plan>,
+    /// The most who are there at once on all shards.
+    users: u64,
     spread: Spread,
     tls: Option<rustls::ClientConfig>,
     tables: Vec<Arc<Table>>,
@@ -288,15 +334,14 @@ impl Thread {
         let _ = ready.send(Ok(()));
         // From here on the clock runs: nothing is left to do but to begin.
         if let Ok(clock) = started.recv() {
+            clock.wait_for_zero();
             self.work(&runtime, alarm, readers, connector, clock);
         }
     }
 
     fn connector(&self) -> Connector {
-        let program = &self.prepared.program;
         let tls = self.tls.clone().map(Arc::new);
-        let stripe = (self.share.index, self.share.of);
-        let pools = self.sources.pools(users_max(program), &self.addresses, stripe);
+        let pools = self.sources.pools(self.users, &self.addresses, self.share.place());
         let vanished = Vanished::new(self.spread.kept_max);
         let network = connector::network(tls.as_ref(), &self.prepared, pools, vanished);
         Connector::Network(Box::new(network))
@@ -311,7 +356,7 @@ impl Thread {
         clock: Clock,
     ) {
         let parts = Parts {
-            id: ShardId(self.share.index as u16),
+            id: ShardId(self.share.place().0 as u16),
             share: self.share,
             clock,
             prepared: self.prepared,
@@ -367,10 +412,10 @@ fn are_alike(one: &Delivery, other: &Delivery) -> bool {
     one.protocol == other.protocol && kinds
 }
 
-/// Opens the sources of data, once for all shards.
-fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, StartError> {
+/// Opens the sources of data, once for all shards; rows that are taken in turn are ours.
+fn open_tables(program: &Program, share: Share) -> Result<Vec<Arc<Table>>, StartError> {
     let open = |(number, source): (u16, &Source)| {
-        let table = Table::open(source, program.seed, Stripe::WHOLE)?;
+        let table = Table::open(source, program.seed, share)?;
         table.suffices(last_user_with(program, number))?;
         Ok(table)
     };
@@ -388,12 +433,12 @@ pub fn last_user_with(program: &Program, source: u16) -> u64 {
     program.loads.iter().enumerate().scan(0, of).max().unwrap_or(0)
 }
 
-fn spread_of(program: &Program, options: &Options) -> Result<Spread, Said> {
+fn spread_of(program: &Program, users: u64, options: &Options) -> Result<Spread, Said> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = options.shards.unwrap_or(processors);
     let descriptors = system::raise_descriptor_limit();
     let forecast = Forecast::new(program);
-    let (users, each) = (users_max(program), forecast.connections_per_user());
+    let each = forecast.connections_per_user();
     spread::spread(users, each, forecast.leaves_behind(), descriptors, wanted)
 }
 

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Clock, Said, ShardId, StepId, Time, UserId};
+use throng_base::{Clock, Said, ShardId, Share, StepId, Time, UserId};
 use throng_data::Reader;
 use throng_expression::Value;
-use throng_load::{Schedules, Share};
+use throng_load::Schedules;
 use throng_metrics::{DeliveryCounter, Interval};
 use throng_protocol::framed::Decoded;
 use throng_protocol::http2;

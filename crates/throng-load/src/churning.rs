@@ -1,11 +1,10 @@
 //! Who falls out in the running phase and when: one shard's part of it. Share and rate are of the
 //! whole; the parts of all shards together are exactly that.
 
-use throng_base::Time;
+use throng_base::{Share, Time};
 use throng_program::{Amount, Churn, Parting};
 
 use crate::curve::Curve;
-use crate::share::Share;
 
 /// The events of one phase, as far as they were handed out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +34,7 @@ impl Churning {
     pub(crate) fn next(&self, churn: &Churn, start: Time, share: Share) -> Option<Time> {
         match churn.amount {
             Amount::Rate(rate) => {
-                let event = share_of_users(share, self.users)?.global(self.handed);
+                let event = share.dealt(Some(self.users))?.global(self.handed);
                 Some(start + Curve::constant(rate).due(event)?)
             }
             Amount::Share { every, .. } if every.is_zero() => None,
@@ -51,7 +50,7 @@ impl Churning {
     pub(crate) fn take(&mut self, churn: &Churn, share: Share, whole: u64) -> Event {
         match churn.amount {
             Amount::Rate(_) => {
-                let event = share_of_users(share, self.users)?.global(self.handed);
+                let event = share.dealt(Some(self.users))?.global(self.handed);
                 self.handed += 1;
                 way(churn, event)
             }
@@ -76,12 +75,6 @@ impl Churning {
 fn way(churn: &Churn, event: u64) -> Event {
     let index = event.checked_rem(churn.ways.len() as u64)?;
     churn.ways.get(index as usize).copied()
-}
-
-/// Users are dealt out one by one: where there are fewer than shards only the first have one.
-fn share_of_users(share: Share, users: u64) -> Option<Share> {
-    let of = share.of.min(users.max(1));
-    (share.index < of).then_some(Share { of, ..share })
 }
 
 /// `count` users from `first` on, in a ring of `whole`. As nobody is met twice, no shard gets
@@ -123,7 +116,7 @@ mod tests {
             let of = 1 + random.below(60);
             let mut events = Vec::new();
             for index in 0..of {
-                let share = Share { index, of };
+                let share = Share::WHOLE.thread(index, of);
                 let ours: Vec<u64> = (0..).map_while(|local| turns.event(share, local)).collect();
                 assert!(ours.len() as u64 <= share.part(whole), "round {round}");
                 assert!(ours.is_sorted(), "round {round}");

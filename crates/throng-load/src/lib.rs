@@ -23,7 +23,6 @@ mod plan;
 mod profile;
 mod schedule;
 mod schedules;
-mod share;
 mod starts;
 
 pub use curve::Curve;
@@ -34,4 +33,3 @@ pub use plan::{Planned, comers, plan, plan_of, reached};
 pub use profile::{Piece, Profile};
 pub use schedule::{Action, Pace, Schedule};
 pub use schedules::Schedules;
-pub use share::Share;

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use throng_base::{Random, Time};
+use throng_base::{Dealt, Random, Share, Time};
 use throng_program::{Churn, Coming, Drive, Iterations, Load, Parting, Phase};
 
 use crate::churning::Churning;
 use crate::coming;
 use crate::held::Held;
-use crate::share::Share;
 use crate::starts::Starts;
 
 /// How many users of one shard come or go at a time, where there are so many shards at least, and
@@ -439,7 +438,7 @@ impl Schedule {
     /// When the next user comes, arrives or leaves in the running phase.
     fn next_user(&self) -> Option<Time> {
         if let Some(Drive::Arrivals(_)) = self.drive() {
-            let number = self.share_of_starts()?.global(self.handed);
+            let number = self.dealt()?.global(self.handed);
             let due = self.comes(self.starts.as_ref()?.due(number)?)?;
             return (due < self.end && !self.growth_is_given_up()).then_some(due);
         }
@@ -483,11 +482,12 @@ impl Schedule {
     /// brings some at a time, in turns with the others, so that a thread wakes for more than one.
     fn first_of_group(&self, coming: Coming) -> u64 {
         let Coming::Rate(rate) = coming else { return self.handed };
-        let together = GROUP as f64 * self.share.of as f64 / rate;
-        if self.share.of < GROUPING_SHARDS_MIN || together > GROUPED_MAX.as_secs_f64() {
+        let together = GROUP as f64 * 1.0 / (rate * self.share.fraction());
+        let (thread, threads) = self.share.place();
+        if threads < GROUPING_SHARDS_MIN || together > GROUPED_MAX.as_secs_f64() {
             return self.handed;
         }
-        let turn = (self.handed + self.share.index) % GROUP;
+        let turn = (self.handed + thread) % GROUP;
         self.handed.saturating_sub(turn)
     }
 
@@ -495,7 +495,7 @@ impl Schedule {
     /// Only for [`Pace::Scheduled`]. A time before now is a start that had to wait.
     pub fn next_iteration(&self) -> Option<Time> {
         let iterations = self.iterations()?;
-        let global = self.share_of_starts()?.global(self.begun);
+        let global = self.dealt()?.global(self.begun);
         if iterations.total.is_some_and(|total| global >= total) {
             return None;
         }
@@ -504,17 +504,15 @@ impl Schedule {
         (due < self.end).then_some(due)
     }
 
-    /// Our part of what begins. Users are dealt out one by one, so that where there are fewer than
-    /// shards only the first shards have one; only those get iterations, or those who arrive where
-    /// their number is limited.
-    fn share_of_starts(&self) -> Option<Share> {
+    /// Our part of what begins: iterations go to users in turn, and so do the places of those who
+    /// arrive where their number is limited.
+    fn dealt(&self) -> Option<Dealt> {
         let users = match self.drive()? {
             Drive::Arrivals(arrivals) => arrivals.max,
             Drive::Iterations(iterations) => Some(iterations.users.min(self.whole_max)),
             Drive::Users(_) | Drive::Hold => None,
         };
-        let of = users.map_or(self.share.of, |users| self.share.of.min(users.max(1)));
-        (self.share.index < of).then_some(Share { of, ..self.share })
+        self.share.dealt(users)
     }
 
     /// More of ours than these do not arrive at once: who comes then is dropped.
@@ -594,7 +592,7 @@ impl Schedule {
     /// arrived before it.
     fn unmet_until(&self, now: Time) -> u64 {
         let passed = now.min(self.end).since(self.start);
-        let (Some(share), Some(starts)) = (self.share_of_starts(), &self.starts) else { return 0 };
+        let (Some(share), Some(starts)) = (self.dealt(), &self.starts) else { return 0 };
         let (taken, total) = match self.iterations() {
             Some(iterations) => (self.begun, iterations.total),
             None => (self.handed, None),

@@ -1,11 +1,10 @@
 //! One shard's part of all loads of a run: a schedule for each, merged by what is due first.
 
-use throng_base::{Random, Time};
+use throng_base::{Random, Share, Time};
 use throng_program::{Load, Start};
 
 use crate::held::Held;
 use crate::schedule::{Action, Schedule};
-use crate::share::Share;
 
 /// See the module's description.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use throng_base::columns::{left, right};
 use throng_base::units::{format_count, format_duration, write_duration};
-use throng_base::{Exit, Said, clean};
-use throng_data::{AtEnd, DataError, Source, Stripe, Table, Take};
+use throng_base::{Exit, Said, Share, clean};
+use throng_data::{AtEnd, DataError, Source, Table, Take};
 use throng_engine::last_user_with;
 use throng_load::{Assumed, Expected, Forecast, Planned};
 use throng_program::{
@@ -73,7 +73,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
 /// The sources of rows, opened as a run would open them.
 fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, DataError> {
     let open = |(number, source)| {
-        let table = Table::open(source, program.seed, Stripe::WHOLE)?;
+        let table = Table::open(source, program.seed, Share::WHOLE)?;
         table.suffices(last_user_with(program, number))?;
         Ok(table)
     };

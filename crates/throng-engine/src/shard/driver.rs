@@ -122,7 +122,7 @@ impl Driven {
         // What ends after the last phase counts toward that phase.
         let phase_end =
             Some(schedule.phase_end()).filter(|end| *end > now && !schedule.is_last_phase());
-        let second_end = Time::from_secs(self.second + 1) + turn_of(self.lane.share.index);
+        let second_end = Time::from_secs(self.second + 1) + turn_of(self.lane.share.place().0);
         self.end = second_end.min(phase_end.unwrap_or(Time::NEVER));
     }
 
@@ -222,7 +222,7 @@ impl Driven {
 impl Driver {
     fn new(shard: Rc<Shard>, reports: UnboundedSender<Report>) -> Driver {
         let now = shard.clock.now();
-        let probe_every = probe_every(shard.share.of);
+        let probe_every = probe_every(shard.share.place().1);
         let window = Window::new(shard.prepared.program.precision, now);
         let loads = 0..shard.prepared.program.loads.len();
         let lanes = loads.map(|load| Driven::new(Lane::new(&shard, load), now)).collect();

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use throng_base::{Random, StepId};
+use throng_base::{Random, Share, StepId};
 use throng_metrics::Gauges;
 use throng_program::{
     Body, Coming, ConnectionOptions, Drive, Failing, Http, Iterations, Limits, Link, Load, Phase,
@@ -158,7 +158,7 @@ fn run_in(
     let (reports, mut received) = unbounded_channel();
     runtime.block_on(async {
         let shard = Shard::new(Parts {
-            id: ShardId(share.index as u16),
+            id: ShardId(share.place().0 as u16),
             share,
             clock: hand.clock.clone(),
             ledgers: Vec::new(),
@@ -212,8 +212,8 @@ fn a_counted_phase_ends_on_shards_that_have_no_user_in_it() {
         let done: Vec<u64> = (0..2)
             .map(|index| {
                 let phases = vec![users(4, S), iterations(1, rate, Some(10))];
-                let outcome = run(phases, Share { index, of: 2 }, 10 * MS, None);
-                let free = run(vec![users(4, S)], Share { index, of: 2 }, 10 * MS, None);
+                let outcome = run(phases, Share::WHOLE.thread(index, 2), 10 * MS, None);
+                let free = run(vec![users(4, S)], Share::WHOLE.thread(index, 2), 10 * MS, None);
                 assert!(outcome.end < Time::from_secs(3), "{}", outcome.end);
                 let done = outcome.sum.population.iterations_finished;
                 done - free.sum.population.iterations_finished
@@ -295,7 +295,7 @@ fn of_many_shards_only_a_group_does_something_at_the_same_moment() {
 
 #[test]
 fn one_of_many_shards_hears_and_tells_as_any_other() {
-    let share = Share { index: 1000, of: 4096 };
+    let share = Share::WHOLE.thread(1000, 4096);
     let hold = Phase { drive: Drive::Hold, ..users(1, 60 * S) };
     let stop = Time::from_secs(20) + 3 * MS;
     let quiet = run(vec![hold], share, MS, Some(stop));

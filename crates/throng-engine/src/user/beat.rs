@@ -4,8 +4,7 @@ use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{StepId, Time, UserId};
-use throng_load::Share;
+use throng_base::{Share, StepId, Time, UserId};
 use throng_metrics::Cause;
 use throng_program::{Beat, Heartbeat, Statement};
 use throng_protocol::framed::{MessageId, Packet, Protocol};
@@ -97,8 +96,9 @@ pub(super) fn first_time(user: UserId, every: Duration, now: Time, share: Share)
     let every_ns = every.as_nanos().max(1) as u64;
     let place = (u128::from(user.0.wrapping_mul(GOLDEN)) * u128::from(every_ns)) >> 64;
     let grid = GRID.as_nanos() as u64;
+    let (thread, threads) = share.place();
     let offset = match every_ns > 2 * grid {
-        true => place as u64 / grid * grid + grid * share.index / share.of,
+        true => place as u64 / grid * grid + grid * thread / threads,
         false => place as u64,
     };
     let passed = now.as_nanos().saturating_sub(offset);
@@ -392,7 +392,7 @@ mod tests {
         for now in [Time::ZERO, Time(1), Time(29_999_999_999), Time(90_000_000_000)] {
             let mut seconds = [0u32; 30];
             for id in 1..=30_000 {
-                let share = Share { index: id % 60, of: 60 };
+                let share = Share::WHOLE.thread(id % 60, 60);
                 let first = first_time(UserId(id), every, now, share);
                 assert!(first > now && first <= now + every, "{id} at {now:?}: {first:?}");
                 seconds[(first.as_nanos() / 1_000_000_000 % 30) as usize] += 1;

@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_base::{Random, ShardId, StepId, Time};
-use throng_data::{Reader, Source, Stripe, Table};
+use throng_base::{Random, ShardId, Share, StepId, Time};
+use throng_data::{Reader, Source, Table};
 use throng_expression::{Expression, Name, Names, UnknownName};
-use throng_load::Share;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{
     Arrivals, Block, Body, Check, Coming, Connect, ConnectionOptions, Drive, Escape, Failing,
@@ -286,7 +285,7 @@ impl Play {
             let done = Rc::new(Cell::new(false));
             for index in 0..self.shards {
                 let tracer = self.traced.then(|| Tracer::new(tracer.clone()));
-                let share = Share { index, of: self.shards };
+                let share = Share::WHOLE.thread(index, self.shards);
                 let mut parts = parts(Arc::clone(&program), share, &hand, &world);
                 parts.budget = Arc::clone(&budget);
                 if self.traced {
@@ -333,7 +332,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let targets = program.targets.len();
     Parts {
-        id: ShardId(share.index as u16),
+        id: ShardId(share.place().0 as u16),
         share,
         clock: hand.clock.clone(),
         ledgers: Vec::new(),
@@ -353,7 +352,7 @@ fn parts(program: Arc<Program>, share: Share, hand: &Rc<Hand>, world: &Rc<World>
 }
 
 fn reader(source: &Source, seed: u64) -> Reader {
-    let table = Table::open(source, seed, Stripe::WHOLE).unwrap();
+    let table = Table::open(source, seed, Share::WHOLE).unwrap();
     Reader::open(&table).unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! All shards' parts together are the load.
 
-use throng_base::Random;
+use throng_base::{Random, Share};
 use throng_program::{Amount, Arrivals, Users};
 
 use super::*;
@@ -40,7 +40,8 @@ fn play(phases: &[Phase], shards: u64) -> Vec<(Time, u64, Action)> {
     let load = Load::alone(phases.to_vec());
     let mut all = Vec::new();
     for index in 0..shards {
-        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1), 0);
+        let mut schedule =
+            Schedule::new(&load, Share::WHOLE.thread(index, shards), Time::from_secs(1), 0);
         while schedule.next() < Time::NEVER {
             let now = schedule.next();
             let action = schedule.pop(now);
@@ -138,7 +139,7 @@ fn many_shards_bring_some_users_at_a_time_and_in_turns() {
 fn identities_have_no_gaps() {
     let mut ids: Vec<u64> = (0..7)
         .flat_map(|index| {
-            let share = Share { index, of: 7 };
+            let share = Share::WHOLE.thread(index, 7);
             (0..share.part(1000)).map(move |local| share.user(local).0)
         })
         .collect();
@@ -152,10 +153,11 @@ fn iterations_are_due_evenly_and_counted_exactly() {
     let load = Load::alone(vec![phase(drive, Some(2 * S))]);
     let mut dues = Vec::new();
     for index in 0..3 {
-        let share = Share { index, of: 3 };
+        let share = Share::WHOLE.thread(index, 3);
         let mut schedule = Schedule::new(&load, share, Time::ZERO, 0);
         assert_eq!(schedule.pace(), Pace::Scheduled);
-        assert_eq!(schedule.unmet_until(Time::from_secs(1)), share.part(50));
+        // Of the 10 users 4, 3 and 3 are a shard's, and 5 of these iterations are each user's.
+        assert_eq!(schedule.unmet_until(Time::from_secs(1)), 5 * share.part(10));
         while let Some(due) = schedule.next_iteration() {
             schedule.begin_iteration();
             dues.push(due);
@@ -265,7 +267,8 @@ fn iterations_go_only_to_shards_with_users() {
         let load = Load::alone(vec![phase(drive, None)]);
         let counts: Vec<u64> = (0..5)
             .map(|index| {
-                let mut schedule = Schedule::new(&load, Share { index, of: 5 }, Time::ZERO, 0);
+                let mut schedule =
+                    Schedule::new(&load, Share::WHOLE.thread(index, 5), Time::ZERO, 0);
                 let begin = || schedule.next_iteration().map(|_| schedule.begin_iteration());
                 std::iter::from_fn(begin).count() as u64
             })
@@ -286,7 +289,7 @@ fn nothing_is_unmet_when_every_start_happened() {
         let load = Load::alone(vec![phase(drive, Some(time))]);
         let mut begun = 0;
         for index in 0..shards {
-            let share = Share { index, of: shards };
+            let share = Share::WHOLE.thread(index, shards);
             let mut schedule = Schedule::new(&load, share, Time::from_secs(1), 0);
             while schedule.next_iteration().is_some() {
                 schedule.begin_iteration();
@@ -391,7 +394,7 @@ fn a_share_falls_out_exactly_and_all_take_their_turn() {
         assert_eq!(vanished, 49, "{shards}");
         // No shard loses more than it has, and with three ticks nearly all had their turn.
         for shard in 0..shards {
-            let has = Share { index: shard, of: shards }.part(100);
+            let has = Share::WHOLE.thread(shard, shards).part(100);
             let of = |second| at(second).iter().filter(|(on, _)| *on == shard).count() as u64;
             assert_eq!(of(55), has, "shard {shard} of {shards}");
             let thirds: u64 = [20, 30, 40].map(of).iter().sum();
@@ -437,7 +440,8 @@ fn play_held(phases: &[Phase], shards: u64, words: &[(Time, Word)]) -> Vec<(Time
         let mut heard: Vec<(Time, Word)> = words.to_vec();
         heard.iter_mut().for_each(|(at, _)| *at = *at + Duration::from_millis(random.below(90)));
         heard.reverse();
-        let mut schedule = Schedule::new(&load, Share { index, of: shards }, Time::from_secs(1), 0);
+        let mut schedule =
+            Schedule::new(&load, Share::WHOLE.thread(index, shards), Time::from_secs(1), 0);
         loop {
             let next = schedule.next().min(heard.last().map_or(Time::NEVER, |(at, _)| *at));
             if next == Time::NEVER {
@@ -633,7 +637,7 @@ fn whatever_is_held_everybody_comes_in_the_end() {
             assert_eq!(what(&all), what(&whole), "{why}");
             for shard in 0..shards {
                 let of: Vec<_> = all.iter().filter(|(_, on, _)| *on == shard).copied().collect();
-                let part = Share { index: shard, of: shards }.part(333);
+                let part = Share::WHOLE.thread(shard, shards).part(333);
                 assert_eq!(online(&of, 600 * S), part as i64, "shard {shard}, {why}");
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_base::Random;
+use throng_base::{Random, Share};
 use throng_program::{Arrivals, Coming, Drive, Iterations, Phase, Users};
 
 use super::*;
@@ -62,7 +62,7 @@ fn the_parts_of_all_shards_are_exactly_the_loads() {
     for of in [1, 2, 3, 7, 16, 64, 1000] {
         let mut counts = [0u64; 4];
         for index in 0..of {
-            for (_, load, action) in events(&three(), Share { index, of }) {
+            for (_, load, action) in events(&three(), Share::WHOLE.thread(index, of)) {
                 let begins = matches!(action, Action::Come { .. } | Action::Arrive { .. });
                 counts[load] += u64::from(begins);
             }
@@ -75,7 +75,7 @@ fn the_parts_of_all_shards_are_exactly_the_loads() {
 fn loads_begin_at_their_time_after_or_with_each_other() {
     for of in [1, 5, 40] {
         for index in 0..of {
-            let events = events(&three(), Share { index, of });
+            let events = events(&three(), Share::WHOLE.thread(index, of));
             let begins = [0, 1, 2, 3].map(|load| begin_of(&events, load));
             assert_eq!(begins, [0, 2, 5, 5].map(Time::from_secs), "shard {index} of {of}");
             assert!(events.is_sorted_by_key(|(at, _, _)| *at), "shard {index} of {of}");
@@ -120,7 +120,7 @@ fn loads_at_once_are_what_each_is_alone() {
             })
             .collect();
         let of = 1 + random.below(9);
-        let share = Share { index: random.below(of), of };
+        let share = Share::WHOLE.thread(random.below(of), of);
         let together = events(&all, share);
         for (number, load) in all.iter().enumerate() {
             let own: Vec<_> = together.iter().filter(|event| event.1 == number).collect();

@@ -84,7 +84,7 @@ fn the_books_of_all_shards_are_those_of_the_load() {
     assert!((900..1300).contains(&due), "{due}");
     let books = |shards: u64| {
         let of = |index| {
-            let share = Share { index, of: shards };
+            let share = Share::WHOLE.thread(index, shards);
             let sum = run(phases.clone(), share, 100 * MS, None).sum;
             assert_eq!(sum.population.started, sum.population.finished, "{:?}", sum.population);
             // Users who stay are no starts, but their iterations are.

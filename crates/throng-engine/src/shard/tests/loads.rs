@@ -34,7 +34,7 @@ fn by_phase(outcomes: &[Outcome]) -> Vec<Interval> {
 fn each_load_has_its_own_users_figures_and_end() {
     for shards in [1, 3] {
         let of = |index| {
-            let share = Share { index, of: shards };
+            let share = Share::WHOLE.thread(index, shards);
             run_in(&Hand::new(), side_by_side(), share, 20 * MS, &[])
         };
         let outcomes: Vec<Outcome> = (0..shards).map(of).collect();

@@ -9,7 +9,7 @@ use crate::profile::tests::any_rate;
 fn due_times(load: &Load, shards: u64, seed: u64) -> Vec<Time> {
     let mut all = Vec::new();
     for index in 0..shards {
-        let share = Share { index, of: shards };
+        let share = Share::WHOLE.thread(index, shards);
         let mut schedule = Schedule::new(load, share, Time::from_secs(1), seed);
         while schedule.next() < Time::NEVER {
             while let Some(due) = schedule.next_iteration() {
@@ -80,7 +80,7 @@ fn starts_that_were_not_taken_are_unmet_however_they_are_spaced() {
         let whole = due_times(&load, 1, 4).len() as u64;
         let mut unmet = 0;
         for index in 0..7 {
-            let mut schedule = Schedule::new(&load, Share { index, of: 7 }, Time::ZERO, 4);
+            let mut schedule = Schedule::new(&load, Share::WHOLE.thread(index, 7), Time::ZERO, 4);
             for _ in 0..20 {
                 schedule.begin_iteration();
             }

@@ -1,0 +1,162 @@
+//! An exact part of a run: of its users, of what begins, of the rows that they take.
+
+use crate::ids::UserId;
+
+/// Which part of the whole is ours. Of every `of` events the machine has the `width` that follow
+/// the first `first`; of those, each of its `threads` threads has every `threads`-th. So machines
+/// share a run by their weights, without asking each other, and each divides its part among as
+/// many threads as it likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    first: u64,
+    width: u64,
+    of: u64,
+    thread: u64,
+    threads: u64,
+}
+
+impl Share {
+    /// The only thread of the only machine.
+    pub const WHOLE: Share = Share { first: 0, width: 1, of: 1, thread: 0, threads: 1 };
+
+    /// A machine's part, which is not empty.
+    pub fn of_machine(first: u64, width: u64, of: u64) -> Share {
+        assert!(width > 0 && first + width <= of, "{first} and {width} of {of} are no part");
+        Share { first, width, of, ..Share::WHOLE }
+    }
+
+    /// The part of one of the machine's threads.
+    pub fn thread(self, thread: u64, threads: u64) -> Share {
+        assert!(thread < threads, "thread {thread} of {threads} does not exist");
+        Share { thread, threads, ..self }
+    }
+
+    /// How many of `whole` events are ours.
+    pub fn part(self, whole: u64) -> u64 {
+        let begun = (whole % self.of).saturating_sub(self.first).min(self.width);
+        let machine = whole / self.of * self.width + begun;
+        machine / self.threads + u64::from(machine % self.threads > self.thread)
+    }
+
+    /// The number in the whole of our event `local`.
+    pub fn global(self, local: u64) -> u64 {
+        let machine = local * self.threads + self.thread;
+        machine / self.width * self.of + self.first + machine % self.width
+    }
+
+    /// The identity of our user `local`; identities of the whole count from 1 without gaps.
+    pub fn user(self, local: u64) -> UserId {
+        UserId(self.global(local) + 1)
+    }
+
+    /// Our part of very much.
+    pub fn fraction(self) -> f64 {
+        self.width as f64 / self.of as f64 / self.threads as f64
+    }
+
+    /// Which thread of the machine this is, and of how many.
+    pub fn place(self) -> (u64, u64) {
+        (self.thread, self.threads)
+    }
+
+    /// Our part of what is dealt out to so many users in turn, one event each; without a number,
+    /// every event has a user of its own. None where none of the users is ours.
+    pub fn dealt(self, users: Option<u64>) -> Option<Dealt> {
+        let ring = users.map(|users| users.max(1)).map(|users| (users, self.part(users)));
+        (ring.is_none_or(|(_, ours)| ours > 0)).then_some(Dealt { share: self, ring })
+    }
+}
+
+/// See [`Share::dealt`].
+#[derive(Clone, Copy, Debug)]
+pub struct Dealt {
+    share: Share,
+    /// How many users there are, and how many of them are ours.
+    ring: Option<(u64, u64)>,
+}
+
+impl Dealt {
+    /// How many of `whole` events are ours.
+    pub fn part(self, whole: u64) -> u64 {
+        let Some((users, ours)) = self.ring else { return self.share.part(whole) };
+        whole / users * ours + self.share.part(whole % users)
+    }
+
+    /// The number in the whole of our event `local`.
+    pub fn global(self, local: u64) -> u64 {
+        let Some((users, ours)) = self.ring else { return self.share.global(local) };
+        local / ours * users + self.share.global(local % ours)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Machines of drawn weights with drawn numbers of threads.
+    fn drawn(random: &mut Random) -> Vec<Share> {
+        let widths: Vec<u64> = (0..1 + random.below(5)).map(|_| 1 + random.below(9)).collect();
+        let of = widths.iter().sum();
+        let mut first = 0;
+        let mut shares = Vec::new();
+        for width in widths {
+            let (machine, threads) = (Share::of_machine(first, width, of), 1 + random.below(7));
+            shares.extend((0..threads).map(|thread| machine.thread(thread, threads)));
+            first += width;
+        }
+        shares
+    }
+
+    fn all(count: u64, parts: impl Iterator<Item = (u64, Box<dyn Fn(u64) -> u64>)>) {
+        let mut numbers: Vec<u64> = Vec::new();
+        for (part, global) in parts {
+            let own: Vec<u64> = (0..part).map(&global).collect();
+            assert!(own.is_sorted());
+            assert!(global(part) >= count, "the next one is not in it");
+            numbers.extend(own);
+        }
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_event_belongs_to_one_thread_of_one_machine() {
+        let mut random = Random::new(15);
+        for _ in 0..500 {
+            let (shares, count) = (drawn(&mut random), random.below(200));
+            all(
+                count,
+                shares.iter().map(|&share| {
+                    let global: Box<dyn Fn(u64) -> u64> =
+                        Box::new(move |local| share.global(local));
+                    (share.part(count), global)
+                }),
+            );
+            let whole: f64 = shares.iter().map(|share| share.fraction()).sum();
+            assert!((whole - 1.0).abs() < 1e-9);
+            let users = Some(random.below(50));
+            let dealt = shares.iter().filter_map(|share| share.dealt(users));
+            all(
+                count,
+                dealt.map(|dealt| {
+                    let global: Box<dyn Fn(u64) -> u64> =
+                        Box::new(move |local| dealt.global(local));
+                    (dealt.part(count), global)
+                }),
+            );
+        }
+    }
+
+    #[test]
+    fn machines_have_their_weight_and_users_their_turn() {
+        let [small, large] = [Share::of_machine(0, 1, 4), Share::of_machine(1, 3, 4)];
+        assert_eq!((small.part(1_000_000), large.part(1_000_000)), (250_000, 750_000));
+        // Two users, who are of the first two threads: the others get nothing to do.
+        let of_two: Vec<bool> =
+            (0..4).map(|thread| Share::WHOLE.thread(thread, 4).dealt(Some(2)).is_some()).collect();
+        assert_eq!(of_two, [true, true, false, false]);
+        let second = Share::WHOLE.thread(1, 4).dealt(Some(2)).expect("a user");
+        assert_eq!((second.part(5), second.global(1)), (2, 3));
+    }
+}
