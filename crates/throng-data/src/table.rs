@@ -28,8 +28,8 @@ pub struct Table {
     name: String,
     take: Take,
     at_end: AtEnd,
-    /// This machine's part of the positions `0, 1, 2, …` in the order of the rows: so machines share
-    /// a source without asking each other.
+    /// This machine's part of the positions `0, 1, 2, …` in the order of the rows: so machines
+    /// share a source without asking each other.
     share: Share,
     seed: u64,
     rows: Option<u64>,

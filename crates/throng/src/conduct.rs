@@ -1,13 +1,18 @@
 //! A scenario becomes a run: compiled, started, watched, recorded, summed up.
 //!
-//! - `watch`: a run that goes on; `ending`: its end. `once`: what is done before and after it.
-//!   `resources`: what it takes of its host. `limits`: what it may.
+//! - `post`: makes the load, on every machine of a run; `desk`: what a person sees of all of them,
+//!   and who gives the orders; `wire`: what they tell each other. `running`: which phases go on.
+//! - `once`: what is done before and after the load; `ending`: the end of a run.
+//! - `resources`: what a post takes of its host. `limits`: what it may.
 
+mod desk;
 mod ending;
 mod limits;
 mod once;
+mod post;
 mod resources;
-mod watch;
+mod running;
+mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +26,16 @@ use throng_results::{
 };
 use throng_scenario::{Recorded, RecordedFile, digest_of};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::unbounded_channel;
 
 use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
 use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
+use desk::{Desk, Posts};
 use once::{do_once, not_begun, tear_down};
-use watch::Watch;
+use post::Post;
 
 /// Where records go when nothing else is said.
 pub(crate) const RECORDS: &str = "throng-runs";
@@ -187,7 +194,12 @@ impl Conduct<'_> {
         info.shards = run.shards as u64;
         guard.warn(&self.program, &run, errors);
         self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-        Watch::new(&self, run, info, recorder).watch(told, &options, signals).await
+        let (orders, obeyed) = unbounded_channel();
+        let (lines, told_lines) = unbounded_channel();
+        let posts = Posts { clock: run.clock.clone(), orders: vec![orders], lines: told_lines };
+        let post = Post::new(&self.program, run, self.limits, (0, lines));
+        let desk = Desk::new(&self, posts, info, recorder);
+        tokio::join!(post.work(obeyed), desk.work(told, &options, signals)).1
     }
 
     fn options(&self, guard: &Guard) -> Options {
