@@ -120,17 +120,6 @@ impl Code {
             _ => Code::Unknown,
         }
     }
-
-    /// What the error code of a RST_STREAM means (`doc/PROTOCOL-HTTP2.md`, "Errors").
-    pub fn of_reset(code: u32) -> Code {
-        match code {
-            7 => Code::Unavailable,
-            8 => Code::Cancelled,
-            11 => Code::ResourceExhausted,
-            12 => Code::PermissionDenied,
-            _ => Code::Internal,
-        }
-    }
 }
 
 impl fmt::Display for Code {

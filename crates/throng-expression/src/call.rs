@@ -70,10 +70,6 @@ impl FunctionDoc {
         !matches!(self.style, Style::Random | Style::Clock)
     }
 
-    pub(crate) fn is_random(&self) -> bool {
-        self.style == Style::Random
-    }
-
     /// What argument number `index` may be.
     pub(crate) fn parameter(&self, index: usize) -> Types {
         let last = self.parameters.last().copied().unwrap_or(Types::ANY);

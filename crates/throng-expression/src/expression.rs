@@ -29,7 +29,6 @@ struct Tree {
     node: Node,
     text: Box<str>,
     uses_answer: bool,
-    uses_user: bool,
 }
 
 /// The saved values that an expression looks at; one may be there several times.
@@ -67,24 +66,9 @@ impl Expression {
     }
 
     fn from_node(node: Node, text: &str) -> Expression {
-        let (mut uses_answer, mut uses_user) = (false, false);
-        node.visit(&mut |node| {
-            match node {
-                Node::Answer(_) => uses_answer = true,
-                Node::UserId
-                | Node::Iteration
-                | Node::Slot { .. }
-                | Node::Setup { .. }
-                | Node::Field { .. }
-                | Node::Row(_) => {}
-                Node::Call(function, _) if function.is_random() => {}
-                _ => return,
-            }
-            uses_user = true;
-        });
-        Expression {
-            tree: Arc::new(Tree { node, text: text.trim().into(), uses_answer, uses_user }),
-        }
+        let mut uses_answer = false;
+        node.visit(&mut |node| uses_answer |= matches!(node, Node::Answer(_)));
+        Expression { tree: Arc::new(Tree { node, text: text.trim().into(), uses_answer }) }
     }
 
     /// What the person wrote between `${` and `}`; empty for [`Expression::constant`].
@@ -132,12 +116,6 @@ impl Expression {
     /// Whether it looks at a part of the answer.
     pub fn uses_answer(&self) -> bool {
         self.tree.uses_answer
-    }
-
-    /// Whether it may differ from user to user: by id, iteration, saved values, rows, answers or
-    /// chance.
-    pub fn uses_user(&self) -> bool {
-        self.tree.uses_user
     }
 
     /// Whether it is only a constant, the user's id, the iteration or a saved value: nothing is

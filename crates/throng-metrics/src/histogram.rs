@@ -211,12 +211,6 @@ impl Histogram {
         self.max
     }
 
-    /// How many values are at most `nanos` (whole buckets, so within 1.6 % of the value).
-    pub fn count_up_to(&self, nanos: u64) -> u64 {
-        let last = place(nanos);
-        self.buckets().take_while(|(index, _)| *index <= last).map(|(_, count)| count).sum()
-    }
-
     /// Adds all values of another histogram; nothing is lost.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {

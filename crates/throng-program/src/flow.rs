@@ -13,7 +13,7 @@ use throng_protocol::framed::{self, MessageId};
 use throng_protocol::grpc::Encoding;
 use throng_protocol::protobuf::{self, MethodId};
 
-use crate::check::{Check, Pick, Save, StatusSet};
+use crate::check::{Check, Pick, Save};
 use crate::load::Parting;
 use crate::text::Text;
 
@@ -474,11 +474,6 @@ impl Http {
     pub fn needs_headers(&self) -> bool {
         let checked = self.checks.iter().any(|check| check.pick.needs_headers());
         checked || self.saves.iter().any(|save| save.pick.needs_headers())
-    }
-
-    /// The first status check, if any.
-    pub fn status_check(&self) -> Option<&StatusSet> {
-        self.checks.iter().find_map(Check::status)
     }
 }
 

@@ -133,11 +133,6 @@ pub fn read_disk(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the environment of this process; for [`CompileOptions::env`].
-pub fn read_env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
 /// Compiles a scenario. Returns the program and warnings, or all that is wrong; both in the order
 /// of their places, every one with a place.
 pub fn compile(

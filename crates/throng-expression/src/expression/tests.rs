@@ -651,17 +651,17 @@ fn constants_are_computed_once() {
 fn what_an_expression_looks_at_is_known() {
     let facts = |text: &str| {
         let expression = compile(text).expect(text);
-        (expression.uses_user(), expression.uses_answer(), expression.is_simple())
+        (expression.uses_answer(), expression.is_simple())
     };
-    assert_eq!(facts("vars.room"), (false, false, true));
-    assert_eq!(facts("now.ms() + 1"), (false, false, false));
-    assert_eq!(facts("random.int(1, 2)"), (true, false, false));
-    assert_eq!(facts("user.id"), (true, false, true));
-    assert_eq!(facts("saved.token"), (true, false, true));
-    assert_eq!(facts("saved.map.id"), (true, false, false));
-    assert_eq!(facts("data.accounts.ssoid"), (true, false, false));
-    assert_eq!(facts("[1].exists(x, x == response.status)"), (true, true, false));
-    assert_eq!(facts("vars.on ? 1 : response.status"), (false, false, true));
+    assert_eq!(facts("vars.room"), (false, true));
+    assert_eq!(facts("now.ms() + 1"), (false, false));
+    assert_eq!(facts("random.int(1, 2)"), (false, false));
+    assert_eq!(facts("user.id"), (false, true));
+    assert_eq!(facts("saved.token"), (false, true));
+    assert_eq!(facts("saved.map.id"), (false, false));
+    assert_eq!(facts("data.accounts.ssoid"), (false, false));
+    assert_eq!(facts("[1].exists(x, x == response.status)"), (true, false));
+    assert_eq!(facts("vars.on ? 1 : response.status"), (false, true));
     assert!(compile("response.status == 200").expect("compiles").may_be_condition());
     assert!(compile("saved.token").expect("compiles").may_be_condition());
     assert!(!compile("user.id + 1").expect("compiles").may_be_condition());

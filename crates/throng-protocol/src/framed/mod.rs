@@ -237,11 +237,6 @@ impl Protocol {
         node.map_or(0, |node| node.range().1 as u64)
     }
 
-    /// The most bytes that a packet has.
-    pub fn packet_bytes_max(&self) -> usize {
-        self.table.packet_bytes_max
-    }
-
     /// The bytes behind every packet that end it; none where packets end otherwise.
     pub fn delimiter_bytes(&self) -> usize {
         match &self.table.frame {

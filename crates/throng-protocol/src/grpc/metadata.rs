@@ -2,19 +2,8 @@
 //! names that end in `-bin` are bytes, as base64.
 
 use base64::Engine;
-use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD};
-use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use throng_base::Said;
-use throng_expression::Value;
-
-/// With or without padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// Headers that are not the caller's.
 const RESERVED: &[&str] =
@@ -63,19 +52,4 @@ pub fn write_value(name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), Me
     }
     out.extend_from_slice(value);
     Ok(())
-}
-
-/// The value of a header that came. Several binary values may stand in one header, with commas
-/// between: then they are a list. None for what is not base64.
-pub fn read_value(name: &str, value: &[u8]) -> Option<Value> {
-    if !is_binary(name) {
-        return Some(Value::from(&*String::from_utf8_lossy(value)));
-    }
-    let parts = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    let parts = parts.map(|part| BASE64.decode(part).ok().map(Value::from));
-    let mut parts: Vec<Value> = parts.collect::<Option<_>>()?;
-    match parts.len() {
-        1 => parts.pop(),
-        _ => Some(Value::from(parts)),
-    }
 }

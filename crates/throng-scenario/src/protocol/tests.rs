@@ -12,7 +12,7 @@ use throng_protocol::framed::declaration::{
 };
 
 use super::*;
-use crate::{CompileOptions, RunOptions, read_env};
+use crate::{CompileOptions, RunOptions};
 
 mod docs;
 
@@ -91,7 +91,7 @@ fn read_text(name: &str, text: &str) -> Result<(Arc<Protocol>, Vec<Diagnostic>),
         set: Vec::new(),
         base: "tests-md".into(),
         read_file: &proto_file,
-        env: &read_env,
+        env: &|_| None,
         run: RunOptions::default(),
     };
     read_protocol(&Source::new(name, text), &options)
@@ -353,7 +353,7 @@ fn acknowledgements_copy_fields_and_literals() {
         Source::new("t", "{b: {a: id, b: 7, c: \"7\", d: '${message.x.y}', e: true, f: 1.5}}");
     let (mut found, mut names) = (Found::default(), SessionNames::default());
     let file = (&source, Path::new(""));
-    let mut cx = Context::new((&mut found, &mut names), file, (&proto_file, &read_env));
+    let mut cx = Context::new((&mut found, &mut names), file, (&proto_file, &|_| None));
     let node = syntax::parse(&source, 0).unwrap().unwrap();
     places.clear();
     let mut reader =
@@ -407,7 +407,7 @@ fn a_scenario_may_hold_a_protocol_or_name_its_file() {
     };
     let (mut found, mut names) = (Found::default(), SessionNames::default());
     let file = (&source, Path::new("dir"));
-    let mut cx = Context::new((&mut found, &mut names), file, (&read_file, &read_env));
+    let mut cx = Context::new((&mut found, &mut names), file, (&read_file, &|_| None));
     let Kind::Map(entries) = syntax::parse(&source, 0).unwrap().unwrap().kind else {
         panic!("map")
     };
@@ -507,7 +507,7 @@ fn fuzz_proto_files() {
             set: Vec::new(),
             base: "".into(),
             read_file: &read_file,
-            env: &read_env,
+            env: &|_| None,
             run: RunOptions::default(),
         };
         match read_protocol(&Source::new("fuzz.protocol.yaml", text), &options) {

@@ -25,7 +25,7 @@ fn packets(protocol: &Protocol, parts: &[&[u8]]) -> (Vec<Vec<u8>>, Option<String
                 Err(broken) => return (packets, Some(broken.said().english())),
             }
         }
-        assert!(reader.held().len() <= part.len() + protocol.packet_bytes_max() + 16);
+        assert!(reader.held().len() <= part.len() + protocol.table.packet_bytes_max + 16);
     }
     (packets, None)
 }
