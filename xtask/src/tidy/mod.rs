@@ -5,7 +5,6 @@ mod catalogue;
 mod circles;
 mod dependencies;
 mod layers;
-mod scan;
 mod sources;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Rules about one file at a time: its name, its length, its opening, what it must not contain.
 
 use super::Finding;
-use super::scan;
+use super::tokens;
 
 const FILE_LINES_MAX: usize = 1000;
 const LINE_CHARACTERS_MAX: usize = 100;
@@ -76,7 +76,7 @@ pub(super) fn check_rust(file: &str, text: &str) -> Vec<Finding> {
         let what = format!("{count} lines; at most {FILE_LINES_MAX}");
         findings.push(Finding::new(file, FILE_LINES_MAX + 1, what, "split it along its nouns"));
     }
-    for (index, (line, scanned)) in text.lines().zip(scan::lines(text)).enumerate() {
+    for (index, (line, scanned)) in text.lines().zip(tokens::lines(text)).enumerate() {
         findings.extend(check_width(file, index + 1, line, scanned.has_string));
         let is_allowed = FIXTURES_ALLOWED.iter().any(|end| file.ends_with(end));
         if !is_allowed && contains_token(&scanned.code, FIXTURES) {

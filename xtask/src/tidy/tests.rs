@@ -1,6 +1,6 @@
 //! Every rule, through strings: what it must find and what it must leave alone.
 
-use super::{circles, dependencies, layers, scan, sources};
+use super::{circles, dependencies, layers, sources, tokens};
 use crate::workspace::{Dependency, Package};
 
 fn rust(text: &str) -> Vec<String> {
@@ -75,11 +75,11 @@ fn paths_of_a_machine_are_found() {
 #[test]
 fn code_is_told_from_text() {
     let code = |text: &str| -> Vec<String> {
-        scan::lines(text).into_iter().map(|line| line.code).collect()
+        tokens::lines(text).into_iter().map(|line| line.code).collect()
     };
     assert_eq!(code("a(\"b \\\" c\", d) // e"), ["a(, d) "]);
     assert_eq!(code("a /* b /* c */ d\n e */ f"), ["a ", " f"]);
-    assert_eq!(code("r##\"a\"# \n\"##; b br\"c\" for\"x\""), ["", "; b b for"]);
+    assert_eq!(code("r##\"a\"# \n\"##; b br\"c\" for\"x\""), ["", "; b  for"]);
     assert_eq!(code("f('\"', '\\'', '\\u{1F}', b'x', &'a str) x"), ["f(, , , b, &'a str) x"]);
     assert_eq!(code("'\\"), ["'\\"]);
 }

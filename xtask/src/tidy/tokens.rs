@@ -1,5 +1,5 @@
-//! Rust as a row of tokens, with what strings and comments say: enough to find the texts that are
-//! said to people. [`super::scan`] is for rules that look at lines of code.
+//! Reads Rust just well enough to tell code from comments, strings and characters: as a row of
+//! tokens with what strings and comments say, and as lines of code for rules about those.
 
 /// A token and its line, from 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +48,40 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
     reader.tokens
 }
 
+/// A line without its comments, strings and characters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Line {
+    pub(super) code: String,
+    /// Part of the line is inside a string.
+    pub(super) has_string: bool,
+}
+
+/// Splits a source into lines of code.
+pub(super) fn lines(source: &str) -> Vec<Line> {
+    let mut lines = vec![Line::default(); source.lines().count()];
+    let characters: Vec<char> = source.chars().collect();
+    let mut reader = Reader { characters: &characters, at: 0, line: 1, tokens: Vec::new() };
+    while reader.at < characters.len() {
+        let (begin, first) = (reader.at, reader.line - 1);
+        match reader.next() {
+            Class::Code => lines[first].code.extend(&characters[begin..reader.at]),
+            Class::Text => {
+                let end = reader.line.min(lines.len());
+                lines[first..end].iter_mut().for_each(|line| line.has_string = true);
+            }
+            Class::Other => {}
+        }
+    }
+    lines
+}
+
+/// What has just been read: `Other` is comments, characters and line breaks.
+enum Class {
+    Code,
+    Text,
+    Other,
+}
+
 struct Reader<'s> {
     characters: &'s [char],
     at: usize,
@@ -87,37 +121,57 @@ impl Reader<'_> {
         self.take(count)
     }
 
-    fn next(&mut self) {
+    fn next(&mut self) -> Class {
         let line = self.line;
         match &self.characters[self.at..] {
             ['/', '/', ..] => self.comment(),
-            ['/', '*', ..] => {
-                // House style has none that nest.
-                let rest = self.characters[self.at..].windows(2);
-                let length = rest.take_while(|pair| *pair != ['*', '/']).count();
-                self.take(length + 2);
-            }
-            ['"', ..] | ['b', '"', ..] => self.text(),
-            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => self.raw(1),
-            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => self.raw(2),
+            ['/', '*', ..] => self.block_comment(),
+            ['"', ..] | ['b', '"', ..] => return self.text(),
+            ['r', '"' | '#', ..] if self.raw_hashes(1).is_some() => return self.raw(1),
+            ['b', 'r', '"' | '#', ..] if self.raw_hashes(2).is_some() => return self.raw(2),
             ['\'', '\\', _, ..] => {
                 self.take(3);
                 self.take_while(|c| c != '\'');
                 self.take(1);
             }
-            ['\'', _, '\'', ..] => {
-                self.take(3);
-            }
+            ['\'', _, '\'', ..] => drop(self.take(3)),
+            ['\n', ..] => drop(self.take(1)),
             [c, ..] if c.is_whitespace() => {
                 self.take(1);
+                return Class::Code;
             }
             [c, ..] if c.is_alphanumeric() || *c == '_' => {
                 let word = self.take_while(|c| c.is_alphanumeric() || c == '_');
                 self.push(line, Kind::Word(word));
+                return Class::Code;
             }
             _ => {
                 let mark = self.take(1).chars().next().unwrap_or_default();
                 self.push(line, Kind::Mark(mark));
+                return Class::Code;
+            }
+        }
+        Class::Other
+    }
+
+    /// Block comments nest.
+    fn block_comment(&mut self) {
+        let mut depth = 0;
+        while self.at < self.characters.len() {
+            let length = match &self.characters[self.at..] {
+                ['/', '*', ..] => {
+                    depth += 1;
+                    2
+                }
+                ['*', '/', ..] => {
+                    depth -= 1;
+                    2
+                }
+                _ => 1,
+            };
+            self.take(length);
+            if depth == 0 {
+                return;
             }
         }
     }
@@ -132,7 +186,7 @@ impl Reader<'_> {
         }
     }
 
-    fn text(&mut self) {
+    fn text(&mut self) -> Class {
         let line = self.line;
         self.take_while(|c| c != '"');
         self.take(1);
@@ -152,7 +206,8 @@ impl Reader<'_> {
                     // The closing quote, and one character too many.
                     self.at -= escape.chars().count().saturating_sub(1);
                     self.line -= escape.matches('\n').count();
-                    return self.push(line, Kind::Text(text));
+                    self.push(line, Kind::Text(text));
+                    return Class::Text;
                 }
             }
         }
@@ -172,7 +227,7 @@ impl Reader<'_> {
         (rest.get(hashes) == Some(&'"')).then_some(hashes)
     }
 
-    fn raw(&mut self, letters: usize) {
+    fn raw(&mut self, letters: usize) -> Class {
         let line = self.line;
         let hashes = self.raw_hashes(letters).unwrap_or_default();
         self.take(letters + hashes + 1);
@@ -182,6 +237,7 @@ impl Reader<'_> {
         let text = self.take(length);
         self.take(end.len());
         self.push(line, Kind::Text(text));
+        Class::Text
     }
 }
 

@@ -5,7 +5,6 @@ mod reflecting;
 use std::convert::Infallible;
 use std::time::Duration;
 
-
 use super::metadata::{check_name, write_value};
 use super::*;
 use crate::http1::ContentError;
