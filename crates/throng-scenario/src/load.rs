@@ -49,8 +49,10 @@ pub(crate) struct Facts {
     /// Of each phase, by its number through all loads.
     spans: Vec<Span>,
     /// Where a phase, by its number, says how often users fall out.
-    churns: Vec<(usize, Place)>,
+    churns: Churns,
 }
+
+type Churns = Vec<(usize, Place)>;
 
 /// A phase as it is known beforehand.
 #[derive(Clone, Copy, Debug)]
@@ -63,69 +65,40 @@ struct Span {
 impl Facts {
     /// Of one user who does everything once.
     pub(crate) fn of_one() -> Facts {
-        Facts {
-            users_max: Some(1),
-            iterates: false,
-            time: None,
-            longest_phase: None,
-            broken: false,
-            changes: Vec::new(),
-            spans: Vec::new(),
-            churns: Vec::new(),
-        }
+        Facts { users_max: Some(1), ..Facts::default() }
     }
 
-    pub(crate) fn new(load: &Load, broken: bool) -> Facts {
-        let mut facts = Facts { users_max: Some(0), broken, ..Facts::default() };
-        let mut times = Some(Vec::new());
-        for (phase, planned) in load.phases.iter().zip(throng_load::plan_of(load)) {
-            let ((before, users), time) = (planned.users, planned.length);
-            if matches!(phase.drive, Drive::Arrivals(_)) {
-                facts.users_max = None;
+    /// The loads together last as long as the longest, with the users of all of them.
+    fn new(loads: &[Load], broken: bool) -> Facts {
+        let broken = broken || loads.is_empty();
+        let (mut spans, mut iterates, mut users_max) = (Vec::new(), false, Some(0_u64));
+        let mut time = Some(Duration::ZERO);
+        for load in loads {
+            let (first, mut length) = (spans.len(), Some(Duration::ZERO));
+            for (phase, planned) in load.phases.iter().zip(throng_load::plan_of(load)) {
+                let arrives = matches!(phase.drive, Drive::Arrivals(_));
+                iterates |= planned.users.1 > 0 && !arrives;
+                users_max = users_max.filter(|_| !arrives);
+                let users_max = if arrives { 0 } else { planned.users.0.max(planned.users.1) };
+                spans.push(Span { users_max, time: planned.length });
+                let both = length.zip(planned.length);
+                length = both.map(|(sum, time)| sum.saturating_add(time));
             }
-            facts.iterates |= users > 0 && !matches!(phase.drive, Drive::Arrivals(_));
-            facts.users_max = facts.users_max.map(|most| most.max(users).max(before));
-            let users_max = match &phase.drive {
-                Drive::Arrivals(_) => 0,
-                _ => before.max(users),
-            };
-            facts.spans.push(Span { users_max, time });
-            times = times.zip(time).map(|(mut times, time)| {
-                times.push(time);
-                times
-            });
+            let users = spans[first..].iter().map(|span: &Span| span.users_max).max();
+            users_max = users_max.map(|sum| sum.saturating_add(users.unwrap_or(0)));
+            time = time.zip(length).map(|(longest, length)| longest.max(length));
         }
-        if broken {
-            return Facts { users_max: None, ..facts };
+        let times: Option<Vec<Duration>> = spans.iter().map(|span| span.time).collect();
+        let longest_phase = times.map(|times| times.into_iter().max().unwrap_or_default());
+        Facts {
+            users_max: users_max.filter(|_| !broken),
+            iterates,
+            time: time.filter(|_| !broken),
+            longest_phase: longest_phase.filter(|_| !broken),
+            broken,
+            spans,
+            ..Facts::default()
         }
-        facts.longest_phase = times.as_ref().and_then(|times| times.iter().max().copied());
-        let add = |sum: Duration, time: &Duration| sum.saturating_add(*time);
-        facts.time = times.map(|times| times.iter().fold(Duration::ZERO, add));
-        facts
-    }
-
-    /// What all loads say together: as long as the longest, with the users of all of them.
-    fn of_all(of_each: Vec<Facts>, loads: &[Load], broken: bool) -> Facts {
-        let mut all = Facts { users_max: Some(0), time: Some(Duration::ZERO), ..Facts::default() };
-        all.longest_phase = Some(Duration::ZERO);
-        let longer =
-            |one: Option<Duration>, other| one.zip(other).map(|(one, other)| one.max(other));
-        let mut first = 0;
-        for (facts, load) in of_each.into_iter().zip(loads) {
-            let users = all.users_max.zip(facts.users_max);
-            all.users_max = users.map(|(sum, users): (u64, u64)| sum.saturating_add(users));
-            all.iterates |= facts.iterates;
-            all.time = longer(all.time, facts.time);
-            all.longest_phase = longer(all.longest_phase, facts.longest_phase);
-            all.spans.extend(facts.spans);
-            all.churns.extend(facts.churns.into_iter().map(|(phase, at)| (first + phase, at)));
-            first += load.phases.len();
-        }
-        if broken || loads.is_empty() {
-            (all.users_max, all.time, all.longest_phase) = (None, None, None);
-            all.broken = true;
-        }
-        all
     }
 }
 
@@ -163,25 +136,28 @@ pub(crate) fn read_loads(
         Some((_, node)) => {
             let mut churns = Vec::new();
             let load = Load::alone(read_phases(cx, node, &stage, &mut churns));
-            let facts = Facts { churns, ..Facts::new(&load, cx.errors() > failed) };
-            (Some(node), vec![(load, facts)])
+            (Some(node), vec![(load, churns)])
         }
         None => (
             fields.need(cx, fields.load, say!("write `load: [{{users: 100, for: 30s}}]`")),
             Vec::new(),
         ),
     };
-    let (mut loads, of_each): (Vec<Load>, Vec<Facts>) = read.into_iter().unzip();
+    let (mut loads, mut churns) = (Vec::new(), Vec::new());
+    let mut first = 0;
+    for (load, own) in read {
+        churns.extend(own.into_iter().map(|(phase, place)| (first + phase, place)));
+        first += load.phases.len();
+        loads.push(load);
+    }
     warn_unmeasured(cx, &loads, node);
-    let mut facts = Facts::of_all(of_each, &loads, cx.errors() > failed);
+    let mut facts = Facts::new(&loads, cx.errors() > failed);
     let mut precision = precision;
     if let Some(node) = node.filter(|_| !facts.broken && changes != LoadChanges::default()) {
-        let changed = changes::apply(cx, changes, &mut loads, &mut precision, &facts, node.place);
-        let broken = cx.errors() > failed;
-        let of_each = loads.iter().map(|load| Facts::new(load, broken)).collect();
-        let churns = std::mem::take(&mut facts.churns);
-        facts = Facts { churns, changes: changed, ..Facts::of_all(of_each, &loads, broken) };
+        let changes = changes::apply(cx, changes, &mut loads, &mut precision, &facts, node.place);
+        facts = Facts { changes, ..Facts::new(&loads, cx.errors() > failed) };
     }
+    facts.churns = churns;
     let graceful_stop = graceful_stop.unwrap_or(GRACEFUL_STOP);
     (Loads { loads, graceful_stop, precision }, facts)
 }
@@ -209,7 +185,7 @@ fn read_phases(
     cx: &mut Context<'_>,
     node: &Node,
     stage: &Stage<'_>,
-    churns: &mut Vec<(usize, Place)>,
+    churns: &mut Churns,
 ) -> Vec<Phase> {
     let mut phases = Vec::new();
     let items = cx.items(node, say!("a list of phases"), LOAD_HELP);

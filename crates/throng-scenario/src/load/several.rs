@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use throng_base::Said;
 use throng_program::{Load, Start};
 
-use super::{Facts, Stage, read_phases};
+use super::{Churns, Stage, read_phases};
 use crate::ast;
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
@@ -18,13 +18,13 @@ const PHASES_HELP: Said = say!("write `phases: [{{users: 100, for: 30s}}]`");
 /// Each shard has figures and a schedule for every load.
 const LOADS_MAX: usize = 100;
 
-/// Reads the loads, with what each says of itself.
+/// Reads the loads, with the places where their phases have churn.
 pub(super) fn read_loads(
     cx: &mut Context<'_>,
     node: &Node,
     sessions: &[(&Key, Option<ast::Session<'_>>)],
     stage: &Stage<'_>,
-) -> Vec<(Load, Facts)> {
+) -> Vec<(Load, Churns)> {
     let entries = cx.entries(node, say!("a map of loads"), HELP).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
         let error = cx.error("empty", say!("there is no load"), node.place);
@@ -66,18 +66,16 @@ impl Reader<'_> {
         cx: &mut Context<'_>,
         number: usize,
         stage: &Stage<'_>,
-    ) -> Option<(Load, Facts)> {
+    ) -> Option<(Load, Churns)> {
         let (key, node) = self.entries[number];
         let fields = ast::Load::read(cx, node)?;
         let start = self.start(cx, number, &fields);
         let sessions = self.sessions(cx, number, &fields);
         let phases = fields.need(cx, fields.phases, PHASES_HELP)?;
-        let failed = cx.errors();
         let mut churns = Vec::new();
         let phases = read_phases(cx, phases, stage, &mut churns);
         let load = Load { name: key.text.clone(), sessions: sessions?, start: start?, phases };
-        let facts = Facts { churns, ..Facts::new(&load, cx.errors() > failed) };
-        Some((load, facts))
+        Some((load, churns))
     }
 
     fn start(&self, cx: &mut Context<'_>, number: usize, fields: &ast::Load<'_>) -> Option<Start> {
@@ -163,7 +161,7 @@ impl Reader<'_> {
     }
 
     /// A load that waits for itself never begins; said once for each circle.
-    fn check_circles(&self, cx: &mut Context<'_>, loads: &[(Load, Facts)]) {
+    fn check_circles(&self, cx: &mut Context<'_>, loads: &[(Load, Churns)]) {
         let next = |load: usize| match loads[load].0.start {
             Start::At(_) => None,
             Start::After(other) | Start::With(other) => Some(usize::from(other)),
