@@ -1,5 +1,5 @@
 //! Text in columns of a terminal, where a Chinese character is as wide as two others: cut, wrapped
-//! and filled up.
+//! and filled up, and in its colours.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -103,6 +103,14 @@ pub fn left(text: &str, columns: usize) -> String {
 /// The text at the right of a column so wide.
 pub fn right(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Text in a colour of the terminal, by its code (ECMA-48, 8.3.117), where colours are wanted.
+pub fn paint(colour: bool, code: &str, text: &str) -> String {
+    match colour && !text.is_empty() {
+        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        false => text.to_string(),
+    }
 }
 
 #[cfg(test)]

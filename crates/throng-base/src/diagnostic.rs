@@ -8,6 +8,7 @@ use std::sync::Arc;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::clean::{clean, clean_lines};
+use crate::columns::paint;
 use crate::language::{Language, spoken};
 use crate::said::Said;
 use crate::secret::blot;
@@ -162,13 +163,6 @@ impl Diagnostic {
             let _ = writeln!(out, "{pad} {equals} {}: {}", say(&say!("help")), say(help));
         }
         out
-    }
-}
-
-fn paint(colour: bool, code: &str, text: &str) -> String {
-    match colour {
-        true => format!("\x1b[{code}m{text}\x1b[0m"),
-        false => text.to_string(),
     }
 }
 

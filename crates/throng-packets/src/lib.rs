@@ -34,10 +34,7 @@ pub struct Ink {
 
 impl Ink {
     fn paint(&self, code: &str, text: &str) -> String {
-        match self.colour && !text.is_empty() {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_string(),
-        }
+        throng_base::columns::paint(self.colour, code, text)
     }
 
     fn bold(&self, text: &str) -> String {

@@ -52,10 +52,23 @@ impl Style {
     }
 
     fn paint(&self, ink: Ink, text: &str) -> String {
-        match (self.colour && !text.is_empty(), ink) {
-            (false, _) | (_, Ink::Plain) => text.to_string(),
-            (true, ink) => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
+        match ink {
+            Ink::Plain => text.to_string(),
+            ink => self.ink(ink.code(), text),
         }
+    }
+
+    /// Text in a colour, by its code.
+    pub fn ink(&self, code: &str, text: &str) -> String {
+        throng_base::columns::paint(self.colour, code, text)
+    }
+
+    pub fn bold(&self, text: &str) -> String {
+        self.ink("1", text)
+    }
+
+    pub fn dim(&self, text: &str) -> String {
+        self.ink("2", text)
     }
 }
 

@@ -116,13 +116,13 @@ fn rate_words(rate: &Rate) -> Said {
 
 impl Report<'_> {
     fn head(&self) -> String {
-        let mut out = format!("{}\n", self.bold(&clean(&self.program.name)));
+        let mut out = format!("{}\n", self.screen.style.bold(&clean(&self.program.name)));
         for target in self.program.targets.iter().take(ROWS_SHOWN_MAX) {
             let weight = match target.weight {
                 1 => String::new(),
                 weight => tell!(" (weight {weight})"),
             };
-            let _ = writeln!(out, "{}{weight}", self.dim(&target.written()));
+            let _ = writeln!(out, "{}{weight}", self.screen.style.dim(&target.written()));
         }
         self.more(&mut out, self.program.targets.len());
         let blocks = &self.program.connection.sources.blocks;
@@ -132,7 +132,7 @@ impl Report<'_> {
                 SourceBlock::Range { first, last } => say!("from {first} to {last}"),
                 SourceBlock::Interface(name) => say!("from the addresses of {name}"),
             };
-            let _ = writeln!(out, "{}", self.dim(&text.spoken()));
+            let _ = writeln!(out, "{}", self.screen.style.dim(&text.spoken()));
         }
         self.more(&mut out, blocks.len());
         out
@@ -143,7 +143,7 @@ impl Report<'_> {
         for once in &self.outline.once {
             let (word, time) = (once.part.word(), write_duration(once.time_max));
             let title = say!("{word} · once in the run, within {time}");
-            let _ = writeln!(out, "{}", self.bold(&title.spoken()));
+            let _ = writeln!(out, "{}", self.screen.style.bold(&title.spoken()));
             let mut room = STEPS_SHOWN_MAX;
             self.tree(out, &once.connections, 1, &[], &mut room);
             self.tree(out, &once.steps, 1, &[], &mut room);
@@ -158,7 +158,7 @@ impl Report<'_> {
             let share = format!("{:.3}", session.share * 100.0);
             let share = share.trim_end_matches('0').trim_end_matches('.');
             let title = clean(&tell!("session {} · {share} % of the users", session.name));
-            let _ = writeln!(out, "{}", self.bold(&title));
+            let _ = writeln!(out, "{}", self.screen.style.bold(&title));
             let usual = usual_notes(session);
             let mut room = STEPS_SHOWN_MAX;
             let parts = [
@@ -172,19 +172,19 @@ impl Report<'_> {
                 if lines.is_empty() {
                     continue;
                 }
-                let _ = writeln!(out, "  {}", self.dim(&name.spoken()));
+                let _ = writeln!(out, "  {}", self.screen.style.dim(&name.spoken()));
                 self.tree(&mut out, lines, 2, &usual, &mut room);
             }
             if !usual.is_empty() {
                 let text = tell!("every step: {}", usual.join(" · "));
-                let _ = writeln!(out, "  {}", self.dim(&self.told(&text)));
+                let _ = writeln!(out, "  {}", self.screen.style.dim(&self.told(&text)));
             }
-            let _ = writeln!(out, "  {}", self.dim(&expected_text(expected.steps)));
+            let _ = writeln!(out, "  {}", self.screen.style.dim(&expected_text(expected.steps)));
             out.push('\n');
         }
         self.more(&mut out, self.program.sessions.len());
         if !self.outline.deliveries.is_empty() {
-            let _ = writeln!(out, "{}", self.bold(&tell!("deliveries")));
+            let _ = writeln!(out, "{}", self.screen.style.bold(&tell!("deliveries")));
             let mut room = STEPS_SHOWN_MAX;
             self.tree(&mut out, &self.outline.deliveries, 1, &[], &mut room);
         }
@@ -219,7 +219,7 @@ impl Report<'_> {
                 let _ = writeln!(
                     out,
                     "{indent}    {}",
-                    self.dim(&clean(&self.program.secrets.mask_sentence(&row)))
+                    self.screen.style.dim(&clean(&self.program.secrets.mask_sentence(&row)))
                 );
             }
             if *room == 0 {
@@ -240,7 +240,7 @@ impl Report<'_> {
                 Some(rows) => tell!("{} rows", format_count(rows)),
                 None => tell!("rows without end"),
             };
-            let name = self.bold(&clean(&source.name));
+            let name = self.screen.style.bold(&clean(&source.name));
             let _ = write!(out, "{} {name}: {}, {rows}", tell!("data"), outline.origin);
             let _ = write!(out, ", {}", tell!("take {}", outline.take));
             if let Some(needed) = self.forecast.rows(number, &most) {
@@ -252,7 +252,11 @@ impl Report<'_> {
                         AtEnd::Wrap => say!("too few: rows may be used again"),
                         AtEnd::Error => say!("too few: steps may fail"),
                     };
-                    let _ = write!(out, " {}", self.ink("33", &format!("({})", short.spoken())));
+                    let _ = write!(
+                        out,
+                        " {}",
+                        self.screen.style.ink("33", &format!("({})", short.spoken()))
+                    );
                 }
             }
             out.push('\n');
@@ -261,9 +265,9 @@ impl Report<'_> {
     }
 
     fn load(&self) -> String {
-        let mut out = format!("{}\n", self.bold(&tell!("load")));
+        let mut out = format!("{}\n", self.screen.style.bold(&tell!("load")));
         for change in &self.program.changes {
-            let _ = writeln!(out, "  {}", self.dim(&change.spoken()));
+            let _ = writeln!(out, "  {}", self.screen.style.dim(&change.spoken()));
         }
         let phases: Vec<&Phase> = self.program.phases().collect();
         let width = phases.iter().map(|phase| phase.name.width()).max().unwrap_or(0);
@@ -344,7 +348,7 @@ impl Report<'_> {
 
     /// What all of it comes to.
     fn expectation(&self, tables: &[Arc<Table>]) -> String {
-        let mut out = format!("{}\n", self.bold(&tell!("expected")));
+        let mut out = format!("{}\n", self.screen.style.bold(&tell!("expected")));
         let ending = ending(self.program, tables);
         for line in Estimate::new(self.program, self.forecast, &ending).lines() {
             let _ = writeln!(out, "  {line}");
@@ -356,7 +360,7 @@ impl Report<'_> {
         if self.program.thresholds.is_empty() {
             return String::new();
         }
-        let mut out = format!("{}\n", self.bold(&tell!("goals")));
+        let mut out = format!("{}\n", self.screen.style.bold(&tell!("goals")));
         for threshold in self.program.thresholds.iter().take(ROWS_SHOWN_MAX) {
             let _ = writeln!(out, "  {}", threshold.text);
         }
@@ -368,21 +372,6 @@ impl Report<'_> {
         if count > ROWS_SHOWN_MAX {
             let _ = writeln!(out, "  {}", tell!("… and {} more", count - ROWS_SHOWN_MAX));
         }
-    }
-
-    fn ink(&self, code: &str, text: &str) -> String {
-        match self.screen.style.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_string(),
-        }
-    }
-
-    fn bold(&self, text: &str) -> String {
-        self.ink("1", text)
-    }
-
-    fn dim(&self, text: &str) -> String {
-        self.ink("2", text)
     }
 }
 

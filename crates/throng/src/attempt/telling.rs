@@ -87,7 +87,7 @@ impl<'p> Telling<'p> {
                     None => tell!("session {}, user {user}", clean(name)),
                 };
                 self.screen.line("");
-                self.screen.line(&self.bold(&title));
+                self.screen.line(&self.screen.style.bold(&title));
             }
             What::IterationEnds { finished } => {
                 self.flush(user);
@@ -126,7 +126,11 @@ impl<'p> Telling<'p> {
                 } else {
                     say!("the condition does not hold")
                 };
-                self.screen.line(&format!("{}  {}", self.who(user), self.dim(&line.spoken())));
+                self.screen.line(&format!(
+                    "{}  {}",
+                    self.who(user),
+                    self.screen.style.dim(&line.spoken())
+                ));
             }
             What::Log(text) => {
                 self.screen.line(&format!(
@@ -149,7 +153,7 @@ impl<'p> Telling<'p> {
         };
         let stages: Vec<String> = stages.iter().map(stage).collect();
         let text = tell!("connected to {target}: {}", stages.join(", "));
-        self.add(user, self.dim(&text));
+        self.add(user, self.screen.style.dim(&text));
     }
 
     fn step_begins(&mut self, user: UserId, step: Option<StepId>, verb: &str, retry: u32) {
@@ -194,14 +198,14 @@ impl<'p> Telling<'p> {
         let facts: Vec<&str> = [code, took].into_iter().filter(|text| !text.is_empty()).collect();
         let facts = facts.join("  ");
         let mark = match failure {
-            None => self.ink("32", "✓"),
-            Some(_) => self.ink("31", "✗"),
+            None => self.screen.style.ink("32", "✓"),
+            Some(_) => self.screen.style.ink("31", "✗"),
         };
         let block = self.blocks.entry(user).or_default();
         block.head = format!("{mark} {}  {facts}", clean(&block.head)).trim_end().to_string();
         if let Some((cause, detail)) = failure {
             let text = format!("{}: {}", cause.word(), self.in_words(detail));
-            let line = self.ink("31", &text);
+            let line = self.screen.style.ink("31", &text);
             self.add(user, line);
         }
         let block = self.blocks.entry(user).or_default();
@@ -250,7 +254,7 @@ impl<'p> Telling<'p> {
         }
         for (index, line) in lines.into_iter().enumerate() {
             let lead = if index == 0 { arrow } else { " " };
-            self.add(user, format!("{} {line}", self.ink("36", lead)));
+            self.add(user, format!("{} {line}", self.screen.style.ink("36", lead)));
         }
     }
 
@@ -313,24 +317,9 @@ impl<'p> Telling<'p> {
 
     fn who(&self, user: UserId) -> String {
         match self.several {
-            true => self.dim(&format!("[{user}] ")),
+            true => self.screen.style.dim(&format!("[{user}] ")),
             false => String::new(),
         }
-    }
-
-    fn ink(&self, code: &str, text: &str) -> String {
-        match self.screen.style.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_string(),
-        }
-    }
-
-    fn dim(&self, text: &str) -> String {
-        self.ink("2", text)
-    }
-
-    fn bold(&self, text: &str) -> String {
-        self.ink("1", text)
     }
 }
 

@@ -52,7 +52,7 @@ impl Page<'_> {
             }
             (Role::Generator, false) => say!("can this host run {users} users?"),
         };
-        format!("{}\n\n", self.ink("1", &text.spoken()))
+        format!("{}\n\n", self.style.bold(&text.spoken()))
     }
 
     fn applied(&self, out: &mut String, applied: &[Applied]) {
@@ -78,10 +78,10 @@ impl Page<'_> {
             Severity::Unfit => (say!("not fit"), "1;31"),
             _ => (say!("mind"), "1;33"),
         };
-        let head = self.ink(code, &word.spoken());
+        let head = self.style.ink(code, &word.spoken());
         let (title, value) = (finding.title.spoken(), finding.value.spoken());
-        let rule = self.ink("2", &format!("[{}]", finding.rule));
-        let _ = writeln!(out, "{head}: {}: {value} {rule}", self.ink("1", &title));
+        let rule = self.style.dim(&format!("[{}]", finding.rule));
+        let _ = writeln!(out, "{head}: {}: {value} {rule}", self.style.bold(&title));
         let pad = " ".repeat(INDENT);
         if !finding.needed.is_empty() {
             let needed = say!("needed: {}", finding.needed);
@@ -107,9 +107,9 @@ impl Page<'_> {
         if lines.is_empty() {
             return;
         }
-        let _ = writeln!(out, "{}{}", " ".repeat(INDENT), self.ink("2", label));
+        let _ = writeln!(out, "{}{}", " ".repeat(INDENT), self.style.dim(label));
         for line in lines {
-            let _ = writeln!(out, "{}{}", " ".repeat(INDENT + 2), self.ink("36", line));
+            let _ = writeln!(out, "{}{}", " ".repeat(INDENT + 2), self.style.ink("36", line));
         }
     }
 
@@ -143,7 +143,7 @@ impl Page<'_> {
                 parts.push(text.spoken());
             }
             let code = if finding.severity == Severity::Fit { "32" } else { "2" };
-            let word = self.ink(code, &left(&word(finding), words));
+            let word = self.style.ink(code, &left(&word(finding), words));
             let title = left(&finding.title.spoken(), titles);
             let _ = writeln!(out, "{word}  {title}  {}", parts.join(" · "));
         }
@@ -159,19 +159,12 @@ impl Page<'_> {
             false => say!("this host is not fit for {users} users"),
         };
         let code = if examination.is_fit() { "1;32" } else { "1;31" };
-        let _ = writeln!(out, "{}", self.ink(code, &text.spoken()));
+        let _ = writeln!(out, "{}", self.style.ink(code, &text.spoken()));
         if let Some(next) = examination.next_limit() {
             let ceiling = format_count(next.ceiling.unwrap_or_default());
             let next = &next.title;
             let text = say!("it can hold {ceiling} users; the next limit is `{}`", next);
             let _ = writeln!(out, "{}", text.spoken());
-        }
-    }
-
-    fn ink(&self, code: &str, text: &str) -> String {
-        match self.style.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_string(),
         }
     }
 }

@@ -35,11 +35,7 @@ pub(super) fn page(planned: &Planned, style: &Style) -> String {
 /// A heading.
 #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
 pub(super) fn head(text: Said, style: &Style) -> String {
-    let text = text.spoken();
-    match style.colour {
-        true => format!("\n\x1b[1m{text}\x1b[0m\n"),
-        false => format!("\n{text}\n"),
-    }
+    format!("\n{}\n", style.bold(&text.spoken()))
 }
 
 /// A sentence in lines that are indented by two.
@@ -97,10 +93,7 @@ fn wanted(planned: &Planned, style: &Style) -> String {
             .map(|said| said.spoken())
             .unwrap_or_default(),
     };
-    let mut out = match style.colour {
-        true => format!("\x1b[1m{name}\x1b[0m\n"),
-        false => format!("{name}\n"),
-    };
+    let mut out = format!("{}\n", style.bold(&name));
     let users = format_count(wish.users);
     let target = planned.program.targets.first().filter(|_| planned.file.is_some());
     let to = target.map(|it| format!("{}://{}", it.scheme.word(), it.authority()));
