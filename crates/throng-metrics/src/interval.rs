@@ -57,6 +57,10 @@ pub struct StepInterval {
     pub bytes_out: u64,
 }
 
+fn is_first(machine: &u16) -> bool {
+    *machine == 0
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -409,6 +413,9 @@ pub struct Interval {
     pub second: u64,
     /// The phase of the load, counted from 0; what ends after the last phase counts to it.
     pub phase: u16,
+    /// The machine whose figures these are, counted from 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub machine: u16,
     /// How many shards' figures are in it.
     pub shards: u16,
     pub steps: Vec<StepInterval>,

@@ -2,6 +2,7 @@
 //! grows with the number of steps and phases, not with the time.
 
 mod loads;
+mod machines;
 mod phase;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::summary::{
 };
 use crate::verdict;
 
+use machines::Machines;
 use phase::{PhaseSum, SECOND_NS, Seconds, present};
 
 /// How many examples of failures are kept.
@@ -49,6 +51,7 @@ pub struct Collector {
     connections_open_max: u64,
     second: Second,
     pace: Pace,
+    machines: Machines,
     growth: Growth,
     held: Seconds,
     run_ended_ns: Option<u64>,
@@ -98,6 +101,7 @@ impl Collector {
             connections_open_max: 0,
             second: Second::default(),
             pace: Pace::default(),
+            machines: Machines::new(info),
             growth: Growth::default(),
             held: Seconds::default(),
             run_ended_ns: None,
@@ -125,6 +129,7 @@ impl Collector {
         }
         if measured {
             self.pace(interval);
+            self.machines.add(interval);
         }
     }
 
@@ -132,11 +137,13 @@ impl Collector {
         match event {
             Event::PhaseBegun { at_ns, phase } => {
                 let index = self.index(*phase);
-                self.phases[index].begun_ns.get_or_insert(*at_ns);
+                let begun = &mut self.phases[index].begun_ns;
+                *begun = Some(begun.map_or(*at_ns, |first| first.min(*at_ns)));
             }
             Event::PhaseEnded { at_ns, phase } => {
                 let index = self.index(*phase);
-                self.phases[index].ended_ns.get_or_insert(*at_ns);
+                let ended = &mut self.phases[index].ended_ns;
+                *ended = (*ended).max(Some(*at_ns));
             }
             Event::Failure { at_ns, step, cause, detail, evidence } => {
                 if let Some(evidence) = evidence
@@ -176,7 +183,9 @@ impl Collector {
                     self.once.push((**once).clone());
                 }
             }
-            Event::RunEnded { at_ns } => self.run_ended_ns = Some(*at_ns),
+            Event::RunEnded { at_ns } => {
+                self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
+            }
             Event::RecordingTrouble { .. }
             | Event::Notice { .. }
             | Event::Released { .. }
@@ -243,6 +252,7 @@ impl Collector {
             tcp: tcp_row(&sum),
             retries: sum.retries,
             growth,
+            machines: self.machines.rows(&info, measured),
             connections: sum.connections,
             population: sum.population,
             lifecycle: sum.lifecycle,
@@ -508,7 +518,7 @@ impl Collector {
         Generator {
             lateness: Latency::of(&sum.lateness),
             together: sum.together,
-            lost_ns: sum.lost_ns / u64::from(sum.shards.max(1)),
+            lost_ns: sum.lost_ns / self.machines.shards(sum.shards),
             lost_longest_ns: sum.lost_max_ns,
             late_seconds: self.pace.late_seconds,
             seconds: self.pace.seconds,

@@ -16,7 +16,8 @@ use throng_metrics::{Interval, Threshold, TrendUnit, Verdict};
 /// reads 1 would count the first twice and call the second good.
 /// 3: tries that are no failures, goals that are indeterminate, numbered lines; what reads 2 would
 /// miss attempts that were interrupted, and not know the verdict.
-pub const FORMAT: u32 = 3;
+/// 4: lines of several machines; what reads 3 would not see that one of them was late.
+pub const FORMAT: u32 = 4;
 /// The oldest format that is still read.
 pub const FORMAT_MIN: u32 = 1;
 
@@ -26,6 +27,8 @@ pub const INTERVALS_FILE: &str = "intervals.ndjson";
 pub const EVENTS_FILE: &str = "events.ndjson";
 /// The field of every line that numbers it.
 pub(crate) const SEQ: &str = "seq";
+/// The field that says of which of several machines a line is.
+pub(crate) const MACHINE: &str = "machine";
 
 /// Records hold what was sent and what came: they are for who made them.
 pub(crate) const DIRECTORY_MODE: u32 = 0o700;
@@ -51,6 +54,10 @@ pub struct RunInfo {
     pub changes: Vec<throng_base::Said>,
     pub host: HostFacts,
     pub shards: u64,
+    /// The machines whose lines these are, by the `machine` of each line; empty where there is
+    /// only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineInfo>,
     pub targets: Vec<String>,
     /// Indexed by the `step` of intervals and events.
     pub steps: Vec<StepInfo>,
@@ -89,6 +96,7 @@ impl Default for RunInfo {
             changes: Vec::new(),
             host: HostFacts::default(),
             shards: 0,
+            machines: Vec::new(),
             targets: Vec::new(),
             steps: Vec::new(),
             loads: Vec::new(),
@@ -118,6 +126,22 @@ impl RunInfo {
             None => format!("step {step}"),
         }
     }
+}
+
+/// One of several machines of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineInfo {
+    pub name: String,
+    /// What the others do not have: by what was told of one of them.
+    pub host: HostFacts,
+    pub shards: u64,
+    /// Its part of the load: of every `of` events the `width` that follow the first `first`.
+    pub first: u64,
+    pub width: u64,
+    pub of: u64,
+    /// What was added to its times so that they count from the start of the run.
+    pub offset_ns: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
-//! How many there are at a moment in all loads together. Each load tells it of itself, and of a
-//! second there may be several parts.
+//! How many there are at a moment in all loads on all machines together. Each load of each machine
+//! tells it of itself, and of a second there may be several parts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use throng_metrics::{Gauges, Interval};
 
@@ -11,10 +11,13 @@ const SECONDS_MAX: usize = 8;
 /// See the module's description.
 #[derive(Clone, Debug, Default)]
 pub struct AllGauges {
-    seconds: VecDeque<(u64, Vec<Part>)>,
+    seconds: VecDeque<(u64, Parts)>,
 }
 
-/// What a load has in a second: that of its latest phase in it.
+/// By machine and load.
+type Parts = BTreeMap<(u16, usize), Part>;
+
+/// What a load on a machine has in a second: that of its latest phase in it.
 #[derive(Clone, Debug, Default)]
 struct Part {
     phase: u16,
@@ -30,28 +33,29 @@ impl AllGauges {
                 self.seconds.pop_front();
             }
             let at = self.seconds.partition_point(|(known, _)| *known < second);
-            self.seconds.insert(at, (second, Vec::new()));
+            self.seconds.insert(at, (second, BTreeMap::new()));
         }
         let known = self.seconds.iter_mut().find(|(known, _)| *known == second);
         let Some((_, parts)) = known else { return interval.gauges.clone() };
-        if parts.len() <= load {
-            parts.resize(load + 1, Part::default());
-        }
-        let part = &mut parts[load];
+        let part = parts.entry((interval.machine, load)).or_default();
         if part.phase < interval.phase {
             *part = Part { phase: interval.phase, gauges: interval.gauges.clone() };
         } else if part.phase == interval.phase {
             part.gauges.add(&interval.gauges);
         }
         let mut all = Gauges::default();
-        parts.iter().for_each(|part| all.add(&part.gauges));
+        parts.values().for_each(|part| all.add(&part.gauges));
         all
     }
 
-    /// What a load has told last.
+    /// What a load has told last on the first machine; nothing once loads behind it have told a
+    /// second without it.
     pub fn latest_of(&self, load: usize) -> Gauges {
-        let told = self.seconds.iter().rev().find_map(|(_, parts)| parts.get(load));
-        told.map(|part| part.gauges.clone()).unwrap_or_default()
+        let told = |(_, parts): &(u64, Parts)| {
+            let ((_, known), part) = parts.range((0, load)..=(0, usize::MAX)).next()?;
+            Some(if *known == load { part.gauges.clone() } else { Gauges::default() })
+        };
+        self.seconds.iter().rev().find_map(told).unwrap_or_default()
     }
 }
 

@@ -9,8 +9,8 @@ use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
 use crate::once::OnceRun;
 use crate::summary::{
-    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, OwnRow,
-    Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
+    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, MachineRow,
+    OwnRow, Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -85,6 +85,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "log_lines": summary.log.count,
         "once": summary.once.iter().map(once).collect::<Vec<_>>(),
         "generator": generator(&summary.generator, &summary.info),
+        "machines": summary.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
         "growth": growth(&summary.growth),
     })
 }
@@ -468,6 +469,11 @@ fn messages(m: &Messages) -> Value {
         "dropped": m.dropped,
         "overdue": m.overdue,
     })
+}
+
+fn machine(row: &MachineRow, info: &RunInfo) -> Value {
+    let own = generator(&row.generator, info);
+    json!({ "name": row.name, "shards": row.shards, "generator": own })
 }
 
 fn generator(own: &Generator, info: &RunInfo) -> Value {

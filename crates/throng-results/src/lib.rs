@@ -6,6 +6,7 @@
 //! - [`evidence`]: what the first failures of each kind are told by.
 //! - [`gauges`]: how many there are at a moment, in all loads together.
 //! - [`record`]: writes a run directory while the run goes on.
+//! - [`merge`]: the lines of several machines in one order.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
 //! - [`verdict`]: whether the result stands, and the exit code.
@@ -27,6 +28,7 @@ pub mod evidence;
 pub mod gauges;
 pub mod json;
 pub mod junit;
+pub mod merge;
 pub mod once;
 pub mod read;
 pub mod record;
@@ -39,14 +41,15 @@ mod sample;
 
 pub use collector::Collector;
 pub use directory::{
-    FORMAT, FileInfo, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo, create_directory,
-    timestamp,
+    FORMAT, FileInfo, MachineInfo, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo,
+    create_directory, timestamp,
 };
 pub use event::{Event, StopBy};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
 pub use json::summary_json;
 pub use junit::junit;
+pub use merge::{Line, Merge};
 pub use once::{OnceFailure, OnceOutcome, OncePart, OnceRun, OnceStep};
 pub use read::Run;
 pub use record::{RecordError, Recorder};

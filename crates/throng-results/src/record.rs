@@ -12,7 +12,8 @@ use throng_base::Diagnostic;
 use throng_metrics::Interval;
 
 use crate::directory::{
-    DIRECTORY_MODE, EVENTS_FILE, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
+    DIRECTORY_MODE, EVENTS_FILE, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ,
+    Totals,
 };
 use crate::event::Event;
 
@@ -136,7 +137,7 @@ impl Recorder {
         self.at_ns = interval.second.saturating_add(1).saturating_mul(1_000_000_000);
         let in_trouble = self.intervals.in_trouble;
         self.totals.interval(interval);
-        let result = self.intervals.append(interval);
+        let result = self.intervals.append(0, interval);
         if in_trouble && !self.intervals.in_trouble {
             let detail = say!("recording goes on");
             let (at_ns, lost) = (self.at_ns, self.lost());
@@ -145,9 +146,14 @@ impl Recorder {
         result
     }
 
-    /// Appends an event; errors as in [`Recorder::interval`].
+    /// Appends an event of the run; errors as in [`Recorder::interval`].
     pub fn event(&mut self, event: &Event) -> Result<(), RecordError> {
-        self.events.append(event)
+        self.event_of(0, event)
+    }
+
+    /// Appends an event of one of its machines.
+    pub fn event_of(&mut self, machine: u16, event: &Event) -> Result<(), RecordError> {
+        self.events.append(machine, event)
     }
 
     /// Writes `run.json` for the last time, with the lines lost and the totals.
@@ -228,8 +234,8 @@ impl Lines {
         Lines { path, out, line, in_trouble: false, torn: false, lost: 0, number: 0 }
     }
 
-    fn append(&mut self, value: &impl Serialize) -> Result<(), RecordError> {
-        match self.try_append(value) {
+    fn append(&mut self, machine: u16, value: &impl Serialize) -> Result<(), RecordError> {
+        match self.try_append(machine, value) {
             Ok(()) => {
                 self.in_trouble = false;
                 Ok(())
@@ -239,13 +245,13 @@ impl Lines {
         }
     }
 
-    fn try_append(&mut self, value: &impl Serialize) -> io::Result<()> {
+    fn try_append(&mut self, machine: u16, value: &impl Serialize) -> io::Result<()> {
         self.line.clear();
         if self.torn {
             self.line.push(b'\n');
         }
         self.number += 1;
-        let serialized = serialize_numbered(self.number, value, &mut self.line);
+        let serialized = serialize_numbered(self.number, machine, value, &mut self.line);
         self.line.push(b'\n');
         let (written, result) = match serialized {
             Ok(()) => write_line(&mut *self.out, &self.line),
@@ -262,13 +268,18 @@ impl Lines {
     }
 }
 
-/// The JSON of a value, an object with at least one field, with its number in front.
+/// The JSON of a value, an object with at least one field, with its number in front, and the
+/// machine where it is not the first.
 fn serialize_numbered(
     number: u64,
+    machine: u16,
     value: &impl Serialize,
     out: &mut Vec<u8>,
 ) -> serde_json::Result<()> {
     out.extend_from_slice(format!("{{\"{SEQ}\":{number}").as_bytes());
+    if machine > 0 {
+        out.extend_from_slice(format!(",\"{MACHINE}\":{machine}").as_bytes());
+    }
     let brace = out.len();
     serde_json::to_writer(&mut *out, value)?;
     debug_assert_eq!(out.get(brace), Some(&b'{'), "only objects are recorded");
@@ -325,15 +336,15 @@ mod tests {
             let disk = Disk::default();
             disk.0.lock().unwrap().0 = room;
             let mut lines = Lines::new("x".into(), Box::new(disk.clone()));
-            let told = (0..5).filter(|_| lines.append(&value).is_err()).count();
+            let told = (0..5).filter(|_| lines.append(0, &value).is_err()).count();
             assert_eq!(told, 1, "room {room}");
             disk.0.lock().unwrap().0 = 1000;
-            assert!(lines.append(&value).is_ok() && lines.append(&value).is_ok());
+            assert!(lines.append(0, &value).is_ok() && lines.append(0, &value).is_ok());
             let text = String::from_utf8(disk.0.lock().unwrap().1.clone()).unwrap();
             let good = text.lines().filter(|line| line.ends_with(",\"a\":1}")).count() as u64;
             assert_eq!(good + lines.lost, 7, "room {room}: {text}");
             disk.0.lock().unwrap().0 = 0;
-            assert!(lines.append(&value).is_err(), "a new time of trouble is told again");
+            assert!(lines.append(0, &value).is_err(), "a new time of trouble is told again");
         }
     }
 
@@ -342,7 +353,7 @@ mod tests {
         let disk = Disk::default();
         disk.0.lock().unwrap().0 = usize::MAX;
         let mut lines = Lines::new("x".into(), Box::new(disk.clone()));
-        (0..10).for_each(|_| lines.append(&crate::sample::interval(0, 0)).unwrap());
+        (0..10).for_each(|_| lines.append(0, &crate::sample::interval(0, 0)).unwrap());
         assert_eq!(disk.0.lock().unwrap().2, 10);
     }
 
@@ -351,9 +362,9 @@ mod tests {
         let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else { return };
         let mut lines = Lines::new("/dev/full".into(), Box::new(full));
         let value = serde_json::json!({"a": 1});
-        let error = lines.append(&value).unwrap_err();
+        let error = lines.append(0, &value).unwrap_err();
         assert!(error.diagnostic().help.unwrap().english().starts_with("free some space"));
-        assert!(lines.append(&value).is_ok());
+        assert!(lines.append(0, &value).is_ok());
         assert_eq!(lines.lost, 2);
     }
 

@@ -101,6 +101,8 @@ pub struct Summary {
     pub tcp: TcpRow,
     pub messages: Messages,
     pub generator: Generator,
+    /// Each machine for itself, where there are several.
+    pub machines: Vec<MachineRow>,
     pub growth: Growth,
     pub validity: Validity,
     pub damage: Damage,
@@ -386,6 +388,14 @@ pub struct Generator {
     pub sustained_per_s: u64,
     /// The most, or the least of what is left, in any second; the counters are sums.
     pub resources: Resources,
+}
+
+/// What one of several machines says about itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineRow {
+    pub name: String,
+    pub shards: u64,
+    pub generator: Generator,
 }
 
 /// A percentile of a [`Latency`].

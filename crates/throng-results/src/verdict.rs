@@ -12,8 +12,8 @@ use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 
 use crate::event::StopBy;
 use crate::summary::{
-    CONNECT, DeliveryRow, GoalRow, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row, STAY,
-    Stopped, Summary, Validity, only_stays,
+    CONNECT, DeliveryRow, Generator, GoalRow, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row,
+    STAY, Stopped, Summary, Validity, only_stays,
 };
 pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
 pub(crate) use once::failed_setup;
@@ -87,6 +87,9 @@ impl InvalidReason {
                 ledger::unwatched_text(name, *unwatched, *sent)
             }
             InvalidReason::MessagesDropped { dropped } => dropped_text(*dropped),
+            InvalidReason::OfMachine { name, reason } => {
+                say!("machine {name}: {reason}", reason = reason.text())
+            }
         }
     }
 }
@@ -102,13 +105,14 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     if is_unmet && is_late {
         reasons.push(InvalidReason::StartsUnmet { unmet, due });
     }
-    if lateness.p99_ns > LATENESS_INVALID_NS_MAX {
-        reasons.push(InvalidReason::Late { p99_ns: lateness.p99_ns, max_ns: lateness.max_ns });
-    }
-    let (lost_ns, longest_ns) = lost(summary);
-    if lost_share(summary) > LOST_SHARE_MAX && lost_ns > LOST_NS_MAX {
-        let measured_ns = summary.measured.as_nanos() as u64;
-        reasons.push(InvalidReason::TimeLost { lost_ns, measured_ns, longest_ns });
+    reasons.extend(not_in_time(&summary.generator, summary.measured));
+    for machine in &summary.machines {
+        for reason in not_in_time(&machine.generator, summary.measured) {
+            if reasons.iter().all(|known| known.word() != reason.word()) {
+                let (name, reason) = (machine.name.clone(), Box::new(reason));
+                reasons.push(InvalidReason::OfMachine { name, reason });
+            }
+        }
     }
     let own = summary.errors.iter().filter(|row| row.blame == Blame::Generator);
     let failed: u64 = own.map(|row| row.count).sum();
@@ -137,6 +141,21 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
         true => Validity::Valid,
         false => Validity::Invalid { reasons },
     }
+}
+
+/// Why what a generator measured is not about the target: it was late, or stood still.
+fn not_in_time(own: &Generator, measured: Duration) -> Vec<InvalidReason> {
+    let mut reasons = Vec::new();
+    let (p99_ns, max_ns) = (own.lateness.p99_ns, own.lateness.max_ns);
+    if p99_ns > LATENESS_INVALID_NS_MAX {
+        reasons.push(InvalidReason::Late { p99_ns, max_ns });
+    }
+    let (lost_ns, longest_ns) = (own.lost_ns, own.lost_longest_ns);
+    let measured_ns = measured.as_nanos() as u64;
+    if lost_ns as f64 > measured_ns as f64 * LOST_SHARE_MAX && lost_ns > LOST_NS_MAX {
+        reasons.push(InvalidReason::TimeLost { lost_ns, measured_ns, longest_ns });
+    }
+    reasons
 }
 
 /// Attempts that went well, but for connecting and staying: that is no answer. Where users do
@@ -361,11 +380,6 @@ pub(crate) fn is_indeterminate(summary: &Summary) -> bool {
     summary.validity == Validity::Valid && summary.goals.iter().any(is)
 }
 
-/// How long a shard stood still on average, and the longest time.
-fn lost(summary: &Summary) -> (u64, u64) {
-    (summary.generator.lost_ns, summary.generator.lost_longest_ns)
-}
-
 /// Of the measured time, 0 to 1.
 fn lost_share(summary: &Summary) -> f64 {
     summary.generator.lost_ns as f64 / summary.measured.as_nanos().max(1) as f64
@@ -489,6 +503,7 @@ impl Summary {
                 | InvalidReason::UsersHeld { .. }
                 | InvalidReason::DeliveriesBlind { .. }
                 | InvalidReason::DeliveriesUnwatched { .. }
+                | InvalidReason::OfMachine { .. }
                 | InvalidReason::MessagesDropped { .. } => None,
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),

@@ -4,10 +4,10 @@ use throng_base::{Exit, Said};
 use throng_metrics::{Connections, Population, Subject};
 
 use super::*;
-use crate::directory::{PhaseInfo, ThresholdInfo};
+use crate::directory::{MachineInfo, PhaseInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};
 use crate::sample::{self, summary_of};
-use crate::summary::{InvalidReason, STAY};
+use crate::summary::{InvalidReason, STAY, Validity};
 use crate::verdict::{self, exit_code};
 use throng_metrics::{Comparison, Interval, Measure, Threshold};
 
@@ -645,4 +645,37 @@ fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
     let events = [Event::RunEnded { at_ns: sample::SECOND_NS / 3 }];
     let summary = summary_of(sample::im_info(), &[interval], &events);
     assert_eq!((summary.users_online_max, summary.users_present_max), (15_000, 20_000));
+}
+
+#[test]
+fn a_machine_that_was_late_is_named_where_all_together_were_not() {
+    let mut info = sample::info();
+    info.machines = ["one", "two", "three"]
+        .map(|name| MachineInfo { name: name.into(), shards: 2, ..MachineInfo::default() })
+        .into();
+    let mut collector = Collector::new(&info);
+    sample::events().iter().for_each(|event| collector.event(event));
+    for interval in sample::intervals() {
+        for machine in 0..3 {
+            let mut part = Interval { machine, ..interval.clone() };
+            part.lateness = Histogram::new();
+            let (count, late) = if machine == 1 { (10, 300_000_000) } else { (1000, 50_000) };
+            (0..count).for_each(|_| part.lateness.record(late));
+            collector.interval(&part);
+        }
+    }
+    let summary = collector.finish(info);
+    assert!(summary.generator.lateness.p99_ns < 1_000_000);
+    let late = summary.machines.iter().map(|it| it.generator.late_seconds);
+    assert_eq!(late.collect::<Vec<_>>(), [0, 10, 0]);
+    let Validity::Invalid { reasons } = &summary.validity else { panic!("it is valid") };
+    let [InvalidReason::OfMachine { name, reason }] = reasons.as_slice() else {
+        panic!("{reasons:?}")
+    };
+    assert_eq!((name.as_str(), reason.word()), ("two", "late"));
+    assert_eq!(exit_code(&summary), Exit::ResultInvalid);
+    // Users of all machines are there together.
+    let one = sample::summary();
+    assert_eq!(summary.users_present_max, 3 * one.users_present_max);
+    assert_eq!(summary.total.count, 3 * one.total.count);
 }

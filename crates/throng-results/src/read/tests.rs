@@ -194,9 +194,9 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
         let told = Run::open(directory.path()).unwrap_err();
         (told.code, told.message)
     };
-    let (code, message) = refused(r#"{"format": 4, "id": {"new": "shape"}}"#);
+    let (code, message) = refused(r#"{"format": 5, "id": {"new": "shape"}}"#);
     assert_eq!(code, "format-unknown");
-    assert_eq!(message, "the record has format 4, this throng reads 1 to 3");
+    assert_eq!(message, "the record has format 5, this throng reads 1 to 4");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
@@ -229,7 +229,7 @@ fn a_record_of_the_first_format_is_summed_up() {
     recorded(directory.path());
     let path = directory.path().join(RUN_FILE);
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("\"format\": 3", "\"format\": 1", 1)).unwrap();
+    fs::write(&path, text.replacen("\"format\": 4", "\"format\": 1", 1)).unwrap();
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
     assert_eq!(summary.info.format, 1);
     assert_eq!(summary.total, sample::summary().total);

@@ -38,6 +38,8 @@ pub enum InvalidReason {
     DeliveriesBlind { name: String, sent: u64, received: u64 },
     /// There is a goal on deliveries of which some were not watched.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
+    /// What all machines together are not, this one is.
+    OfMachine { name: String, reason: Box<InvalidReason> },
     /// There is a goal on messages of which the generator dropped some that had come.
     MessagesDropped { dropped: u64 },
 }
@@ -57,6 +59,7 @@ impl InvalidReason {
             InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
             InvalidReason::MessagesDropped { .. } => "messages-dropped",
+            InvalidReason::OfMachine { reason, .. } => reason.word(),
         }
     }
 
@@ -66,6 +69,7 @@ impl InvalidReason {
             InvalidReason::StartsUnmet { .. }
                 | InvalidReason::Late { .. }
                 | InvalidReason::TimeLost { .. }
+                | InvalidReason::OfMachine { .. }
         )
     }
 

@@ -1,6 +1,7 @@
 //! The summary at the end of a run, section by section; what has no content is left out.
 
 mod delivering;
+mod machines;
 mod once;
 mod own;
 mod staying;
@@ -59,6 +60,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         log(summary, style),
         load(summary, style),
         generator(summary, style),
+        machines::machines(summary, style),
         host(&summary.info.host, style),
         record(summary, style),
     ];

@@ -1,0 +1,108 @@
+//! What each of several machines says about itself: what is true of all together may not be of one.
+
+use std::time::Duration;
+
+use throng_metrics::{Histogram, Interval, Resources, Together};
+
+use crate::directory::RunInfo;
+use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, Latency, MachineRow, per_second};
+
+/// By machine; none where there is only one.
+#[derive(Debug)]
+pub(super) struct Machines(Vec<Machine>);
+
+#[derive(Clone, Debug, Default)]
+struct Machine {
+    shards: u16,
+    lateness: Histogram,
+    together: Together,
+    lost_ns: u64,
+    lost_max_ns: u64,
+    attempts: u64,
+    resources: Resources,
+    host_cpu_sum: f64,
+    readings: u64,
+    host_busy_from: Option<u64>,
+    seconds: u64,
+    late_seconds: u64,
+    /// The second that goes on, and how late the machine was in it.
+    second: Option<(u64, Histogram)>,
+}
+
+impl Machines {
+    pub(super) fn new(info: &RunInfo) -> Machines {
+        Machines(vec![Machine::default(); info.machines.len()])
+    }
+
+    /// Takes an interval of a measured phase; each machine's come in the order of their seconds.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        let Some(machine) = self.0.get_mut(usize::from(interval.machine)) else { return };
+        machine.shards = machine.shards.max(interval.shards);
+        machine.lateness.merge(&interval.lateness);
+        machine.together.merge(&interval.together);
+        machine.lost_ns += interval.lost_ns;
+        machine.lost_max_ns = machine.lost_max_ns.max(interval.lost_max_ns);
+        machine.attempts += interval.steps.iter().map(|row| row.count).sum::<u64>();
+        if let Some(resources) = &interval.resources {
+            machine.resources.merge(resources);
+            machine.host_cpu_sum += resources.host_cpu;
+            machine.readings += 1;
+            if resources.host_cpu >= HOST_CPU_BUSY {
+                machine.host_busy_from.get_or_insert(interval.second);
+            }
+        }
+        match &mut machine.second {
+            Some((second, lateness)) if *second == interval.second => {
+                lateness.merge(&interval.lateness);
+            }
+            _ => {
+                machine.end_second();
+                machine.second = Some((interval.second, interval.lateness.clone()));
+            }
+        }
+    }
+
+    /// The shards of all machines; `most` are those of the machine with the most.
+    pub(super) fn shards(&self, most: u16) -> u64 {
+        let all: u64 = self.0.iter().map(|machine| u64::from(machine.shards)).sum();
+        all.max(u64::from(most)).max(1)
+    }
+
+    pub(super) fn rows(&mut self, info: &RunInfo, measured: Duration) -> Vec<MachineRow> {
+        let row = |(machine, info): (&mut Machine, &crate::directory::MachineInfo)| {
+            machine.end_second();
+            let name = info.name.clone();
+            MachineRow { name, shards: info.shards, generator: machine.generator(measured) }
+        };
+        self.0.iter_mut().zip(&info.machines).map(row).collect()
+    }
+}
+
+impl Machine {
+    fn end_second(&mut self) {
+        let Some((_, lateness)) = self.second.take() else { return };
+        self.seconds += 1;
+        self.late_seconds += u64::from(lateness.value_at(0.99) > LATENESS_NS_MAX);
+    }
+
+    fn generator(&self, measured: Duration) -> Generator {
+        let cpu_ns = self.resources.cpu_user_ns + self.resources.cpu_system_ns;
+        Generator {
+            lateness: Latency::of(&self.lateness),
+            together: self.together,
+            lost_ns: self.lost_ns / u64::from(self.shards.max(1)),
+            lost_longest_ns: self.lost_max_ns,
+            late_seconds: self.late_seconds,
+            seconds: self.seconds,
+            cpu_ns,
+            cores: per_second(cpu_ns, measured) / 1e9,
+            cpu_per_attempt_ns: cpu_ns as f64 / self.attempts.max(1) as f64,
+            memory_bytes_max: self.resources.memory_bytes,
+            host_cpu_mean: self.host_cpu_sum / self.readings.max(1) as f64,
+            host_cpu_max: self.resources.host_cpu,
+            host_busy_from: self.host_busy_from,
+            sustained_per_s: 0,
+            resources: self.resources.clone(),
+        }
+    }
+}

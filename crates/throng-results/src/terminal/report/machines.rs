@@ -1,0 +1,44 @@
+//! The section about the machines of a run, where there are several.
+
+use std::cmp::Reverse;
+
+use throng_base::units::{format_bytes, format_count};
+use throng_base::{Said, say};
+
+use super::super::Style;
+use super::super::table::Table;
+use super::super::text::{clean, nanos, share};
+use super::{left_out, pick};
+use crate::summary::Summary;
+
+/// Each machine for itself, the latest first where there are many.
+pub(super) fn machines(summary: &Summary, style: &Style) -> String {
+    if summary.machines.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new([
+        say!("machine"),
+        say!("shards"),
+        say!("cores"),
+        say!("memory"),
+        say!("host"),
+        say!("late p99"),
+        Said::of_others("max"),
+    ]);
+    let mut shown: Vec<_> = pick(&summary.machines, |it| it.generator.lateness.p99_ns);
+    shown.sort_by_key(|it| Reverse(it.generator.lateness.p99_ns));
+    for machine in &shown {
+        let own = &machine.generator;
+        table.row([
+            clean(&machine.name).into(),
+            format_count(machine.shards).into(),
+            format!("{:.2}", own.cores).into(),
+            format_bytes(own.memory_bytes_max as f64).into(),
+            share(own.host_cpu_mean).into(),
+            nanos(own.lateness.p99_ns).into(),
+            nanos(own.lateness.max_ns).into(),
+        ]);
+    }
+    let more = say!("… and {{}} more of them: `throng report --json` has all");
+    table.render(style) + &left_out(summary.machines.len(), shown.len(), more, style)
+}
