@@ -4,8 +4,8 @@
 use throng_base::Said;
 use throng_base::units::format_count;
 use throng_protocol::framed::declaration::{
-    Checksum, Comparison, Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal,
-    Message, Placed, Prefix, Repeat, Role, Transport, Type,
+    Condition, Counts, Declaration, Endian, Extent, Field, Framing, Literal, Message, Placed,
+    Prefix, Repeat, Role, Transport, Type,
 };
 
 /// How deep structures are drawn in each other.
@@ -308,7 +308,7 @@ impl<'d> Laying<'d> {
         }
         match &field.repeat {
             Some(Repeat::Prefixed(prefix)) => {
-                add(say!("{} before it says how many", prefix_word(*prefix)));
+                add(say!("{} before it says how many", prefix.word()));
             }
             Some(Repeat::Field(id)) => add(say!("as many as `{}` says", id.value)),
             Some(Repeat::Rest) => add(say!("as many as there are to the end")),
@@ -363,7 +363,7 @@ fn role_notes(field: &Field) -> Vec<Said> {
         }
         Role::Body => notes.push(say!("the message's own fields")),
         Role::Checksum { algorithm, over } => {
-            let name = checksum_word(*algorithm);
+            let name = algorithm.word();
             notes.push(match over.is_empty() {
                 true => say!("{name} over all before it"),
                 false => {
@@ -381,7 +381,7 @@ fn extent_notes(extent: &Extent) -> Vec<Said> {
     match extent {
         Extent::Fixed(_) => Vec::new(),
         Extent::Prefixed { prefix, bytes_max } => {
-            let mut notes = vec![say!("{} before it says how many bytes", prefix_word(*prefix))];
+            let mut notes = vec![say!("{} before it says how many bytes", prefix.word())];
             if let Some(most) = bytes_max {
                 notes.push(say!("at most {}", size_text(*most)));
             }
@@ -417,24 +417,6 @@ fn prefix_size(prefix: Prefix) -> Bytes {
     }
 }
 
-fn prefix_word(prefix: Prefix) -> String {
-    match prefix {
-        Prefix::Unsigned(bits) => format!("u{bits}"),
-        Prefix::Varint => "varint".to_string(),
-    }
-}
-
-fn checksum_word(algorithm: Checksum) -> &'static str {
-    match algorithm {
-        Checksum::Crc32 => "crc32",
-        Checksum::Crc16 => "crc16",
-        Checksum::Crc16Xmodem => "crc16-xmodem",
-        Checksum::Adler32 => "adler32",
-        Checksum::Sum => "sum",
-        Checksum::Xor => "xor",
-    }
-}
-
 /// A constant as it stands in the bytes, where that helps to find it.
 fn literal_text(literal: &Literal, ty: &Type) -> String {
     match (literal, ty) {
@@ -451,14 +433,6 @@ fn literal_text(literal: &Literal, ty: &Type) -> String {
 
 fn condition_text(condition: &Condition) -> String {
     let (field, value) = (&condition.field.value, condition.value);
-    let sign = match condition.comparison {
-        Comparison::Equal => "==",
-        Comparison::NotEqual => "!=",
-        Comparison::Less => "<",
-        Comparison::LessOrEqual => "<=",
-        Comparison::Greater => ">",
-        Comparison::GreaterOrEqual => ">=",
-        Comparison::HasBits => "&",
-    };
+    let sign = condition.comparison.sign();
     format!("`{field} {sign} {value}`")
 }

@@ -50,18 +50,6 @@ pub(super) fn checksum_width(algorithm: Checksum) -> Option<u8> {
     }
 }
 
-/// What a declaration calls it.
-pub(super) fn checksum_word(algorithm: Checksum) -> &'static str {
-    match algorithm {
-        Checksum::Crc32 => "crc32",
-        Checksum::Crc16 => "crc16",
-        Checksum::Crc16Xmodem => "crc16-xmodem",
-        Checksum::Adler32 => "adler32",
-        Checksum::Sum => "sum",
-        Checksum::Xor => "xor",
-    }
-}
-
 fn adler32<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u64 {
     let (mut low, mut high) = (1u32, 0u32);
     for chunk in parts.flat_map(|part| part.chunks(ADLER_BYTES)) {

@@ -4,7 +4,7 @@
 use throng_base::Said;
 
 use super::Protocol;
-use super::checksum::{checksum_width, checksum_word};
+use super::checksum::checksum_width;
 use super::contradictions;
 use super::declaration::{
     BYTES_ALLOWED_MAX, BYTES_MAX, Condition, Declaration, Endian, Extent, Field, Literal, Mistake,
@@ -14,7 +14,7 @@ use super::encode::raw_of;
 use super::path::suggestion;
 use super::table::{
     Bits, Constant, Extents, Job, List, MARKS_MAX, NONE, Node, Repeats, Shape, Table, Test,
-    prefix_bytes, prefix_max, prefix_word,
+    prefix_bytes, prefix_max,
 };
 use crate::fields::coerce;
 use crate::fields::number::{write_unsigned, write_varint, zigzag};
@@ -310,7 +310,7 @@ impl<'d> Builder<'d> {
                 match *bytes_max {
                     // 64 KiB is how people say what 16 bits hold.
                     Some(bytes) if bytes > most.saturating_add(1) => {
-                        let word = prefix_word(*prefix);
+                        let word = prefix.word();
                         let message = say!(
                             "the length of `{name}` is a {word}, which cannot hold its limit \
                              {bytes}"
@@ -600,7 +600,7 @@ impl<'d> Builder<'d> {
         list: u32,
     ) -> Job {
         let shape = &self.table.nodes[id as usize].shape;
-        let word = checksum_word(algorithm);
+        let word = algorithm.word();
         let wanted = checksum_width(algorithm);
         let fits = match shape {
             Shape::Unsigned(width) => wanted.is_none_or(|wanted| wanted == *width),

@@ -162,6 +162,16 @@ pub enum Prefix {
     Varint,
 }
 
+impl Prefix {
+    /// What a declaration calls it.
+    pub fn word(self) -> String {
+        match self {
+            Prefix::Unsigned(bits) => format!("u{bits}"),
+            Prefix::Varint => "varint".to_owned(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Repeat {
     /// So many times.
@@ -192,6 +202,23 @@ pub enum Comparison {
     GreaterOrEqual,
     /// The bits of the value are all set.
     HasBits,
+}
+
+impl Comparison {
+    /// All signs; none begins with one that stands before it.
+    pub const SIGNS: [(&str, Comparison); 7] = [
+        ("==", Comparison::Equal),
+        ("!=", Comparison::NotEqual),
+        ("<=", Comparison::LessOrEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+        ("&", Comparison::HasBits),
+    ];
+
+    pub fn sign(self) -> &'static str {
+        Comparison::SIGNS.into_iter().find(|(_, one)| *one == self).map_or("", |(sign, _)| sign)
+    }
 }
 
 /// What a field is for.
@@ -237,6 +264,22 @@ pub enum Checksum {
     Sum,
     /// All bytes combined by exclusive or, 8 bits.
     Xor,
+}
+
+impl Checksum {
+    /// All of them, as declarations call them.
+    pub const WORDS: [(&str, Checksum); 6] = [
+        ("crc32", Checksum::Crc32),
+        ("crc16", Checksum::Crc16),
+        ("crc16-xmodem", Checksum::Crc16Xmodem),
+        ("adler32", Checksum::Adler32),
+        ("sum", Checksum::Sum),
+        ("xor", Checksum::Xor),
+    ];
+
+    pub fn word(self) -> &'static str {
+        Checksum::WORDS[self as usize].0
+    }
 }
 
 /// One kind of message.

@@ -5,12 +5,9 @@ use throng_expression::Value;
 
 use throng_base::Said;
 
-use super::checksum::checksum_word;
-use super::declaration::{Comparison, Prefix};
+use super::declaration::Prefix;
 use super::decode::Record;
-use super::table::{
-    Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes, prefix_word,
-};
+use super::table::{Extents, Job, List, NONE, Node, Repeats, Shape, Table, prefix_bytes};
 use super::value::View;
 use super::{LayoutRow, MessageId, Part};
 use crate::fields::number::{Varint, read_unsigned, read_varint};
@@ -105,7 +102,7 @@ impl Describer<'_> {
                 Varint::Short | Varint::Long => (1, Value::from(raw)),
             },
         };
-        self.push(path, (start, start + width), prefix_word(prefix), value, note);
+        self.push(path, (start, start + width), prefix.word(), value, note);
     }
 
     fn item(&mut self, at: usize, next: usize, path: &str) {
@@ -197,7 +194,7 @@ fn purpose(node: &Node) -> Said {
         Job::Kind => say!("kind"),
         Job::Correlation => say!("correlation"),
         Job::Computed => say!("how much follows"),
-        Job::Checksum { algorithm, .. } => say!("{}", checksum_word(*algorithm)),
+        Job::Checksum { algorithm, .. } => say!("{}", algorithm.word()),
     }
 }
 
@@ -274,7 +271,7 @@ impl Drawing<'_> {
         }
         if let Some(test) = &node.condition {
             let name = &table.node(test.node).name;
-            let sign = comparison_sign(test.comparison);
+            let sign = test.comparison.sign();
             notes.push(say!("if {name} {sign} {}", test.value));
         }
         self.rows.push(LayoutRow {
@@ -284,18 +281,6 @@ impl Drawing<'_> {
             offset: offset.and_then(|offset| usize::try_from(offset).ok()),
             note: Said::listed(notes),
         });
-    }
-}
-
-fn comparison_sign(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Equal => "==",
-        Comparison::NotEqual => "!=",
-        Comparison::Less => "<",
-        Comparison::LessOrEqual => "<=",
-        Comparison::Greater => ">",
-        Comparison::GreaterOrEqual => ">=",
-        Comparison::HasBits => "&",
     }
 }
 

@@ -466,10 +466,3 @@ pub(super) fn prefix_max(prefix: Prefix) -> u64 {
         Prefix::Varint => u64::MAX,
     }
 }
-
-pub(super) fn prefix_word(prefix: Prefix) -> String {
-    match prefix {
-        Prefix::Unsigned(bits) => format!("u{bits}"),
-        Prefix::Varint => "varint".to_owned(),
-    }
-}

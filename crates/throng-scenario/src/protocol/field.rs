@@ -168,17 +168,7 @@ impl Reader<'_, '_> {
     }
 
     fn checksum(&mut self, fields: &FieldMap<'_>, node: &Node) -> Role {
-        let algorithm = self.cx.word(
-            node,
-            &[
-                ("crc32", Checksum::Crc32),
-                ("crc16", Checksum::Crc16),
-                ("crc16-xmodem", Checksum::Crc16Xmodem),
-                ("adler32", Checksum::Adler32),
-                ("sum", Checksum::Sum),
-                ("xor", Checksum::Xor),
-            ],
-        );
+        let algorithm = self.cx.word(node, &Checksum::WORDS);
         let over = fields.over.node().map(|node| self.names(node, say!("the name of a field")));
         match algorithm {
             Some(algorithm) => Role::Checksum { algorithm, over: over.unwrap_or_default() },

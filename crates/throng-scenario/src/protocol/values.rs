@@ -244,20 +244,13 @@ fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>,
     if let Some(mask) = rest.strip_prefix('&') {
         return bits(name, mask, value);
     }
-    let (comparison, right) = [
-        ("==", Comparison::Equal),
-        ("!=", Comparison::NotEqual),
-        ("<=", Comparison::LessOrEqual),
-        (">=", Comparison::GreaterOrEqual),
-        ("<", Comparison::Less),
-        (">", Comparison::Greater),
-    ]
-    .into_iter()
-    .find_map(|(sign, comparison)| Some((comparison, rest.strip_prefix(sign)?)))
-    .ok_or((
-        say!("`==`, `!=`, `<`, `<=`, `>`, `>=` or `&` must follow the name"),
-        CONDITION_HELP,
-    ))?;
+    let (comparison, right) = Comparison::SIGNS
+        .into_iter()
+        .find_map(|(sign, comparison)| Some((comparison, rest.strip_prefix(sign)?)))
+        .ok_or((
+            say!("`==`, `!=`, `<`, `<=`, `>`, `>=` or `&` must follow the name"),
+            CONDITION_HELP,
+        ))?;
     Ok(Compared { name, comparison, value: value(right)? })
 }
 
