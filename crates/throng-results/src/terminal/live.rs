@@ -60,18 +60,7 @@ const LONG_LIVED_COLUMNS: [Column; 10] = [
 ];
 
 /// Where messages have to reach an audience, how many of them did says more than the worst time.
-const DELIVERING_COLUMNS: [Column; 10] = [
-    (6, say!("time"), Figure::Time),
-    (8, say!("online"), Figure::Online),
-    (8, say!("offline"), Figure::Offline),
-    (7, say!("ok"), Figure::Ok),
-    (7, say!("failed"), Figure::Failed),
-    (7, say!("ok/s"), Figure::Rate),
-    (7, say!("p50"), Figure::Quantile(0.5)),
-    (7, say!("p99"), Figure::Quantile(0.99)),
-    (8, say!("deliv/s"), Figure::Delivered),
-    (8, say!("bytes/s"), Figure::Bytes),
-];
+const DELIVERED: Column = (8, say!("deliv/s"), Figure::Delivered);
 
 /// What gives way, in this order, where a page is too narrow for all columns.
 const GIVE_WAY: [Figure; 5] =
@@ -80,8 +69,7 @@ const GIVE_WAY: [Figure; 5] =
 const CODES_COLUMNS_MIN: usize = 7;
 
 /// The columns that a page has room for.
-fn fitting(columns: &[Column], page: usize) -> Vec<Column> {
-    let mut columns = columns.to_vec();
+fn fitting(mut columns: Vec<Column>, page: usize) -> Vec<Column> {
     for figure in GIVE_WAY {
         if used(&columns) + CODES_COLUMNS_MIN > page {
             columns.retain(|(_, _, own)| *own != figure);
@@ -122,11 +110,12 @@ impl Live {
             .filter(|(_, step)| step.kind == kind::DELIVERY)
             .map(|(id, _)| id)
             .collect();
-        let columns: &[_] = match is_long_lived {
-            true if !deliveries.is_empty() => &DELIVERING_COLUMNS,
-            true => &LONG_LIVED_COLUMNS,
-            false => &COLUMNS,
-        };
+        let mut columns =
+            if is_long_lived { LONG_LIVED_COLUMNS.to_vec() } else { COLUMNS.to_vec() };
+        let max = columns.iter_mut().find(|(.., figure)| *figure == Figure::Max);
+        if let Some(max) = max.filter(|_| is_long_lived && !deliveries.is_empty()) {
+            *max = DELIVERED;
+        }
         let columns = fitting(columns, style.columns());
         let (since, last) = (None, Time::ZERO);
         let load_of = info.phases.iter().map(|phase| phase.load).collect();

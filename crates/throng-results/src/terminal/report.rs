@@ -380,38 +380,35 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     table.render(style)
 }
 
+/// The head of a table of loads or phases.
+fn results_head(of: Said, users: Said) -> [Said; 9] {
+    let (p50, p99, max) = (say!("p50"), say!("p99"), say!("max"));
+    [of, say!("time"), users, say!("count"), say!("failed"), say!("ok/s"), p50, p99, max]
+}
+
+/// A row of it: its name, time and users, and what its steps came to.
+fn results(
+    [name, time, users]: [String; 3],
+    (count, failed): (u64, u64),
+    ok_per_s: f64,
+    latency: &Latency,
+) -> [String; 9] {
+    let max = if latency.is_empty() { NOTHING.to_string() } else { nanos(latency.max_ns) };
+    let [p50, p99] = [Percentile::P50, Percentile::P99].map(|it| percentile(latency, it));
+    let (count, failed) = (format_count(count), format_count(failed));
+    [name, time, users, count, failed, rate(ok_per_s), p50, p99, max]
+}
+
 /// What each of several loads did.
 fn loads(summary: &Summary, style: &Style) -> String {
     if summary.loads.is_empty() {
         return String::new();
     }
-    let head = [
-        say!("load"),
-        say!("time"),
-        say!("users"),
-        say!("count"),
-        say!("failed"),
-        say!("ok/s"),
-        say!("p50"),
-        say!("p99"),
-        say!("max"),
-    ];
-    let mut table = Table::new(head);
+    let mut table = Table::new(results_head(say!("load"), say!("users")));
     let shown = pick(&summary.loads, |load| (load.failed, load.latency.p99_ns));
     for load in &shown {
-        let l = &load.latency;
-        let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
-        let texts = [
-            clean(&load.name),
-            span(load.lasted),
-            format_count(load.users_online_max),
-            format_count(load.count),
-            format_count(load.failed),
-            rate(load.ok_per_s),
-            percentile(l, Percentile::P50),
-            percentile(l, Percentile::P99),
-            max,
-        ];
+        let first = [clean(&load.name), span(load.lasted), format_count(load.users_online_max)];
+        let texts = results(first, (load.count, load.failed), load.ok_per_s, &load.latency);
         table.row(texts.map(Cell::from));
     }
     let more = say!("… and {{}} better loads: `throng report --json` has all");
@@ -432,36 +429,17 @@ fn phases(summary: &Summary, style: &Style) -> String {
     }
     // The table of those who are online tells more of users.
     let users_head = if summary.is_long_lived() { Said::default() } else { say!("users") };
-    let head = [
-        say!("phase"),
-        say!("time"),
-        users_head.clone(),
-        say!("count"),
-        say!("failed"),
-        say!("ok/s"),
-        say!("p50"),
-        say!("p99"),
-        say!("max"),
-    ];
-    let mut table = Table::new(head);
+    let mut table = Table::new(results_head(say!("phase"), users_head.clone()));
     let shown: Vec<&PhaseRow> = pick(&summary.phases, |phase| (phase.failed, phase.latency.p99_ns));
     for phase in &shown {
         let ink = if phase.measured { Ink::Plain } else { Ink::Dim };
         let mark = if phase.measured { "" } else { "*" };
         let name = format!("{}{mark}", phase_name(summary, phase));
-        let l = &phase.latency;
-        let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
-        let texts = [
-            name,
-            if phase.begun { span(phase.lasted) } else { style.say(say!("never")) },
-            if users_head.is_empty() { String::new() } else { format_count(phase.users_online) },
-            format_count(phase.count),
-            format_count(phase.failed),
-            rate(phase.ok_per_s),
-            percentile(l, Percentile::P50),
-            percentile(l, Percentile::P99),
-            max,
-        ];
+        let time = if phase.begun { span(phase.lasted) } else { style.say(say!("never")) };
+        let users =
+            if users_head.is_empty() { String::new() } else { format_count(phase.users_online) };
+        let (counts, latency) = ((phase.count, phase.failed), &phase.latency);
+        let texts = results([name, time, users], counts, phase.ok_per_s, latency);
         table.row(texts.map(|text| Cell::new(ink, text)));
     }
     let note = match summary.phases.iter().all(|phase| phase.measured) {
