@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
-use throng_metrics::{Cause, DeliveryCounter, Messages, Retries, Verdict, status_word};
+use throng_metrics::{Cause, DeliveryCounter, Verdict, status_word};
 
 use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
@@ -79,9 +79,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         "connections": connections(summary),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
-        "retries": retries(&summary.retries),
+        "retries": summary.retries,
         "tcp": tcp(summary),
-        "messages": messages(&summary.messages),
+        "messages": summary.messages,
         "log_lines": summary.log.count,
         "once": summary.once.iter().map(once).collect::<Vec<_>>(),
         "generator": generator(&summary.generator, &summary.info),
@@ -438,15 +438,6 @@ fn heartbeats(summary: &Summary) -> Value {
     })
 }
 
-fn retries(retries: &Retries) -> Value {
-    json!({
-        "retried": retries.retried,
-        "given_up": retries.given_up,
-        "retry_after": retries.retry_after,
-        "retry_after_cut": retries.retry_after_cut,
-    })
-}
-
 fn tcp(summary: &Summary) -> Value {
     let tcp = &summary.tcp;
     json!({
@@ -454,20 +445,6 @@ fn tcp(summary: &Summary) -> Value {
         "round_trip": latency(&tcp.round_trip),
         "retransmits": tcp.retransmits,
         "backlog_max_bytes": tcp.backlog_bytes_max,
-    })
-}
-
-fn messages(m: &Messages) -> Value {
-    json!({
-        "received": m.received,
-        "sent": m.sent,
-        "pushes": m.pushes,
-        "pings": m.pings,
-        "broken": m.broken,
-        "unasked": m.unasked,
-        "skipped": m.skipped,
-        "dropped": m.dropped,
-        "overdue": m.overdue,
     })
 }
 
