@@ -9,10 +9,27 @@ mod packages;
 
 pub use packages::{node_modules, python_packages};
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use throng_base::Random;
 
 /// The longest input that mutation makes.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// The lines that another implementation answers to lines of questions.
+#[allow(clippy::missing_panics_doc)] // It is for tests.
+pub fn answers(command: &mut Command, questions: &str) -> Vec<String> {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut oracle = piped.spawn().expect("the program is installed");
+    let mut input = oracle.stdin.take().expect("a pipe");
+    let questions = questions.to_string();
+    let writer = std::thread::spawn(move || input.write_all(questions.as_bytes()));
+    let output = oracle.wait_with_output().expect("the answers");
+    writer.join().expect("a thread").expect("all questions");
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_string).collect()
+}
 
 /// How many mutated inputs a fuzz test tries: `THRONG_FUZZ_ROUNDS`, or few enough for every day.
 pub fn rounds() -> u64 {

@@ -1,7 +1,6 @@
 //! Drawn selectors over drawn pages, held against npm's package `css-select`.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use throng_base::Random;
 
@@ -21,21 +20,10 @@ console.log(lines.map((line) => {
 }).join("\n"));
 "#;
 
-fn answers(questions: String) -> Vec<String> {
-    let mut oracle = Command::new("node")
-        .args(["-e", ORACLE])
-        .env("NODE_PATH", throng_fuzz::node_modules("css-select"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("node");
-    let mut input = oracle.stdin.take().expect("a pipe");
-    let writer = std::thread::spawn(move || input.write_all(questions.as_bytes()));
-    let output = oracle.wait_with_output().expect("the answers");
-    writer.join().expect("a thread").expect("all questions");
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).expect("text");
-    text.lines().map(str::to_string).collect()
+fn answers(questions: &str) -> Vec<String> {
+    let modules = throng_fuzz::node_modules("css-select");
+    let mut node = Command::new("node");
+    throng_fuzz::answers(node.args(["-e", ORACLE]).env("NODE_PATH", modules), questions)
 }
 
 /// What draws pages and selectors; `depth` is how deep they may still go.
@@ -171,7 +159,7 @@ fn drawn_selectors_find_what_css_select_finds() {
         questions.push((page, Drawn::new(!throng_fuzz::seed(), round).list(2)));
     }
     let lines = questions.iter().map(|(page, selector)| format!("{page}\t{selector}\n"));
-    let answers = answers(lines.collect());
+    let answers = answers(&lines.collect::<String>());
     assert_eq!(answers.len(), questions.len());
     let mut found = 0;
     for ((text, selector), want) in questions.iter().zip(&answers) {

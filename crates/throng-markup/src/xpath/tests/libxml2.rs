@@ -1,8 +1,7 @@
 //! Drawn expressions over drawn documents, held against libxml2, which Python's package `lxml`
 //! brings.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use throng_base::Random;
 
@@ -39,21 +38,9 @@ for line in sys.stdin:
 "#;
 
 fn answers(questions: &str) -> Vec<String> {
-    let mut oracle = Command::new("python3")
-        .args(["-c", ORACLE])
-        .env("PYTHONPATH", throng_fuzz::python_packages("lxml"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python3");
-    let mut input = oracle.stdin.take().expect("a pipe");
-    let questions = questions.to_string();
-    let writer = std::thread::spawn(move || input.write_all(questions.as_bytes()));
-    let output = oracle.wait_with_output().expect("the answers");
-    writer.join().expect("a thread").expect("all questions");
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).expect("text");
-    text.lines().map(str::to_string).collect()
+    let packages = throng_fuzz::python_packages("lxml");
+    let mut python = Command::new("python3");
+    throng_fuzz::answers(python.args(["-c", ORACLE]).env("PYTHONPATH", packages), questions)
 }
 
 /// What we answer, in the same words.
