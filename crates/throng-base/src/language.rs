@@ -1,12 +1,8 @@
 //! The language in which throng speaks to people.
 //!
 //! English is what the code says; another language is a catalogue of those sentences,
-//! `words/zh.txt`. A sentence with values is known by its template, `there is no {} `{}``, and the
-//! values are put into the translated one; what is a phrase of ours among them is translated too,
-//! what a person wrote (in backticks) is not. So no code but what prints knows of languages, and a
-//! sentence that is not in the catalogue is still said, in English.
+//! `words/zh.txt`, with `{}` for the values in them. [`crate::Said`] renders them.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,14 +22,6 @@ impl Language {
         match self {
             Language::English => "en",
             Language::Chinese => "zh",
-        }
-    }
-
-    /// A sentence of ours in this language.
-    pub fn say(self, text: &str) -> Cow<'_, str> {
-        match self {
-            Language::English => Cow::Borrowed(text),
-            Language::Chinese => translate(text).map_or(Cow::Borrowed(text), Cow::Owned),
         }
     }
 
@@ -66,19 +54,9 @@ pub fn spoken() -> Language {
     }
 }
 
-/// A sentence of ours in the spoken language.
-pub fn say(text: &str) -> Cow<'_, str> {
-    spoken().say(text)
-}
-
 /// The rendering of a key in Chinese, if there is one.
 pub(crate) fn rendering(key: &str) -> Option<&'static str> {
-    catalogue().known.get(key).map(String::as_str)
-}
-
-/// A sentence of ours in Chinese, if the catalogue has it.
-pub fn translate(text: &str) -> Option<String> {
-    catalogue().translate(text, 0)
+    catalogue().get(key).map(String::as_str)
 }
 
 /// What the catalogue says of one sentence.
@@ -118,39 +96,25 @@ pub fn entries(text: &str) -> Vec<Entry<'_>> {
     entries
 }
 
-/// How deep phrases stand in each other.
-const DEPTH_MAX: u32 = 4;
-/// The longest text that is held against templates; ours are shorter.
-const TEXT_BYTES_MAX: usize = 4096;
-/// Less than this said by a template is found in texts of strangers too, such as the reason of an
-/// operating system: such a template is no phrase inside of another.
-const NESTED_WEIGHT_MIN: usize = 10;
-
 /// What operating systems and parsers say that people often meet: no words of ours, and stable.
-// words
 #[cfg(test)]
-const OF_OTHERS: [&str; 36] = [
-    "No such file or directory (os error 2)",
-    "Permission denied (os error 13)",
-    "Not a directory (os error 20)",
-    "Is a directory (os error 21)",
-    "Too many open files (os error 24)",
-    "No space left on device (os error 28)",
-    "Read-only file system (os error 30)",
-    "Address already in use (os error 98)",
-    "Cannot assign requested address (os error 99)",
-    "Network is unreachable (os error 101)",
-    "Connection reset by peer (os error 104)",
-    "Connection refused (os error 111)",
-    "failed to lookup address information: Name or service not known",
-    "failed to lookup address information: Temporary failure in name resolution",
+const OF_OTHERS: [&str; 31] = [
+    "No such file or directory",
+    "Permission denied",
+    "Not a directory",
+    "Is a directory",
     "Too many open files",
+    "No space left on device",
+    "Read-only file system",
+    "Address already in use",
     "Cannot assign requested address",
     "Network is unreachable",
     "No route to host",
     "Connection reset by peer",
     "Connection refused",
     "Broken pipe",
+    "failed to lookup address information: Name or service not known",
+    "failed to lookup address information: Temporary failure in name resolution",
     // Regular expressions.
     "unclosed group",
     "unopened group",
@@ -172,197 +136,38 @@ const OF_OTHERS: [&str; 36] = [
 
 const CHINESE: &str = include_str!("../words/zh.txt");
 
-struct Catalogue {
-    /// Whole sentences and templates with their translations.
-    known: HashMap<&'static str, String>,
-    templates: Vec<Template>,
-}
-
-struct Template {
-    /// What stands between the values.
-    parts: Vec<&'static str>,
-    /// How much of it is said by us.
-    weight: usize,
-    translated: String,
-}
-
-fn catalogue() -> &'static Catalogue {
-    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
-    CATALOGUE.get_or_init(|| Catalogue::read(CHINESE))
-}
-
-impl Catalogue {
-    fn read(text: &'static str) -> Catalogue {
-        let mut known = HashMap::new();
-        let mut templates = Vec::new();
-        for Entry { english, translated, .. } in entries(text) {
-            if english.contains("{}") {
-                let parts: Vec<&str> = english.split("{}").collect();
-                let weight = parts.iter().map(|part| part.len()).sum();
-                templates.push(Template { parts, weight, translated: translated.clone() });
-            }
-            known.insert(english, translated);
-        }
-        // Of several templates that fit, the one that says most itself is meant.
-        templates.sort_by_key(|template| std::cmp::Reverse(template.weight));
-        Catalogue { known, templates }
-    }
-
-    fn translate(&self, text: &str, depth: u32) -> Option<String> {
-        if let Some(translated) = self.known.get(text) {
-            return Some(translated.clone());
-        }
-        if depth >= DEPTH_MAX || text.len() > TEXT_BYTES_MAX {
-            return None;
-        }
-        let lightest = if depth == 0 { 0 } else { NESTED_WEIGHT_MIN };
-        let mut heavy = self.templates.iter().take_while(|template| template.weight >= lightest);
-        heavy.find_map(|template| {
-            let mut values = Vec::with_capacity(template.parts.len() - 1);
-            template.fits(text, &mut values).then(|| self.fill(template, &values, depth))
-        })
-    }
-
-    /// Puts values into a translated template: in their order, or by number: `{1}`.
-    fn fill(&self, template: &Template, values: &[&str], depth: u32) -> String {
-        let mut out = String::new();
-        let mut rest = template.translated.as_str();
-        let mut turn = 0;
-        while let Some((before, number, after)) = next_place(rest) {
-            out.push_str(before);
-            let index = number.unwrap_or(turn);
-            turn += 1;
-            let value = values.get(index).copied().unwrap_or_default();
-            let translated = match is_quoted(template, index) {
-                true => None,
-                false => self.translate(value, depth + 1),
-            };
-            join(&mut out, translated.as_deref().unwrap_or(value));
-            rest = after;
-            if rest.starts_with(is_ideograph) && out.ends_with(is_beside_space) {
-                out.push(' ');
-            }
-        }
-        out.push_str(rest);
-        out
-    }
-}
-
-/// Adds a value; between Chinese characters and Latin ones or code stands a space.
-fn join(out: &mut String, value: &str) {
-    if out.ends_with(is_ideograph) && value.starts_with(is_beside_space) {
-        out.push(' ');
-    }
-    out.push_str(value);
-}
-
-fn is_ideograph(c: char) -> bool {
-    ('\u{4e00}'..='\u{9fff}').contains(&c)
-}
-
-fn is_beside_space(c: char) -> bool {
-    c.is_ascii_graphic() && !matches!(c, ',' | '.' | ';' | ':' | '!' | '?' | '(' | ')')
-}
-
-/// Whether a value stands within backticks: then it is what a person wrote.
-fn is_quoted(template: &Template, index: usize) -> bool {
-    let before = template.parts.iter().take(index + 1);
-    before.map(|part| part.matches('`').count()).sum::<usize>() % 2 == 1
-}
-
-/// The next `{}` or `{1}`: what stands before it, its number, what stands behind it.
-pub(crate) fn next_place(text: &str) -> Option<(&str, Option<usize>, &str)> {
-    let mut from = 0;
-    loop {
-        let open = from + text.get(from..)?.find('{')?;
-        let close = open + text[open..].find('}')?;
-        let inner = &text[open + 1..close];
-        if inner.is_empty() || inner.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Some((&text[..open], inner.parse().ok(), &text[close + 1..]));
-        }
-        from = open + 1;
-    }
-}
-
-impl Template {
-    /// Whether the text is this template with values, which are then told.
-    fn fits<'t>(&self, text: &'t str, values: &mut Vec<&'t str>) -> bool {
-        let Some(rest) = text.strip_prefix(self.parts[0]) else { return false };
-        fits_from(&self.parts[1..], rest, values)
-    }
-}
-
-fn fits_from<'t>(parts: &[&str], text: &'t str, values: &mut Vec<&'t str>) -> bool {
-    let Some((part, later)) = parts.split_first() else { return text.is_empty() };
-    if later.is_empty() {
-        let Some(value) = text.strip_suffix(part) else { return false };
-        values.push(value);
-        return true;
-    }
-    // A part that is empty would be found everywhere: two values touch. The first takes nothing.
-    for (at, _) in text.match_indices(part) {
-        values.push(&text[..at]);
-        if fits_from(later, &text[at + part.len()..], values) {
-            return true;
-        }
-        values.pop();
-        if part.is_empty() {
-            break;
-        }
-    }
-    false
+fn catalogue() -> &'static HashMap<&'static str, String> {
+    static CATALOGUE: OnceLock<HashMap<&'static str, String>> = OnceLock::new();
+    let entry = |entry: Entry<'static>| (entry.english, entry.translated);
+    CATALOGUE.get_or_init(|| entries(CHINESE).into_iter().map(entry).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::said::next_place;
 
     const TEXT: &str = "# a comment\nthis is {}\n\t这是{}\na text\n\t文本\n\
-                        there is no {} `{}`\n\t没有{} `{}`\nstep\n\t步骤\n\
-                        {} of {}\n\t{1} 中的 {0}\nwrite `{}`\n\t写 `{}`\n\
-                        say `{x: {}}`\n\t说 `{x: {}}`\n\
+                        there is no {} `{}`\n\t没有{} `{}`\n\
                         two\n  lines\n\t两\n\t  行\n";
-
-    fn said(text: &str) -> Option<String> {
-        Catalogue::read(TEXT).translate(text, 0)
-    }
-
-    #[test]
-    fn sentences_are_known_by_their_templates() {
-        assert_eq!(said("a text").as_deref(), Some("文本"));
-        assert_eq!(said("this is a text").as_deref(), Some("这是文本"));
-        assert_eq!(said("there is no step `step`").as_deref(), Some("没有步骤 `step`"));
-        assert_eq!(said("there is no x `a `b``").as_deref(), Some("没有 x `a `b``"));
-        assert_eq!(said("3 of 7").as_deref(), Some("7 中的 3"));
-        assert_eq!(said("write `{a: {}}`").as_deref(), Some("写 `{a: {}}`"));
-        assert_eq!(
-            said("this is 3 of 7").as_deref(),
-            Some("这是 3 of 7"),
-            "too short to be a phrase"
-        );
-        assert_eq!(said("write `x: text`").as_deref(), Some("写 `x: text`"));
-        assert_eq!(said("say `{x: a text}`").as_deref(), Some("说 `{x: a text}`"));
-        assert_eq!(said("two\n  lines").as_deref(), Some("两\n  行"));
-        assert_eq!(said("something else"), None);
-    }
 
     #[test]
     fn entries_are_told_with_their_lines() {
         let lines: Vec<(usize, &str)> =
             entries(TEXT).iter().map(|entry| (entry.line, entry.english)).collect();
         assert_eq!(lines[..3], [(2, "this is {}"), (4, "a text"), (6, "there is no {} `{}`")]);
-        assert_eq!(lines.last(), Some(&(16, "two\n  lines")));
+        assert_eq!(lines.last(), Some(&(8, "two\n  lines")));
         assert!(entries("\tlost\n").is_empty());
     }
 
     #[test]
     fn what_others_say_is_known_too() {
-        assert!(OF_OTHERS.iter().all(|text| translate(text).is_some()));
+        assert!(OF_OTHERS.iter().all(|text| rendering(text).is_some()));
     }
 
     #[test]
     fn no_sentence_stands_twice() {
-        assert_eq!(entries(CHINESE).len(), catalogue().known.len());
+        assert_eq!(entries(CHINESE).len(), catalogue().len());
     }
 
     #[test]
@@ -389,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_translation_has_the_values_of_its_template() {
-        for (english, translated) in &catalogue().known {
+        for (english, translated) in catalogue() {
             let count = english.matches("{}").count();
             let mut used = vec![false; count];
             let (mut rest, mut turn) = (translated.as_str(), 0);

@@ -13,7 +13,7 @@ use serde::ser::SerializeSeq as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::clean::clean;
-use crate::language::{Language, next_place, rendering, spoken};
+use crate::language::{Language, rendering, spoken};
 
 #[derive(Clone, Default)]
 pub struct Said {
@@ -73,10 +73,21 @@ impl Said {
 
     /// What an error of I/O says, which may have a sentence of ours as its reason.
     pub fn of_error(error: &io::Error) -> Said {
-        match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-            Some(Told(said)) => said.clone(),
-            None => Said::of_others(error.to_string()),
+        let reason = Said::reason(error);
+        match error.raw_os_error() {
+            Some(number) => say!("{reason} (os error {number})"),
+            None => reason,
         }
+    }
+
+    /// The same without `(os error 111)`.
+    pub fn reason(error: &io::Error) -> Said {
+        if let Some(Told(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            return said.clone();
+        }
+        let mut text = error.to_string();
+        text.truncate(text.find(" (os error").unwrap_or(text.len()));
+        Said::of_others(text)
     }
 
     fn values(&self) -> &[Argument] {
@@ -141,10 +152,7 @@ impl Said {
         };
         let template = translated.unwrap_or(&self.key);
         if self.values().is_empty() {
-            return match language {
-                Language::Chinese if translated.is_none() => language.say(template).into_owned(),
-                _ => template.to_string(),
-            };
+            return template.to_string();
         }
         let mut out = String::new();
         let (mut rest, mut turn) = (template, 0);
@@ -174,6 +182,20 @@ impl Said {
 impl From<&Said> for Said {
     fn from(said: &Said) -> Said {
         said.clone()
+    }
+}
+
+/// The next `{}` or `{1}`: what stands before it, its number, what stands behind it.
+pub(crate) fn next_place(text: &str) -> Option<(&str, Option<usize>, &str)> {
+    let mut from = 0;
+    loop {
+        let open = from + text.get(from..)?.find('{')?;
+        let close = open + text[open..].find('}')?;
+        let inner = &text[open + 1..close];
+        if inner.is_empty() || inner.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some((&text[..open], inner.parse().ok(), &text[close + 1..]));
+        }
+        from = open + 1;
     }
 }
 
@@ -324,11 +346,21 @@ mod tests {
     }
 
     #[test]
+    fn errors_of_the_system_are_known_by_their_reason() {
+        let refused = io::Error::from_raw_os_error(111);
+        let said = Said::of_error(&refused);
+        assert_eq!(said, "Connection refused (os error 111)");
+        assert_eq!(said.render(Language::Chinese), "连接被拒绝（os error 111）");
+        assert_eq!(Said::reason(&refused).render(Language::Chinese), "连接被拒绝");
+        let told = io::Error::other(Told(say!("a duration is missing")));
+        assert_eq!(Said::of_error(&told).render(Language::Chinese), "缺少时长");
+    }
+
+    #[test]
     fn what_is_known_to_no_catalogue_is_told_as_it_is() {
         let said: Said = serde_json::from_str(r#"["of a {} version","later"]"#).unwrap();
         assert_eq!(said.render(Language::Chinese), "of a later version");
-        let refused = Said::of_others("Connection refused (os error 111)");
-        assert_eq!(refused.render(Language::Chinese), "连接被拒绝（os error 111）");
+        assert_eq!(Said::of_others("so it is").render(Language::Chinese), "so it is");
         assert_eq!(Said::of_others("{}").english(), "{}");
     }
 }

@@ -59,7 +59,7 @@ impl DataError {
             io::ErrorKind::PermissionDenied => say!("allow your user to read the file"),
             _ => say!("check that the file can be read, for example with `head`"),
         };
-        let cause = Said::of_others(cause.to_string());
+        let cause = Said::of_error(cause);
         let message = say!("`{}` cannot be read: {cause}", path.display());
         DataError::new("data-unreadable", message).file(path).help(help)
     }

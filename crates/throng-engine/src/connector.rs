@@ -31,9 +31,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) use call::CallAsk;
 
 use crate::failure::shown;
-use crate::failure::{
-    Failure, cause_of, client_refused, http_failure, io_failure, plain, tls_error,
-};
+use crate::failure::{Failure, cause_of, client_refused, http_failure, io_failure, tls_error};
 use crate::prepared::Prepared;
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
@@ -428,7 +426,7 @@ fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> Failure {
-    Failure::new(cause_of(error), say!("{address}: {}", plain(error)))
+    Failure::new(cause_of(error), say!("{address}: {}", Said::reason(error)))
 }
 
 /// A socket whose connection is being made, from the first source that has a port left.
@@ -613,7 +611,7 @@ pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
     };
     let detail = match inner {
         Some(rustls::Error::InvalidCertificate(error)) => crate::tls::certificate_words(error),
-        _ => plain(error),
+        _ => Said::reason(error),
     };
     Failure::new(cause, detail)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use throng_base::{Said, Told};
+use throng_base::Said;
 use throng_metrics::{Cause, Connections};
 use throng_protocol::{http1, http2};
 
@@ -73,10 +73,10 @@ impl Ended {
 
 pub(crate) fn io_failure(error: &io::Error) -> Failure {
     if let Some(tls) = tls_error(error) {
-        let failed = || Failure::new(Cause::TlsFailed, plain(error));
+        let failed = || Failure::new(Cause::TlsFailed, Said::reason(error));
         return client_refused(tls).unwrap_or_else(failed);
     }
-    Failure::new(cause_of(error), plain(error))
+    Failure::new(cause_of(error), Said::reason(error))
 }
 
 /// An error on a connection that was open, or on a socket of datagrams, which are refused one by
@@ -148,16 +148,6 @@ pub(crate) fn cause_of(error: &io::Error) -> Cause {
             _ => Cause::NetworkFailed,
         },
     }
-}
-
-/// The error without `(os error 111)`.
-pub(crate) fn plain(error: &io::Error) -> Said {
-    if let Some(Told(said)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
-        return said.clone();
-    }
-    let mut text = error.to_string();
-    text.truncate(text.find(" (os error").unwrap_or(text.len()));
-    Said::of_others(text)
 }
 
 pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {

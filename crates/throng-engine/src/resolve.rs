@@ -33,7 +33,7 @@ fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, S
         Some(given) => given.iter().map(|address| SocketAddr::new(*address, port)).collect(),
         None => {
             let found = (host, port).to_socket_addrs();
-            found.map_err(|error| failed(Said::of_others(error.to_string())))?.collect()
+            found.map_err(|error| failed(Said::of_error(&error)))?.collect()
         }
     };
     let mut addresses = Vec::new();

@@ -306,7 +306,7 @@ impl Thread {
             Err(error) => {
                 return failed(say!(
                     "no event loop for a shard: {error}",
-                    error = Said::of_others(error.to_string())
+                    error = Said::of_error(&error)
                 ));
             }
         };
@@ -319,7 +319,7 @@ impl Thread {
                 Err(error) => {
                     return failed(say!(
                         "no timer for a shard: {error}",
-                        error = Said::of_others(error.to_string())
+                        error = Said::of_error(&error)
                     ));
                 }
             }

@@ -322,7 +322,7 @@ impl Plan {
                 ),
                 _ => say!(
                     "no socket with the options of `source`: {error}",
-                    error = Said::of_others(error.to_string())
+                    error = Said::of_error(&error)
                 ),
             })?;
         }
@@ -362,7 +362,7 @@ impl Plan {
             ),
             _ => say!(
                 "the source address `{source}` cannot be used: {error}",
-                error = Said::of_others(error.to_string())
+                error = Said::of_error(&error)
             ),
         })
     }
@@ -505,7 +505,7 @@ fn of_interface(name: &str) -> Result<Vec<IpAddr>, Said> {
     let found = system::interface_addresses(name).map_err(|error| {
         say!(
             "the interfaces of this host cannot be listed: {error}",
-            error = Said::of_others(error.to_string())
+            error = Said::of_error(&error)
         )
     })?;
     match found {

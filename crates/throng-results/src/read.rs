@@ -84,11 +84,7 @@ impl Run {
         let text = read_file(&path).map_err(|error| {
             let message = say!("{} is not the directory of a run", directory.display());
             let told = Diagnostic::error("run-unreadable", message)
-                .note(say!(
-                    "cause: {}: {error}",
-                    path.display(),
-                    error = Said::of_others(error.to_string())
-                ))
+                .note(say!("cause: {}: {error}", path.display(), error = Said::of_error(&error)))
                 .help(say!("give the directory that `throng` named at the end of the run"));
             Box::new(told)
         })?;
@@ -150,12 +146,10 @@ impl Run {
         match File::open(&path) {
             Ok(file) => Ok(Records::new(Box::new(BufReader::with_capacity(256 * 1024, file)))),
             Err(error) => {
-                let told = Diagnostic::error("run-unreadable", say!("the record is not complete"))
-                    .note(say!(
-                        "cause: {}: {error}",
-                        path.display(),
-                        error = Said::of_others(error.to_string())
-                    ));
+                let told =
+                    Diagnostic::error("run-unreadable", say!("the record is not complete")).note(
+                        say!("cause: {}: {error}", path.display(), error = Said::of_error(&error)),
+                    );
                 Err(Box::new(told))
             }
         }

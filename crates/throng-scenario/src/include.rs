@@ -211,7 +211,7 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
         Ok(bytes) => bytes,
         Err(reason) => {
             let help = say!("the path of an included file counts from the file that includes it");
-            return unreadable(cx, Said::of_others(reason.to_string()), help);
+            return unreadable(cx, Said::of_error(&reason), help);
         }
     };
     if sum + bytes.len() > SOURCE_BYTES_MAX {

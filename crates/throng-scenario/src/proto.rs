@@ -233,7 +233,7 @@ impl Reading {
                 }
             }
         }
-        let reason = missing.map(|error| Said::of_others(error.to_string())).unwrap_or_default();
+        let reason = missing.map(|error| Said::of_error(&error)).unwrap_or_default();
         let help = match wanted.root {
             None => {
                 say!(

@@ -105,7 +105,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         Err(reason) => {
             let help =
                 say!("the path of a protocol file counts from the folder of the scenario file");
-            return unreadable(cx, Said::of_others(reason.to_string()), help);
+            return unreadable(cx, Said::of_error(&reason), help);
         }
     };
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();

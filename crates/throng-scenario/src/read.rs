@@ -425,7 +425,7 @@ impl<'a> Context<'a> {
             Err(reason) => {
                 let error = self
                     .error("file-unreadable", say!("`{name}` cannot be read"), node.place)
-                    .label(Said::of_others(reason.to_string()));
+                    .label(Said::of_error(&reason));
                 let help = say!("the path of a file counts from the folder of the scenario file");
                 self.fail(error.help(help))
             }

@@ -56,13 +56,8 @@ fn said(input: TokenStream) -> Result<TokenStream, Mistake> {
     let mut parts = arguments(input).into_iter();
     let first = parts.next().unwrap_or_default();
     let (text, span) = literal::of(first)?;
-    let template = Template::parse(&text).map_err(|message| Mistake::new(message, span))?;
-    let key = &template.key;
-    if template::has_words(key) && !catalogue::has(key) {
-        let cure = format!("no rendering of `{key}`: add it to {}", catalogue::FILE);
-        return Err(Mistake::new(cure, span));
-    }
-    let key = TokenTree::Literal(Literal::string(key));
+    let template = sentence(&text).map_err(|message| Mistake::new(message, span))?;
+    let key = TokenTree::Literal(Literal::string(&template.key));
     let values = values(&template.places, parts.collect(), span)?;
     if values.is_empty() {
         return Ok(call("plain", key.into()));
@@ -73,6 +68,16 @@ fn said(input: TokenStream) -> Result<TokenStream, Mistake> {
     inner.extend(tokens("::std::vec!"));
     inner.extend([TokenTree::Group(list)]);
     Ok(call("with", inner))
+}
+
+/// A sentence that has a rendering; or why the text is none.
+fn sentence(text: &str) -> Result<Template, String> {
+    let template = Template::parse(text)?;
+    let key = &template.key;
+    match template::has_words(key) && !catalogue::has(key) {
+        true => Err(format!("no rendering of `{key}`: add it to {}", catalogue::FILE)),
+        false => Ok(template),
+    }
 }
 
 /// `::throng_base::Said::name(inner)`.
@@ -164,4 +169,19 @@ fn named(argument: TokenStream) -> (Option<String>, TokenStream) {
 /// Tokens that are the same everywhere.
 fn tokens(text: &str) -> TokenStream {
     text.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_without_a_rendering_does_not_compile() {
+        assert!(sentence("`{unit}` is not a unit of time").is_ok());
+        assert!(sentence("p99 {}/s").is_ok(), "there is nothing to render");
+        let mistake = sentence("`{unit}` is in no catalogue").unwrap_err();
+        assert!(
+            mistake.starts_with("no rendering of ``{}` is in no catalogue`: add it to crates/")
+        );
+    }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
-use throng_base::language;
+use throng_base::Said;
 
 /// A choice whose values are explained in the spoken language.
 #[derive(Clone)]
@@ -30,8 +30,11 @@ impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for Choice<T
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let values = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        Some(Box::new(values.map(|value| match value.get_help().map(ToString::to_string) {
-            Some(help) => value.help(language::say(&help).into_owned()),
+        Some(Box::new(values.map(|value| match value.get_help() {
+            Some(help) => {
+                let help = Said::of_others(help.to_string()).spoken();
+                value.help(help)
+            }
             None => value,
         })))
     }

@@ -113,7 +113,7 @@ pub(crate) fn output(bytes: &[u8]) {
 }
 
 /// A reader that wants no more (`| head`), or a terminal that was closed, is no failure.
-pub(crate) fn note_failure(written: io::Result<()>, to_terminal: bool) {
+fn note_failure(written: io::Result<()>, to_terminal: bool) {
     let Err(error) = written else { return };
     if error.kind() != io::ErrorKind::BrokenPipe && !to_terminal {
         let mut failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner);

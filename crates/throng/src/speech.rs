@@ -1,18 +1,19 @@
 //! In which language throng speaks: that of `--lang`, or of the locale. The command line speaks it
-//! too: its help is translated here, and what clap itself says, which is English only.
+//! too: the texts of its help are keys of the catalogue, and what clap finds wrong is told by
+//! sentences of ours.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::fmt::Write as _;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _};
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Language, language};
+use throng_base::{Language, Said, language};
 
 use crate::arguments::Arguments;
 use crate::fingers;
-use crate::screen::{self, Screen};
+use crate::screen::Screen;
 
 /// Speaks the language that is asked for, already while the arguments are read: what is wrong with
 /// them is said in it too.
@@ -78,10 +79,15 @@ fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
     }
 }
 
+/// A text of the help, whole, in the spoken language.
+fn text(english: &(impl ToString + ?Sized)) -> String {
+    Said::of_others(english.to_string()).spoken()
+}
+
 fn translated(command: Command) -> Command {
-    let paragraphs = |text: Option<&StyledStr>| {
-        let text = text.map(ToString::to_string).unwrap_or_default();
-        text.split("\n\n").map(language::say).collect::<Vec<_>>().join("\n\n")
+    let paragraphs = |whole: Option<&StyledStr>| {
+        let whole = whole.map(ToString::to_string).unwrap_or_default();
+        whole.split("\n\n").map(text).collect::<Vec<_>>().join("\n\n")
     };
     let about = paragraphs(command.get_about());
     let after = paragraphs(command.get_after_help());
@@ -91,21 +97,19 @@ fn translated(command: Command) -> Command {
 }
 
 fn argument(mut arg: Arg) -> Arg {
-    let say = |text: &StyledStr| language::say(&text.to_string()).into_owned();
-    if let Some(heading) = arg.get_help_heading().map(|text| language::say(text).into_owned()) {
+    if let Some(heading) = arg.get_help_heading().map(text) {
         arg = arg.help_heading(heading);
     }
-    if let Some(help) = arg.get_help().map(say) {
+    if let Some(help) = arg.get_help().map(text) {
         arg = arg.help(help);
     }
-    if let Some(help) = arg.get_long_help().map(say) {
+    if let Some(help) = arg.get_long_help().map(text) {
         arg = arg.long_help(help);
     }
     arg
 }
 
 /// What clap writes around texts of ours.
-// words
 const PARTS: [&str; 10] = [
     "Usage:",
     "Commands:",
@@ -119,78 +123,155 @@ const PARTS: [&str; 10] = [
     "[subcommands:",
 ];
 
-/// What clap says of its own flags and of a mistake, a line each.
-// words
+/// What clap says of its own flags.
 #[cfg(test)]
-const LINES: [&str; 23] = [
+const OF_CLAP: [&str; 5] = [
     "Print help",
     "Print help (see more with '--help')",
     "Print help (see a summary with '-h')",
     "Print version",
     "Print this message or the help of the given subcommand(s)",
-    "unexpected argument '{}' found",
-    "unrecognized subcommand '{}'",
-    "the argument '{}' cannot be used multiple times",
-    "the argument '{}' cannot be used with '{}'",
-    "the argument '{}' cannot be used with:",
-    "the following required arguments were not provided:",
-    "a value is required for '{}' but none was supplied",
-    "invalid value '{}' for '{}'",
-    "invalid value '{}' for '{}': {}",
-    "unexpected value '{}' for '{}' found; no more were expected",
-    "'{}' requires a subcommand but one was not provided",
-    "tip: a similar argument exists: '{}'",
-    "tip: some similar arguments exist: {}",
-    "tip: a similar subcommand exists: '{}'",
-    "tip: some similar subcommands exist: {}",
-    "tip: a similar value exists: '{}'",
-    "tip: to pass '{}' as a value, use '{}'",
-    "For more information, try '{}'.",
 ];
 
 /// Prints the help or the mistake.
 pub(crate) fn print(error: &clap::Error) {
-    if language::spoken() == Language::English {
-        let printed = error.print();
-        if !error.use_stderr() {
-            let flushed = printed.and_then(|()| io::stdout().flush());
-            screen::note_failure(flushed, io::stdout().is_terminal());
-        }
-        return;
-    }
     let screen = if error.use_stderr() { Screen::errors(false) } else { Screen::output(false) };
+    let shown = |text: &StyledStr| match screen.style.colour {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
     let text = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let text = error.render();
-            parts(&if screen.style.colour { text.ansi().to_string() } else { text.to_string() })
+            parts(&shown(&error.render()))
         }
-        _ => mistake(&error.render().to_string()),
+        ErrorKind::DisplayVersion => shown(&error.render()),
+        _ => mistake(error, shown),
     };
     screen.text(&text);
 }
 
 fn parts(help: &str) -> String {
-    let put = |text: String, part: &str| text.replace(part, &language::say(part));
-    PARTS.into_iter().fold(help.to_string(), put)
+    PARTS.into_iter().fold(help.to_string(), |help, part| help.replace(part, &text(part)))
 }
 
-/// Line by line: what is wrong, what may be meant, and how it is written.
-fn mistake(text: &str) -> String {
-    let line = |line: &str| -> String {
-        let content = line.trim_start();
-        let (label, rest) = match content.split_once(": ") {
-            Some((label @ ("error" | "Usage"), rest)) => (label, rest),
-            _ => ("", content),
-        };
-        let label = match label {
-            "error" => format!("{}: ", language::say("error")),
-            "Usage" => format!("{} ", language::say("Usage:")),
-            _ => String::new(),
-        };
-        let indent = &line[..line.len() - content.len()];
-        format!("{indent}{label}{}\n", parts(&language::say(rest)))
+/// What is wrong, what may be meant, and how it is written.
+fn mistake(error: &clap::Error, shown: impl Fn(&StyledStr) -> String) -> String {
+    let mut wrong = StyledStr::new();
+    let red = clap::builder::Styles::styled().get_error().to_owned();
+    let _ = write!(wrong, "{red}{}:{red:#} {}", tell!("error"), wrong_in(error).spoken());
+    let list = listed(error).into_iter().map(|line| format!("\n  {line}"));
+    let mut blocks = vec![shown(&wrong) + &list.collect::<String>()];
+    let tips: Vec<String> = tips(error).iter().map(|tip| format!("  {}", tip.spoken())).collect();
+    if !tips.is_empty() {
+        blocks.push(tips.join("\n"));
+    }
+    if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
+        blocks.push(parts(&shown(usage)));
+    }
+    blocks.push(tell!("For more information, try '{}'.", "--help"));
+    blocks.join("\n\n") + "\n"
+}
+
+/// A context of the mistake that is one text.
+fn one(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// A context of the mistake that is several texts.
+fn several(error: &clap::Error, kind: ContextKind) -> &[String] {
+    match error.get(kind) {
+        Some(ContextValue::Strings(texts)) => texts,
+        _ => &[],
+    }
+}
+
+fn wrong_in(error: &clap::Error) -> Said {
+    let arg = one(error, ContextKind::InvalidArg).unwrap_or_default();
+    let command = one(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+    let value = one(error, ContextKind::InvalidValue).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::UnknownArgument => say!("unexpected argument '{arg}' found"),
+        ErrorKind::InvalidSubcommand => say!("unrecognized subcommand '{command}'"),
+        ErrorKind::ArgumentConflict => match one(error, ContextKind::PriorArg) {
+            Some(prior) if prior == arg => {
+                say!("the argument '{arg}' cannot be used multiple times")
+            }
+            Some(prior) => say!("the argument '{arg}' cannot be used with '{prior}'"),
+            None => say!("the argument '{arg}' cannot be used with:"),
+        },
+        ErrorKind::MissingRequiredArgument => {
+            say!("the following required arguments were not provided:")
+        }
+        ErrorKind::InvalidValue if value.is_empty() => {
+            say!("a value is required for '{arg}' but none was supplied")
+        }
+        ErrorKind::InvalidValue => say!("invalid value '{value}' for '{arg}'"),
+        ErrorKind::ValueValidation => match std::error::Error::source(error) {
+            Some(reason) => say!("invalid value '{value}' for '{arg}': {reason}"),
+            None => say!("invalid value '{value}' for '{arg}'"),
+        },
+        ErrorKind::TooManyValues => {
+            say!("unexpected value '{value}' for '{arg}' found; no more were expected")
+        }
+        ErrorKind::MissingSubcommand => {
+            say!("'{command}' requires a subcommand but one was not provided")
+        }
+        ErrorKind::InvalidUtf8 => say!("invalid UTF-8 was detected in one or more arguments"),
+        // No argument of ours can be wrong in another way.
+        kind => Said::of_others(kind.to_string()),
+    }
+}
+
+/// What stands below the sentence, a line each.
+fn listed(error: &clap::Error) -> Vec<String> {
+    let within = |part: &str, texts: &[String]| match texts.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("{} {}]", text(part), texts.join(", "))],
     };
-    text.lines().map(line).collect()
+    match error.kind() {
+        ErrorKind::ArgumentConflict => several(error, ContextKind::PriorArg).to_vec(),
+        ErrorKind::MissingRequiredArgument => several(error, ContextKind::InvalidArg).to_vec(),
+        ErrorKind::InvalidValue => {
+            within("[possible values:", several(error, ContextKind::ValidValue))
+        }
+        ErrorKind::MissingSubcommand => {
+            within("[subcommands:", several(error, ContextKind::ValidSubcommand))
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn tips(error: &clap::Error) -> Vec<Said> {
+    let mut tips = Vec::new();
+    if let Some(near) = one(error, ContextKind::SuggestedSubcommand) {
+        tips.push(say!("tip: a similar subcommand exists: '{near}'"));
+    }
+    let near: Vec<String> = several(error, ContextKind::SuggestedSubcommand)
+        .iter()
+        .map(|near| format!("'{near}'"))
+        .collect();
+    if !near.is_empty() {
+        tips.push(say!("tip: some similar subcommands exist: {}", near.join(", ")));
+    }
+    if let Some(near) = one(error, ContextKind::SuggestedArg) {
+        tips.push(say!("tip: a similar argument exists: '{near}'"));
+    }
+    if let Some(near) = one(error, ContextKind::SuggestedValue) {
+        tips.push(say!("tip: a similar value exists: '{near}'"));
+    }
+    if let Some(ContextValue::StyledStrs(suggested)) = error.get(ContextKind::Suggested) {
+        // clap has only a text of these; the most frequent is known by what it is made of.
+        let arg = one(error, ContextKind::InvalidArg).unwrap_or_default();
+        let escaped = say!("tip: to pass '{arg}' as a value, use '{}'", format_args!("-- {arg}"));
+        tips.extend(suggested.iter().map(|tip| match say!("tip: {tip}") {
+            tip if tip == escaped => escaped.clone(),
+            tip => tip,
+        }));
+    }
+    tips
 }
 
 #[cfg(test)]
@@ -215,31 +296,67 @@ mod tests {
         }
     }
 
-    /// Another version of clap may say things differently.
+    /// What clap finds wrong is told as clap tells it, and in Chinese too.
     #[test]
-    fn what_clap_says_of_mistakes_is_known() {
-        assert!(LINES.iter().all(|line| language::translate(line).is_some()));
+    fn mistakes_are_told_as_clap_tells_them() {
         for line in [
             "throng bench --concurency 5",
             "throng bnech",
             "throng init htpt",
             "throng chekc shop.yaml",
             "throng run",
+            "throng run -- a b",
+            "throng run --nonsense",
             "throng bench --rate x",
             "throng bench -c",
             "throng bench --seed 1 --seed 2",
             "throng bench -4 -6",
+            "throng bench --hold 1m -d 10s -n 5 u",
+            "throng bench --quiet=yes u",
             "throng init nonsense",
             "throng explain a b",
         ] {
             let error = Arguments::command().try_get_matches_from(words(line)).expect_err(line);
-            for said in error.render().to_string().lines() {
-                let said = said.trim_start();
-                let rest = said.strip_prefix("error: ").unwrap_or(said);
-                let is_ours =
-                    rest.is_empty() || ["Usage:", "<", "["].iter().any(|it| rest.starts_with(it));
-                assert!(is_ours || language::translate(rest).is_some(), "{line}: {rest}");
+            let told = mistake(&error, ToString::to_string);
+            assert_eq!(told, error.render().to_string(), "{line}");
+            for said in tips(&error).into_iter().chain([wrong_in(&error)]) {
+                assert_ne!(said.render(Language::Chinese), said.english(), "{line}");
             }
         }
+    }
+
+    /// Checks the texts of a command and of those below it.
+    fn check_help(command: &Command, check: &mut impl FnMut(String)) {
+        let whole = [command.get_about(), command.get_after_help()].into_iter().flatten();
+        for whole in whole.map(ToString::to_string) {
+            whole.split("\n\n").for_each(|paragraph| check(paragraph.to_string()));
+        }
+        for arg in command.get_arguments() {
+            check(arg.get_help_heading().unwrap_or_default().to_string());
+            let helps = [arg.get_help(), arg.get_long_help()].into_iter().flatten();
+            helps.for_each(|help| check(help.to_string()));
+            let values = arg.get_possible_values().into_iter();
+            values
+                .filter_map(|value| value.get_help().cloned())
+                .for_each(|it| check(it.to_string()));
+        }
+        command.get_subcommands().for_each(|below| check_help(below, check));
+    }
+
+    #[test]
+    fn every_text_of_the_help_has_a_rendering() {
+        let mut command = Arguments::command();
+        command.build();
+        let mut missing = Vec::new();
+        let mut check = |english: String| {
+            let said = Said::of_others(english.clone());
+            let is_name = ["", "gRPC", "HTTP/1.1"].contains(&english.as_str());
+            if !is_name && said.render(Language::Chinese) == english {
+                missing.push(english);
+            }
+        };
+        PARTS.into_iter().chain(OF_CLAP).for_each(|part| check(part.to_string()));
+        check_help(&command, &mut check);
+        assert!(missing.is_empty(), "no rendering of\n{}", missing.join("\n"));
     }
 }

@@ -17,8 +17,6 @@ pub(super) enum Kind {
     Text(String),
     /// A line `///`, without the space before it.
     Doc(String),
-    /// A line `// word` of one word.
-    Remark(String),
 }
 
 impl Token {
@@ -181,8 +179,6 @@ impl Reader<'_> {
         let text = self.take_while(|c| c != '\n');
         if let Some(doc) = text.strip_prefix("///") {
             self.push(line, Kind::Doc(doc.trim().to_string()));
-        } else if let Some(word) = text.strip_prefix("// ").filter(|word| !word.contains(' ')) {
-            self.push(line, Kind::Remark(word.to_string()));
         }
     }
 
@@ -266,11 +262,9 @@ mod tests {
 
     #[test]
     fn comments_and_tests() {
-        let source =
-            "/// a doc\n// words\n// of more words\nx\n#[cfg(test)]\nmod tests {\n\"x\"\n}";
+        let source = "/// a doc\n// no doc\nx\n#[cfg(test)]\nmod tests {\n\"x\"\n}";
         let kinds: Vec<Kind> = tokens(source).into_iter().map(|token| token.kind).collect();
-        assert_eq!(kinds[..2], [Kind::Doc("a doc".into()), Kind::Remark("words".into())]);
-        assert_eq!(kinds[2], Kind::Word("x".into()));
+        assert_eq!(kinds[..2], [Kind::Doc("a doc".into()), Kind::Word("x".into())]);
         assert!(texts(source).is_empty());
         assert_eq!(texts("#[cfg(test)]\nmod tests;\n\"x\"").len(), 1);
     }

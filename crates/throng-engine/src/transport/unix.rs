@@ -4,11 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
+use throng_base::Said;
 use throng_metrics::Cause;
 use throng_program::UnixSocket;
 use tokio::net::UnixStream;
 
-use crate::failure::{Failure, cause_of, plain};
+use crate::failure::{Failure, cause_of};
 use crate::system::TimerFd;
 
 /// How long a connection waits that the queue of the socket has no room for, before it asks again.
@@ -58,7 +59,7 @@ fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
             Cause::WrongScheme,
             say!("{to}: this socket is for datagrams, not for connections"),
         ),
-        _ => Failure::new(cause_of(error), say!("{to}: {}", plain(error))),
+        _ => Failure::new(cause_of(error), say!("{to}: {}", Said::reason(error))),
     }
 }
 

@@ -88,7 +88,7 @@ pub struct Applied {
     pub key: String,
     pub before: Option<String>,
     pub value: String,
-    pub error: Option<String>,
+    pub error: Option<Said>,
 }
 
 /// Writes the settings that cure what is not fit, and nothing else.
@@ -104,7 +104,7 @@ pub fn apply(host: &Host, findings: &[Finding]) -> Vec<Applied> {
             key: key.clone(),
             before: host.setting(key),
             value: value.clone(),
-            error: write(host, key, value).err().map(|error| error.to_string()),
+            error: write(host, key, value).err().map(|error| Said::of_error(&error)),
         })
         .collect()
 }

@@ -2,7 +2,6 @@
 //! of the others.
 
 use std::fmt::Write as _;
-use throng_base::Said;
 
 use throng_base::columns::{left, wrap};
 use throng_base::units::format_count;
@@ -65,7 +64,7 @@ impl Page<'_> {
             let line = match error {
                 None => say!("set {key} from {before} to {value}"),
                 Some(error) => {
-                    say!("could not set {key} to {value}: {error}", error = Said::of_others(error))
+                    say!("could not set {key} to {value}: {error}")
                 }
             };
             let _ = writeln!(out, "{}", line.spoken());
