@@ -186,6 +186,9 @@ impl Collector {
             Event::RunEnded { at_ns } => {
                 self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
             }
+            Event::MachineLost { at_ns, machine, detail } => {
+                self.machines.lost(*machine, *at_ns, detail);
+            }
             Event::RecordingTrouble { .. }
             | Event::Notice { .. }
             | Event::Released { .. }
@@ -401,6 +404,7 @@ impl Collector {
         let mut all = Interval::default();
         self.phases.iter().for_each(|phase| all.add_books(&phase.sum));
         let is_whole = self.damage == Damage::default() && info.lines_lost == 0;
+        let is_whole = is_whole && self.machines.are_all_there();
         if info.ended.is_none() || !is_whole || all.steps.iter().all(|row| row.begun == 0) {
             return Vec::new();
         }
@@ -525,7 +529,7 @@ impl Collector {
             cpu_ns,
             cores: per_second(cpu_ns, measured) / 1e9,
             cpu_per_attempt_ns: if attempts == 0 { 0.0 } else { cpu_ns as f64 / attempts as f64 },
-            memory_bytes_max: resources.memory_bytes,
+            memory_bytes_max: self.machines.memory_bytes().max(resources.memory_bytes),
             host_cpu_mean: if readings == 0 { 0.0 } else { host_cpu / readings as f64 },
             host_cpu_max: resources.host_cpu,
             host_busy_from: self.pace.host_busy_from,

@@ -100,6 +100,13 @@ pub enum Event {
         #[serde(flatten)]
         once: Box<OnceRun>,
     },
+    /// One of several machines is gone before its load was over, and its users with it.
+    MachineLost {
+        at_ns: u64,
+        /// By its index.
+        machine: u16,
+        detail: Said,
+    },
     RunEnded {
         at_ns: u64,
     },

@@ -450,7 +450,8 @@ fn tcp(summary: &Summary) -> Value {
 
 fn machine(row: &MachineRow, info: &RunInfo) -> Value {
     let own = generator(&row.generator, info);
-    json!({ "name": row.name, "shards": row.shards, "generator": own })
+    let lost_ns = row.lost.as_ref().map(|(at_ns, _)| at_ns);
+    json!({ "name": row.name, "shards": row.shards, "generator": own, "lost_at_ns": lost_ns })
 }
 
 fn generator(own: &Generator, info: &RunInfo) -> Value {

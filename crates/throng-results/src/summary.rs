@@ -396,6 +396,8 @@ pub struct MachineRow {
     pub name: String,
     pub shards: u64,
     pub generator: Generator,
+    /// When it was gone before its load was over, and how.
+    pub lost: Option<(u64, Said)>,
 }
 
 /// A percentile of a [`Latency`].

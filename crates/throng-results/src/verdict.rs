@@ -87,6 +87,9 @@ impl InvalidReason {
                 ledger::unwatched_text(name, *unwatched, *sent)
             }
             InvalidReason::MessagesDropped { dropped } => dropped_text(*dropped),
+            InvalidReason::MachineLost { name, at_ns, detail } => {
+                say!("machine {name} was lost after {}: {detail}", duration(*at_ns))
+            }
             InvalidReason::OfMachine { name, reason } => {
                 say!("machine {name}: {reason}", reason = reason.text())
             }
@@ -107,6 +110,10 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     reasons.extend(not_in_time(&summary.generator, summary.measured));
     for machine in &summary.machines {
+        if let Some((at_ns, detail)) = &machine.lost {
+            let (name, at_ns, detail) = (machine.name.clone(), *at_ns, detail.clone());
+            reasons.push(InvalidReason::MachineLost { name, at_ns, detail });
+        }
         for reason in not_in_time(&machine.generator, summary.measured) {
             if reasons.iter().all(|known| known.word() != reason.word()) {
                 let (name, reason) = (machine.name.clone(), Box::new(reason));
@@ -505,6 +512,10 @@ impl Summary {
                 | InvalidReason::DeliveriesUnwatched { .. }
                 | InvalidReason::OfMachine { .. }
                 | InvalidReason::MessagesDropped { .. } => None,
+                InvalidReason::MachineLost { .. } => {
+                    let help = say!("what it did last is not known: run it again");
+                    Some(Diagnostic::error("machine-lost", reason.text()).help(help))
+                }
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),

@@ -52,6 +52,9 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Runs a scenario file
     Run(RunArguments),
+    /// One of the processes of a run: `throng run --processes` starts it
+    #[command(hide = true)]
+    Post,
     /// Says what stands between this host and so many users, and what cures it
     Doctor(DoctorArguments),
     /// Draws the packets of a private protocol, decodes bytes and captures, encodes messages
@@ -76,6 +79,7 @@ impl Command {
             Command::Bench(_)
                 | Command::Try(_)
                 | Command::Run(_)
+                | Command::Post
                 | Command::Demo(_)
                 | Command::Target(_)
         )
@@ -361,6 +365,10 @@ pub(crate) struct OutputArguments {
     /// Threads; one per processor, and more where the users need more file descriptors
     #[arg(long, visible_alias = "threads", value_parser = shards)]
     pub(crate) shards: Option<usize>,
+    /// Make the load in so many processes, merged as machines are: each with descriptors and
+    /// memory of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) processes: Option<u16>,
 }
 
 /// What the generator may take of its host; see docs/limits.md.

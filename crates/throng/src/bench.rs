@@ -15,7 +15,16 @@ use crate::reflect;
 use crate::scenario::{compile_run, fresh};
 use crate::screen::Screen;
 
+/// `throng bench`.
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
+    with_bench(arguments, |conduct| conduct.run())
+}
+
+/// With the run of a command line, what is told of it.
+pub(crate) fn with_bench(
+    arguments: &BenchArguments,
+    then: impl FnOnce(Conduct<'_>) -> Exit,
+) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
     let mut warnings = Vec::new();
     let mut bench = match assemble(arguments, &mut warnings) {
@@ -48,7 +57,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
             words.next();
             let command = std::iter::once("throng".to_string()).chain(words).collect();
             let (output, limits) = (&arguments.output, &arguments.limits);
-            Conduct { program: Arc::new(program), recorded, command, output, limits }.run()
+            then(Conduct { program: Arc::new(program), recorded, command, output, limits })
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);

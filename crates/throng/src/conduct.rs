@@ -2,14 +2,17 @@
 //!
 //! - `post`: makes the load, on every machine of a run; `desk`: what a person sees of all of them,
 //!   and who gives the orders; `wire`: what they tell each other. `running`: which phases go on.
+//! - `processes`: several processes of this machine as posts; `child`: such a process.
 //! - `once`: what is done before and after the load; `ending`: the end of a run.
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
+mod child;
 mod desk;
 mod ending;
 mod limits;
 mod once;
 mod post;
+mod processes;
 mod resources;
 mod running;
 mod wire;
@@ -21,10 +24,11 @@ use throng_base::{Diagnostic, Exit, Said, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_program::{Drive, OncePart, Program};
 use throng_results::{
-    FileInfo, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo, create_directory,
-    junit, timestamp,
+    FileInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
+    create_directory, junit, timestamp,
 };
 use throng_scenario::{Recorded, RecordedFile, digest_of};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -33,15 +37,22 @@ use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
+pub(crate) use child::{be, told};
 use desk::{Desk, Posts};
 use once::{do_once, not_begun, tear_down};
 use post::Post;
+use processes::machines;
 
 /// Where records go when nothing else is said.
 pub(crate) const RECORDS: &str = "throng-runs";
 
 /// `throng run FILE`.
 pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
+    with_file(arguments, |conduct| conduct.run())
+}
+
+/// With the run of a scenario file, what is told of it.
+pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
     let (changes, labels) = (arguments.load.changes(), arguments.output.labels.clone());
     let loaded = scenario::load_changed(&arguments.scenario, changes, labels, errors);
@@ -51,7 +62,7 @@ pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
     };
     let command = std::env::args().collect();
     let (output, limits) = (&arguments.output, &arguments.limits);
-    Conduct { program: Arc::new(program), recorded, command, output, limits }.run()
+    then(Conduct { program: Arc::new(program), recorded, command, output, limits })
 }
 
 /// Ready when somebody asks the process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
@@ -135,22 +146,17 @@ impl Conduct<'_> {
             Ok(guard) => guard,
             Err(exit) => return exit,
         };
-        // Built before any shard has a descriptor table of its own: shards wake this runtime by a
-        // descriptor that their tables must have too.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                let message = say!("no event loop: {error}", error = Said::of_error(&error));
-                let help = say!("raise the limit that is named: `ulimit -n 1024` for descriptors");
-                errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
-                return Exit::HostUnfit;
-            }
-        };
+        let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
         runtime.block_on(self.conduct(&guard, errors))
     }
 
     async fn conduct(mut self, guard: &Guard, errors: Screen) -> Exit {
+        let processes = self.output.processes.unwrap_or(1);
+        if let Some(diagnostic) = processes::unbridged(&self).filter(|_| processes > 1) {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
         let mut info = self.describe();
         // Heard from before there is anything on the disk; acted on once the run is there.
         let mut signals = match Signals::new() {
@@ -168,7 +174,7 @@ impl Conduct<'_> {
                 return Exit::Usage;
             }
         };
-        let options = self.options(guard);
+        let options = self.options(guard, 1);
         let setup = match do_once(&self, OncePart::Setup, &options, &mut signals).await {
             Ok(setup) => setup,
             Err(error) => return not_started(&error, recorder, errors),
@@ -183,6 +189,9 @@ impl Conduct<'_> {
             told = Some(setup.told);
             // The clock of the load begins now.
             info.started = timestamp(wall_now());
+        }
+        if processes > 1 {
+            return self.in_processes(told, info, recorder, (&options, signals)).await;
         }
         let run = match start(&self.program, &options) {
             Ok(run) => run,
@@ -202,8 +211,32 @@ impl Conduct<'_> {
         tokio::join!(post.work(obeyed), desk.work(told, &options, signals)).1
     }
 
-    fn options(&self, guard: &Guard) -> Options {
-        let room = throng_host::room(&throng_host::Root::default());
+    /// The same, in several processes.
+    async fn in_processes(
+        &self,
+        setup: Option<OnceRun>,
+        mut info: RunInfo,
+        recorder: Option<Recorder>,
+        (options, mut signals): (&Options, Signals),
+    ) -> Exit {
+        let errors = Screen::errors(self.output.no_color);
+        match processes::start(self, &mut info.machines, errors) {
+            Ok(posts) => {
+                info.shards = info.machines.iter().map(|machine| machine.shards).sum();
+                self.program.changes.iter().for_each(|change| errors.say(change.clone()));
+                Desk::new(self, posts, info, recorder).work(setup, options, signals).await
+            }
+            Err(exit) => {
+                tear_down(self, options, &mut signals).await;
+                forget(recorder);
+                exit
+            }
+        }
+    }
+
+    /// Of one of so many processes.
+    fn options(&self, guard: &Guard, processes: u64) -> Options {
+        let room = throng_host::room(&throng_host::Root::default()).map(|room| room / processes);
         Options {
             shards: self.output.shards,
             give_back: Some(crate::give_back_memory),
@@ -241,6 +274,7 @@ impl Conduct<'_> {
         };
         RunInfo {
             throng_version: env!("CARGO_PKG_VERSION").into(),
+            machines: self.output.processes.filter(|it| *it > 1).map_or_else(Vec::new, machines),
             command: self.command.iter().map(masked).collect(),
             seed: program.seed,
             id: program.run_id.clone(),
@@ -307,6 +341,20 @@ impl Conduct<'_> {
     }
 }
 
+/// What all that a process has to wait for runs on.
+///
+/// Built before any shard has a descriptor table of its own: shards wake this runtime by a
+/// descriptor that their tables must have too.
+fn runtime(errors: Screen) -> Option<Runtime> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let told = |error: &std::io::Error| {
+        let message = say!("no event loop: {error}", error = Said::of_error(error));
+        let help = say!("raise the limit that is named: `ulimit -n 1024` for descriptors");
+        errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
+    };
+    runtime.inspect_err(told).ok()
+}
+
 fn step_info(step: &throng_program::Step) -> StepInfo {
     let (name, kind) = (step.name.clone(), step.kind.word().into());
     StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
@@ -326,13 +374,18 @@ fn file_info(file: &RecordedFile) -> FileInfo {
 
 /// Nothing was sent: says why, and leaves no empty record behind.
 pub(crate) fn not_started(error: &StartError, recorder: Option<Recorder>, errors: Screen) -> Exit {
-    if let Some(recorder) = recorder {
-        let _ = std::fs::remove_dir_all(recorder.directory());
-    }
+    forget(recorder);
     let (exit, diagnostic) = start_failed(error);
     errors.diagnostic(&diagnostic);
     errors.say(say!("nothing was sent"));
     exit
+}
+
+/// Leaves no empty record behind.
+fn forget(recorder: Option<Recorder>) {
+    if let Some(recorder) = recorder {
+        let _ = std::fs::remove_dir_all(recorder.directory());
+    }
 }
 
 /// Why a run could not be started, and what the shell is told.

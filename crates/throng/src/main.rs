@@ -6,8 +6,8 @@
 //! - `guard`: which targets may be loaded.
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
-//! - `report`, `target`: the other commands. `screen`: everything that is printed. `speech`: in
-//!   which language.
+//! - `post`: one of several processes of a run. `report`, `target`: the other commands.
+//!   `screen`: everything that is printed. `speech`: in which language.
 
 #[macro_use]
 extern crate throng_base;
@@ -25,6 +25,7 @@ mod guard;
 mod init;
 mod machine;
 mod plan;
+mod post;
 mod preflight;
 mod protocol;
 mod reflect;
@@ -132,6 +133,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Post => post::post(),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),

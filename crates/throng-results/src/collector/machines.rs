@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use throng_base::Said;
 use throng_metrics::{Histogram, Interval, Resources, Together};
 
 use crate::directory::RunInfo;
@@ -13,6 +14,8 @@ pub(super) struct Machines(Vec<Machine>);
 
 #[derive(Clone, Debug, Default)]
 struct Machine {
+    /// When it was gone before its load was over, and how.
+    lost: Option<(u64, Said)>,
     shards: u16,
     lateness: Histogram,
     together: Together,
@@ -62,6 +65,22 @@ impl Machines {
         }
     }
 
+    pub(super) fn lost(&mut self, machine: u16, at_ns: u64, detail: &Said) {
+        if let Some(machine) = self.0.get_mut(usize::from(machine)) {
+            machine.lost.get_or_insert((at_ns, detail.clone()));
+        }
+    }
+
+    /// Whether none was lost, so that every attempt that was begun has ended somewhere.
+    pub(super) fn are_all_there(&self) -> bool {
+        self.0.iter().all(|machine| machine.lost.is_none())
+    }
+
+    /// What all machines together needed at most, each in its own worst second.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.0.iter().map(|machine| machine.resources.memory_bytes).sum()
+    }
+
     /// The shards of all machines; `most` are those of the machine with the most.
     pub(super) fn shards(&self, most: u16) -> u64 {
         let all: u64 = self.0.iter().map(|machine| u64::from(machine.shards)).sum();
@@ -72,7 +91,8 @@ impl Machines {
         let row = |(machine, info): (&mut Machine, &crate::directory::MachineInfo)| {
             machine.end_second();
             let name = info.name.clone();
-            MachineRow { name, shards: info.shards, generator: machine.generator(measured) }
+            let (generator, lost) = (machine.generator(measured), machine.lost.take());
+            MachineRow { name, shards: info.shards, generator, lost }
         };
         self.0.iter_mut().zip(&info.machines).map(row).collect()
     }

@@ -1,5 +1,7 @@
 //! Whether the figures of a run are about the target; [`crate::verdict`] finds that out.
 
+use throng_base::Said;
+
 use super::Hold;
 
 /// Lateness (p99) above which missing starts are the generator's fault, and above which a second
@@ -38,6 +40,8 @@ pub enum InvalidReason {
     DeliveriesBlind { name: String, sent: u64, received: u64 },
     /// There is a goal on deliveries of which some were not watched.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
+    /// A machine was gone before its load was over: what it did last is not known.
+    MachineLost { name: String, at_ns: u64, detail: Said },
     /// What all machines together are not, this one is.
     OfMachine { name: String, reason: Box<InvalidReason> },
     /// There is a goal on messages of which the generator dropped some that had come.
@@ -59,6 +63,7 @@ impl InvalidReason {
             InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
             InvalidReason::MessagesDropped { .. } => "messages-dropped",
+            InvalidReason::MachineLost { .. } => "machine-lost",
             InvalidReason::OfMachine { reason, .. } => reason.word(),
         }
     }

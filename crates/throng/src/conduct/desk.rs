@@ -8,7 +8,7 @@ use throng_engine::Options;
 use throng_load::plan;
 use throng_metrics::{Interval, StepInterval};
 use throng_results::terminal::{Live, Progress, progress_line};
-use throng_results::{Collector, Event, OnceRun, Recorder, RunInfo, is_connecting};
+use throng_results::{Collector, Event, Line, Merge, OnceRun, Recorder, RunInfo, is_connecting};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::ending::Ending;
@@ -66,6 +66,7 @@ pub(super) struct Desk<'a> {
     posts: Posts,
     info: RunInfo,
     recorder: Option<Recorder>,
+    merge: Merge,
     collector: Collector,
     live: Live,
     /// The second that has figures but no line yet.
@@ -99,6 +100,7 @@ impl<'a> Desk<'a> {
         let screen = if conduct.output.json { errors } else { Screen::output(no_color) };
         let screen = screen.with_details(conduct.output.details);
         Desk {
+            merge: Merge::new(posts.orders.len()),
             collector: Collector::new(&info),
             live: Live::new(screen.style, &info),
             running: Running::new(&conduct.program),
@@ -138,7 +140,7 @@ impl<'a> Desk<'a> {
                 biased;
                 () = signals.next() => self.interrupted(),
                 line = self.posts.lines.recv() => match line {
-                    Some((_, message)) => self.message(message),
+                    Some((machine, message)) => self.messages(machine, message),
                     None => break,
                 },
                 _ = redraw.tick() => self.draw_progress(),
@@ -155,12 +157,30 @@ impl<'a> Desk<'a> {
         Ending { conduct, info, collector, recorder }.conclude(whole)
     }
 
-    fn message(&mut self, message: Message) {
+    /// Takes what has come so far. A second is printed when all that was told of it has come: with
+    /// several loads that is more than one line.
+    fn messages(&mut self, machine: u16, message: Message) {
+        self.message(machine, message);
+        while let Ok((machine, message)) = self.posts.lines.try_recv() {
+            self.message(machine, message);
+        }
+        // A phase that ended inside this second leaves a part of it to come.
+        let is_over = |second: u64| self.posts.clock.now() >= Time::from_secs(second + 1);
+        if self.pending.is_some_and(is_over) {
+            self.print_line();
+        }
+    }
+
+    fn message(&mut self, machine: u16, message: Message) {
+        let number = usize::from(machine);
         match message {
-            Message::Interval(interval) => self.interval(&interval),
+            Message::Interval(mut interval) => {
+                interval.machine = machine;
+                self.merge.push(number, Line::Interval(interval));
+            }
             Message::Event(event) => {
-                self.tell(&event);
-                self.event(&event);
+                self.tell(machine, &event);
+                self.merge.push(number, Line::Event(event));
             }
             Message::Notice { at_ns, text } => {
                 self.say(text.clone());
@@ -170,12 +190,31 @@ impl<'a> Desk<'a> {
                 self.over += 1;
                 self.ended_ns = self.ended_ns.max(at_ns);
                 self.whole &= whole;
+                self.merge.over(number);
+            }
+            Message::Lost { detail } => {
+                let at_ns = self.posts.clock.now().as_nanos();
+                let name = self.info.machines.get(number).map_or("", |it| it.name.as_str());
+                let text =
+                    say!("{name} is lost, and its users with it: {detail}", detail = &detail);
+                self.say(text);
+                self.event(&Event::MachineLost { at_ns, machine, detail });
+                self.over += 1;
+                self.ended_ns = self.ended_ns.max(at_ns);
+                self.merge.over(number);
+            }
+            Message::Ready { .. } => {}
+        }
+        while let Some((machine, line)) = self.merge.pop() {
+            match line {
+                Line::Interval(interval) => self.interval(&interval),
+                Line::Event(event) => self.event_of(machine as u16, &event),
             }
         }
     }
 
     /// Follows what happens, and says at once what a person has to know.
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, machine: u16, event: &Event) {
         match event {
             Event::PhaseBegun { at_ns, phase } => self.running.begun(*phase, Time(*at_ns)),
             Event::PhaseEnded { phase, .. } => self.running.ended(*phase),
@@ -185,6 +224,14 @@ impl<'a> Desk<'a> {
             Event::GrowthGivenUp { detail, .. } => self.say(say!(
                 "nobody comes any more in this run, which goes on with who is there: {detail}"
             )),
+            // What ends the run on one machine ends it on all.
+            Event::Stopped { .. } => {
+                for (number, orders) in (0..).zip(&self.posts.orders) {
+                    if number != machine {
+                        let _ = orders.send(Order::Stop);
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -221,10 +268,6 @@ impl<'a> Desk<'a> {
         }
         self.pending = Some(interval.second);
         self.live.add(interval);
-        // A phase that ended inside this second leaves a part of it to come.
-        if self.posts.clock.now() >= Time::from_secs(interval.second + 1) {
-            self.print_line();
-        }
         self.give_up_if_unreachable();
         self.give_up_if_lost();
     }
@@ -251,10 +294,14 @@ impl<'a> Desk<'a> {
     }
 
     fn event(&mut self, event: &Event) {
+        self.event_of(0, event);
+    }
+
+    fn event_of(&mut self, machine: u16, event: &Event) {
         let event = &event.masked(&self.conduct.program.secrets);
         self.collector.event(event);
         if let Some(recorder) = &mut self.recorder
-            && let Err(error) = recorder.event(event)
+            && let Err(error) = recorder.event_of(machine, event)
         {
             let diagnostic = error.diagnostic();
             self.trouble(&diagnostic);

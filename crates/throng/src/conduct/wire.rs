@@ -1,10 +1,38 @@
 //! What goes between the desk of a run and its posts: orders one way, messages the other. Within a
 //! process they go over a channel; to a process of its own as lines of JSON.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use throng_base::Said;
+use throng_base::{Said, Share};
+use throng_expression::Value;
 use throng_metrics::Interval;
-use throng_results::Event;
+use throng_results::{Event, MachineInfo};
+
+/// What a process is told first: what it is to be.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Part {
+    /// The words of the command line whose run this is a part of.
+    pub(crate) words: Vec<String>,
+    /// The scenario as the desk has read it.
+    pub(super) scenario: String,
+    pub(super) seed: u64,
+    pub(super) run_id: String,
+    /// What `setup` has saved.
+    pub(super) values: Vec<Plain>,
+    pub(super) machine: MachineInfo,
+}
+
+/// Of every `of` processes the one with this number.
+pub(super) fn share_of(machine: &MachineInfo) -> Share {
+    Share::of_machine(machine.first, machine.width, machine.of)
+}
+
+/// When the load begins, in nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Start {
+    pub(super) unix_ns: u64,
+}
 
 /// What the desk tells a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +48,10 @@ pub(super) enum Order {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Message {
+    /// It waits for the start.
+    Ready {
+        shards: u64,
+    },
     Interval(Box<Interval>),
     /// Without secrets.
     Event(Event),
@@ -33,4 +65,90 @@ pub(super) enum Message {
         at_ns: u64,
         whole: bool,
     },
+    /// The desk's own end of the line tells it: nothing more comes, though the load was not over.
+    Lost {
+        detail: Said,
+    },
+}
+
+/// A value as JSON that is read back as it was, which plain JSON is not: bytes are no text, and no
+/// JSON has all numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Plain {
+    Null,
+    Bool(bool),
+    Int(i64),
+    UInt(u64),
+    /// Its bits.
+    Float(u64),
+    Text(String),
+    Bytes(Vec<u8>),
+    List(Vec<Plain>),
+    Map(Vec<(String, Plain)>),
+}
+
+impl From<&Value> for Plain {
+    fn from(value: &Value) -> Plain {
+        match value {
+            Value::Null => Plain::Null,
+            Value::Bool(value) => Plain::Bool(*value),
+            Value::Int(value) => Plain::Int(*value),
+            Value::UInt(value) => Plain::UInt(*value),
+            Value::Float(value) => Plain::Float(value.to_bits()),
+            Value::Text(text) => Plain::Text(text.to_string()),
+            Value::Bytes(bytes) => Plain::Bytes(bytes.to_vec()),
+            Value::List(items) => Plain::List(items.iter().map(Plain::from).collect()),
+            Value::Map(entries) => {
+                let entry = |(name, value): &(Arc<str>, Value)| (name.to_string(), value.into());
+                Plain::Map(entries.iter().map(entry).collect())
+            }
+        }
+    }
+}
+
+impl From<Plain> for Value {
+    fn from(plain: Plain) -> Value {
+        match plain {
+            Plain::Null => Value::Null,
+            Plain::Bool(value) => Value::Bool(value),
+            Plain::Int(value) => Value::Int(value),
+            Plain::UInt(value) => Value::UInt(value),
+            Plain::Float(bits) => Value::Float(f64::from_bits(bits)),
+            Plain::Text(text) => Value::Text(text.into()),
+            Plain::Bytes(bytes) => Value::Bytes(bytes.into()),
+            Plain::List(items) => Value::List(items.into_iter().map(Value::from).collect()),
+            Plain::Map(entries) => {
+                let entry = |(name, plain): (String, Plain)| (name.into(), plain.into());
+                Value::Map(entries.into_iter().map(entry).collect())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_over_as_they_were() {
+        let text = |text: &str| Value::Text(text.into());
+        let values = [
+            Value::Null,
+            Value::Bool(true),
+            Value::Int(i64::MIN),
+            Value::UInt(u64::MAX),
+            Value::Float(f64::NEG_INFINITY),
+            Value::Float(0.1 + 0.2),
+            text("a\u{0}\"压测"),
+            Value::Bytes([0, 255, 10].as_slice().into()),
+            Value::List([Value::Null, text("x")].as_slice().into()),
+            Value::Map([("k".into(), Value::List(Arc::default()))].as_slice().into()),
+        ];
+        for value in values {
+            let line = serde_json::to_string(&Plain::from(&value)).expect("JSON");
+            let back: Plain = serde_json::from_str(&line).expect("a value");
+            assert_eq!(Value::from(back), value, "{line}");
+        }
+    }
 }

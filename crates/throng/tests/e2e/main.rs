@@ -38,6 +38,7 @@ mod once;
 mod own_metrics;
 mod plan;
 mod precision;
+mod processes;
 mod protocol;
 mod proxy;
 mod push;

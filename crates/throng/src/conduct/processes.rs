@@ -1,0 +1,200 @@
+//! A run in several processes of this machine: each is started as `throng post`, is told its part,
+//! and is joined to the desk by its standard input and output, as machines are by a network.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
+use throng_results::MachineInfo;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::Conduct;
+use super::desk::Posts;
+use super::post::Lines;
+use super::wire::{Message, Order, Part, Plain, Start};
+use crate::screen::Screen;
+
+/// The load begins so long after the last process is ready: all have been told by then.
+const AHEAD: Duration = Duration::from_millis(300);
+
+/// A process that waits for its start.
+struct Waiting {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    errors: Errors,
+}
+
+/// What a process says for people: shown where it has failed, as all say the same of a scenario.
+type Errors = JoinHandle<Vec<u8>>;
+
+/// Of what it says.
+const ERRORS_BYTES_MAX: u64 = 64 * 1024;
+
+/// The processes of a run, as its record names them.
+pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
+    let machine = |number: u16| MachineInfo {
+        name: format!("process {}", number + 1),
+        first: u64::from(number),
+        width: 1,
+        of: u64::from(count),
+        ..MachineInfo::default()
+    };
+    (0..count).map(machine).collect()
+}
+
+/// What several processes cannot do together yet, by its name in the scenario.
+pub(super) fn unbridged(conduct: &Conduct<'_>) -> Option<Box<Diagnostic>> {
+    let program = &conduct.program;
+    let name = match () {
+        () if program.rendezvous > 0 => "rendezvous",
+        () if !program.deliveries.is_empty() => "deliveries",
+        () => return None,
+    };
+    let message = say!("`{name}` does not work across processes");
+    let help = say!("leave --processes away: one process uses all processors by its shards");
+    Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
+}
+
+/// Starts all of them, and the load when the last one is ready. Where one is not, none is left, and
+/// nothing was sent.
+pub(super) fn start(
+    conduct: &Conduct<'_>,
+    machines: &mut [MachineInfo],
+    errors: Screen,
+) -> Result<Posts, Exit> {
+    let mut all = Vec::new();
+    for machine in machines.iter_mut() {
+        all.push(one(conduct, machine, errors)?);
+    }
+    let clock = Clock::start_in(AHEAD);
+    let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
+    let (lines, told) = unbounded_channel();
+    let mut orders = Vec::new();
+    for (machine, waiting) in (0..).zip(all) {
+        let Waiting { child, mut input, output, errors } = waiting;
+        // One that is gone by now is told as lost.
+        let _ = write(&mut input, &Start { unix_ns });
+        let (order, ordered) = unbounded_channel();
+        orders.push(order);
+        std::thread::spawn(move || give(input, ordered));
+        let lines = lines.clone();
+        std::thread::spawn(move || take(child, (output, errors), machine, &lines));
+    }
+    Ok(Posts { clock, orders, lines: told })
+}
+
+fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Result<Waiting, Exit> {
+    let failed = |error: &std::io::Error| {
+        let error = Said::of_error(error);
+        let message = say!("cannot start a process of this run: {error}");
+        let help = say!("raise `ulimit -u`, or use fewer --processes");
+        errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
+        errors.say(say!("nothing was sent"));
+        Exit::HostUnfit
+    };
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    // In a group of its own: a key that interrupts is for the desk, which gives the orders.
+    let mut command = Command::new(program);
+    command.arg("post").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped()).process_group(0);
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let (Some(mut input), Some(output), Some(said)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(Exit::Bug);
+    };
+    let said = std::thread::spawn(move || listen(said));
+    let part = Part {
+        words: std::env::args().collect(),
+        scenario: conduct.recorded.text.clone(),
+        seed: conduct.program.seed,
+        run_id: conduct.program.run_id.clone(),
+        values: conduct.program.setup_values.iter().map(Plain::from).collect(),
+        machine: machine.clone(),
+    };
+    let told = write(&mut input, &part);
+    let mut output = BufReader::new(output);
+    match told.ok().and_then(|()| read(&mut output)) {
+        Some(Message::Ready { shards }) => {
+            machine.shards = shards;
+            Ok(Waiting { child, input, output, errors: said })
+        }
+        // It has said itself why not.
+        _ => {
+            drop(input);
+            show(said);
+            let code = child.wait().ok().and_then(|status| status.code());
+            let exits = [Exit::Usage, Exit::HostUnfit, Exit::TargetUnreachable];
+            let exit = exits.into_iter().find(|exit| Some(i32::from(exit.code())) == code);
+            Err(exit.unwrap_or(Exit::Bug))
+        }
+    }
+}
+
+fn write(input: &mut ChildStdin, line: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(line)?;
+    line.push(b'\n');
+    input.write_all(&line)
+}
+
+fn read(output: &mut BufReader<ChildStdout>) -> Option<Message> {
+    let mut line = Vec::new();
+    output.read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+fn listen(said: ChildStderr) -> Vec<u8> {
+    let mut said = said;
+    let mut text = Vec::new();
+    let _ = said.by_ref().take(ERRORS_BYTES_MAX).read_to_end(&mut text);
+    // Beyond that it must not wait for us.
+    let _ = std::io::copy(&mut said, &mut std::io::sink());
+    text
+}
+
+fn show(said: Errors) {
+    let text = said.join().unwrap_or_default();
+    Screen::errors(false).text(&String::from_utf8_lossy(&text));
+}
+
+/// Hands on the orders, until there are none any more.
+fn give(mut input: ChildStdin, mut orders: UnboundedReceiver<Order>) {
+    while let Some(order) = orders.blocking_recv() {
+        if write(&mut input, &order).is_err() {
+            return;
+        }
+    }
+}
+
+/// Hands on what a process tells, until its load is over, or it is gone.
+fn take(
+    mut child: Child,
+    (mut output, said): (BufReader<ChildStdout>, Errors),
+    machine: u16,
+    lines: &Lines,
+) {
+    while let Some(message) = read(&mut output) {
+        let is_over = matches!(message, Message::Over { .. });
+        let _ = lines.send((machine, message));
+        if is_over {
+            let _ = child.wait();
+            return;
+        }
+    }
+    // What it tells now is not to be understood: it must not make load of which nothing is known.
+    let _ = child.kill();
+    let status = child.wait();
+    show(said);
+    let signal = status.as_ref().ok().and_then(|status| status.signal());
+    let detail = match (signal, status.ok().and_then(|status| status.code())) {
+        (Some(signal), _) => say!("signal {signal} ended it"),
+        (None, Some(code)) => say!("it ended with exit code {code}"),
+        (None, None) => say!("it ended"),
+    };
+    let _ = lines.send((machine, Message::Lost { detail }));
+}

@@ -1,0 +1,24 @@
+//! `throng post`: a process that is a part of a run, as `--processes` starts it.
+
+use throng_base::{Diagnostic, Exit};
+
+use crate::arguments::Command;
+use crate::conduct::{self, Conduct};
+use crate::screen::Screen;
+use crate::{bench, fingers, speech};
+
+pub(crate) fn post() -> Exit {
+    let Some(part) = conduct::told() else {
+        let message = say!("`throng post` is started by `throng run --processes`");
+        Screen::errors(false).diagnostic(&Diagnostic::error("flag-without-effect", message));
+        return Exit::Usage;
+    };
+    let words = part.words.iter().map(Into::into).collect();
+    let parsed = fingers::understood(words).ok().and_then(|words| speech::parse(words).ok());
+    let be = |conduct: Conduct<'_>| conduct::be(conduct, &part);
+    match parsed.map(|arguments| arguments.command) {
+        Some(Command::Run(arguments)) => conduct::with_file(&arguments, be),
+        Some(Command::Bench(arguments)) => bench::with_bench(&arguments, be),
+        _ => Exit::Bug,
+    }
+}
