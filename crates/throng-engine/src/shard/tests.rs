@@ -17,6 +17,7 @@ use crate::world::{Deed, Hand, World};
 mod dropped;
 mod growth;
 mod loads;
+mod machines;
 
 const MS: Duration = Duration::from_millis(1);
 const S: Duration = Duration::from_secs(1);
