@@ -441,7 +441,8 @@ fn im_hold(one: &mut Interval, users: u64) {
 pub(crate) fn im_events() -> Vec<Event> {
     let at = |second: u64| second * SECOND_NS;
     let drain = FILL_SECONDS + HOLD_SECONDS;
-    let detail = "read: Connection reset by peer (os error 104)".to_string();
+    let reset = std::io::Error::from_raw_os_error(104);
+    let detail = say!("{}: {}", "read", Said::of_error(&reset));
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },
         Event::PhaseEnded { at_ns: at(FILL_SECONDS), phase: 0 },
@@ -450,7 +451,7 @@ pub(crate) fn im_events() -> Vec<Event> {
             at_ns: at(300) + 70_000_000,
             step: 2,
             cause: Cause::Lost,
-            detail: Said::of_others(detail),
+            detail,
             evidence: None,
         },
         Event::PhaseEnded { at_ns: at(drain), phase: 1 },
@@ -530,28 +531,27 @@ fn chat_interval(second: u64) -> Interval {
 }
 
 pub(crate) fn chat_events() -> Vec<Event> {
-    let detail =
-        "message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers on one shard: users 5, \
-         77"
-        .to_string();
+    let detail = say!(
+        "message {} of user {} at {} did not reach {} of {} receivers on one shard: users {}",
+        "0x2a",
+        17,
+        "1.30s",
+        2,
+        500,
+        "5, 77"
+    );
     let cause = Cause::DeliveryLost;
-    let twice = |second: u64, detail: &str| Event::Delivery {
+    let twice = |second: u64, id: &str, user: u64| Event::Delivery {
         at_ns: second * SECOND_NS,
         step: 2,
         counter: DeliveryCounter::Twice,
-        detail: Said::of_others(detail),
+        detail: say!("message {id} came to user {user} once more"),
     };
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },
-        Event::Failure {
-            at_ns: 5 * SECOND_NS,
-            step: 2,
-            cause,
-            detail: Said::of_others(detail),
-            evidence: None,
-        },
-        twice(6, "message 0x2b came to user 5 once more"),
-        twice(7, "message 0x2c came to user 6 once more"),
+        Event::Failure { at_ns: 5 * SECOND_NS, step: 2, cause, detail, evidence: None },
+        twice(6, "0x2b", 5),
+        twice(7, "0x2c", 6),
         Event::PhaseEnded { at_ns: 10 * SECOND_NS, phase: 0 },
         Event::RunEnded { at_ns: 10 * SECOND_NS },
     ]
@@ -580,9 +580,8 @@ pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     let mut events = chat_events();
     let counter =
         if is_sent { DeliveryCounter::SentWithoutId } else { DeliveryCounter::ReceivedWithoutId };
-    let detail = "`match` found no id in what user 5 sent: `hello`".to_string();
-    events[3] =
-        Event::Delivery { at_ns: SECOND_NS, step: 2, counter, detail: Said::of_others(detail) };
+    let detail = say!("`match` found no id in what user {} sent: `{}`", 5, "hello");
+    events[3] = Event::Delivery { at_ns: SECOND_NS, step: 2, counter, detail };
     summary_of(chat_info(), &intervals, &events)
 }
 
