@@ -47,6 +47,9 @@ pub struct RunInfo {
     pub command: Vec<String>,
     /// RFC 3339, UTC; made by [`timestamp`].
     pub started: String,
+    /// The zero of all times of the record, in nanoseconds since the Unix epoch; 0 in older ones.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub zero_unix_ns: u64,
     /// Absent while the run goes on, and for ever when it was killed.
     pub ended: Option<String>,
     pub seed: u64,
@@ -55,7 +58,7 @@ pub struct RunInfo {
     pub host: HostFacts,
     pub shards: u64,
     /// The machines whose lines these are, by the `machine` of each line; empty where there is
-    /// only one.
+    /// only one that has the whole load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineInfo>,
     pub targets: Vec<String>,
@@ -81,6 +84,10 @@ pub struct RunInfo {
     pub outcome: Option<Outcome>,
 }
 
+fn is_zero(nanos: &u64) -> bool {
+    *nanos == 0
+}
+
 impl Default for RunInfo {
     fn default() -> RunInfo {
         RunInfo {
@@ -91,6 +98,7 @@ impl Default for RunInfo {
             labels: BTreeMap::new(),
             command: Vec::new(),
             started: String::new(),
+            zero_unix_ns: 0,
             ended: None,
             seed: 0,
             changes: Vec::new(),

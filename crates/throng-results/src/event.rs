@@ -116,6 +116,29 @@ pub enum Event {
 }
 
 impl Event {
+    /// When it was, from the start of the run; an event of a newer throng does not say it.
+    pub fn at_ns_mut(&mut self) -> Option<&mut u64> {
+        match self {
+            Event::PhaseBegun { at_ns, .. }
+            | Event::PhaseEnded { at_ns, .. }
+            | Event::Failure { at_ns, .. }
+            | Event::Delivery { at_ns, .. }
+            | Event::Interrupted { at_ns }
+            | Event::RecordingTrouble { at_ns, .. }
+            | Event::Notice { at_ns, .. }
+            | Event::TargetLost { at_ns }
+            | Event::Log { at_ns, .. }
+            | Event::Stopped { at_ns, .. }
+            | Event::Held { at_ns, .. }
+            | Event::Released { at_ns }
+            | Event::GrowthGivenUp { at_ns, .. }
+            | Event::Once { at_ns, .. }
+            | Event::MachineLost { at_ns, .. }
+            | Event::RunEnded { at_ns } => Some(at_ns),
+            Event::Unknown => None,
+        }
+    }
+
     /// The event without secrets.
     #[must_use]
     pub fn masked(&self, secrets: &Secrets) -> Event {

@@ -49,7 +49,7 @@ pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
 pub use json::summary_json;
 pub use junit::junit;
-pub use merge::{Line, Merge};
+pub use merge::{Line, Merge, merge_runs};
 pub use once::{OnceFailure, OnceOutcome, OncePart, OnceRun, OnceStep};
 pub use read::Run;
 pub use record::{RecordError, Recorder};

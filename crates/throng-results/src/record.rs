@@ -163,7 +163,8 @@ impl Recorder {
             events: self.events.number,
             ..self.totals.clone()
         };
-        let info = RunInfo { lines_lost: self.lost(), totals: Some(totals), ..info.clone() };
+        let lines_lost = self.lost().max(info.lines_lost);
+        let info = RunInfo { lines_lost, totals: Some(totals), ..info.clone() };
         self.write_info(&info).map(drop)
     }
 

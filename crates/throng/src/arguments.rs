@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Schema(SchemaArguments),
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
+    /// Merges the records of one load that several machines have made
+    Merge(MergeArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
     /// A reference server with known behaviour, to test against
@@ -369,6 +371,10 @@ pub(crate) struct OutputArguments {
     /// memory of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) processes: Option<u16>,
+    /// Make only this part of the load, for runs that are merged later: `2/5`, or `1-3/8` for more
+    /// of it
+    #[arg(long, value_name = "K/N", value_parser = load_part, conflicts_with = "processes")]
+    pub(crate) part: Option<LoadPart>,
 }
 
 /// What the generator may take of its host; see docs/limits.md.
@@ -660,6 +666,50 @@ pub(crate) struct ReportArguments {
     #[arg(long)]
     pub(crate) no_color: bool,
 }
+
+#[derive(Args, Debug)]
+pub(crate) struct MergeArguments {
+    /// The directories of the runs
+    #[arg(num_args = 2.., required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Record the merged run in this new directory
+    #[arg(short = 'o', long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The summary as JSON; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// With all that is known of the generator and its host,
+    /// and the first failures of each kind with what was sent and what came
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+/// A part of the load: the first of so many, how many of them, and of how many in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadPart {
+    pub(crate) first: u64,
+    pub(crate) width: u64,
+    pub(crate) of: u64,
+}
+
+fn load_part(text: &str) -> Result<LoadPart, String> {
+    let wrong = || say!("write `2/5`, or `1-3/8` for three of eight parts").spoken();
+    let read = || {
+        let (parts, of) = text.split_once('/')?;
+        let (first, last) = parts.split_once('-').unwrap_or((parts, parts));
+        let [first, last, of] = [first, last, of].map(|number| number.trim().parse::<u64>().ok());
+        let (first, last, of) = (first?, last?, of?);
+        let fits = (1..=last).contains(&first) && last <= of && of <= PARTS_MAX;
+        fits.then_some(LoadPart { first: first - 1, width: last - first + 1, of })
+    };
+    read().ok_or_else(wrong)
+}
+
+/// More machines than a run could have.
+const PARTS_MAX: u64 = 1 << 20;
 
 fn in_words(error: &units::UnitError) -> String {
     format!("{}; {}", error.message.spoken(), error.help.spoken())

@@ -20,11 +20,11 @@ mod wire;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Said, clock::wall_now};
+use throng_base::{Diagnostic, Exit, Said, Share, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_program::{Drive, OncePart, Program};
 use throng_results::{
-    FileInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
+    FileInfo, MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
     create_directory, junit, timestamp,
 };
 use throng_scenario::{Recorded, RecordedFile, digest_of};
@@ -32,7 +32,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::arguments::{LimitArguments, OutputArguments, RunArguments};
+use crate::arguments::{LimitArguments, LoadPart, OutputArguments, RunArguments};
 use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
@@ -41,7 +41,6 @@ pub(crate) use child::{be, told};
 use desk::{Desk, Posts};
 use once::{do_once, not_begun, tear_down};
 use post::Post;
-use processes::machines;
 
 /// Where records go when nothing else is said.
 pub(crate) const RECORDS: &str = "throng-runs";
@@ -201,6 +200,8 @@ impl Conduct<'_> {
             }
         };
         info.shards = run.shards as u64;
+        info.machines.iter_mut().for_each(|machine| machine.shards = info.shards);
+        info.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
         guard.warn(&self.program, &run, errors);
         self.program.changes.iter().for_each(|change| errors.say(change.clone()));
         let (orders, obeyed) = unbounded_channel();
@@ -220,9 +221,8 @@ impl Conduct<'_> {
         (options, mut signals): (&Options, Signals),
     ) -> Exit {
         let errors = Screen::errors(self.output.no_color);
-        match processes::start(self, &mut info.machines, errors) {
+        match processes::start(self, &mut info, errors) {
             Ok(posts) => {
-                info.shards = info.machines.iter().map(|machine| machine.shards).sum();
                 self.program.changes.iter().for_each(|change| errors.say(change.clone()));
                 Desk::new(self, posts, info, recorder).work(setup, options, signals).await
             }
@@ -241,14 +241,32 @@ impl Conduct<'_> {
             shards: self.output.shards,
             give_back: Some(crate::give_back_memory),
             allowed: guard.lists.clone(),
+            share: self.share(),
             kept_bytes_max: limits::kept_bytes_max(self.limits, room),
             ..Options::default()
         }
     }
 
+    /// This process's part of the load, of which other processes or machines have the rest.
+    fn share(&self) -> Share {
+        let part = self.output.part;
+        part.map_or(Share::WHOLE, |part| Share::of_machine(part.first, part.width, part.of))
+    }
+
+    /// Who makes the load, where that is not this process alone.
+    fn machines(&self) -> Vec<MachineInfo> {
+        if let Some(LoadPart { first, width, of }) = self.output.part {
+            let host = throng_host::facts(env!("CARGO_PKG_VERSION"));
+            let name = host.hostname.clone().unwrap_or_default();
+            let name = format!("{name} {}/{of}", first + 1);
+            return vec![MachineInfo { name, host, first, width, of, ..MachineInfo::default() }];
+        }
+        self.output.processes.filter(|it| *it > 1).map_or_else(Vec::new, processes::machines)
+    }
+
     /// What is known of the run before it begins.
     fn describe(&self) -> RunInfo {
-        let program = &self.program;
+        let (program, share) = (&self.program, self.share());
         let masked = |word: &String| program.secrets.mask(word).into_owned();
         let mut users_planned = None;
         let loads = program.loads.iter().enumerate();
@@ -269,12 +287,12 @@ impl Conduct<'_> {
                 name: phase.name.clone(),
                 measured: phase.measured,
                 planned_ns: phase.time.map(|time| time.as_nanos() as u64),
-                users_planned,
+                users_planned: users_planned.map(|users| share.part(users)),
             }
         };
         RunInfo {
             throng_version: env!("CARGO_PKG_VERSION").into(),
-            machines: self.output.processes.filter(|it| *it > 1).map_or_else(Vec::new, machines),
+            machines: self.machines(),
             command: self.command.iter().map(masked).collect(),
             seed: program.seed,
             id: program.run_id.clone(),
@@ -290,7 +308,7 @@ impl Conduct<'_> {
             phases: phases.map(phase).collect(),
             files: self.recorded.files.iter().map(file_info).collect(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
-            users_planned: program.staying_max(),
+            users_planned: share.part(program.staying_max()),
             precision_ns: program.precision.as_nanos() as u64,
             ..RunInfo::new(program.name.clone(), wall_now())
         }

@@ -24,6 +24,7 @@ mod fingers;
 mod guard;
 mod init;
 mod machine;
+mod merge;
 mod plan;
 mod post;
 mod preflight;
@@ -140,6 +141,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Schema(arguments) => explain::schema(&arguments),
         Command::Demo(arguments) => target::demo(arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Target(arguments) => target::target(&arguments),
     }
 }

@@ -34,7 +34,8 @@ struct Machine {
 
 impl Machines {
     pub(super) fn new(info: &RunInfo) -> Machines {
-        Machines(vec![Machine::default(); info.machines.len()])
+        let count = info.machines.len();
+        Machines(vec![Machine::default(); if count > 1 { count } else { 0 }])
     }
 
     /// Takes an interval of a measured phase; each machine's come in the order of their seconds.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
-use throng_results::MachineInfo;
+use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::Conduct;
@@ -64,15 +64,17 @@ pub(super) fn unbridged(conduct: &Conduct<'_>) -> Option<Box<Diagnostic>> {
 /// nothing was sent.
 pub(super) fn start(
     conduct: &Conduct<'_>,
-    machines: &mut [MachineInfo],
+    info: &mut RunInfo,
     errors: Screen,
 ) -> Result<Posts, Exit> {
     let mut all = Vec::new();
-    for machine in machines.iter_mut() {
+    for machine in &mut info.machines {
         all.push(one(conduct, machine, errors)?);
     }
     let clock = Clock::start_in(AHEAD);
     let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
+    info.shards = info.machines.iter().map(|machine| machine.shards).sum();
+    info.zero_unix_ns = unix_ns;
     let (lines, told) = unbounded_channel();
     let mut orders = Vec::new();
     for (machine, waiting) in (0..).zip(all) {

@@ -33,6 +33,7 @@ mod labels;
 mod language;
 mod limits;
 mod meeting;
+mod merge;
 mod mistakes;
 mod once;
 mod own_metrics;

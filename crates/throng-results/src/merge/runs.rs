@@ -1,0 +1,249 @@
+//! Makes one record of those of several machines: exactly, as every line is a part of a sum. What
+//! does not belong together is refused; what is missing is in the new record, too.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use throng_base::{Diagnostic, Said};
+use throng_metrics::Interval;
+
+use crate::directory::{MachineInfo, RunInfo};
+use crate::event::Event;
+use crate::read::{Records, Run};
+use crate::record::Recorder;
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// Writes the record of all these runs together into a new directory. Their order is that of the
+/// machines.
+pub fn merge_runs(runs: &[Run], directory: &Path) -> Result<(), Box<Diagnostic>> {
+    let read: Result<Vec<Read>, _> = runs.iter().map(Read::of).collect();
+    let read = read?;
+    let plan = Plan::new(runs, &read)?;
+    let lost: u64 = read.iter().map(|read| read.lost).sum();
+    let failed = |error: crate::record::RecordError| Box::new(error.diagnostic());
+    let mut recorder =
+        Recorder::create(directory, &plan.info, &runs[0].scenario).map_err(failed)?;
+    for (run, place) in runs.iter().zip(&plan.places) {
+        for mut event in run.events()? {
+            place.shift(&mut event);
+            recorder.event_of(place.first, &event).map_err(failed)?;
+        }
+    }
+    for (machine, detail) in &plan.missing {
+        let (machine, detail) = (*machine, detail.clone());
+        recorder.event(&Event::MachineLost { at_ns: 0, machine, detail }).map_err(failed)?;
+    }
+    let mut all: Vec<Records<Interval>> =
+        runs.iter().map(Run::intervals).collect::<Result<_, _>>()?;
+    let next = |records: &mut Records<Interval>, place: &Place| {
+        records.next().map(|interval| place.shifted(interval))
+    };
+    let mut heads: Vec<Option<Interval>> =
+        all.iter_mut().zip(&plan.places).map(|(records, place)| next(records, place)).collect();
+    while let Some(first) = first_of(&heads) {
+        if let Some(interval) = heads[first].take() {
+            recorder.interval(&interval).map_err(failed)?;
+        }
+        heads[first] = next(&mut all[first], &plan.places[first]);
+    }
+    let info = RunInfo { lines_lost: plan.info.lines_lost + lost, ..plan.info };
+    recorder.finish(&info).map_err(failed)
+}
+
+/// What has to be known of a run before it is merged.
+struct Read {
+    lasted_ns: i64,
+    /// Lines that are not there, or not to be read: so they are not in the new record either.
+    lost: u64,
+}
+
+impl Read {
+    fn of(run: &Run) -> Result<Read, Box<Diagnostic>> {
+        let summary = run.summary()?;
+        let damage = &summary.damage;
+        let torn = u64::from(damage.torn);
+        Ok(Read {
+            lasted_ns: i64::try_from(summary.lasted.as_nanos()).unwrap_or(i64::MAX),
+            lost: damage.missing + damage.unreadable + damage.unequal + torn,
+        })
+    }
+}
+
+fn first_of(heads: &[Option<Interval>]) -> Option<usize> {
+    let seconds = heads.iter().enumerate();
+    let seconds = seconds.filter_map(|(number, head)| Some((head.as_ref()?.second, number)));
+    seconds.min().map(|(_, number)| number)
+}
+
+/// Where the lines of a run come to stand.
+struct Place {
+    /// The number of its first machine.
+    first: u16,
+    /// What is added to its times.
+    offset_ns: i64,
+}
+
+impl Place {
+    fn shift(&self, event: &mut Event) {
+        if let Event::MachineLost { machine, .. } = event {
+            *machine = machine.saturating_add(self.first);
+        }
+        if let Some(at_ns) = event.at_ns_mut() {
+            *at_ns = at_ns.saturating_add_signed(self.offset_ns);
+        }
+    }
+
+    /// Seconds stay whole: no figure is taken apart.
+    fn shifted(&self, mut interval: Interval) -> Interval {
+        interval.machine = interval.machine.saturating_add(self.first);
+        let seconds = self.offset_ns.div_euclid(SECOND_NS)
+            + i64::from(self.offset_ns.rem_euclid(SECOND_NS) >= SECOND_NS / 2);
+        interval.second = interval.second.saturating_add_signed(seconds);
+        interval
+    }
+}
+
+/// What becomes of the runs.
+struct Plan {
+    info: RunInfo,
+    places: Vec<Place>,
+    /// Parts of the load whose records are not there, as machines that were lost.
+    missing: Vec<(u16, Said)>,
+}
+
+impl Plan {
+    fn new(runs: &[Run], read: &[Read]) -> Result<Plan, Box<Diagnostic>> {
+        let Some((first, others)) = runs.split_first() else {
+            let told = Diagnostic::error("runs-unmergeable", say!("there are no runs to merge"));
+            return Err(Box::new(told.help(say!("give two run directories or more"))));
+        };
+        for other in others {
+            alike(first, other)?;
+        }
+        let zero = runs.iter().map(|run| run.info.zero_unix_ns).min().unwrap_or(0);
+        let mut machines: Vec<MachineInfo> = Vec::new();
+        let mut places = Vec::new();
+        for run in runs {
+            let offset_ns = i64::try_from(run.info.zero_unix_ns - zero).unwrap_or(i64::MAX);
+            places.push(Place { first: machines.len() as u16, offset_ns });
+            let own = own_machines(run).into_iter();
+            machines
+                .extend(own.map(|it| MachineInfo { offset_ns: it.offset_ns + offset_ns, ..it }));
+        }
+        together(runs, read, &places)?;
+        let missing = gaps(&mut machines)?;
+        Ok(Plan { info: info_of(runs, machines), places, missing })
+    }
+}
+
+/// The machines of a run; of one that knows of none, the one that it was.
+fn own_machines(run: &Run) -> Vec<MachineInfo> {
+    let info = &run.info;
+    if !info.machines.is_empty() {
+        return info.machines.clone();
+    }
+    let name = info.host.hostname.clone().unwrap_or_default();
+    let (host, shards) = (info.host.clone(), info.shards);
+    vec![MachineInfo { name, host, shards, first: 0, width: 1, of: 1, offset_ns: 0 }]
+}
+
+fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
+    let directory = run.directory.display();
+    let message = say!("{directory} cannot be merged: {what}");
+    let help = say!("merge runs of one load: one scenario, one seed, at the same time");
+    Box::new(Diagnostic::error("runs-unmergeable", message).help(help))
+}
+
+/// Whether both are of one load.
+fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
+    let (one, two) = (&first.info, &other.info);
+    let than = first.directory.display().to_string();
+    if first.scenario != other.scenario || one.steps != two.steps || one.loads != two.loads {
+        return Err(refused(other, &say!("its scenario is another than that of {than}")));
+    }
+    if one.seed != two.seed {
+        let (one, two) = (one.seed, two.seed);
+        return Err(refused(other, &say!("its seed is {two}, that of {than} is {one}")));
+    }
+    if one.zero_unix_ns == 0 || two.zero_unix_ns == 0 {
+        return Err(refused(other, &say!("it is too old to say when exactly it began")));
+    }
+    Ok(())
+}
+
+/// Whether they went on at the same time.
+fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Diagnostic>> {
+    let ends = places.iter().zip(read).map(|(place, it)| place.offset_ns + it.lasted_ns);
+    let first_end = ends.min();
+    for (run, place) in runs.iter().zip(places) {
+        if first_end.is_some_and(|end| place.offset_ns >= end) {
+            let late = throng_base::units::format_duration(std::time::Duration::from_nanos(
+                place.offset_ns.unsigned_abs(),
+            ));
+            return Err(refused(run, &say!("it began {late} after the first, when one was over")));
+        }
+    }
+    Ok(())
+}
+
+/// Parts that overlap are refused; parts that nobody had become machines that were lost. Runs of
+/// the whole load each are added up: each had users of its own.
+fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnostic>> {
+    if machines.iter().all(|machine| machine.width == machine.of) {
+        return Ok(Vec::new());
+    }
+    let of = machines.first().map_or(1, |machine| machine.of);
+    let mut taken = BTreeSet::new();
+    for machine in machines.iter() {
+        let MachineInfo { name, first, width, .. } = machine;
+        let (begin, end) = (first + 1, first + width);
+        let fault = if machine.of != of {
+            let other = machine.of;
+            Some(say!("{name} had a part of {other}, another machine one of {of}"))
+        } else if (*first..first + width).any(|part| !taken.insert(part)) {
+            Some(say!(
+                "{name} had the parts {begin} to {end} of {of}, and another had some of them"
+            ))
+        } else {
+            None
+        };
+        if let Some(message) = fault {
+            let told = Diagnostic::error("runs-unmergeable", message);
+            return Err(Box::new(told.help(say!("give each run once"))));
+        }
+    }
+    let mut missing = Vec::new();
+    for part in (0..of).filter(|part| !taken.contains(part)) {
+        let number = part + 1;
+        let name = format!("part {number}/{of}");
+        missing.push((machines.len() as u16, say!("its record is missing")));
+        machines.push(MachineInfo { name, first: part, width: 1, of, ..MachineInfo::default() });
+    }
+    Ok(missing)
+}
+
+fn info_of(runs: &[Run], machines: Vec<MachineInfo>) -> RunInfo {
+    let first = &runs[0].info;
+    let mut phases = first.phases.clone();
+    for (index, phase) in phases.iter_mut().enumerate() {
+        let planned = runs.iter().filter_map(|run| run.info.phases.get(index)?.users_planned);
+        phase.users_planned = phase.users_planned.map(|_| planned.sum());
+    }
+    let earliest = runs.iter().min_by_key(|run| run.info.zero_unix_ns).map_or(first, |it| &it.info);
+    let ends: Option<Vec<&String>> = runs.iter().map(|run| run.info.ended.as_ref()).collect();
+    RunInfo {
+        started: earliest.started.clone(),
+        zero_unix_ns: earliest.zero_unix_ns,
+        ended: ends.and_then(|ends| ends.into_iter().max().cloned()),
+        shards: runs.iter().map(|run| run.info.shards).sum(),
+        users_planned: runs.iter().map(|run| run.info.users_planned).sum(),
+        interrupted: runs.iter().any(|run| run.info.interrupted),
+        lines_lost: runs.iter().map(|run| run.info.lines_lost).sum(),
+        machines,
+        phases,
+        totals: None,
+        outcome: None,
+        ..first.clone()
+    }
+}

@@ -1,0 +1,33 @@
+//! `throng merge`: the records of several machines become one, and its summary is printed.
+
+use throng_base::{Diagnostic, Exit};
+use throng_results::{Run, exit_code, merge_runs, summary_json};
+
+use crate::arguments::MergeArguments;
+use crate::screen::Screen;
+
+pub(crate) fn merge(arguments: &MergeArguments) -> Exit {
+    let summary = merged(arguments);
+    match summary {
+        Ok(summary) => {
+            let screen = Screen::output(arguments.no_color).with_details(arguments.details);
+            match arguments.json {
+                true => screen.json(&summary_json(&summary)),
+                false => {
+                    screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
+                }
+            }
+            exit_code(&summary)
+        }
+        Err(diagnostic) => {
+            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
+            Exit::Usage
+        }
+    }
+}
+
+fn merged(arguments: &MergeArguments) -> Result<throng_results::Summary, Box<Diagnostic>> {
+    let runs: Result<Vec<Run>, _> = arguments.runs.iter().map(|run| Run::open(run)).collect();
+    merge_runs(&runs?, &arguments.out)?;
+    Run::open(&arguments.out)?.summary()
+}

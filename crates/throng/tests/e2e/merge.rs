@@ -1,0 +1,112 @@
+//! Parts of a load that were run apart and are merged are the load; what does not belong together
+//! is refused, and what is missing is said.
+
+use std::path::Path;
+
+use crate::run::{Child, Run, Throng, throng};
+use crate::servers::Target;
+
+fn scenario(target: &Target) -> String {
+    format!(
+        "target: {}
+seed: 4
+sessions:
+  worker: {{steps: [{{http: GET /work}}]}}
+  comer: {{steps: [{{http: GET /come}}]}}
+loads:
+  workers: {{sessions: worker, phases: [{{name: work, iterations: 101, users: 7}}]}}
+  comers: {{sessions: comer, phases: [{{name: rush, arrivals: 40/s, for: 2s}}]}}
+thresholds:
+  - http rate > 30/s in comers
+",
+        target.http("")
+    )
+}
+
+fn part(target: &Target, part: &str, out: &Path) -> Throng {
+    let line = format!("run s.yaml --quiet --shards 2 --part {part}");
+    throng(&line).arg("--out").arg(out).file("s.yaml", scenario(target))
+}
+
+/// Runs these parts at the same time, each into a folder of its number.
+fn parts(target: &Target, all: &[&str], folder: &Path) {
+    let start =
+        |(number, one): (usize, &&str)| part(target, one, &folder.join(number.to_string())).start();
+    let children: Vec<Child> = all.iter().enumerate().map(start).collect();
+    children.into_iter().for_each(|child| drop(child.wait()));
+}
+
+fn merge(folder: &Path, numbers: &[usize], out: &str) -> Run {
+    let mut line = throng("merge --json").arg("--out").arg(folder.join(out));
+    for number in numbers {
+        line = line.arg(folder.join(number.to_string()));
+    }
+    line.run()
+}
+
+fn begun(run: &Run) -> [u64; 2] {
+    ["GET /work", "GET /come"].map(|step| run.row("steps", step)["begun"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn parts_that_are_merged_are_the_whole() {
+    let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
+    let folder = folder.path();
+    parts(&target, &["1/4", "2-3/4", "4/4"], folder);
+    let run = merge(folder, &[0, 1, 2], "all").exits(0);
+    assert_eq!(begun(&run), [101, 80], "{run}");
+    assert_eq!(target.counts("/requests"), 181, "{run}");
+    let json = run.json();
+    assert_eq!(json["machines"].as_array().map(Vec::len), Some(3), "{run}");
+    assert_eq!(json["record"]["lines_missing"], 0, "{run}");
+    // The goal is that of the whole, which no part meets.
+    assert_eq!(json["thresholds"][0]["verdict"], "met", "{run}");
+    let again = throng("report --json").arg(folder.join("all")).run().exits(0);
+    assert_eq!(begun(&again), [101, 80], "{again}");
+
+    // In another order it is the same run.
+    let other = merge(folder, &[2, 0, 1], "other").exits(0);
+    assert_eq!((begun(&other), &other.json()["total"]), ([101, 80], &json["total"]), "{other}");
+
+    // Two of them, and a half and the whole of a third.
+    let gap = merge(folder, &[0, 1], "gap").exits(5);
+    let reasons = gap.json()["outcome"]["invalid_reasons"].to_string();
+    gap.check(reasons.contains("part 4/4") && reasons.contains("record is missing"), &reasons);
+    let twice = merge(folder, &[0, 1, 1], "twice").exits(2);
+    twice.says(&["had the parts 2 to 3 of 4", "give each run once"]);
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
+    let folder = folder.path();
+    parts(&target, &["1/2", "2/2"], folder);
+    part(&target, "2/2", &folder.join("2")).run();
+    merge(folder, &[0, 2], "late").exits(2).says(&["cannot be merged", "after the first"]);
+    part(&target, "2/2", &folder.join("3")).arg("--seed=5").run();
+    merge(folder, &[0, 3], "seed").exits(2).says(&["its seed is 5, that of"]);
+    let other = scenario(&target).replace("101", "102");
+    let line = throng("run s.yaml --quiet --part 2/2").arg("--out").arg(folder.join("4"));
+    line.file("s.yaml", other).run();
+    merge(folder, &[0, 4], "scenario").exits(2).says(&["its scenario is another"]);
+    merge(folder, &[0, 9], "nowhere").exits(2).says(&["is not the directory of a run"]);
+    assert!(!folder.join("nowhere").exists() && !folder.join("seed").exists());
+    // A record that exists is not written over.
+    merge(folder, &[0, 1], "all").exits(0);
+    merge(folder, &[0, 1], "all").exits(2);
+    let part = throng("run s.yaml --part 3/2").file("s.yaml", "").run().exits(2);
+    part.says(&["write `2/5`"]);
+}
+
+#[test]
+fn a_torn_record_is_merged_and_says_what_is_missing() {
+    let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
+    let folder = folder.path();
+    parts(&target, &["1/2", "2/2"], folder);
+    let path = folder.join("1/intervals.ndjson");
+    let lines = std::fs::read_to_string(&path).expect("intervals");
+    let kept: Vec<&str> = lines.lines().skip(1).collect();
+    std::fs::write(&path, kept.join("\n") + "\n").expect("a file");
+    let run = merge(folder, &[0, 1], "all").exits(5);
+    run.check(run.json()["record"]["lines_lost"].as_u64() >= Some(1), "a line is missing");
+}
