@@ -10,8 +10,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -19,7 +18,7 @@ use socket2::Socket;
 use throng_base::units::format_duration;
 use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
-use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target, Tls};
+use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target};
 use throng_protocol::events::Resume;
 use throng_protocol::http1::{Event, Head, RequestKind, ResponseReader};
 use throng_protocol::machine::Machine;
@@ -32,7 +31,7 @@ pub(crate) use call::CallAsk;
 
 use crate::failure::shown;
 use crate::failure::{Failure, cause_of, client_refused, http_failure, io_failure, tls_error};
-use crate::prepared::Prepared;
+use crate::network::{Connector, Network};
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::system;
@@ -40,7 +39,6 @@ use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
 use crate::transport::stream::{self, Below, Stamped};
 use crate::transport::{SLOW_RECEIVE_BYTES, Transport, unix};
-use crate::vanished::Vanished;
 
 /// Ports of one address that an attempt looks at, where the kernel does not choose. Of a larger
 /// range this finds a free one nearly always while one in a hundred is free.
@@ -103,30 +101,6 @@ pub(crate) struct Order {
     pub(crate) who: Who,
 }
 
-/// How connections come into being on one shard.
-pub(crate) enum Connector {
-    Network(Box<Network>),
-    #[cfg(test)]
-    World(Rc<crate::world::World>),
-}
-
-pub(crate) struct Network {
-    pub(crate) tls: Option<TlsConnector>,
-    /// The same for HTTP, where HTTP/2 may be agreed on.
-    tls_http: Option<TlsConnector>,
-    /// The same for gRPC, which is HTTP/2 alone.
-    tls_grpc: Option<TlsConnector>,
-    pub(crate) server_names: Vec<Option<ServerName<'static>>>,
-    /// By target and its address.
-    pools: Vec<Vec<Pool>>,
-    vanished: Vanished,
-    /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
-    /// last one back.
-    pub(crate) sends_in_pieces: bool,
-    /// The kernel is asked when what comes came, and has been by this one from the beginning.
-    stamps: Option<Socket>,
-}
-
 impl Network {
     /// How TLS is spoken to targets of a scheme; None where it is not. The upgrade to a WebSocket
     /// is one of HTTP/1.1.
@@ -137,43 +111,6 @@ impl Network {
             }
             Scheme::Grpcs => self.tls_grpc.as_ref(),
             scheme => self.tls.as_ref().filter(|_| scheme.is_secure()),
-        }
-    }
-}
-
-impl Connector {
-    /// Leaves the connection without a word: from now on nothing that comes is heard or answered.
-    /// What was sent before and is not acknowledged the kernel goes on to repeat.
-    pub(crate) fn vanish(&self, transport: Transport, now: Time) {
-        match self {
-            Connector::Network(network) => {
-                network.vanished.keep_silent(transport.into_socket(), now);
-            }
-            #[cfg(test)]
-            Connector::World(_) => transport.in_memory(crate::world::MemoryStream::vanish),
-        }
-    }
-
-    /// Closes our half, with the last word of TLS before, and keeps the connection unread until
-    /// the target closes its own. Of datagrams there are no halves: such a socket is closed.
-    pub(crate) fn half_close(&self, mut transport: Transport, now: Time) {
-        transport.say_goodbye(&mut Context::from_waker(Waker::noop()));
-        match self {
-            Connector::Network(network) if !transport.is_datagram() => {
-                network.vanished.keep_half_closed(transport.into_socket(), now);
-            }
-            Connector::Network(_) => {}
-            #[cfg(test)]
-            Connector::World(_) => transport.in_memory(crate::world::MemoryStream::half_close),
-        }
-    }
-
-    /// Lets connections go that were kept long enough, or that the target has closed.
-    pub(crate) fn forget_vanished(&self, now: Time) {
-        match self {
-            Connector::Network(network) => network.vanished.forget(now),
-            #[cfg(test)]
-            Connector::World(_) => {}
         }
     }
 }
@@ -735,37 +672,6 @@ async fn write_all(transport: &mut Transport, mut bytes: &[u8]) -> Result<(), Fa
     flushed.map_err(|error| io_failure(&error))
 }
 
-/// What a shard opens connections with. The TLS side is made once per shard, so that shards share
-/// no session cache.
-pub(crate) fn network(
-    tls: Option<&Arc<rustls::ClientConfig>>,
-    prepared: &Prepared,
-    pools: Vec<Vec<Pool>>,
-    vanished: Vanished,
-) -> Network {
-    let program = &prepared.program;
-    let targets = program.targets.iter();
-    let agreeing = |version: HttpVersion| {
-        let config = tls.and_then(|config| crate::tls::agreeing(config, version));
-        config.map(|config| TlsConnector::from(Arc::new(config)))
-    };
-    Network {
-        tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
-        tls_http: agreeing(program.connection.http_version),
-        tls_grpc: agreeing(HttpVersion::Http2),
-        server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
-        pools,
-        vanished,
-        sends_in_pieces: prepared.sends_in_pieces(),
-        stamps: prepared.stamps().then(stream::keep_stamping).and_then(Result::ok),
-    }
-}
-
-pub(crate) fn server_name(options: &Tls, target: &Target) -> Option<ServerName<'static>> {
-    let name = options.server_name.as_ref().unwrap_or(&target.host);
-    ServerName::try_from(name.clone()).ok()
-}
-
 /// Whether an address is of the family that the run wants.
 pub(crate) fn is_of_family(address: &SocketAddr, family: Family) -> bool {
     match family {
@@ -782,21 +688,9 @@ pub(crate) fn wants_tls(targets: &[Target]) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    /// Opens connections without TLS.
-    pub(crate) fn network(pools: Vec<Vec<Pool>>) -> Network {
-        Network {
-            tls: None,
-            tls_http: None,
-            tls_grpc: None,
-            server_names: Vec::new(),
-            pools,
-            vanished: Vanished::new(0),
-            sends_in_pieces: false,
-            stamps: None,
-        }
-    }
+    use super::*;
 
     /// Begins so many connections, or until one fails.
     pub(crate) fn begin_all(
@@ -821,7 +715,7 @@ pub(crate) mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let plan = Arc::new(crate::sources::tests::plan_of(&[]));
-        let network = network(plan.pools(1, &[vec![address]], (0, 1)));
+        let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
         let slow = Slow { read: Some(100), write: Some(100) };
         let place = Place { network: &network, pool: &network.pools[0][0], address, slow };
         for kind in [Kind::Stream, Kind::Datagram] {

@@ -7,14 +7,16 @@
 //!
 //! - `run`: threads, start and end, merging. `spread`: how many shards.
 //!   `tls`: the TLS configuration.
+//! - `driver`: brings the users of a shard, and wakes them.
 //! - `shard`, `seats`, `due`, `alarm`: what a shard is, its users, and when each is woken.
 //!   `window`: when users share a waking; `haste`: which users that would delay. `wall`: the wall
 //!   clock, and when bytes arrived according to the kernel.
 //! - `user`: what a user does. `memory`: what it keeps. `scope`: what its expressions see.
-//! - `verify`: what an answer is checked for and what is saved from it.
+//! - `looked`: an answer that is looked at. `verify`: what it is checked for and what is saved from
+//!   it. `rare`: what only some answers need.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
-//! - `connector`, `transport`: how connections open, and their bytes. `sources`: where they come
-//!   from. `tunnel`: through a proxy. `vanished`: connections that we left without FIN or RST.
+//! - `network`, `connector`, `transport`: with what and how connections open, and their bytes.
+//!   `sources`: where they come from. `vanished`: connections that we left without FIN or RST.
 //! - `resolve`: where they go. `allowed`: which targets may be loaded.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
 //! - `recorder`, `logs`: what is written down.
@@ -31,6 +33,7 @@ mod budget;
 mod code;
 mod connector;
 mod control;
+mod driver;
 mod due;
 mod evidence;
 mod failure;
@@ -40,9 +43,12 @@ mod ledger;
 mod left;
 mod logs;
 mod look;
+mod looked;
 mod memory;
+mod network;
 mod nobody;
 mod prepared;
+mod rare;
 mod recorder;
 mod reflect;
 mod rendezvous;

@@ -23,7 +23,7 @@ use crate::connector;
 use crate::failure::Failure;
 use crate::failure::io_failure;
 use crate::start_error::StartError;
-use crate::{resolve, tls};
+use crate::{network, resolve, tls};
 
 /// How long the target may be silent, and how long all may take.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -189,7 +189,7 @@ fn secured(
         ReflectError::Start(reason)
     })?;
     let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
-    let Some(name) = connector::server_name(&program.tls, target) else {
+    let Some(name) = network::server_name(&program.tls, target) else {
         let message = say!("TLS cannot verify the name `{}`", target.host);
         return Err(failed(message, say!("give another with --server-name NAME")));
     };

@@ -21,20 +21,21 @@ use tokio::sync::mpsc::{channel, unbounded_channel};
 use crate::alarm::Alarm;
 use crate::allowed::AllowList;
 use crate::budget::Budget;
-use crate::connector::{self, Connector};
 use crate::control::{Control, Gate, Stopped};
+use crate::driver::drive;
 use crate::kept::Kept;
 use crate::ledger::{Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
+use crate::network::{Connector, Network};
 use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
-use crate::shard::{Mark, Oddity, Parts, Report, Shard, drive};
+use crate::shard::{Mark, Oddity, Parts, Report, Shard};
 use crate::spread::{Spread, users_max};
 use crate::start_error::StartError;
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::vanished::Vanished;
-use crate::{resolve, sources, spread, system, tls};
+use crate::{connector, resolve, sources, spread, system, tls};
 
 /// How many seconds a slow shard may be behind before the others' figures are passed on.
 const BEHIND_SECONDS_MAX: u64 = 3;
@@ -343,7 +344,7 @@ impl Thread {
         let tls = self.tls.clone().map(Arc::new);
         let pools = self.sources.pools(self.users, &self.addresses, self.share.place());
         let vanished = Vanished::new(self.spread.kept_max);
-        let network = connector::network(tls.as_ref(), &self.prepared, pools, vanished);
+        let network = Network::new(tls.as_ref(), &self.prepared, pools, vanished);
         Connector::Network(Box::new(network))
     }
 

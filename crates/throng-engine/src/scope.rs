@@ -6,10 +6,10 @@ use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::Cause;
 
 use crate::failure::Finding;
+use crate::looked::Looked;
 use crate::memory::Memory;
 use crate::nobody::{NOTHING, no_source};
 use crate::shard::Lane;
-use crate::verify::Looked;
 
 /// A user as expressions see it. It borrows the user's parts and lives for a moment.
 pub(crate) struct UserScope<'a> {

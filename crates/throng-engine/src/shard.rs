@@ -2,7 +2,6 @@
 //! mutable; once a second each hands over what happened. On each shard every load of the run has a
 //! lane.
 
-mod driver;
 mod lane;
 
 use std::cell::{Cell, RefCell};
@@ -21,30 +20,33 @@ use throng_protocol::websocket::{Deflater, Inflater};
 
 use crate::alarm::Alarm;
 use crate::budget::{Budget, Purse};
-use crate::connector::Connector;
 use crate::control::{Control, Gate, Stopped, StoppedBy};
 use crate::kept::Kept;
 use crate::ledger::ShardLedger;
 use crate::logs::{Line, Logs};
+use crate::network::Connector;
 use crate::prepared::Prepared;
+use crate::rare::Rare;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
 use crate::trace::{Trace, Tracer, What, Who};
-use crate::user::Rare;
 use crate::wall::Wall;
 
-pub(crate) use driver::drive;
-pub(crate) use lane::Lane;
+pub(crate) use lane::{Lane, WAITED};
 
 /// Reads of all users of a shard go here, one after another.
 pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// What the write buffer may keep after an exceptional message.
 const WRITE_BUFFER_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// How many [`Rare`] wait for the next exchange.
+const RARES_MAX: usize = 64;
+/// What the body in one of them may leave behind.
+const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Of a ledger, what is looked at at one probe: half a millisecond.
 const LEDGER_EVENTS_MAX: usize = 20_000;
 /// How often the driver looks how late it is: while users do something, and at least while all
 /// are quiet. Any turn will do for it; the driver wakes on purpose only when there was none.
-const PROBE: Duration = Duration::from_millis(10);
+pub(crate) const PROBE: Duration = Duration::from_millis(10);
 
 /// What a shard hands over.
 #[derive(Debug)]
@@ -100,7 +102,7 @@ pub(crate) struct Shard {
     pub(crate) content_buffer: RefCell<Vec<u8>>,
     /// What answers leave behind for the next ones.
     #[allow(clippy::vec_box)]
-    pub(crate) rares: RefCell<Vec<Box<Rare>>>,
+    rares: RefCell<Vec<Box<Rare>>>,
     /// Fields of the answer that is being looked at.
     pub(crate) found: RefCell<Vec<Option<Value>>>,
     /// Where the fields of the message lie that is looked at.
@@ -112,7 +114,7 @@ pub(crate) struct Shard {
     pub(crate) purse: Rc<Purse>,
     pub(crate) inflater: RefCell<Inflater>,
     pub(crate) deflater: RefCell<Deflater>,
-    control: Control,
+    pub(crate) control: Control,
     /// Where users of all shards wait for each other.
     pub(crate) places: Places,
     logs: RefCell<Logs>,
@@ -124,8 +126,8 @@ pub(crate) struct Shard {
     pub(crate) keep: Option<Kept>,
     /// A source of data has ended the run.
     data_over: Cell<bool>,
-    alarm: Alarm,
-    schedules: RefCell<Schedules>,
+    pub(crate) alarm: Alarm,
+    pub(crate) schedules: RefCell<Schedules>,
     pub(crate) share: Share,
     /// Of phases, since the last report.
     marks: RefCell<Vec<Mark>>,
@@ -200,6 +202,20 @@ impl Shard {
         })
     }
 
+    /// What an exchange before has left behind for the next one, if any.
+    pub(crate) fn rare(&self) -> Box<Rare> {
+        self.rares.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Takes it back for another exchange.
+    pub(crate) fn take_back(&self, mut rare: Box<Rare>) {
+        let mut rares = self.rares.borrow_mut();
+        if rares.len() < RARES_MAX && rare.body.capacity() <= BODY_KEPT_BYTES_MAX {
+            rare.clear(&self.purse);
+            rares.push(rare);
+        }
+    }
+
     /// A moment in nanoseconds since the epoch.
     pub(crate) fn unix_nanos(&self, at: Time) -> u64 {
         self.wall.unix_nanos(at)
@@ -254,7 +270,7 @@ impl Shard {
     }
 
     /// What has to be done every now and then.
-    fn tidy_up(&self, now: Time) {
+    pub(crate) fn tidy_up(&self, now: Time) {
         self.wall.look(&self.clock);
         self.trim_write_buffer();
         self.connector.forget_vanished(now);
@@ -270,6 +286,3 @@ impl Shard {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

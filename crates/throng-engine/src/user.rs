@@ -61,7 +61,6 @@ use crate::memory::Memory;
 use crate::shard::Lane;
 use crate::trace::What;
 use agenda::Agenda;
-pub(crate) use answer::{Rare, Tally};
 use connection::Connection;
 use deliver::Memberships;
 use exchange::Awaits;

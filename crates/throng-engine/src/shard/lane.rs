@@ -18,10 +18,9 @@ use crate::prepared::LoadPlan;
 use crate::recorder::{Attempt, Recorder};
 use crate::rendezvous::{Meeting, Waiting};
 use crate::seats::Seats;
-use crate::user::User;
 
 /// A start counts as one that waited for a free user from this delay on, or is dropped then.
-pub(super) const WAITED: Duration = Duration::from_millis(1);
+pub(crate) const WAITED: Duration = Duration::from_millis(1);
 
 /// What all users of a load on a shard share.
 pub(crate) struct Lane {
@@ -31,18 +30,18 @@ pub(crate) struct Lane {
     /// Connections whose end is left to the target.
     pub(crate) left: RefCell<Left>,
     pub(crate) seats: RefCell<Seats>,
-    pub(super) due: RefCell<DueQueue>,
+    pub(crate) due: RefCell<DueQueue>,
     /// Users who wait for others.
     pub(crate) meeting: Meeting,
     users_made: Cell<u64>,
     /// Iterations that were begun and are not over.
     running: Cell<u64>,
     /// Its phases are over, or will be done no more.
-    pub(super) stopping: Cell<bool>,
+    pub(crate) stopping: Cell<bool>,
     /// The run is stopping before its time.
-    pub(super) cut_short: Cell<bool>,
+    pub(crate) cut_short: Cell<bool>,
     /// Users or connections came or went in the interval before.
-    pub(super) changed: Cell<bool>,
+    pub(crate) changed: Cell<bool>,
 }
 
 impl Deref for Lane {
@@ -74,7 +73,7 @@ impl Lane {
         })
     }
 
-    pub(super) fn load(&self) -> usize {
+    pub(crate) fn load(&self) -> usize {
         self.load
     }
 
@@ -83,11 +82,11 @@ impl Lane {
         &self.shard.prepared.loads[self.load]
     }
 
-    pub(super) fn schedule(&self) -> Ref<'_, Schedule> {
+    pub(crate) fn schedule(&self) -> Ref<'_, Schedule> {
         Ref::map(self.schedules.borrow(), |all| all.get(self.load))
     }
 
-    pub(super) fn schedule_mut(&self) -> RefMut<'_, Schedule> {
+    pub(crate) fn schedule_mut(&self) -> RefMut<'_, Schedule> {
         RefMut::map(self.schedules.borrow_mut(), |all| all.get_mut(self.load))
     }
 
@@ -177,7 +176,7 @@ impl Lane {
     }
 
     /// All iterations of the phase are done: the driver need not wait for its time.
-    pub(super) fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
+    pub(crate) fn finish_phase_if_done(&self, schedule: &mut Schedule, now: Time) {
         let ended = schedule.phase_end() <= now;
         let counts = schedule.counts_iterations();
         // Users may leave on their own; then nobody is left who could do the rest.
@@ -214,37 +213,32 @@ impl Lane {
         }
     }
 
-    /// Who arrives comes, unless there are as many as may be.
-    pub(super) fn arrive(self: &Rc<Self>, due: Time) {
+    /// Whether there are as many who arrive as may be.
+    pub(crate) fn is_full(&self) -> bool {
         let max = self.schedule().arrived_max();
-        match max.is_some_and(|max| self.seats.borrow().arrived() >= max) {
-            true => self.schedule_mut().drop_arrival(),
-            false => self.spawn(due, false),
-        }
+        max.is_some_and(|max| self.seats.borrow().arrived() >= max)
     }
 
-    pub(super) fn spawn(self: &Rc<Self>, due: Time, stays: bool) {
+    /// A user comes: its seat, number and chance.
+    pub(crate) fn admit(&self, stays: bool) -> (u32, UserId, Random) {
         let made = self.users_made.get();
         self.users_made.set(made + 1);
         let id = UserId(self.plan().first_user + self.share.user(made).0);
         let slot = self.seats.borrow_mut().take(stays);
-        let random = Random::for_owner(self.prepared.program.seed, id.0);
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.started += 1;
         recorder.gauges.users_present += 1;
-        drop(recorder);
-        let user = User::new(Rc::clone(self), slot, id, random, due, !stays);
-        tokio::task::spawn_local(user);
+        (slot, id, Random::for_owner(self.prepared.program.seed, id.0))
     }
 
     /// A phase of the load, counted from its first, begins or ends.
-    pub(super) fn mark(&self, phase: u16, at: Time, begins: bool) {
+    pub(crate) fn mark(&self, phase: u16, at: Time, begins: bool) {
         let phase = self.plan().first_phase + phase;
         self.marks.borrow_mut().push(Mark { phase, at, begins });
     }
 
     /// Looks at what was delivered. Latencies and losses go to the row of the step.
-    pub(super) fn work_off_ledgers(&self, now: Time, last: bool) {
+    pub(crate) fn work_off_ledgers(&self, now: Time, last: bool) {
         let mut recorder = self.recorder.borrow_mut();
         for ledger in self.ledgers.borrow_mut().iter_mut() {
             let step = ledger.step();
@@ -264,7 +258,7 @@ impl Lane {
 
     /// What happened in this interval, second and phase of the run. Who `leads` has what was
     /// delivered. Behind the `end` nothing comes of this lane any more.
-    pub(super) fn report(&self, interval: (u64, u16), leads: bool, end: bool) -> Report {
+    pub(crate) fn report(&self, interval: (u64, u16), leads: bool, end: bool) -> Report {
         let now = self.clock.now();
         if end {
             self.left.borrow_mut().end(&self.recorder);

@@ -8,7 +8,8 @@ use throng_program::{Scheme, Target};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
-use crate::connector::tests::{begin_all, network};
+use crate::connector::tests::begin_all;
+use crate::network::Network;
 
 fn range(first: &str, last: &str) -> SourceBlock {
     SourceBlock::Range { first: first.parse().unwrap(), last: last.parse().unwrap() }
@@ -208,7 +209,7 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     plan.routes = vec![(kind, 1.0)];
     let plan = Arc::new(plan);
     let count = plan.addresses(address.ip()).unwrap().count;
-    let network = network(plan.pools(1, &[vec![address]], (0, 1)));
+    let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
     let (streams, failure) = begin_all(&network, address, kind, 100);
     let mut from: Vec<SocketAddr> =
         streams.iter().map(|it| it.local_addr().unwrap().as_socket().unwrap()).collect();
@@ -250,11 +251,11 @@ fn an_address_that_is_not_there_is_left_out() {
     let address = listener.local_addr().unwrap();
     let blocks = [range("203.0.113.1", "203.0.113.3"), range("127.9.2.1", "127.9.2.1")];
     let plan = Arc::new(Plan::looked_up(&given(&blocks)).unwrap());
-    let network = network(plan.pools(1, &[vec![address]], (0, 1)));
+    let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
     let (streams, failure) = begin_all(&network, address, Kind::Stream, 3);
     assert!(failure.is_none() && streams.len() == 3, "{failure:?}");
     let plan = Arc::new(Plan::looked_up(&given(&blocks[..1])).unwrap());
-    let network = self::network(plan.pools(1, &[vec![address]], (0, 1)));
+    let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
     let (_, failure) = begin_all(&network, address, Kind::Stream, 1);
     let words = failure.unwrap().detail;
     assert!(words.english().contains("has none of the source addresses"), "{words:?}");

@@ -1,97 +1,21 @@
-//! What only some exchanges need, the bodies of HTTP answers above all: it is taken from the shard
-//! and given back, so that no request allocates anything of its own.
+//! The bodies of HTTP answers: what is kept of them, as they come.
 
-use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use throng_base::{Random, Said, Time};
-use throng_extract::{Digest, Hasher};
+use throng_base::Said;
+use throng_extract::Digest;
 use throng_metrics::Cause;
-use throng_protocol::grpc::Response;
-use throng_protocol::http1::digest::Challenge;
-use throng_protocol::http1::{ContentDecoder, ContentError};
+use throng_protocol::http1::ContentError;
 
 use super::exchange::Exchange;
 use crate::budget::{Held, Purse};
 use crate::evidence::EVIDENCE_BYTES_MAX;
 use crate::failure::{Finding, shown};
+use crate::looked::Tally;
 use crate::prepared::HttpPlan;
+use crate::rare::Rare;
 use crate::shard::Lane;
-use crate::verify::Kept;
-
-/// What was needed for one exchange or another.
-#[derive(Default)]
-pub(crate) struct Rare {
-    /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
-    pub(super) body: Vec<u8>,
-    /// In place of the body, where that need not be kept.
-    pub(super) tally: Option<Tally>,
-    /// What the body has of the budget.
-    held: Held,
-    /// The head and the first bytes of the body of an answer whose status is a failure, where it
-    /// is the first of its kind: evidence.
-    pub(super) witnessed: Vec<u8>,
-    pub(super) decoder: Option<ContentDecoder>,
-    /// The path that was sent, where it differs from user to user.
-    pub(super) path: Vec<u8>,
-    pub(super) kept: Kept,
-    /// What makes every check pointless.
-    pub(super) finding: Option<Finding>,
-    pub(super) location: Option<String>,
-    /// Of a gRPC call: its response as far as it has come, and its metadata where somebody looks
-    /// at them.
-    pub(super) call: Option<Response>,
-    pub(super) metadata: Vec<u8>,
-    /// Of a 401 that asks who it is.
-    pub(super) challenge: Option<Challenge>,
-    /// What the request said of that.
-    pub(super) authorization: Vec<u8>,
-    /// What was sent is in the ledger: of which row, and what tells it apart there.
-    pub(super) sent: Option<(u16, u64)>,
-    /// So many seconds the answer asks to be left alone, if any.
-    pub(super) retry_after_s: u64,
-    /// The trace id that was sent.
-    pub(super) trace: Option<u128>,
-    /// Chance and time as they were when the request was written, so that it can be written once
-    /// more in the same way.
-    pub(super) before: Option<(Random, Time)>,
-    /// Why the rest of the request could not be sent. What the target had said before is read
-    /// all the same.
-    pub(super) unsendable: Option<io::Error>,
-}
-
-/// How many of them wait for the next exchange.
-const RARES_MAX: usize = 64;
-/// What a body may leave behind.
-const BODY_KEPT_BYTES_MAX: usize = 64 * 1024;
-
-impl Rare {
-    pub(super) fn of(shard: &Lane) -> Box<Rare> {
-        shard.rares.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// Gives it back for another exchange.
-    pub(super) fn give_back(mut self: Box<Self>, shard: &Lane) {
-        let mut rares = shard.rares.borrow_mut();
-        if rares.len() >= RARES_MAX || self.body.capacity() > BODY_KEPT_BYTES_MAX {
-            return;
-        }
-        self.body.clear();
-        self.held.resize(0, &shard.purse);
-        self.witnessed.clear();
-        self.path.clear();
-        self.kept.clear();
-        self.authorization.clear();
-        self.metadata.clear();
-        (self.challenge, self.call) = (None, None);
-        let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = &mut *self;
-        (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
-        (*sent, *unsendable) = (None, None);
-        (self.tally, self.retry_after_s) = (None, 0);
-        rares.push(self);
-    }
-}
 
 impl Exchange {
     /// Whether the rest of the request could not be sent.
@@ -135,7 +59,10 @@ impl Exchange {
         let Rare { body, held, decoder, tally, .. } = self.rare(shard);
         let mut tally = tally_of(tally, streamed);
         let mut keep = |piece: &[u8]| match &mut tally {
-            Some(tally) => tally.add(piece),
+            Some(tally) => {
+                tally.add(piece);
+                Ok(())
+            }
             None => keep(piece, body, held, &shard.purse),
         };
         let kept = match decoder {
@@ -166,7 +93,10 @@ impl Exchange {
         let Some(bytes) = whole.take().and_then(|range| read.get(range)) else { return };
         let Rare { body, held, tally, .. } = self.rare(shard);
         let kept = match tally_of(tally, streamed) {
-            Some(tally) => tally.add(bytes),
+            Some(tally) => {
+                tally.add(bytes);
+                Ok(())
+            }
             None => keep(bytes, body, held, &shard.purse),
         };
         if let Err(not_kept) = kept {
@@ -204,30 +134,6 @@ impl Exchange {
             Some(trace) => say!("{detail} (trace {trace:032x})"),
             None => detail,
         }
-    }
-}
-
-/// What is known of a body that is not kept.
-pub(crate) struct Tally {
-    pub(crate) bytes: u64,
-    digests: Vec<(Digest, Hasher)>,
-}
-
-impl Tally {
-    fn new(digests: &[Digest]) -> Tally {
-        let digests = digests.iter().map(|digest| (*digest, Hasher::new(*digest)));
-        Tally { bytes: 0, digests: digests.collect() }
-    }
-
-    fn add(&mut self, piece: &[u8]) -> Result<(), NotKept> {
-        self.bytes += piece.len() as u64;
-        self.digests.iter_mut().for_each(|(_, hasher)| hasher.update(piece));
-        Ok(())
-    }
-
-    pub(crate) fn digits(&self, digest: Digest) -> Option<String> {
-        let known = self.digests.iter().find(|(known, _)| *known == digest);
-        known.map(|(_, hasher)| hasher.digits())
     }
 }
 

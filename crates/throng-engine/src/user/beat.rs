@@ -15,11 +15,11 @@ use super::{State, User};
 use crate::code::Instruction;
 use crate::failure::Finding;
 use crate::look::Look;
+use crate::looked::Looked;
 use crate::prepared::Plan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
-use crate::verify::Looked;
 
 /// The moments of heartbeats lie on a grid: those of a shard that are due together are sent in one
 /// waking. Each shard has its own place on it, so that the shards do not wake together, and all are

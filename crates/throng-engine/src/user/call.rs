@@ -11,7 +11,6 @@ use throng_protocol::http1::{Head, Headers, RequestKind};
 use throng_protocol::http2::Body;
 use throng_protocol::protobuf::{MessageType, Schema};
 
-use super::answer::Rare;
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
 use super::send::encode_proto;
@@ -22,12 +21,14 @@ use crate::connector::CallAsk;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::failure::Failure;
 use crate::failure::Finding;
+use crate::looked::Looked;
 use crate::prepared::{CallHead, CallPlan, Plan};
+use crate::rare::Rare;
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::trace::Shown;
-use crate::verify::{Looked, look_at_headers};
+use crate::verify::look_at_headers;
 
 /// What reads a call needs to know of it.
 #[derive(Clone, Copy)]

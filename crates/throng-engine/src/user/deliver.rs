@@ -10,8 +10,8 @@ use throng_protocol::framed::declaration::Framing;
 
 use super::State;
 use crate::ledger::{Id, MemberId, mix};
+use crate::looked::Looked;
 use crate::scope::scope;
-use crate::verify::Looked;
 
 /// By row of the ledger: what the user is in its audience, while it is online.
 pub(super) type Memberships = Option<Box<Vec<Option<MemberId>>>>;

@@ -6,7 +6,6 @@ use throng_metrics::Cause;
 use throng_program::Statement;
 
 use super::agenda::no_room;
-use super::answer::Rare;
 use super::connection::Loss;
 use super::outcome::Onward;
 use super::task::{Active, Doing};
@@ -14,6 +13,7 @@ use crate::code::Instruction;
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::Finding;
+use crate::rare::Rare;
 use crate::recorder::Attempt;
 use crate::shard::Lane;
 
@@ -61,7 +61,7 @@ impl Exchange {
     }
 
     pub(super) fn rare(&mut self, shard: &Lane) -> &mut Rare {
-        self.rare.get_or_insert_with(|| Rare::of(shard))
+        self.rare.get_or_insert_with(|| shard.rare())
     }
 
     /// What was sent is in the ledger.
@@ -92,7 +92,7 @@ impl Exchange {
     /// What it needed goes back to the shard.
     pub(super) fn forget(self, shard: &Lane) {
         if let Some(rare) = self.rare {
-            rare.give_back(shard);
+            shard.take_back(rare);
         }
     }
 

@@ -10,11 +10,11 @@ use super::outcome::Onward;
 use super::task::{Active, Doing, Task};
 use super::{State, User};
 use crate::failure::Finding;
+use crate::looked::Looked;
 use crate::prepared::HandlerPlan;
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
-use crate::verify::Looked;
 
 impl User {
     /// Does with a message what its handler says.

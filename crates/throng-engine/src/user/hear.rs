@@ -24,11 +24,11 @@ use super::{State, User};
 use crate::code::Instruction;
 use crate::failure::Ended;
 use crate::failure::Failure;
+use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::scope;
 use crate::shard::Lane;
-use crate::verify::Looked;
 
 /// Where a message comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -29,6 +29,7 @@ use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::failure::Ended;
 use crate::failure::Finding;
 use crate::failure::{Failure, http_failure};
+use crate::looked::Looked;
 use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
 use crate::recorder::Attempt;
@@ -36,7 +37,7 @@ use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
 use crate::template::{Detour as Way, Extras, Parts, Place, Template};
 use crate::trace::{Shown, What, Who, text_of_head};
-use crate::verify::{Looked, look_at_headers};
+use crate::verify::look_at_headers;
 
 /// How a request goes that is not sent as its step says.
 #[derive(Default)]

@@ -25,11 +25,11 @@ use crate::failure::Failure;
 use crate::failure::Finding;
 use crate::failure::lost_failure;
 use crate::look::Look;
+use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, LinkPlan, Plan};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::trace::Shown;
-use crate::verify::Looked;
 
 /// How long a message may wait for a target that does not read.
 const SENDING_MAX: Duration = Duration::from_secs(30);

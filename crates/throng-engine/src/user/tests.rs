@@ -22,13 +22,14 @@ use tokio::sync::mpsc::{channel, unbounded_channel};
 use super::*;
 use crate::alarm::Alarm;
 use crate::budget::Budget;
-use crate::connector::Connector;
 use crate::control::{Control, Gate, Stopped};
+use crate::driver::drive;
 use crate::logs::Line;
+use crate::network::Connector;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
-use crate::shard::{Parts, Shard, drive};
+use crate::shard::{Parts, Shard};
 use crate::trace::{Trace, Tracer};
 use crate::world::{Deed, Hand, Server, World};
 

@@ -4,35 +4,12 @@ use throng_expression::Value;
 use throng_program::{Check, Pick, Save, Want};
 use throng_protocol::http1::Headers;
 
+use super::Seen;
 use super::want::{Wanted, explained};
-use super::{Looked, Seen, text_of};
 use crate::failure::Finding;
 use crate::look::Look;
+use crate::looked::{Kept, Looked, text_of};
 use crate::scope::UserScope;
-
-/// What was seen of a head and is needed when the answer is complete.
-#[derive(Debug, Default)]
-pub(crate) struct Kept {
-    /// By the number of the check.
-    pub(crate) findings: Vec<(u16, Finding)>,
-    /// By the number of the save.
-    picked: Vec<(u16, Value)>,
-    /// All headers, for expressions.
-    pub(crate) map: Option<Value>,
-}
-
-impl Kept {
-    pub(super) fn picked(&self, save: usize) -> Option<Value> {
-        let found = self.picked.iter().find(|(number, _)| usize::from(*number) == save);
-        found.map(|(_, value)| value.clone())
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.findings.clear();
-        self.picked.clear();
-        self.map = None;
-    }
-}
 
 /// Checks the headers of an answer and keeps what is to be saved of them.
 pub(crate) fn look_at_headers(

@@ -1,17 +1,25 @@
 //! Shards in simulated time: whom work is given to, when phases end, what is written down.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use throng_base::{Random, Share, StepId};
-use throng_metrics::Gauges;
+use throng_base::{Random, ShardId, Share, StepId};
+use throng_metrics::{Gauges, Interval};
 use throng_program::{
     Body, Coming, ConnectionOptions, Drive, Failing, Http, Iterations, Limits, Link, Load, Phase,
     Program, Scheme, Session, Statement, Step, StepKind, Target, Text, Tls, Users,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::driver::{PROBE_MAX, PROBE_QUIET, turn_of};
 use super::*;
+use crate::alarm::Alarm;
+use crate::budget::Budget;
+use crate::control::Control;
+use crate::network::Connector;
+use crate::prepared::Prepared;
+use crate::rendezvous::Places;
+use crate::shard::{Mark, Parts};
 use crate::world::{Deed, Hand, World};
 
 mod dropped;

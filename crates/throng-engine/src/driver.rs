@@ -8,17 +8,17 @@ use throng_load::{Action, Pace};
 use throng_program::Phase;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::lane::WAITED;
-use super::{Lane, PROBE, Report, Shard};
 use crate::control::{ABORT, GROWTH_AHEAD, STOP};
+use crate::shard::{Lane, PROBE, Report, Shard, WAITED};
+use crate::user::User;
 use crate::window::Window;
 
 /// How long a shard at its end waits for what others have sent.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
-pub(super) const PROBE_QUIET: Duration = Duration::from_millis(100);
+const PROBE_QUIET: Duration = Duration::from_millis(100);
 /// As [`PROBE_QUIET`], where there are very many shards: no shard hears later than this of a stop,
 /// and of growth that is held before it is so.
-pub(super) const PROBE_MAX: Duration = Duration::from_millis(200);
+const PROBE_MAX: Duration = Duration::from_millis(200);
 const _: () = assert!(PROBE_MAX.as_millis() < GROWTH_AHEAD.as_millis());
 /// Where there are many more shards than processors, each of them wakes on purpose less often, so
 /// that watching does not become the work: all together so often a second for each processor.
@@ -452,10 +452,10 @@ impl Driver {
                 Action::Phase(phase) => self.begin_phase(load, phase, now),
                 Action::Come { due } => {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
-                    lane.spawn(due, true);
+                    spawn(lane, due, true);
                 }
                 // How late it is, it says itself.
-                Action::Arrive { due } => lane.arrive(due),
+                Action::Arrive { due } => arrive(lane, due),
                 Action::Part { how, due } => {
                     lane.recorder.borrow_mut().moved(watch.now() - due);
                     // Without connections there is none to lose.
@@ -483,8 +483,22 @@ impl Driver {
     }
 }
 
+/// Who arrives comes, unless there are as many as may be.
+fn arrive(lane: &Rc<Lane>, due: Time) {
+    match lane.is_full() {
+        true => lane.schedule_mut().drop_arrival(),
+        false => spawn(lane, due, false),
+    }
+}
+
+fn spawn(lane: &Rc<Lane>, due: Time, stays: bool) {
+    let (slot, id, random) = lane.admit(stays);
+    let user = User::new(Rc::clone(lane), slot, id, random, due, !stays);
+    tokio::task::spawn_local(user);
+}
+
 /// How long after the others' a shard's second ends.
-pub(super) fn turn_of(shard: u64) -> Duration {
+fn turn_of(shard: u64) -> Duration {
     GROUPS_APART * (shard / GROUP_SHARDS % GROUPS) as u32
 }
 
@@ -513,3 +527,6 @@ impl Watch {
         self.now
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! An answer or a message that is looked at: what is seen of it, as checks, saves and expressions
+//! ask for it.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use throng_base::Said;
+use throng_expression::{Answer, Fault, Value};
+use throng_extract::{Digest, Document, Hasher};
+use throng_program::Pick;
+use throng_protocol::framed::{Decoded, FieldPath, MessageId, Protocol};
+use throng_protocol::grpc::Code;
+use throng_protocol::machine::Parts;
+use throng_protocol::protobuf::{self, MessageType, Schema};
+
+use crate::failure::{Finding, shown};
+
+/// An answer or a message that is looked at.
+pub(crate) struct Looked<'a> {
+    /// None of a message.
+    pub(crate) status: Option<u16>,
+    pub(crate) document: Document<'a>,
+    /// Since the due time.
+    pub(crate) elapsed: Duration,
+    /// Since the message before it, of a stream of them.
+    pub(crate) between: Option<Duration>,
+    /// What was seen of the head.
+    pub(crate) kept: Option<&'a Kept>,
+    /// Of a body that was not kept.
+    pub(crate) tally: Option<&'a Tally>,
+    /// Of a declared message: where its fields lie, and of which kind it is.
+    pub(crate) declared: Option<(&'a Protocol, &'a Decoded, MessageId)>,
+    /// Of a message of protobuf: what it is one of.
+    pub(crate) proto: Option<(&'a Schema, MessageType)>,
+    /// Of a message that is more than its document: all of it, as it came.
+    pub(crate) whole: Option<&'a [u8]>,
+    /// What it says of itself beside its document, by name; looked at as headers are.
+    pub(crate) fields: &'a [(&'a str, &'a [u8])],
+    /// The document as a value, for expressions.
+    json: OnceCell<Value>,
+}
+
+impl<'a> Looked<'a> {
+    pub(crate) fn new(status: Option<u16>, body: &'a [u8], elapsed: Duration) -> Looked<'a> {
+        Looked {
+            status,
+            document: Document::new(body),
+            elapsed,
+            between: None,
+            kept: None,
+            tally: None,
+            declared: None,
+            proto: None,
+            whole: None,
+            fields: &[],
+            json: OnceCell::new(),
+        }
+    }
+
+    /// A message as its machine takes it apart.
+    pub(crate) fn message(whole: &'a [u8], parts: &'a Parts<'a>, elapsed: Duration) -> Looked<'a> {
+        let looked = Looked::new(None, parts.content, elapsed);
+        match &parts.fields {
+            Some(fields) => Looked { whole: Some(whole), fields, ..looked },
+            None => looked,
+        }
+    }
+
+    /// The message as it came.
+    pub(crate) fn whole(&self) -> &'a [u8] {
+        self.whole.unwrap_or(self.document.bytes())
+    }
+
+    /// A field beside the document.
+    pub(crate) fn said(&self, name: &str) -> Option<&'a [u8]> {
+        let field = self.fields.iter().find(|(field, value)| *field == name && !value.is_empty());
+        field.map(|(_, value)| *value)
+    }
+
+    /// A field of a declared message, by the path that is for its kind.
+    pub(crate) fn field(&self, paths: &[FieldPath]) -> Option<Value> {
+        let (protocol, decoded, message) = self.declared?;
+        let path = paths.iter().find(|path| path.message == message)?;
+        protocol.value(self.document.bytes(), decoded, path)
+    }
+
+    /// A field of a message of protobuf; none of one that cannot be read so far.
+    pub(crate) fn proto_field(&self, path: &protobuf::FieldPath) -> Option<Value> {
+        let (schema, message) = self.proto?;
+        let is_its = path.message == message;
+        is_its.then(|| schema.value(self.document.bytes(), path).ok().flatten()).flatten()
+    }
+
+    /// What can be picked out without knowing the user: for the ledger.
+    pub(crate) fn simple(&self, pick: &Pick) -> Option<Value> {
+        match pick {
+            Pick::Field(paths) => self.field(paths),
+            Pick::Proto(path) => self.proto_field(path),
+            Pick::Body => Some(text_of(self.document.bytes())),
+            Pick::Json(path) => path.first_in(&self.document),
+            Pick::XPath(path) => path.first(self.document.page()),
+            Pick::Css(selector) => selector.first(self.document.page()),
+            Pick::Pattern(pattern) => pattern.first(self.document.bytes()),
+            Pick::Digest(digest) => Some(Value::Text(digest.of(self.document.bytes()).into())),
+            Pick::Header(name) => self.said(name).map(text_of),
+            Pick::Status | Pick::Size | Pick::Time | Pick::Expression(_) => None,
+        }
+    }
+
+    /// What an expression sees of it.
+    pub(crate) fn part(&self, part: Answer) -> Result<Value, Fault> {
+        let body = self.document.bytes();
+        Ok(match part {
+            Answer::Status => match self.status {
+                Some(status) => number_of(status),
+                None => return Err(Fault(say!("a message has no status"))),
+            },
+            Answer::Body => text_of(body),
+            Answer::Json => {
+                if self.json.get().is_none()
+                    && let Some((schema, message)) = self.proto
+                {
+                    let value = schema.message_value(message, body);
+                    let value = value.map_err(|wrong| Fault(wrong.reason))?;
+                    let _ = self.json.set(value);
+                }
+                if self.json.get().is_none() {
+                    let Some(json) = self.document.json() else {
+                        return Err(Fault(not_json(&self.document)));
+                    };
+                    let _ = self.json.set(Value::from_json(json));
+                }
+                self.json.get().cloned().unwrap_or_default()
+            }
+            Answer::Headers => match self.kept.and_then(|kept| kept.map.clone()) {
+                Some(headers) => headers,
+                None if self.whole.is_some() => {
+                    let entry = |(name, value): &(&str, &[u8])| ((*name).into(), text_of(value));
+                    Value::Map(self.fields.iter().map(entry).collect())
+                }
+                None => return Err(Fault(say!("a message has no headers"))),
+            },
+            Answer::Size => Value::Int(body.len() as i64),
+            Answer::Time => Value::Float(self.elapsed.as_secs_f64() * 1e3),
+        })
+    }
+}
+
+/// What was seen of a head and is needed when the answer is complete.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// By the number of the check.
+    pub(crate) findings: Vec<(u16, Finding)>,
+    /// By the number of the save.
+    pub(crate) picked: Vec<(u16, Value)>,
+    /// All headers, for expressions.
+    pub(crate) map: Option<Value>,
+}
+
+impl Kept {
+    pub(crate) fn picked(&self, save: usize) -> Option<Value> {
+        let found = self.picked.iter().find(|(number, _)| usize::from(*number) == save);
+        found.map(|(_, value)| value.clone())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.findings.clear();
+        self.picked.clear();
+        self.map = None;
+    }
+}
+
+/// What is known of a body that is not kept.
+pub(crate) struct Tally {
+    pub(crate) bytes: u64,
+    digests: Vec<(Digest, Hasher)>,
+}
+
+impl Tally {
+    pub(crate) fn new(digests: &[Digest]) -> Tally {
+        let digests = digests.iter().map(|digest| (*digest, Hasher::new(*digest)));
+        Tally { bytes: 0, digests: digests.collect() }
+    }
+
+    pub(crate) fn add(&mut self, piece: &[u8]) {
+        self.bytes += piece.len() as u64;
+        self.digests.iter_mut().for_each(|(_, hasher)| hasher.update(piece));
+    }
+
+    pub(crate) fn digits(&self, digest: Digest) -> Option<String> {
+        let known = self.digests.iter().find(|(known, _)| *known == digest);
+        known.map(|(_, hasher)| hasher.digits())
+    }
+}
+
+/// Text where it is text, else bytes.
+pub(crate) fn text_of(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::Text(text.into()),
+        Err(_) => Value::Bytes(bytes.into()),
+    }
+}
+
+pub(crate) fn not_json(document: &Document<'_>) -> Said {
+    match document.refusal() {
+        Some(refusal) => refusal.said(),
+        None => say!("the body is no JSON: `{}`", shown(document.bytes())),
+    }
+}
+
+/// A status as its protocol numbers it, for expressions.
+pub(crate) fn number_of(status: u16) -> Value {
+    let code = Code::of_status(status).map(|code| u16::from(code.number()));
+    Value::Int(i64::from(code.unwrap_or(status)))
+}

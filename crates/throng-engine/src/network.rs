@@ -1,0 +1,127 @@
+//! What a shard opens connections with, and where those go that it leaves without a word;
+//! [`crate::connector`] opens them.
+
+#[cfg(test)]
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use rustls::pki_types::ServerName;
+use socket2::Socket;
+use throng_base::Time;
+use throng_program::{HttpVersion, Target, Tls};
+use tokio_rustls::TlsConnector;
+
+use crate::prepared::Prepared;
+use crate::sources::Pool;
+use crate::transport::{Transport, stream};
+use crate::vanished::Vanished;
+
+/// How connections come into being on one shard.
+pub(crate) enum Connector {
+    Network(Box<Network>),
+    #[cfg(test)]
+    World(Rc<crate::world::World>),
+}
+
+impl Connector {
+    /// Leaves the connection without a word: from now on nothing that comes is heard or answered.
+    /// What was sent before and is not acknowledged the kernel goes on to repeat.
+    pub(crate) fn vanish(&self, transport: Transport, now: Time) {
+        match self {
+            Connector::Network(network) => {
+                network.vanished.keep_silent(transport.into_socket(), now);
+            }
+            #[cfg(test)]
+            Connector::World(_) => transport.in_memory(crate::world::MemoryStream::vanish),
+        }
+    }
+
+    /// Closes our half, with the last word of TLS before, and keeps the connection unread until
+    /// the target closes its own. Of datagrams there are no halves: such a socket is closed.
+    pub(crate) fn half_close(&self, mut transport: Transport, now: Time) {
+        transport.say_goodbye(&mut Context::from_waker(Waker::noop()));
+        match self {
+            Connector::Network(network) if !transport.is_datagram() => {
+                network.vanished.keep_half_closed(transport.into_socket(), now);
+            }
+            Connector::Network(_) => {}
+            #[cfg(test)]
+            Connector::World(_) => transport.in_memory(crate::world::MemoryStream::half_close),
+        }
+    }
+
+    /// Lets connections go that were kept long enough, or that the target has closed.
+    pub(crate) fn forget_vanished(&self, now: Time) {
+        match self {
+            Connector::Network(network) => network.vanished.forget(now),
+            #[cfg(test)]
+            Connector::World(_) => {}
+        }
+    }
+}
+
+pub(crate) struct Network {
+    pub(crate) tls: Option<TlsConnector>,
+    /// The same for HTTP, where HTTP/2 may be agreed on.
+    pub(crate) tls_http: Option<TlsConnector>,
+    /// The same for gRPC, which is HTTP/2 alone.
+    pub(crate) tls_grpc: Option<TlsConnector>,
+    pub(crate) server_names: Vec<Option<ServerName<'static>>>,
+    /// By target and its address.
+    pub(crate) pools: Vec<Vec<Pool>>,
+    pub(crate) vanished: Vanished,
+    /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
+    /// last one back.
+    pub(crate) sends_in_pieces: bool,
+    /// The kernel is asked when what comes came, and has been by this one from the beginning.
+    pub(crate) stamps: Option<Socket>,
+}
+
+impl Network {
+    /// What a shard opens connections with. The TLS side is made once per shard, so that shards
+    /// share no session cache.
+    pub(crate) fn new(
+        tls: Option<&Arc<rustls::ClientConfig>>,
+        prepared: &Prepared,
+        pools: Vec<Vec<Pool>>,
+        vanished: Vanished,
+    ) -> Network {
+        let program = &prepared.program;
+        let targets = program.targets.iter();
+        let agreeing = |version: HttpVersion| {
+            let config = tls.and_then(|config| crate::tls::agreeing(config, version));
+            config.map(|config| TlsConnector::from(Arc::new(config)))
+        };
+        Network {
+            tls: tls.map(|config| TlsConnector::from(Arc::clone(config))),
+            tls_http: agreeing(program.connection.http_version),
+            tls_grpc: agreeing(HttpVersion::Http2),
+            server_names: targets.map(|target| server_name(&program.tls, target)).collect(),
+            pools,
+            vanished,
+            sends_in_pieces: prepared.sends_in_pieces(),
+            stamps: prepared.stamps().then(stream::keep_stamping).and_then(Result::ok),
+        }
+    }
+
+    /// Without TLS.
+    #[cfg(test)]
+    pub(crate) fn plain(pools: Vec<Vec<Pool>>) -> Network {
+        Network {
+            tls: None,
+            tls_http: None,
+            tls_grpc: None,
+            server_names: Vec::new(),
+            pools,
+            vanished: Vanished::new(0),
+            sends_in_pieces: false,
+            stamps: None,
+        }
+    }
+}
+
+pub(crate) fn server_name(options: &Tls, target: &Target) -> Option<ServerName<'static>> {
+    let name = options.server_name.as_ref().unwrap_or(&target.host);
+    ServerName::try_from(name.clone()).ok()
+}

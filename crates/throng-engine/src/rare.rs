@@ -1,0 +1,73 @@
+//! What only some exchanges need, the bodies of HTTP answers above all: it is taken from the shard
+//! and given back, so that no request allocates anything of its own.
+
+use std::io;
+use std::rc::Rc;
+
+use throng_base::{Random, Time};
+use throng_protocol::grpc::Response;
+use throng_protocol::http1::ContentDecoder;
+use throng_protocol::http1::digest::Challenge;
+
+use crate::budget::{Held, Purse};
+use crate::failure::Finding;
+use crate::looked::{Kept, Tally};
+
+/// What was needed for one exchange or another.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// The body as far as it has come, when somebody looks at it and it came in pieces or coded.
+    pub(crate) body: Vec<u8>,
+    /// In place of the body, where that need not be kept.
+    pub(crate) tally: Option<Tally>,
+    /// What the body has of the budget.
+    pub(crate) held: Held,
+    /// The head and the first bytes of the body of an answer whose status is a failure, where it
+    /// is the first of its kind: evidence.
+    pub(crate) witnessed: Vec<u8>,
+    pub(crate) decoder: Option<ContentDecoder>,
+    /// The path that was sent, where it differs from user to user.
+    pub(crate) path: Vec<u8>,
+    pub(crate) kept: Kept,
+    /// What makes every check pointless.
+    pub(crate) finding: Option<Finding>,
+    pub(crate) location: Option<String>,
+    /// Of a gRPC call: its response as far as it has come, and its metadata where somebody looks
+    /// at them.
+    pub(crate) call: Option<Response>,
+    pub(crate) metadata: Vec<u8>,
+    /// Of a 401 that asks who it is.
+    pub(crate) challenge: Option<Challenge>,
+    /// What the request said of that.
+    pub(crate) authorization: Vec<u8>,
+    /// What was sent is in the ledger: of which row, and what tells it apart there.
+    pub(crate) sent: Option<(u16, u64)>,
+    /// So many seconds the answer asks to be left alone, if any.
+    pub(crate) retry_after_s: u64,
+    /// The trace id that was sent.
+    pub(crate) trace: Option<u128>,
+    /// Chance and time as they were when the request was written, so that it can be written once
+    /// more in the same way.
+    pub(crate) before: Option<(Random, Time)>,
+    /// Why the rest of the request could not be sent. What the target had said before is read
+    /// all the same.
+    pub(crate) unsendable: Option<io::Error>,
+}
+
+impl Rare {
+    /// Ready for another exchange.
+    pub(crate) fn clear(&mut self, purse: &Rc<Purse>) {
+        self.body.clear();
+        self.held.resize(0, purse);
+        self.witnessed.clear();
+        self.path.clear();
+        self.kept.clear();
+        self.authorization.clear();
+        self.metadata.clear();
+        (self.challenge, self.call) = (None, None);
+        let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
+        (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
+        (*sent, *unsendable) = (None, None);
+        (self.tally, self.retry_after_s) = (None, 0);
+    }
+}
