@@ -77,8 +77,14 @@ pub struct RunInfo {
     pub interrupted: bool,
     /// Lines that could not be written.
     pub lines_lost: u64,
-    /// Files that the scenario names; those of older records are not known.
+    /// The scenario and the files that it names; those of older records are not known.
     pub files: Vec<FileInfo>,
+    /// What else the run was made of; absent in older records, which cannot be repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleInfo>,
+    /// The id of the run that this one repeats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerun_of: Option<String>,
     /// Absent until the end, and in records of older versions.
     pub totals: Option<Totals>,
     pub outcome: Option<Outcome>,
@@ -115,6 +121,8 @@ impl Default for RunInfo {
             interrupted: false,
             lines_lost: 0,
             files: Vec::new(),
+            bundle: None,
+            rerun_of: None,
             totals: None,
             outcome: None,
         }
@@ -185,11 +193,66 @@ pub struct PhaseInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileInfo {
+    /// `scenario`, `include`, `protocol`, `data`, `body`, `load`, `certificate`, `key`; empty in
+    /// older records.
+    pub role: String,
+    /// Empty for the scenario of a command line.
     pub path: String,
     /// Where its copy is in the run directory; absent where there is none.
     pub copy: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_copy: Option<NoCopy>,
     pub bytes: u64,
-    /// Absent for files that are too large to be read for it.
+    /// Of what was read; absent for files that could not be.
+    pub sha256: Option<String>,
+    /// Of the scenario as it is recorded, which is not as it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_sha256: Option<String>,
+}
+
+/// Why a file has no copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoCopy {
+    /// What it has stands in the recorded scenario.
+    Merged,
+    /// It is a key, or there are secrets in it.
+    Secret,
+    /// More than is copied.
+    Large,
+    Unreadable,
+}
+
+/// What a run is made of beside its files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BundleInfo {
+    /// What `--set` gave, secrets masked.
+    pub set: BTreeMap<String, String>,
+    pub changed: ChangedInfo,
+    pub environment: Vec<VariableInfo>,
+    /// Secrets are masked in the recorded scenario.
+    pub masked: bool,
+}
+
+/// What the command has changed of the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChangedInfo {
+    pub users: Option<u64>,
+    pub time_ns: Option<u64>,
+    pub rate: Option<f64>,
+    pub precision_ns: Option<u64>,
+}
+
+/// A variable of the environment that the scenario reads. One that is not secret and has no digest
+/// was not set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VariableInfo {
+    pub name: String,
+    pub secret: bool,
+    /// Of its value.
     pub sha256: Option<String>,
 }
 

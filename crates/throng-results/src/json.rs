@@ -38,6 +38,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "targets": info.targets,
             "users_planned": info.users_planned,
             "interrupted": info.interrupted,
+            "rerun_of": info.rerun_of,
             "directory": summary.directory.as_ref().map(|path| path.display().to_string()),
         },
         "host": info.host,

@@ -110,18 +110,6 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Puts a file beside the scenario, which names it by this path.
-    pub fn copy(&self, from: &Path, to: &Path) -> Result<(), RecordError> {
-        let path = self.directory.join(to);
-        let write = || {
-            let mut builder = std::fs::DirBuilder::new();
-            builder.recursive(true).mode(DIRECTORY_MODE);
-            builder.create(path.parent().unwrap_or(&self.directory))?;
-            io::copy(&mut File::open(from)?, &mut create_new(&path)?).map(drop)
-        };
-        write().map_err(|error| RecordError { path: path.clone(), error })
-    }
-
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -210,6 +198,15 @@ impl Recorder {
 
 /// By how much `run.json` may grow until the end of the run: verdicts and reasons.
 const END_BYTES: usize = 4096;
+
+/// Makes a file of a record, for who made it alone, and the folders that it is in.
+pub fn create_file(path: &Path) -> Result<File, RecordError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(DIRECTORY_MODE);
+    let made = path.parent().map_or(Ok(()), |folder| builder.create(folder));
+    made.and_then(|()| create_new(path))
+        .map_err(|error| RecordError { path: path.to_path_buf(), error })
+}
 
 fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)

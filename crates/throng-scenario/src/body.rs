@@ -6,6 +6,7 @@ use crate::ast;
 use crate::headers::{self, Headers};
 use crate::json::json_text;
 use crate::read::Context;
+use crate::scope::FileRole;
 use crate::syntax::{Kind, Node};
 use crate::template::{Escape, TextBuilder, read_text};
 use crate::words::shorten;
@@ -62,7 +63,7 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     let fields = ast::Body::read(cx, node)?;
     match ast::one_of(cx, &[fields.file, fields.hex]) {
         Some((key, node)) if fields.file.is(key) => {
-            cx.file(node).map(|(_, bytes)| Text::literal(bytes.to_vec()))
+            cx.file(node, FileRole::Body).map(|(_, bytes)| Text::literal(bytes.to_vec()))
         }
         Some((_, node)) => read_hex(cx, node).map(Text::literal),
         None if node.is_empty() => cx.wrong_type(
@@ -177,7 +178,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
     };
     let content = match ast::one_of(cx, &[fields.value, fields.file]) {
         Some((key, node)) if fields.file.is(key) => {
-            let (path, bytes) = cx.file(node)?;
+            let (path, bytes) = cx.file(node, FileRole::Body)?;
             let last = path.file_name().map(|name| name.to_string_lossy().into_owned());
             file_name = file_name.or(last);
             content_type = content_type.or(Some("application/octet-stream".into()));

@@ -9,7 +9,7 @@ use throng_expression::Value;
 
 use crate::ast;
 use crate::read::Context;
-use crate::scope::{Declared, Known};
+use crate::scope::{Declared, FileRole, Known};
 use crate::syntax::{Key, Node, Place};
 use crate::template::constant;
 use crate::words::{is_name, shorten};
@@ -83,7 +83,9 @@ fn read_source(
         "csv" => read_csv(cx, &fields, value),
         "json_lines" => {
             let path = cx.text(value, say!("the path of a file"));
-            path.map(|path| Origin::JsonLines { path: cx.named_path(value.place, &path, false) })
+            path.map(|path| Origin::JsonLines {
+                path: cx.named_path(value.place, &path, FileRole::Data),
+            })
         }
         "list" => read_list(cx, value),
         _ => read_generate(cx, &fields, value),
@@ -136,7 +138,7 @@ fn read_take(cx: &mut Context<'_>, fields: &ast::Data<'_>) -> Option<(Take, AtEn
 
 fn read_csv(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> Option<Origin> {
     let path = cx.text(node, say!("the path of a file"));
-    let path = path.map(|path| cx.named_path(node.place, &path, false));
+    let path = path.map(|path| cx.named_path(node.place, &path, FileRole::Data));
     let separator = match fields.separator.node() {
         Some(node) => read_separator(cx, node),
         None => Some(b','),

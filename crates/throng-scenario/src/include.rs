@@ -9,6 +9,7 @@ use throng_base::{Said, Source};
 use crate::ast;
 use crate::keys::INCLUDED;
 use crate::read::Context;
+use crate::scope::{FileRole, Named};
 use crate::syntax::{Key, Kind, Node, SOURCE_BYTES_MAX};
 use crate::words::shorten;
 
@@ -104,6 +105,8 @@ impl Reader {
             return cx.note(error.help(say!("put what belongs together into one file")));
         }
         self.read.push(path.clone());
+        let place = node.place;
+        cx.named_files.push(Named { place, path: path.clone(), role: FileRole::Include });
         let Some(source) = read_source(cx, node, &name, &path) else { return };
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         let root = match cx.parse_file(&source, folder, &INCLUDED) {

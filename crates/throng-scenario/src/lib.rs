@@ -78,12 +78,13 @@ pub use load::LoadChanges;
 use load::Loads;
 pub use protocol::read_protocol;
 pub use read::{DIAGNOSTICS_MAX, ReadFile, ReadVariable};
-pub use recorded::{Recorded, RecordedFile, digest_of};
+pub use recorded::{Recorded, RecordedFile, RecordedVariable, VariableState, whole};
 pub use route::{
     BenchProxy, abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
 };
-pub use secrets::masked_scenario;
+pub use scope::FileRole;
+pub use secrets::{Masked, masked_in, masked_scenario};
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 pub use url::Url;
@@ -92,6 +93,7 @@ pub use wants::{JsonWant, parse_json_expectation};
 use parts::Parts;
 use reach::Reaches;
 use read::{Context, Defaults, Found, Scope};
+use recorded::Seen;
 use scope::SessionNames;
 use steps::Compiler;
 use syntax::{Kind, Node, Place};
@@ -149,7 +151,10 @@ pub fn compile_recorded(
 ) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
     let mut recorded = Recorded::default();
     let (mut found, mut names) = (Found::default(), SessionNames::default());
-    let of_disk = (options.read_file, options.env);
+    let seen = Seen::default();
+    let read = |path: &Path, bytes_max: usize| seen.read(options.read_file, path, bytes_max);
+    let env = |name: &str| seen.variable(options.env, name);
+    let of_disk: (ReadFile<'_>, ReadVariable<'_>) = (&read, &env);
     let mut cx = Context::new((&mut found, &mut names), (source, &options.base), of_disk);
     cx.run_id.clone_from(&options.run.id);
     let program = match syntax::parse(source, 0) {
@@ -161,8 +166,9 @@ pub fn compile_recorded(
             secrets::collect(&mut cx, &root, &options.set);
             let program = read_scenario(&mut cx, &root, &options.set, &options.run);
             if program.is_some() {
-                recorded = recorded::recorded(source, &root, &cx.named_files, &options.set)
-                    .changed(options.run.load);
+                let given = (options.set.as_slice(), options.run.load);
+                let read = (&seen, &cx.secrets);
+                recorded = recorded::recorded(source, &root, &cx.named_files, given, read);
             }
             program
         }

@@ -18,7 +18,7 @@ use throng_protocol::protobuf::Schema;
 
 use crate::ast;
 use crate::read::Context;
-use crate::scope::{Descriptors, Named};
+use crate::scope::{Descriptors, FileRole, Named};
 use crate::syntax::{Kind, Node, Place};
 use crate::words::shorten;
 
@@ -78,7 +78,7 @@ pub(crate) fn read(
     let mut reading = Reading { is_whole: true, ..Reading::default() };
     if let Some(node) = folders {
         for (place, name) in names(cx, node, say!("the path of a folder"), PROTO_PATH_HELP) {
-            reading.folders.push(cx.path(place, &name));
+            reading.folders.push(cx.named_path(place, &name, FileRole::Folder));
         }
     }
     for (place, name) in names(cx, files, say!("the path of a `.proto` file"), PROTO_HELP) {
@@ -265,7 +265,7 @@ impl Reading {
         bytes: Vec<u8>,
     ) -> Option<String> {
         let place = wanted.place;
-        cx.named_files.push(Named { place, path: path.to_path_buf(), is_protocol: true });
+        cx.named_files.push(Named { place, path: path.to_path_buf(), role: FileRole::Protocol });
         let Ok(text) = String::from_utf8(bytes) else {
             return self.unreadable(
                 cx,
@@ -299,7 +299,7 @@ impl Reading {
         bytes: &[u8],
     ) -> Option<String> {
         let place = wanted.place;
-        cx.named_files.push(Named { place, path: path.to_path_buf(), is_protocol: true });
+        cx.named_files.push(Named { place, path: path.to_path_buf(), role: FileRole::Protocol });
         let files = match throng_protocol::protobuf::descriptor_set(bytes) {
             Ok(files) => files,
             Err(reason) => {

@@ -22,7 +22,7 @@ use throng_protocol::framed::{Mistake, Protocol};
 use crate::CompileOptions;
 use crate::ast::{self, Field};
 use crate::read::{Context, Found};
-use crate::scope::SessionNames;
+use crate::scope::{FileRole, SessionNames};
 use crate::syntax::{self, Kind, Node, Place, SOURCE_BYTES_MAX};
 use crate::words::shorten;
 use field::Within;
@@ -86,7 +86,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         _ => return cx.wrong_type(node, say!("a protocol file"), HELP),
     }
     let name = cx.text(node, say!("the path of a protocol file"))?;
-    let path = cx.named_path(node.place, &name, true);
+    let path = cx.named_path(node.place, &name, FileRole::Protocol);
     let unreadable = |cx: &mut Context<'_>, label: Said, help: Said| {
         let message = say!("`{}` cannot be read", shorten(&name));
         let error = cx.error("file-unreadable", message, node.place);

@@ -12,7 +12,9 @@ use throng_base::{Diagnostic, Said, Secrets, Severity, Source, Span};
 use throng_expression::Value;
 
 use crate::keys::MapKind;
-use crate::scope::{Data, Descriptors, Named, Picks, SessionNames, SetupNames, Spoken, Vars};
+use crate::scope::{
+    Data, Descriptors, FileRole, Named, Picks, SessionNames, SetupNames, Spoken, Vars,
+};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{self, Key, Kind, Node, Place};
 use crate::words::{shorten, switch};
@@ -403,16 +405,16 @@ impl<'a> Context<'a> {
     }
 
     /// As [`Context::path`], of a file that the record of the run has to know.
-    pub(crate) fn named_path(&mut self, place: Place, name: &str, is_protocol: bool) -> PathBuf {
+    pub(crate) fn named_path(&mut self, place: Place, name: &str, role: FileRole) -> PathBuf {
         let path = self.path(place, name);
-        self.named_files.push(Named { place, path: path.clone(), is_protocol });
+        self.named_files.push(Named { place, path: path.clone(), role });
         path
     }
 
     /// The bytes of a file that the scenario names.
-    pub(crate) fn file(&mut self, node: &Node) -> Option<(PathBuf, Arc<[u8]>)> {
+    pub(crate) fn file(&mut self, node: &Node, role: FileRole) -> Option<(PathBuf, Arc<[u8]>)> {
         let name = self.text(node, say!("the path of a file"))?;
-        let path = self.named_path(node.place, &name, false);
+        let path = self.named_path(node.place, &name, role);
         if let Some(bytes) = self.files.get(&path) {
             return Some((path.clone(), bytes.clone()));
         }

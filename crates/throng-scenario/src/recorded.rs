@@ -1,30 +1,57 @@
 //! The scenario as it was run, for its record: one file with what it includes and with what the
-//! command line set, that runs again from where it is recorded. Protocol files go with it; other
-//! files stay where they are, named by their whole path and known by their digest.
+//! command line set, that runs again from where it is recorded. The files that it names go with
+//! it; which of them stay where they are is for the writer of the record to decide.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use throng_base::Source;
+use throng_base::{Secrets, Source};
 use throng_expression::Value;
 use throng_extract::Digest;
 
 use crate::load::LoadChanges;
 use crate::quote::{is_special, quoted};
-use crate::scope::Named;
+use crate::read::{ReadFile, ReadVariable};
+use crate::scope::{FileRole, Named};
 use crate::syntax::{Key, Kind, Node};
 
 /// Where the copies of files are, beside the recorded scenario.
 const FOLDER: &str = "files";
-/// A larger file is known by its size only: a digest of it would delay the run.
-const DIGEST_BYTES_MAX: u64 = 64 << 20;
+/// So much of what was read is kept for the record; what is more is read once again.
+const KEPT_BYTES_MAX: usize = 64 << 20;
 const TITLE: &str = "# As it was run: with the files it includes and with what --set gave.\n";
 
-/// A scenario to be recorded.
+/// A scenario to be recorded, and what it takes to compile it once more.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    pub text: String,
+    /// With all files named by their whole paths.
+    text: String,
+    /// Where in `text` a path stands, and what stands there where the files are copied.
+    paths: Vec<WrittenPath>,
     pub files: Vec<RecordedFile>,
+    /// The file of the scenario itself; empty where a command line is one.
+    pub path: PathBuf,
+    /// Of it, as it was read.
+    pub bytes: u64,
+    pub sha256: String,
+    /// What the command line gave.
+    pub set: Vec<(String, String)>,
+    pub load: LoadChanges,
+    /// Variables of the environment that were asked for.
+    pub environment: Vec<RecordedVariable>,
+}
+
+/// A path in the text of a recorded scenario.
+#[derive(Clone, Debug)]
+struct WrittenPath {
+    range: Range<usize>,
+    /// The number of the file; a folder goes with the files in it.
+    file: Option<usize>,
+    copy: PathBuf,
 }
 
 /// A file that the scenario names.
@@ -32,37 +59,108 @@ pub struct Recorded {
 pub struct RecordedFile {
     /// Where it was when the scenario was read.
     pub path: PathBuf,
-    /// Its path beside the recorded scenario, where it is to be copied to.
+    pub role: FileRole,
+    /// Its path beside the recorded scenario, if it is copied; what an include has stands in the
+    /// scenario itself.
     pub copy: Option<PathBuf>,
+    /// What was read, where that is known.
+    pub read: Option<Arc<[u8]>>,
+}
+
+/// A variable of the environment that the scenario reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedVariable {
+    pub name: String,
+    pub state: VariableState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VariableState {
+    Unset,
+    /// Nothing but its name is recorded: a digest would give a short one away.
+    Secret,
+    /// The SHA-256 of its value.
+    Known(String),
+}
+
+impl VariableState {
+    pub fn of(value: Option<&str>) -> VariableState {
+        value.map_or(VariableState::Unset, |value| {
+            VariableState::Known(Digest::Sha256.of(value.as_bytes()))
+        })
+    }
 }
 
 impl Recorded {
-    /// A scenario that names no files.
-    pub fn plain(text: impl Into<String>) -> Recorded {
-        Recorded { text: text.into(), files: Vec::new() }
-    }
-
-    /// A comment at the top: how the load was changed for once.
-    pub(crate) fn changed(mut self, changes: LoadChanges) -> Recorded {
-        let users = changes.users.map(|users| format!(" --users {users}"));
-        let time = changes.time.map(|time| format!(" --for {}ms", time.as_millis()));
-        let rate = changes.rate.map(|rate| format!(" --rate {rate}/s"));
-        let flags: String = [users, time, rate].into_iter().flatten().collect();
-        if !flags.is_empty() {
-            self.text.insert_str(0, &format!("# It was run with{flags}: give them again.\n"));
+    /// The text of the scenario where these of its files, by their numbers, are copied beside it.
+    pub fn text(&self, copied: &[bool]) -> String {
+        let (mut text, mut at) = (String::new(), 0);
+        for place in &self.paths {
+            let is_copied = match place.file {
+                Some(file) => copied.get(file).copied().unwrap_or(false),
+                None => true,
+            };
+            if is_copied {
+                text.push_str(&self.text[at..place.range.start]);
+                text.push_str(&quoted(&place.copy.to_string_lossy()));
+                at = place.range.end;
+            }
         }
-        self
+        text.push_str(&self.text[at..]);
+        let users = self.load.users.map(|users| format!(" --users {users}"));
+        let time = self.load.time.map(|time| format!(" --for {}ms", time.as_millis()));
+        let rate = self.load.rate.map(|rate| format!(" --rate {rate}/s"));
+        let flags: String = [users, time, rate].into_iter().flatten().collect();
+        let says_how = format!("# It was run with{flags}: give them again.\n");
+        if !flags.is_empty() && !text.starts_with(&says_how) {
+            text.insert_str(0, &says_how);
+        }
+        text
     }
 }
 
-/// How large a file is, and its SHA-256 where it is not too large for that.
-pub fn digest_of(path: &Path) -> std::io::Result<(u64, Option<String>)> {
-    let bytes = std::fs::metadata(path)?.len();
-    let digest = match bytes <= DIGEST_BYTES_MAX {
-        true => Some(Digest::Sha256.of(&std::fs::read(path)?)),
-        false => None,
-    };
-    Ok((bytes, digest))
+/// What a scenario is compiled from, as it is read: for the record.
+#[derive(Default)]
+pub(crate) struct Seen {
+    files: RefCell<HashMap<PathBuf, Arc<[u8]>>>,
+    variables: RefCell<BTreeMap<String, Option<String>>>,
+}
+
+impl Seen {
+    pub(crate) fn read(
+        &self,
+        read_file: ReadFile<'_>,
+        path: &Path,
+        bytes_max: usize,
+    ) -> io::Result<Vec<u8>> {
+        let bytes = read_file(path, bytes_max)?;
+        let mut files = self.files.borrow_mut();
+        let kept: usize = files.values().map(|bytes| bytes.len()).sum();
+        if bytes.len() <= bytes_max.min(KEPT_BYTES_MAX.saturating_sub(kept)) {
+            files.entry(path.to_path_buf()).or_insert_with(|| bytes.as_slice().into());
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn variable(&self, env: ReadVariable<'_>, name: &str) -> Option<String> {
+        let value = env(name);
+        self.variables.borrow_mut().insert(name.to_string(), value.clone());
+        value
+    }
+
+    fn environment(&self, secrets: &Secrets) -> Vec<RecordedVariable> {
+        let variables = self.variables.borrow();
+        let recorded = variables.iter().map(|(name, value)| {
+            let is_secret =
+                value.as_ref().is_some_and(|value| *secrets.mask_value(name, value) != **value);
+            let state = match is_secret {
+                true => VariableState::Secret,
+                false => VariableState::of(value.as_deref()),
+            };
+            RecordedVariable { name: name.clone(), state }
+        });
+        recorded.collect()
+    }
 }
 
 /// The scenario whose tree, included files merged, is `root`. One that is whole in itself is
@@ -71,36 +169,75 @@ pub(crate) fn recorded(
     source: &Source,
     root: &Node,
     named: &[Named],
-    set: &[(String, String)],
+    (set, load): (&[(String, String)], LoadChanges),
+    (seen, secrets): (&Seen, &Secrets),
 ) -> Recorded {
+    let recorded = Recorded {
+        bytes: source.text.len() as u64,
+        sha256: Digest::Sha256.of(source.text.as_bytes()),
+        set: set.to_vec(),
+        load,
+        environment: seen.environment(secrets),
+        ..Recorded::default()
+    };
     let includes = matches!(&root.kind, Kind::Map(entries)
         if entries.iter().any(|(key, _)| key.text == "include"));
     if named.is_empty() && set.is_empty() && !includes {
-        return Recorded::plain(source.text.as_str());
+        return Recorded { text: source.text.clone(), ..recorded };
     }
-    let whole = |path: &Path| tidy(&std::path::absolute(path).unwrap_or_else(|_| path.into()));
-    let copied: BTreeSet<PathBuf> =
-        named.iter().filter(|file| file.is_protocol).map(|file| whole(&file.path)).collect();
-    // Protocol files name each other by paths: these stay what they are.
-    let shared = copied.iter().map(|path| path.parent().unwrap_or(Path::new(""))).reduce(common);
-    let copy = |path: &Path| {
-        let shared = shared.filter(|_| copied.contains(path))?;
-        Some(Path::new(FOLDER).join(path.strip_prefix(shared).ok()?))
-    };
+    let files = files(named, seen);
     let mut paths = HashMap::new();
+    let shared = shared(&files);
+    for one in named {
+        let path = whole(&one.path);
+        let file = files.iter().position(|file| file.path == path);
+        let copy = match file {
+            Some(file) => files[file].copy.clone(),
+            None => shared
+                .and_then(|shared| path.strip_prefix(shared).ok())
+                .filter(|_| one.role == FileRole::Folder)
+                .map(|path| Path::new(FOLDER).join(path)),
+        };
+        let written = Written { path: path.to_string_lossy().into_owned(), file, copy };
+        paths.insert((one.place.file, one.place.start()), written);
+    }
+    let mut writer = Writer { out: TITLE.to_string(), paths, places: Vec::new() };
+    writer.root(root, set);
+    Recorded { text: writer.out, paths: writer.places, files, ..recorded }
+}
+
+/// Every file once, with the place of its copy: files name each other by paths, so these stay what
+/// they are to each other.
+fn files(named: &[Named], seen: &Seen) -> Vec<RecordedFile> {
     let mut files: Vec<RecordedFile> = Vec::new();
-    for file in named {
+    for file in named.iter().filter(|file| file.role.is_file()) {
         let path = whole(&file.path);
-        let copy = copy(&path);
-        let written = copy.as_deref().unwrap_or(&path).to_string_lossy().into_owned();
-        paths.insert((file.place.file, file.place.start()), written);
         if !files.iter().any(|other| other.path == path) {
-            files.push(RecordedFile { path, copy });
+            let read = seen.files.borrow().get(&file.path).cloned();
+            files.push(RecordedFile { path, role: file.role, copy: None, read });
         }
     }
-    let mut writer = Writer { out: TITLE.to_string(), paths };
-    writer.root(root, set);
-    Recorded { text: writer.out, files }
+    let shared = shared(&files).map(Path::to_path_buf);
+    for file in files.iter_mut().filter(|file| is_copied(file)) {
+        let path = shared.as_ref().and_then(|shared| file.path.strip_prefix(shared).ok());
+        file.copy = path.map(|path| Path::new(FOLDER).join(path));
+    }
+    files
+}
+
+fn is_copied(file: &RecordedFile) -> bool {
+    !matches!(file.role, FileRole::Include | FileRole::Key)
+}
+
+/// The folder that all files are in that may be copied.
+fn shared(files: &[RecordedFile]) -> Option<&Path> {
+    let copied = files.iter().filter(|file| is_copied(file));
+    copied.map(|file| file.path.parent().unwrap_or(Path::new(""))).reduce(common)
+}
+
+/// A path from the root, without `.` and `..`; links in it are not followed.
+pub fn whole(path: &Path) -> PathBuf {
+    tidy(&std::path::absolute(path).unwrap_or_else(|_| path.into()))
 }
 
 /// The folder that two folders are in.
@@ -124,7 +261,16 @@ fn tidy(path: &Path) -> PathBuf {
 struct Writer {
     out: String,
     /// What is written in place of a scalar that names a file, by the place of the scalar.
-    paths: HashMap<(u16, usize), String>,
+    paths: HashMap<(u16, usize), Written>,
+    places: Vec<WrittenPath>,
+}
+
+/// The path of a file, and that of its copy.
+#[derive(Clone)]
+struct Written {
+    path: String,
+    file: Option<usize>,
+    copy: Option<PathBuf>,
 }
 
 impl Writer {
@@ -190,7 +336,7 @@ impl Writer {
             Kind::List(items) => items.iter().for_each(|item| self.item(item, indent)),
             Kind::Scalar { text, plain } => {
                 match self.paths.get(&(node.place.file, node.place.start())).cloned() {
-                    Some(path) => self.scalar(&path, false, indent),
+                    Some(written) => self.path(written),
                     None => self.scalar(text, *plain, indent),
                 }
             }
@@ -205,6 +351,9 @@ impl Writer {
         // What begins a line of its own begins behind the dash.
         let lead = self.out[start..].bytes().take_while(|byte| *byte == b' ').count();
         self.out.replace_range(start..start + lead, "");
+        for place in self.places.iter_mut().filter(|place| place.range.start >= start) {
+            place.range = place.range.start - lead..place.range.end - lead;
+        }
     }
 
     fn scalar(&mut self, text: &str, plain: bool, indent: usize) {
@@ -214,6 +363,14 @@ impl Writer {
             false if is_literal(text) => return self.literal(text, indent),
             false => self.out.push_str(&quoted(text)),
         }
+        self.out.push('\n');
+    }
+
+    fn path(&mut self, Written { path, file, copy }: Written) {
+        let start = self.out.len();
+        self.out.push_str(&quoted(&path));
+        let range = start..self.out.len();
+        self.places.extend(copy.map(|copy| WrittenPath { range, file, copy }));
         self.out.push('\n');
     }
 
@@ -248,8 +405,7 @@ mod tests {
     use throng_base::Source;
 
     use super::*;
-    use crate::syntax::Place;
-    use crate::syntax::parse;
+    use crate::syntax::{Place, parse};
 
     fn shape(node: &Node) -> String {
         match &node.kind {
@@ -268,7 +424,8 @@ mod tests {
     }
 
     fn written(root: &Node, set: &[(String, String)]) -> String {
-        let mut writer = Writer { out: TITLE.to_string(), paths: HashMap::new() };
+        let (paths, places) = (HashMap::new(), Vec::new());
+        let mut writer = Writer { out: TITLE.to_string(), paths, places };
         writer.root(root, set);
         writer.out
     }
@@ -310,12 +467,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_was_changed_for_once_says_how() {
+    fn a_load_that_was_changed_for_once_says_how_and_only_once() {
         let time = Some(std::time::Duration::from_secs(2));
-        let changes = LoadChanges { users: Some(5), time, ..LoadChanges::default() };
-        let text = Recorded::plain("target: a\n").changed(changes).text;
+        let load = LoadChanges { users: Some(5), time, ..LoadChanges::default() };
+        let recorded = Recorded { text: "target: a\n".into(), load, ..Recorded::default() };
+        let text = recorded.text(&[]);
         assert_eq!(text, "# It was run with --users 5 --for 2000ms: give them again.\ntarget: a\n");
-        assert_eq!(Recorded::plain("x").changed(LoadChanges::default()).text, "x");
+        assert_eq!(Recorded { text: text.clone(), ..recorded }.text(&[]), text);
+        assert_eq!(Recorded { text: "x".into(), ..Recorded::default() }.text(&[]), "x");
     }
 
     #[test]
@@ -334,18 +493,53 @@ mod tests {
         let (protocol, data) = (entries[0].1.place, entries[1].1.place);
         let other = Place::new(3, 10, 20);
         let named = [
-            (protocol, "/a/tests/../wire/chat.yaml", true),
-            (other, "/a/shared/x.proto", true),
-            (data, "/a/tests/accounts.csv", false),
+            (protocol, "/a/tests/../wire/chat.yaml", FileRole::Protocol),
+            (other, "/a/shared/x.proto", FileRole::Protocol),
+            (data, "/a/tests/accounts.csv", FileRole::Data),
+            (Place::new(3, 30, 40), "/etc/client.key", FileRole::Key),
+            (Place::new(3, 50, 60), "/a/shared", FileRole::Folder),
         ];
-        let named =
-            named.map(|(place, path, is_protocol)| Named { place, path: path.into(), is_protocol });
+        let named = named.map(|(place, path, role)| Named { place, path: path.into(), role });
         let source = Source::new("test.yaml", "");
-        let Recorded { text, files } = recorded(&source, &root, &named, &[]);
+        let nothing = (&Seen::default(), &Secrets::default());
+        let recorded = recorded(&source, &root, &named, (&[], LoadChanges::default()), nothing);
         let want = "protocol: \"files/wire/chat.yaml\"\ndata: \"/a/tests/accounts.csv\"\n";
-        assert_eq!(text, format!("{TITLE}{want}"));
-        let copies: Vec<_> = files.iter().map(|file| file.copy.as_deref()).collect();
+        assert_eq!(recorded.text(&[true, true, false, false]), format!("{TITLE}{want}"));
+        let want = want.replace("/a/tests", "files/tests");
+        assert_eq!(recorded.text(&[true; 4]), format!("{TITLE}{want}"));
+        let copies: Vec<_> = recorded.files.iter().map(|file| file.copy.as_deref()).collect();
         let copied = |name: &'static str| Some(Path::new(name));
-        assert_eq!(copies, [copied("files/wire/chat.yaml"), copied("files/shared/x.proto"), None]);
+        let want = ["files/wire/chat.yaml", "files/shared/x.proto", "files/tests/accounts.csv"];
+        assert_eq!(copies[..3], want.map(copied));
+        assert_eq!(copies[3], None, "a key");
+    }
+
+    #[test]
+    fn variables_of_the_environment_are_known_by_name_and_digest() {
+        let seen = Seen::default();
+        let env = |name: &str| (name != "GONE").then(|| format!("value of {name}"));
+        for name in ["ZONE", "GONE", "API_TOKEN", "OTHER"] {
+            seen.variable(&env, name);
+        }
+        let mut secrets = Secrets::default();
+        secrets.add("value of OTHER");
+        let told = seen.environment(&secrets).into_iter().map(|it| (it.name, it.state));
+        let zone = VariableState::Known(Digest::Sha256.of(b"value of ZONE"));
+        let want = [
+            ("API_TOKEN", VariableState::Secret),
+            ("GONE", VariableState::Unset),
+            ("OTHER", VariableState::Secret),
+            ("ZONE", zone),
+        ];
+        assert!(told.eq(want.map(|(name, state)| (name.to_string(), state))));
+    }
+
+    #[test]
+    fn what_was_read_is_kept_and_what_is_too_large_is_not() {
+        let seen = Seen::default();
+        let read = |_: &Path, _: usize| Ok(b"12345".to_vec());
+        seen.read(&read, Path::new("a"), 5).unwrap();
+        seen.read(&read, Path::new("b"), 4).unwrap();
+        assert_eq!(seen.files.borrow().keys().collect::<Vec<_>>(), [Path::new("a")]);
     }
 }

@@ -8,6 +8,7 @@ use throng_program::{ConnectTo, Endpoints, Proxy, Resolve, Routing, Scheme, Targ
 
 use crate::ast;
 use crate::read::Context;
+use crate::scope::FileRole;
 use crate::syntax::{Key, Kind, Node};
 use crate::url::{Url, check_host};
 use crate::words::shorten;
@@ -129,7 +130,7 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
     let text = cx.text(node, say!("the path of a socket"))?;
     let socket = match text.strip_prefix('@') {
         Some(name) => UnixSocket::Abstract(name.to_string()),
-        None => UnixSocket::Path(cx.path(node.place, &text)),
+        None => UnixSocket::Path(cx.named_path(node.place, &text, FileRole::Socket)),
     };
     let bytes = match &socket {
         UnixSocket::Abstract(name) => name.len(),

@@ -63,11 +63,52 @@ pub(crate) enum SetupNames {
     Known(Vec<String>),
 }
 
+/// What a file that the scenario names is to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileRole {
+    /// Another file of the scenario; merged into what is recorded.
+    Include,
+    /// Part of the language: a protocol file, or what that imports.
+    Protocol,
+    /// Rows of `data`.
+    Data,
+    /// Of a request or a message.
+    Body,
+    /// The shape of the load: points, an access log.
+    Load,
+    Certificate,
+    /// A private key.
+    Key,
+    /// Not a file, but a path all the same: where imports are looked for.
+    Folder,
+    Socket,
+}
+
+impl FileRole {
+    /// As it stands in the record.
+    pub fn word(self) -> &'static str {
+        match self {
+            FileRole::Include => "include",
+            FileRole::Protocol => "protocol",
+            FileRole::Data => "data",
+            FileRole::Body => "body",
+            FileRole::Load => "load",
+            FileRole::Certificate => "certificate",
+            FileRole::Key => "key",
+            FileRole::Folder => "folder",
+            FileRole::Socket => "socket",
+        }
+    }
+
+    pub(crate) fn is_file(self) -> bool {
+        !matches!(self, FileRole::Folder | FileRole::Socket)
+    }
+}
+
 /// A file that was named while a scenario was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) place: Place,
     pub(crate) path: PathBuf,
-    /// It is part of the language: a protocol file, or what that imports.
-    pub(crate) is_protocol: bool,
+    pub(crate) role: FileRole,
 }

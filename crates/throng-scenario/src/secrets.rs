@@ -244,15 +244,49 @@ pub fn masked_scenario(text: &str, secrets: &Secrets) -> String {
     out + &text[at..]
 }
 
-/// The comment at the top: which variables to give, and which lines to complete.
-fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> String {
-    let Kind::Map(entries) = &root.kind else { return String::new() };
-    let vars = entries.iter().filter(|(key, _)| key.text == "vars").map(|(_, node)| node);
-    let vars = vars.filter_map(|node| match &node.kind {
+/// What is masked in a recorded scenario.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Masked {
+    /// Variables, which can be given.
+    pub names: Vec<String>,
+    /// Where else.
+    pub lines: Vec<usize>,
+}
+
+pub fn masked_in(text: &str) -> Masked {
+    let source = Source::new("", text);
+    let Ok(Some(root)) = syntax::parse(&source, 0) else { return Masked::default() };
+    let mut found = Found::default();
+    declared_names(&root, &mut found.secrets);
+    found.walk(&root, None);
+    let vars = variables(&root);
+    let is_in = |node: &Node, place: &Place| {
+        (node.place.start()..node.place.end()).contains(&place.start())
+    };
+    let others = found.others.into_iter().filter(|it| text[it.start()..it.end()].contains(MASK));
+    let mut masked = Masked::default();
+    for place in found.masked.into_iter().map(|(place, _)| place).chain(others) {
+        match vars.iter().find(|(_, node)| is_in(node, &place)) {
+            Some((key, _)) => masked.names.push(key.text.clone()),
+            None => masked.lines.push(source.line_column(place.start()).0),
+        }
+    }
+    masked
+}
+
+fn variables(root: &Node) -> Vec<&(Key, Node)> {
+    let Kind::Map(entries) = &root.kind else { return Vec::new() };
+    let vars = entries.iter().filter(|(key, _)| key.text == "vars");
+    let vars = vars.filter_map(|(_, node)| match &node.kind {
         Kind::Map(vars) => Some(vars),
         _ => None,
     });
-    let vars: Vec<&(Key, Node)> = vars.flatten().collect();
+    vars.flatten().collect()
+}
+
+/// The comment at the top: which variables to give, and which lines to complete.
+fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> String {
+    let vars = variables(root);
     let variable_of = |at: usize| {
         vars.iter().find(|(_, node)| (node.place.start()..node.place.end()).contains(&at))
     };

@@ -6,7 +6,7 @@ use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Tar
 use crate::ast::{self, Field};
 use crate::read::Context;
 use crate::route;
-use crate::scope::{Spoken, scheme_of};
+use crate::scope::{FileRole, Spoken, scheme_of};
 use crate::source;
 use crate::streams::read_streams;
 use crate::syntax::{Kind, Node};
@@ -179,10 +179,12 @@ pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) ->
     if let Some(node) = fields.server_name.node() {
         tls.server_name = cx.text(node, say!("a host name"));
     }
-    let mut file =
-        |field: Field<'_>| field.node().and_then(|node| cx.file(node)).map(|(path, _)| path);
-    tls.ca = file(fields.ca);
-    let (certificate, key) = (file(fields.certificate), file(fields.key));
+    let mut file = |field: Field<'_>, role| {
+        field.node().and_then(|node| cx.file(node, role)).map(|(path, _)| path)
+    };
+    tls.ca = file(fields.ca, FileRole::Certificate);
+    let certificate = file(fields.certificate, FileRole::Certificate);
+    let key = file(fields.key, FileRole::Key);
     match (fields.certificate.is_there(), fields.key.is_there()) {
         (true, false) => {
             fields.need(cx, fields.key, say!("a client certificate has a key file"));

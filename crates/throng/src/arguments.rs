@@ -55,6 +55,8 @@ pub(crate) enum Command {
     /// One of the processes of a run: `throng run --processes` starts it
     #[command(hide = true)]
     Post,
+    /// Repeats a recorded run, from its directory alone
+    Rerun(RerunArguments),
     /// Says what stands between this host and so many users, and what cures it
     Doctor(DoctorArguments),
     /// Draws the packets of a private protocol, decodes bytes and captures, encodes messages
@@ -82,6 +84,7 @@ impl Command {
                 | Command::Try(_)
                 | Command::Run(_)
                 | Command::Post
+                | Command::Rerun(_)
                 | Command::Demo(_)
                 | Command::Target(_)
         )
@@ -364,6 +367,10 @@ pub(crate) struct OutputArguments {
     /// Record nothing
     #[arg(long)]
     pub(crate) no_record: bool,
+    /// Copy so much of data, bodies and certificates into the record; what is more is recorded by
+    /// its path and SHA-256 [default: 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "no_record")]
+    pub(crate) copy_max: Option<u64>,
     /// Threads; one per processor, and more where the users need more file descriptors
     #[arg(long, visible_alias = "threads", value_parser = shards)]
     pub(crate) shards: Option<usize>,
@@ -447,6 +454,22 @@ pub(crate) struct RunArguments {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+    #[command(flatten)]
+    pub(crate) output: OutputArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RerunArguments {
+    /// The directory of the run: same scenario, files, seed, shards and labels
+    pub(crate) run: PathBuf,
+    /// Gives a secret variable that is masked in the record; may be given more than once
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Run although files that were not copied, or variables of the environment, have changed
+    #[arg(long)]
+    pub(crate) allow_changed: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]

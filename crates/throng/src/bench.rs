@@ -57,7 +57,8 @@ pub(crate) fn with_bench(
             words.next();
             let command = std::iter::once("throng".to_string()).chain(words).collect();
             let (output, limits) = (&arguments.output, &arguments.limits);
-            then(Conduct { program: Arc::new(program), recorded, command, output, limits })
+            let program = Arc::new(program);
+            then(Conduct { program, recorded, rerun_of: None, command, output, limits })
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);

@@ -24,15 +24,16 @@ use throng_base::{Diagnostic, Exit, Said, Share, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_program::{Drive, OncePart, Program};
 use throng_results::{
-    FileInfo, MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
+    MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
     create_directory, junit, timestamp,
 };
-use throng_scenario::{Recorded, RecordedFile, digest_of};
+use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::arguments::{LimitArguments, LoadPart, OutputArguments, RunArguments};
+use crate::bundle;
 use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
@@ -61,7 +62,8 @@ pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>)
     };
     let command = std::env::args().collect();
     let (output, limits) = (&arguments.output, &arguments.limits);
-    then(Conduct { program: Arc::new(program), recorded, command, output, limits })
+    let program = Arc::new(program);
+    then(Conduct { program, recorded, rerun_of: None, command, output, limits })
 }
 
 /// Ready when somebody asks the process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
@@ -114,6 +116,8 @@ pub(crate) struct Conduct<'a> {
     pub(crate) program: Arc<Program>,
     /// The scenario as it is run.
     pub(crate) recorded: Recorded,
+    /// The id of the run that is repeated.
+    pub(crate) rerun_of: Option<String>,
     pub(crate) command: Vec<String>,
     pub(crate) output: &'a OutputArguments,
     pub(crate) limits: &'a LimitArguments,
@@ -166,7 +170,7 @@ impl Conduct<'_> {
                 return Exit::HostUnfit;
             }
         };
-        let recorder = match self.record(&info) {
+        let recorder = match self.record(&mut info) {
             Ok(recorder) => recorder,
             Err(diagnostic) => {
                 errors.diagnostic(&diagnostic);
@@ -306,7 +310,7 @@ impl Conduct<'_> {
                 loads => loads.iter().map(|load| load.name.clone()).collect(),
             },
             phases: phases.map(phase).collect(),
-            files: self.recorded.files.iter().map(file_info).collect(),
+            rerun_of: self.rerun_of.clone(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
             users_planned: share.part(program.staying_max()),
             precision_ns: program.precision.as_nanos() as u64,
@@ -314,7 +318,7 @@ impl Conduct<'_> {
         }
     }
 
-    fn record(&self, info: &RunInfo) -> Result<Option<Recorder>, Box<Diagnostic>> {
+    fn record(&self, info: &mut RunInfo) -> Result<Option<Recorder>, Box<Diagnostic>> {
         if self.output.no_record {
             return Ok(None);
         }
@@ -343,14 +347,10 @@ impl Conduct<'_> {
                 })?
             }
         };
-        let text = throng_scenario::masked_scenario(&self.recorded.text, &self.program.secrets);
-        let recorder = Recorder::create(&directory, info, &text).and_then(|recorder| {
-            for RecordedFile { path, copy } in &self.recorded.files {
-                copy.as_ref().map_or(Ok(()), |copy| recorder.copy(path, copy))?;
-            }
-            Ok(recorder)
-        });
-        match recorder {
+        let made_of = (&self.recorded, &*self.program);
+        let copy_max = self.output.copy_max.unwrap_or(bundle::COPIED_BYTES_MAX);
+        let text = bundle::write(&directory, made_of, copy_max, info);
+        match text.and_then(|text| Recorder::create(&directory, info, &text)) {
             Ok(recorder) => Ok(Some(recorder)),
             Err(error) => Err(Box::new(error.diagnostic().help(say!(
                 "name a new directory with --out, or record nothing with --no-record"
@@ -376,18 +376,6 @@ fn runtime(errors: Screen) -> Option<Runtime> {
 fn step_info(step: &throng_program::Step) -> StepInfo {
     let (name, kind) = (step.name.clone(), step.kind.word().into());
     StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
-}
-
-/// What is known of a file that the scenario names. One that cannot be read is told by its reader.
-fn file_info(file: &RecordedFile) -> FileInfo {
-    let (bytes, sha256) = digest_of(&file.path).unwrap_or_default();
-    let path = file.path.display().to_string();
-    FileInfo {
-        path,
-        copy: file.copy.as_ref().map(|copy| copy.display().to_string()),
-        bytes,
-        sha256,
-    }
 }
 
 /// Nothing was sent: says why, and leaves no empty record behind.

@@ -6,6 +6,7 @@
 //! - `guard`: which targets may be loaded.
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
+//! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
 //! - `post`: one of several processes of a run. `report`, `target`: the other commands.
 //!   `screen`: everything that is printed. `speech`: in which language.
 
@@ -15,6 +16,7 @@ extern crate throng_base;
 mod arguments;
 mod attempt;
 mod bench;
+mod bundle;
 mod check;
 mod choice;
 mod conduct;
@@ -31,6 +33,7 @@ mod preflight;
 mod protocol;
 mod reflect;
 mod report;
+mod rerun;
 mod scenario;
 mod screen;
 mod speech;
@@ -135,6 +138,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
         Command::Post => post::post(),
+        Command::Rerun(arguments) => rerun::rerun(arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),

@@ -5,7 +5,7 @@ use throng_base::{Diagnostic, Exit};
 use crate::arguments::Command;
 use crate::conduct::{self, Conduct};
 use crate::screen::Screen;
-use crate::{bench, fingers, speech};
+use crate::{bench, fingers, rerun, speech};
 
 pub(crate) fn post() -> Exit {
     let Some(part) = conduct::told() else {
@@ -18,6 +18,7 @@ pub(crate) fn post() -> Exit {
     let be = |conduct: Conduct<'_>| conduct::be(conduct, &part);
     match parsed.map(|arguments| arguments.command) {
         Some(Command::Run(arguments)) => conduct::with_file(&arguments, be),
+        Some(Command::Rerun(arguments)) => rerun::with_record(arguments, be),
         Some(Command::Bench(arguments)) => bench::with_bench(&arguments, be),
         _ => Exit::Bug,
     }

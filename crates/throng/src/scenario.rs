@@ -7,7 +7,9 @@ use throng_base::ids::run_id;
 use throng_base::{Diagnostic, Exit, Random, Said, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
-use throng_scenario::{CompileOptions, LoadChanges, ReadFile, Recorded, RunOptions, read_disk};
+use throng_scenario::{
+    CompileOptions, LoadChanges, ReadFile, Recorded, RunOptions, read_disk, whole,
+};
 
 use crate::arguments::ScenarioArguments;
 use crate::screen::Screen;
@@ -36,22 +38,14 @@ pub(crate) fn load_changed(
         Ok(Err(_)) => return Err(unreadable(&arguments.file, say!("it is no UTF-8 text"), errors)),
         Err(error) => return Err(unreadable(&arguments.file, Said::of_error(&error), errors)),
     };
-    let mut set = Vec::new();
-    for assignment in &arguments.set {
-        let Some((name, value)) = assignment.split_once('=') else {
-            let message = say!("`{assignment}` sets nothing");
-            let error = Diagnostic::error("bad-set", message);
-            errors.diagnostic(&error.help(say!("write --set name=value")));
-            return Err(Exit::Usage);
-        };
-        set.push((name.to_string(), value.to_string()));
-    }
+    let set = assignments(&arguments.set, errors)?;
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
     let run = RunOptions { load: changes, labels, ..fresh(arguments.seed) };
     match compile_run(&source, set, base, run, &read_disk) {
-        Ok((program, warnings, recorded)) => {
+        Ok((program, warnings, mut recorded)) => {
             errors.diagnostics(&warnings);
+            recorded.path = whole(&arguments.file);
             Ok(Loaded { program, warnings: warnings.len(), recorded })
         }
         Err(diagnostics) => {
@@ -59,6 +53,20 @@ pub(crate) fn load_changed(
             Err(Exit::Usage)
         }
     }
+}
+
+/// What `--set` gives, by name and value.
+pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String, String)>, Exit> {
+    let pairs = set.iter().map(|assignment| match assignment.split_once('=') {
+        Some((name, value)) => Ok((name.to_string(), value.to_string())),
+        None => {
+            let message = say!("`{assignment}` sets nothing");
+            let error = Diagnostic::error("bad-set", message);
+            errors.diagnostic(&error.help(say!("write --set name=value")));
+            Err(Exit::Usage)
+        }
+    });
+    pairs.collect()
 }
 
 /// A source of data cannot be read.

@@ -10,6 +10,7 @@ use throng_program::{Points, Rate, Sine};
 use crate::ast::{self, Field};
 use crate::data::data_error;
 use crate::read::Context;
+use crate::scope::FileRole;
 use crate::syntax::{Kind, Node};
 
 const SPEED_MAX: f64 = 1e6;
@@ -88,7 +89,7 @@ fn read_points(cx: &mut Context<'_>, node: &Node) -> Option<Points> {
         _ => (node, None, None),
     };
     let name = cx.text(file, say!("the path of a file"))?;
-    let path = cx.named_path(file.place, &name, false);
+    let path = cx.named_path(file.place, &name, FileRole::Load);
     let points = PointsFile { path: &path, time: time.as_deref(), rate: rate.as_deref() };
     match points.read() {
         Ok(points) => Some(Points::new(points)),
@@ -111,7 +112,7 @@ fn read_log(cx: &mut Context<'_>, node: &Node) -> Option<Points> {
         _ => (node, 1.0),
     };
     let name = cx.text(file, say!("the path of a file"))?;
-    let path = cx.named_path(file.place, &name, false);
+    let path = cx.named_path(file.place, &name, FileRole::Load);
     match access_log::read(&path) {
         Ok(seconds) => Some(Points::of_seconds(&seconds, speed)),
         Err(reason) => data_error(cx, &reason, file.place),

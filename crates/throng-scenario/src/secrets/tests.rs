@@ -3,7 +3,7 @@
 use throng_base::{Diagnostic, Source};
 use throng_program::Program;
 
-use super::masked_scenario;
+use super::{Masked, masked_in, masked_scenario};
 use crate::CompileOptions;
 
 fn compile(text: &str, set: &[(&str, &str)]) -> Result<Program, Vec<Diagnostic>> {
@@ -134,4 +134,16 @@ fn an_included_file_that_is_no_yaml_is_not_shown() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_masked_is_found_again() {
+    let text = "vars:\n  pin: {value: \"***\", secret: true}\n  password: \"***\"\n  users: 5\n\
+                target: http://127.0.0.1:1\nsessions:\n  s:\n    steps:\n      \
+                - http: GET /a?api_key=***\n        headers: {Authorization: \"***\"}\n";
+    let names = ["pin", "password"].map(String::from).to_vec();
+    let mut masked = masked_in(text);
+    masked.lines.sort_unstable();
+    assert_eq!(masked, Masked { names, lines: vec![9, 10] });
+    assert_eq!(masked_in("target: http://127.0.0.1:1\n"), Masked::default());
 }

@@ -20,7 +20,7 @@ use crate::keys;
 use crate::reach::Reach;
 use crate::read::Context;
 use crate::save::read_saves;
-use crate::scope::Kinds;
+use crate::scope::{FileRole, Kinds};
 use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
 use crate::steps::grpc::{read_open_call, read_spoken as read_spoken_on_call};
 use crate::steps::looks::{read_event_name, read_pattern, read_reply_looks};
@@ -424,10 +424,12 @@ pub(crate) fn read_content(cx: &mut Context<'_>, key: &Key, node: &Node) -> Opti
     match key.text.as_str() {
         "text" => read_text(cx, node, say!("a text message")).map(text),
         "json" => json_text(cx, node).map(text),
-        "file" => cx.file(node).map(|(_, bytes)| match std::str::from_utf8(&bytes) {
-            Ok(content) => text(Text::literal(content)),
-            Err(_) => binary(bytes.to_vec()),
-        }),
+        "file" => {
+            cx.file(node, FileRole::Body).map(|(_, bytes)| match std::str::from_utf8(&bytes) {
+                Ok(content) => text(Text::literal(content)),
+                Err(_) => binary(bytes.to_vec()),
+            })
+        }
         "garbage" => read_garbage(cx, node),
         _ => read_hex(cx, node).map(binary),
     }

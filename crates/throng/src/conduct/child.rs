@@ -25,7 +25,7 @@ pub(crate) fn told() -> Option<Part> {
 /// Is a part of the run until its load is over.
 pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let errors = Screen::errors(false);
-    if conduct.recorded.text != part.scenario {
+    if conduct.recorded.text(&[]) != part.scenario {
         let message = say!("the scenario has changed while the run began");
         errors
             .diagnostic(&Diagnostic::error("scenario-changed", message).help(say!("run it again")));

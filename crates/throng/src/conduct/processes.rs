@@ -113,7 +113,7 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     let said = std::thread::spawn(move || listen(said));
     let part = Part {
         words: std::env::args().collect(),
-        scenario: conduct.recorded.text.clone(),
+        scenario: conduct.recorded.text(&[]),
         seed: conduct.program.seed,
         run_id: conduct.program.run_id.clone(),
         values: conduct.program.setup_values.iter().map(Plain::from).collect(),

@@ -45,6 +45,7 @@ mod proxy;
 mod push;
 mod record;
 mod reflection;
+mod rerun;
 mod route;
 mod run;
 mod scenarios;

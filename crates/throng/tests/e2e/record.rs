@@ -354,16 +354,19 @@ fn the_recorded_scenario_is_what_ran() {
     let info: Value = serde_json::from_str(&info).expect("JSON");
     let files = info["files"].as_array().expect("files");
     let copies: Vec<_> = files.iter().filter_map(|file| file["copy"].as_str()).collect();
-    assert_eq!(copies, ["files/chat.protocol.yaml"], "{files:?}");
+    let want = ["scenario.yaml", "files/people.csv", "files/wire/chat.protocol.yaml"];
+    assert_eq!(copies, want, "{files:?}");
     let is_known = |file: &Value| file["sha256"].as_str().is_some_and(|hex| hex.len() == 64);
-    assert!(files.len() == 2 && files.iter().all(is_known), "{files:?}");
-    // Nothing of it is needed but the data, which is not copied.
-    for gone in ["chat.yaml", "parts/common.yaml", "wire/chat.protocol.yaml"] {
+    assert!(files.len() == 4 && files.iter().all(is_known), "{files:?}");
+    // Nothing of it is needed.
+    for gone in ["chat.yaml", "people.csv", "parts/common.yaml", "wire/chat.protocol.yaml"] {
         std::fs::remove_file(folder.join(gone)).expect("a file");
     }
     let again = format!("run {} --json", folder.join("record/scenario.yaml").display());
     let again = throng(&again).run().ends(0);
     assert_eq!(target.counts("/chat/joins"), 14, "{again}");
+    let again = throng("rerun --json").arg(folder.join("record")).run().ends(0);
+    assert_eq!(target.counts("/chat/joins"), 21, "{again}");
     let scenario = std::fs::read_to_string(folder.join("record/scenario.yaml")).expect("a text");
     run.check(scenario.contains("users: 7") && !scenario.contains("include:"), &scenario);
 }

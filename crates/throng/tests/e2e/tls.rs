@@ -26,7 +26,7 @@ impl Papers {
     }
 
     /// Also `ca.pem`, and of it `server.pem` and `client.pem`.
-    fn signed() -> Papers {
+    pub(crate) fn signed() -> Papers {
         let papers = Papers::own();
         papers.openssl(&format!("req -x509 {NEW} -keyout ca.key -out ca.pem -subj /CN=authority"));
         let names = "subjectAltName=DNS:throng.test,IP:127.0.0.1";
@@ -46,7 +46,7 @@ impl Papers {
         openssl(self.folder.path(), line);
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
