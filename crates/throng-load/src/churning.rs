@@ -19,6 +19,10 @@ pub(crate) struct Churning {
     turn: u64,
     /// The most users of all shards who stay in the phase.
     users: u64,
+    /// When the phase began.
+    begin: Time,
+    /// With a rate: events of all shards before those that are counted now.
+    first: u64,
 }
 
 /// One user falls out, or the moment brings none of ours.
@@ -26,21 +30,30 @@ pub(crate) type Event = Option<Parting>;
 
 impl Churning {
     /// For the next phase, in which at most so many users of all shards stay.
-    pub(crate) fn again(self, users: u64) -> Churning {
-        Churning { turn: self.turn, users, ..Churning::default() }
+    pub(crate) fn again(self, users: u64, begin: Time) -> Churning {
+        Churning { turn: self.turn, users, begin, ..Churning::default() }
     }
 
-    /// When something is due in a phase that began at `start`.
-    pub(crate) fn next(&self, churn: &Churn, start: Time, share: Share) -> Option<Time> {
+    /// From `at` on other users stay in the phase. What falls out goes on in step.
+    pub(crate) fn amend(&mut self, churn: Option<&Churn>, users: u64, at: Time) {
+        self.users = users;
+        if let Some(Churn { amount: Amount::Rate(rate), .. }) = churn {
+            self.first = Curve::constant(*rate).count_before(at.since(self.begin));
+            self.handed = 0;
+        }
+    }
+
+    /// When something is due in the phase.
+    pub(crate) fn next(&self, churn: &Churn, share: Share) -> Option<Time> {
         match churn.amount {
             Amount::Rate(rate) => {
                 let event = share.dealt(Some(self.users))?.global(self.handed);
-                Some(start + Curve::constant(rate).due(event)?)
+                Some(self.begin + Curve::constant(rate).due(self.first + event)?)
             }
             Amount::Share { every, .. } if every.is_zero() => None,
             Amount::Share { every, .. } => {
                 let nanos = every.as_nanos().checked_mul(u128::from(self.ticks) + 1)?;
-                Some(Time(u64::try_from(nanos).ok()?.checked_add(start.0)?))
+                Some(Time(u64::try_from(nanos).ok()?.checked_add(self.begin.0)?))
             }
         }
     }
@@ -52,7 +65,7 @@ impl Churning {
             Amount::Rate(_) => {
                 let event = share.dealt(Some(self.users))?.global(self.handed);
                 self.handed += 1;
-                way(churn, event)
+                way(churn, self.first + event)
             }
             Amount::Share { share: part, .. } => {
                 let count = ((part.clamp(0.0, 1.0) * whole as f64).round() as u64).min(whole);

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod amendment;
 mod churning;
 mod coming;
 mod curve;
@@ -25,6 +26,7 @@ mod schedule;
 mod schedules;
 mod starts;
 
+pub use amendment::{Amendment, Change};
 pub use curve::Curve;
 pub use expected::{Expected, SessionExpected};
 pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};

@@ -1,10 +1,12 @@
 //! One shard's part of a load, phase by phase.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::{Dealt, Random, Share, Time};
 use throng_program::{Churn, Coming, Drive, Iterations, Load, Parting, Phase};
 
+use crate::amendment::{Amendment, Change};
 use crate::churning::Churning;
 use crate::coming;
 use crate::held::Held;
@@ -77,6 +79,21 @@ pub struct Schedule {
     /// More of ours, and of all shards, do not stay any more: growth was given up.
     staying_max: u64,
     whole_max: u64,
+    /// Those that lie ahead, in the order of their instants.
+    amendments: VecDeque<Amendment>,
+    /// Iterations that were due before the phase was amended and still wait for a user.
+    behind: VecDeque<Behind>,
+}
+
+/// Iterations that were due before an instant at which their phase was amended.
+#[derive(Clone, Debug)]
+struct Behind {
+    starts: Starts,
+    start: Time,
+    dealt: Dealt,
+    /// Of ours, and those that were begun.
+    count: u64,
+    begun: u64,
 }
 
 impl Schedule {
@@ -104,6 +121,8 @@ impl Schedule {
             held_before: Duration::ZERO,
             staying_max: u64::MAX,
             whole_max: u64::MAX,
+            amendments: VecDeque::new(),
+            behind: VecDeque::new(),
         };
         schedule.enter(0, start);
         schedule
@@ -119,17 +138,149 @@ impl Schedule {
     fn enter(&mut self, index: usize, start: Time) {
         self.current = index;
         self.began = false;
+        self.behind.clear();
+        self.stretch(start);
+        let users = self.whole_before.max(self.wanted_of_whole());
+        self.churning = self.churning.again(users, start);
+        self.end = self.planned_end();
+    }
+
+    /// From `start` on the running phase does what it says, with who is there.
+    fn stretch(&mut self, start: Time) {
         self.start = start;
         self.staying_before = self.staying;
         self.handed = 0;
         self.begun = 0;
-        self.starts = self.starts_of(index);
+        self.starts = self.starts_of(self.current);
         self.held_before = self.held.until(start);
         if self.growth_is_given_up() {
             (self.whole_max, self.staying_max) = (self.whole_before, self.staying);
         }
-        self.churning = self.churning.again(self.whole_before.max(self.wanted_of_whole()));
-        self.end = self.planned_end();
+    }
+
+    /// What is changed at an instant that lies ahead; amendments come in the order of their
+    /// instants. A load that has not begun is changed for when it does.
+    pub fn amend(&mut self, amendment: Amendment) {
+        self.amendments.push_back(amendment);
+    }
+
+    /// When the phase that runs is amended next.
+    fn amended_at(&self) -> Time {
+        self.amendments.front().map_or(Time::NEVER, |amendment| amendment.at)
+    }
+
+    fn apply(&mut self, Amendment { at, change, users_max }: Amendment) {
+        let has_begun = self.has_begun();
+        if !has_begun && change == Change::EndPhase {
+            return;
+        }
+        let at = if has_begun { at } else { self.start };
+        let present = if has_begun { self.whole_at(at) } else { 0 };
+        if change == Change::EndPhase {
+            self.give_up_starts(at);
+            self.whole_before = present;
+            return self.enter(self.current + 1, at);
+        }
+        let phase = &self.phases[self.current];
+        let passed = if has_begun { at.since(self.start) } else { Duration::ZERO };
+        let usual = self.phases[..self.current].iter().rev().find_map(|phase| match phase.drive {
+            Drive::Users(users) => Some(users.coming),
+            _ => None,
+        });
+        let usual = (present, usual.unwrap_or(Coming::AtOnce));
+        let Some(mut drive) = change.drive(phase, usual, passed) else { return };
+        match &mut drive {
+            Drive::Users(users) => users.to = users.to.min(users_max),
+            Drive::Iterations(iterations) => iterations.users = iterations.users.min(users_max),
+            Drive::Arrivals(_) | Drive::Hold => {}
+        }
+        if !has_begun {
+            self.phases[self.current].drive = drive;
+            return self.enter(0, self.start);
+        }
+        match drive.rate() {
+            Some(_) => self.amend_rate(drive, present, at),
+            None => self.amend_users(drive, present, at),
+        }
+    }
+
+    /// What starts goes on in step at another rate.
+    fn amend_rate(&mut self, mut drive: Drive, present: u64, at: Time) {
+        let passed = at.since(self.start);
+        let Some(starts) = self.starts.take() else { return };
+        let dealt = self.dealt();
+        let taken = if self.iterations().is_some() { self.begun } else { self.handed };
+        // Of how many all shards have to agree where there is a number of them: none of those that
+        // are ours and were taken is due later, but one of the others may be.
+        let known = match (self.iterations().is_some_and(|it| it.total.is_some()), taken) {
+            (true, 0) => 0,
+            (true, taken) => dealt.map_or(0, |dealt| dealt.global(taken - 1) + 1),
+            (false, taken) => dealt.map_or(0, |dealt| dealt.global(taken)),
+        };
+        let due = starts.count_before(passed, known);
+        let ahead = starts.ahead_after(passed, due);
+        let mut begin = due;
+        if let Drive::Iterations(Iterations { total: Some(total), .. }) = &mut drive {
+            begin = due.min(*total);
+            *total -= begin;
+        }
+        let count = dealt.map_or(0, |dealt| dealt.part(begin));
+        let waits = self.iterations().is_some() && !self.drops_iterations();
+        self.starts = Some(starts);
+        match dealt {
+            Some(dealt) if waits => self.wait_behind(dealt, count),
+            _ => self.give_up_starts(at),
+        }
+        self.set_rest(drive, at);
+        self.whole_before = present;
+        self.stretch(at);
+        self.starts = self.starts.take().map(|starts| starts.ahead(ahead));
+        // Of a shard that heard of it too late.
+        (self.begun, self.handed) = match self.iterations() {
+            Some(_) => (taken.saturating_sub(count), 0),
+            None => (0, taken.saturating_sub(count)),
+        };
+    }
+
+    /// Those that are due and were not begun still wait for a user.
+    fn wait_behind(&mut self, dealt: Dealt, count: u64) {
+        if let Some(starts) = self.starts.take().filter(|_| self.begun < count) {
+            let (start, begun) = (self.start, self.begun);
+            self.behind.push_back(Behind { starts, start, dealt, count, begun });
+        }
+    }
+
+    /// Users come or go on to another number: on the same way where it leads there.
+    fn amend_users(&mut self, drive: Drive, present: u64, at: Time) {
+        let wanted = match &drive {
+            Drive::Users(users) => users.to,
+            Drive::Iterations(iterations) => iterations.users,
+            Drive::Arrivals(_) | Drive::Hold => present,
+        };
+        let before = self.wanted_of_whole();
+        let (rises, falls) = (before > present, before < present);
+        let goes_on = (rises && wanted > present) || (falls && wanted < present);
+        match goes_on && self.coming() != Some(Coming::AtOnce) {
+            true => self.phases[self.current].drive = drive,
+            false => {
+                self.set_rest(drive, at);
+                self.whole_before = present;
+                self.stretch(at);
+            }
+        }
+        let users = present.max(self.wanted_of_whole());
+        self.churning.amend(self.phases[self.current].churn.as_ref(), users, at);
+        if self.ends_with_its_ramp() {
+            self.end = self.planned_end().max(at);
+        }
+    }
+
+    /// The rest of the running phase, whose end stays where it is.
+    fn set_rest(&mut self, drive: Drive, at: Time) {
+        let passed = at.since(self.start);
+        let phase = &mut self.phases[self.current];
+        phase.time = phase.time.map(|time| time.saturating_sub(passed));
+        phase.drive = drive;
     }
 
     fn starts_of(&self, index: usize) -> Option<Starts> {
@@ -139,7 +290,11 @@ impl Schedule {
             Drive::Iterations(iterations) => (iterations.rate.as_ref()?, iterations.spacing),
             Drive::Users(_) | Drive::Hold => return None,
         };
-        let random = Random::for_owner(self.seed, index as u64);
+        let mut random = Random::for_owner(self.seed, index as u64);
+        if self.began {
+            // Of an amended phase: not the same again.
+            random = Random::for_owner(random.next_u64(), self.start.0);
+        }
         Some(Starts::new(rate, spacing, phase.time, random))
     }
 
@@ -356,17 +511,18 @@ impl Schedule {
             return Time::NEVER;
         }
         if !self.began {
-            return self.start;
+            return self.start.min(self.amended_at());
         }
         let user = self.next_user().unwrap_or(Time::NEVER);
         let churn = self.next_churn().unwrap_or(Time::NEVER);
-        user.min(churn).min(self.end)
+        user.min(churn).min(self.end).min(self.amended_at())
     }
 
     /// What is due at `now`, one after another.
     pub fn pop(&mut self, now: Time) -> Option<Action> {
         while !self.is_over() && self.next() <= now {
-            if !self.began {
+            let amended = self.amended_at();
+            if !self.began && self.start <= amended {
                 self.began = true;
                 return Some(Action::Phase(self.phase()));
             }
@@ -374,17 +530,22 @@ impl Schedule {
             let churn = self.next_churn();
             match (user, churn) {
                 // Who falls out at a moment is one of those who were there before it.
-                (user, Some(due)) if due <= now && user.is_none_or(|user| due <= user) => {
+                (user, Some(due))
+                    if self.began && due <= now && user.is_none_or(|user| due <= user) =>
+                {
                     if let Some(action) = self.churn_action(due) {
                         return Some(action);
                     }
                 }
-                (Some(due), _) if due <= now => {
+                (Some(due), _) if self.began && due <= now => {
                     self.handed += 1;
                     return Some(self.user_action(due));
                 }
                 _ => {
-                    self.advance(self.end);
+                    match self.amendments.pop_front_if(|it| it.at < self.end || !self.began) {
+                        Some(amendment) => self.apply(amendment),
+                        None => self.advance(self.end),
+                    }
                     if self.is_over() {
                         return Some(Action::End);
                     }
@@ -412,8 +573,8 @@ impl Schedule {
 
     /// When somebody of ours may fall out in the running phase.
     fn next_churn(&self) -> Option<Time> {
-        let due = self.churning.next(self.churn()?, self.start, self.share)?;
-        (due < self.end).then_some(due)
+        let due = self.churning.next(self.churn()?, self.share)?;
+        (due < self.end.min(self.amended_at())).then_some(due)
     }
 
     /// Where nobody stays, nobody falls out.
@@ -440,7 +601,8 @@ impl Schedule {
         if let Some(Drive::Arrivals(_)) = self.drive() {
             let number = self.dealt()?.global(self.handed);
             let due = self.comes(self.starts.as_ref()?.due(number)?)?;
-            return (due < self.end && !self.growth_is_given_up()).then_some(due);
+            let end = self.end.min(self.amended_at());
+            return (due < end && !self.growth_is_given_up()).then_some(due);
         }
         let coming = self.coming()?;
         if self.handed >= self.changes() {
@@ -459,6 +621,7 @@ impl Schedule {
         // be due.
         let at_once = coming == Coming::AtOnce && due == self.start;
         let is_in = due < self.end || at_once || self.phases[self.current].time.is_none();
+        let is_in = is_in && due < self.amended_at();
         is_in.then(|| due_of(self.first_of_group(coming)).map_or(due, |first| first.min(due)))
     }
 
@@ -495,13 +658,16 @@ impl Schedule {
     /// Only for [`Pace::Scheduled`]. A time before now is a start that had to wait.
     pub fn next_iteration(&self) -> Option<Time> {
         let iterations = self.iterations()?;
+        if let Some(behind) = self.behind.front() {
+            return Some(behind.start + behind.starts.due(behind.dealt.global(behind.begun))?);
+        }
         let global = self.dealt()?.global(self.begun);
         if iterations.total.is_some_and(|total| global >= total) {
             return None;
         }
         let Some(starts) = &self.starts else { return Some(self.start) };
         let due = self.start + starts.due(global)?;
-        (due < self.end).then_some(due)
+        (due < self.end.min(self.amended_at())).then_some(due)
     }
 
     /// Our part of what begins: iterations go to users in turn, and so do the places of those who
@@ -548,7 +714,12 @@ impl Schedule {
 
     /// Takes the iteration that [`Schedule::next_iteration`] told, to begin it or to drop it.
     pub fn begin_iteration(&mut self) {
-        self.begun += 1;
+        let Some(behind) = self.behind.front_mut() else {
+            self.begun += 1;
+            return;
+        };
+        behind.begun += 1;
+        self.behind.pop_front_if(|behind| behind.begun >= behind.count);
     }
 
     /// Whether the running phase is over when a number of iterations is done.
@@ -581,7 +752,8 @@ impl Schedule {
     /// What was due until now in the running phase and will not be done: every start that was due
     /// is begun, dropped or unmet.
     fn give_up_starts(&mut self, now: Time) {
-        let left = self.unmet_until(now);
+        let behind = self.behind.drain(..).map(|behind| behind.count - behind.begun);
+        let left = behind.sum::<u64>() + self.unmet_until(now);
         match self.drops_iterations() {
             true => self.dropped += left,
             false => self.unmet += left,

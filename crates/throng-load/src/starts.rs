@@ -15,6 +15,8 @@ use crate::profile::Profile;
 pub(crate) struct Starts {
     profile: Profile,
     chance: Option<Chance>,
+    /// How much of the first start is still to come when they begin: 0 has it due at once.
+    ahead: f64,
     /// The last that was asked for, as the same is asked again and again.
     known: Cell<(u64, Option<Duration>)>,
 }
@@ -64,7 +66,20 @@ impl Starts {
         random: Random,
     ) -> Starts {
         let chance = (spacing == Spacing::Poisson).then(|| Chance::new(random));
-        Starts { profile: Profile::new(rate, time), chance, known: Cell::new((u64::MAX, None)) }
+        let profile = Profile::new(rate, time);
+        Starts { profile, chance, ahead: 0.0, known: Cell::new((u64::MAX, None)) }
+    }
+
+    /// The same, in step with others that they follow.
+    pub(crate) fn ahead(self, ahead: f64) -> Starts {
+        Starts { ahead, ..self }
+    }
+
+    /// How much is left until the next start when so many were due until `passed`. Who comes by
+    /// chance has no memory.
+    pub(crate) fn ahead_after(&self, passed: Duration, starts: u64) -> f64 {
+        let left = starts as f64 + self.ahead - self.profile.until(passed.as_secs_f64());
+        if self.chance.is_some() { 0.0 } else { left.clamp(0.0, 1.0) }
     }
 
     /// When start `k` (from 0) is due, after the begin; None when it never comes.
@@ -73,7 +88,7 @@ impl Starts {
         if known == k {
             return due;
         }
-        let wanted = self.chance.as_ref().map_or(k as f64, |chance| chance.until(k));
+        let wanted = self.chance.as_ref().map_or(k as f64 + self.ahead, |chance| chance.until(k));
         let due = self.profile.reaches(wanted);
         self.known.set((k, due));
         due

@@ -85,6 +85,26 @@ impl Points {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
+    /// What is left of them after so many seconds.
+    fn rest(&self, passed: f64) -> Points {
+        let next = self.0.partition_point(|point| point.seconds <= passed);
+        let from = self.0[next.saturating_sub(1)];
+        let rate = self.0.get(next).map_or(0.0, |to| {
+            from.rate
+                + (to.rate - from.rate) * (passed - from.seconds) / (to.seconds - from.seconds)
+        });
+        let over = from.before + f64::midpoint(from.rate, rate) * (passed - from.seconds);
+        let first = Point { seconds: 0.0, rate, before: 0.0 };
+        // Behind the last nothing comes: two points with nothing between them.
+        let none = (next == self.0.len()).then_some(first);
+        let rest = self.0[next..].iter().map(|it| Point {
+            seconds: it.seconds - passed,
+            before: it.before - over,
+            ..*it
+        });
+        Points(std::iter::once(first).chain(none).chain(rest).collect())
+    }
+
     fn changed(&self, change: impl Fn(&Point) -> Point) -> Points {
         Points(self.0.iter().map(change).collect())
     }
@@ -159,6 +179,15 @@ impl Rate {
                 before: it.before * factor,
                 ..*it
             })),
+        }
+    }
+
+    /// What is left of a rate that changes by itself after so much time.
+    pub fn rest(&self, passed: Duration) -> Rate {
+        match self {
+            Rate::Ramp { .. } => self.clone(),
+            Rate::Sine(sine) => Rate::Sine(Sine { offset: sine.offset + passed, ..*sine }),
+            Rate::Points(points) => Rate::Points(points.rest(passed.as_secs_f64())),
         }
     }
 

@@ -6,6 +6,7 @@ use throng_program::{Amount, Arrivals, Users};
 use super::*;
 use crate::curve::Curve;
 
+mod amended;
 mod shapes;
 
 const S: Duration = Duration::from_secs(1);

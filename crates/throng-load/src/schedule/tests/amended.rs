@@ -1,0 +1,290 @@
+//! Loads that are changed while they run: all shards together do what one does.
+
+use throng_program::{Rate, Spacing};
+
+use super::*;
+use crate::profile::tests::any_rate;
+
+const NEVER_TOO_MANY: u64 = u64::MAX;
+
+/// All that is done, and how many starts were begun, unmet and dropped.
+#[derive(Debug, Default, PartialEq)]
+struct Done {
+    /// When, and what.
+    seen: Vec<(Time, &'static str)>,
+    begun: u64,
+    unmet: u64,
+    dropped: u64,
+}
+
+impl Done {
+    fn staying(&self, until: Time) -> i64 {
+        let change = |what: &str| i64::from(what == "come") - i64::from(what == "leave");
+        self.seen.iter().filter(|(at, _)| *at <= until).map(|(_, what)| change(what)).sum()
+    }
+
+    fn count(&self, what: &str) -> u64 {
+        self.seen.iter().filter(|(_, other)| *other == what).count() as u64
+    }
+}
+
+fn amendment(milliseconds: u64, change: Change) -> Amendment {
+    Amendment { at: ms(milliseconds), change, users_max: NEVER_TOO_MANY }
+}
+
+fn word(action: Action) -> Option<&'static str> {
+    Some(match action {
+        Action::Come { .. } => "come",
+        Action::Leave => "leave",
+        Action::Arrive { .. } => "arrive",
+        Action::Part { .. } => "part",
+        Action::Phase(_) | Action::End => return None,
+    })
+}
+
+/// Each shard hears of a change up to 200 ms before it is so. Of iterations that are due it begins
+/// all, or only some where users are `busy`.
+fn play_amended(
+    phases: &[Phase],
+    shards: u64,
+    (amendments, holds): (&[Amendment], &[(Time, Word)]),
+    busy: bool,
+) -> Done {
+    let load = Load::alone(phases.to_vec());
+    let mut done = Done::default();
+    for index in 0..shards {
+        let mut random = Random::new(index + 1000 * shards);
+        let share = Share::WHOLE.thread(index, shards);
+        let mut schedule = Schedule::new(&load, share, ms(0), 5);
+        let early = Duration::from_millis(1 + random.below(200));
+        let mut heard: VecDeque<Amendment> = amendments.iter().copied().collect();
+        let mut words: VecDeque<(Time, Word)> = holds.iter().copied().collect();
+        loop {
+            let hears = |at: Time| Time(at.0.saturating_sub(early.as_nanos() as u64));
+            let amended = heard.front().map_or(Time::NEVER, |it| hears(it.at));
+            let said = words.front().map_or(Time::NEVER, |(at, _)| *at);
+            let iteration = schedule.next_iteration().filter(|_| schedule.has_begun() && !busy);
+            let due = iteration.unwrap_or(Time::NEVER).min(schedule.next());
+            let next = due.min(amended).min(said);
+            if next == Time::NEVER {
+                break;
+            }
+            while let Some(amendment) = heard.pop_front_if(|it| hears(it.at) <= next) {
+                schedule.amend(amendment);
+            }
+            while let Some((_, Word::Held(held))) = words.pop_front_if(|(at, _)| *at <= next) {
+                schedule.hold(held);
+            }
+            while let Some(due) = schedule.next_iteration().filter(|due| *due <= next) {
+                if !schedule.has_begun() || (busy && random.chance(0.5)) {
+                    break;
+                }
+                schedule.begin_iteration();
+                done.begun += 1;
+                if !busy {
+                    done.seen.push((due, "iteration"));
+                }
+            }
+            while let Some(action) = schedule.pop(next) {
+                done.seen.extend(word(action).map(|word| (next, word)));
+            }
+        }
+        assert!(schedule.is_over());
+        done.unmet += schedule.take_unmet();
+        done.dropped += schedule.take_dropped();
+    }
+    done.seen.sort_unstable();
+    done
+}
+
+fn played(phases: &[Phase], shards: u64, amendments: &[Amendment]) -> Done {
+    play_amended(phases, shards, (amendments, &[]), false)
+}
+
+#[test]
+fn a_hold_is_raised_and_lowered_as_the_load_brings_its_users() {
+    let load = [
+        phase(users(1000, Some(1000.0)), None),
+        phase(Drive::Hold, Some(9 * S)),
+        phase(users(0, None), Some(S)),
+    ];
+    let changes = [
+        amendment(2000, Change::Times(1.1)),
+        amendment(4000, Change::Times(1.0 / 1.1)),
+        amendment(5000, Change::Users(500)),
+        amendment(7000, Change::EndPhase),
+    ];
+    for shards in [1, 2, 7, 60] {
+        let done = played(&load, shards, &changes);
+        let seen = [1999, 2049, 3000, 4999, 5499, 6000, 7001].map(|at| done.staying(ms(at)));
+        assert_eq!(seen, [1000, 1050, 1100, 1000, 500, 500, 0], "{shards}");
+    }
+}
+
+#[test]
+fn a_ramp_goes_on_at_its_pace_to_another_goal() {
+    let load = [phase(users(1000, Some(100.0)), None), phase(users(0, None), Some(S))];
+    let changes = [
+        amendment(1005, Change::Times(1.1)),
+        amendment(1010, Change::Times(1.0 / 1.1)),
+        amendment(1015, Change::Users(300)),
+        amendment(2000, Change::Users(100)),
+    ];
+    for shards in [1, 2, 7, 60] {
+        let done = played(&load, shards, &changes);
+        let seen = [1005, 1100, 1999, 2999, 3001].map(|at| done.staying(ms(at)));
+        assert_eq!(seen, [101, 111, 200, 100, 0], "{shards}");
+    }
+}
+
+#[test]
+fn hammered_keys_make_no_starts_of_their_own() {
+    let spaced = |spacing| {
+        let rate = Rate::constant(10.0);
+        Drive::Arrivals(Arrivals { rate, spacing, max: None })
+    };
+    let keys: Vec<Amendment> = (0..3000)
+        .map(|key| {
+            let times = if key % 2 == 0 { 1.1 } else { 1.0 / 1.1 };
+            amendment(1000 + 3 * key, Change::Times(times))
+        })
+        .collect();
+    for shards in [1, 7] {
+        let even = played(&[phase(spaced(Spacing::Even), Some(10 * S))], shards, &keys);
+        let count = even.count("arrive");
+        assert!((103..=106).contains(&count), "{count} at 10/s and 11/s by turns");
+        let chance = played(&[phase(spaced(Spacing::Poisson), Some(10 * S))], shards, &keys);
+        let count = chance.count("arrive");
+        assert!((65..=145).contains(&count), "{count} by chance");
+    }
+    let ramp = [phase(users(400, Some(10.0)), Some(10 * S))];
+    let seen = played(&ramp, 7, &keys).count("come");
+    assert_eq!(seen, 100, "users come at their pace");
+}
+
+#[test]
+fn starts_that_wait_for_a_user_are_not_lost_when_the_rate_changes() {
+    let iterations = |total| {
+        let drive = Drive::Iterations(Iterations::new(50, Some(100.0), total));
+        [phase(drive, Some(10 * S))]
+    };
+    let double = [amendment(4000, Change::Times(2.0)), amendment(6000, Change::Rate(50.0))];
+    for shards in [1, 2, 7, 60] {
+        for (total, due) in [(None, 1000), (Some(600), 600)] {
+            let changes = (double.as_slice(), [].as_slice());
+            let done = play_amended(&iterations(total), shards, changes, true);
+            assert_eq!(done.begun + done.unmet + done.dropped, due, "{shards}");
+            let done = play_amended(&iterations(total), shards, changes, false);
+            assert_eq!((done.begun, done.unmet), (due, 0), "{shards}");
+        }
+    }
+}
+
+#[test]
+fn no_more_users_stay_than_are_possible() {
+    let load = [phase(users(100, Some(100.0)), Some(3 * S))];
+    let change = Amendment { users_max: 150, ..amendment(1500, Change::Times(10.0)) };
+    assert_eq!(played(&load, 7, &[change]).count("come"), 150);
+}
+
+#[test]
+fn a_load_that_has_not_begun_is_changed_for_when_it_does() {
+    let load = Load::alone(vec![phase(users(10, None), Some(S)), phase(Drive::Hold, Some(S))]);
+    let mut schedule = Schedule::new(&load, Share::WHOLE, Time::NEVER, 0);
+    schedule.amend(amendment(100, Change::Users(20)));
+    schedule.amend(amendment(200, Change::EndPhase));
+    while schedule.next() < Time::NEVER {
+        assert_eq!(schedule.pop(schedule.next()), None);
+    }
+    schedule.begin(ms(5000));
+    let mut come = 0;
+    while schedule.next() < Time::NEVER {
+        come += u64::from(matches!(schedule.pop(schedule.next()), Some(Action::Come { .. })));
+    }
+    assert_eq!((come, schedule.ended()), (20, Some(ms(7000))));
+}
+
+fn any_drive(random: &mut Random) -> Drive {
+    let spacing = if random.chance(0.5) { Spacing::Even } else { Spacing::Poisson };
+    let every = Duration::from_millis(random.below(900));
+    match random.below(6) {
+        0 => Drive::Hold,
+        1 => steps(random.below(500), 1 + random.below(99), every),
+        2 => {
+            let max = random.chance(0.5).then(|| 1 + random.below(50));
+            Drive::Arrivals(Arrivals { rate: any_rate(random), spacing, max })
+        }
+        3 => {
+            let total = random.chance(0.3).then(|| 1 + random.below(900));
+            let (users, drops) = (1 + random.below(50), random.chance(0.5));
+            let rate = Some(any_rate(random));
+            Drive::Iterations(Iterations { users, rate, spacing, total, drops })
+        }
+        _ => users(random.below(500), random.chance(0.7).then(|| 30.0 + random.below(400) as f64)),
+    }
+}
+
+fn any_changes(random: &mut Random) -> Vec<Amendment> {
+    let mut at = 0;
+    let hammered = random.chance(0.3);
+    (0..random.below(12))
+        .map(|_| {
+            at += if hammered { random.below(6) } else { random.below(1500) };
+            let change = match random.below(8) {
+                0 => Change::EndPhase,
+                1 => Change::Users(random.below(600)),
+                2 => Change::Rate(random.below(900) as f64 / 7.0),
+                3..6 => Change::Times(1.1),
+                _ => Change::Times(1.0 / 1.1),
+            };
+            amendment(at, change)
+        })
+        .collect()
+}
+
+#[test]
+fn any_change_of_any_load_is_the_same_on_any_number_of_shards() {
+    let mut random = Random::new(15);
+    for round in 0..100 {
+        let mut load: Vec<Phase> = (0..1 + random.below(4))
+            .map(|_| phase(any_drive(&mut random), Some(MS * random.below(4000) as u32)))
+            .collect();
+        load.push(phase(users(333, Some(1000.0)), None));
+        let changes = any_changes(&mut random);
+        let (mut at, mut times) = (0, Vec::new());
+        for _ in 0..random.below(3) {
+            let from = at + 300 + random.below(1000);
+            at = from + random.below(1500);
+            times.push((from, at));
+        }
+        let holds = held(&times);
+        let why = format!("round {round}: {load:?}\n{changes:?}\nheld {times:?}");
+        let whole = play_amended(&load, 1, (&changes, &holds), false);
+        let starts = |done: &Done| done.begun + done.count("arrive") + done.unmet + done.dropped;
+        for shards in [2, 7, 60] {
+            let done = play_amended(&load, shards, (&changes, &holds), false);
+            assert_eq!(done, whole, "{shards} shards, {why}");
+            // Users who have no time for all leave none of it out.
+            let busy = play_amended(&load, shards, (&changes, &holds), true);
+            assert_eq!(starts(&busy), starts(&whole), "{shards} shards that are busy, {why}");
+        }
+    }
+}
+
+#[test]
+fn who_falls_out_does_so_in_step_through_changes() {
+    let churn = |amount| Some(Churn { amount, ways: vec![Parting::Fin] });
+    let rate = churn(Amount::Rate(20.0));
+    let share = churn(Amount::Share { share: 0.5, every: S });
+    let keys: Vec<Amendment> =
+        (0..900).map(|key| amendment(1500 + 5 * key, Change::Users(200 + key % 2))).collect();
+    for (churn, wanted) in [(rate, 160), (share, 700)] {
+        let hold = Phase { churn, ..phase(Drive::Hold, Some(8 * S)) };
+        let load = [phase(users(200, None), Some(Duration::ZERO)), hold];
+        let whole = played(&load, 1, &keys);
+        assert!(whole.count("part").abs_diff(wanted) <= 8, "{}", whole.count("part"));
+        for shards in [2, 7, 60] {
+            assert_eq!(played(&load, shards, &keys), whole, "{shards}");
+        }
+    }
+}
