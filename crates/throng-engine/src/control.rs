@@ -1,12 +1,12 @@
 //! How a run is stopped before its time, from outside or by a user of any shard, how its growth is
 //! held, and the gate that lets users go on step by step.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use throng_base::{Said, Time};
-use throng_load::Held;
+use throng_load::{Amendment, Held};
 
 /// Stops the run. Clones are one.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +19,22 @@ struct State {
     word: AtomicU8,
     stopped: OnceLock<Stopped>,
     growth: Growth,
+    /// Of loads by their numbers, in the order in which they are so; and how many there are.
+    amendments: Mutex<Vec<(u16, Amendment)>>,
+    amended: AtomicUsize,
 }
 
-/// Growth stands still, and goes on, this much later than it was said: so every shard has heard of
-/// it before it is so, nobody comes late, and all shards agree on who has come. Longer than any
-/// time between two looks of a shard.
-pub(crate) const GROWTH_AHEAD: Duration = Duration::from_millis(250);
+/// Who holds growth. It goes on when neither does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Limit = 1,
+    Person = 2,
+}
+
+/// Growth stands still and goes on, and loads are amended, this much later than it was said: so
+/// every shard has heard of it before it is so, nobody comes late, and all shards agree on who has
+/// come. Longer than any time between two looks of a shard.
+pub const GROWTH_AHEAD: Duration = Duration::from_millis(250);
 
 /// Whether users may come, with the times at which they might not ([`Held`]), in nanoseconds.
 ///
@@ -39,6 +49,8 @@ struct Growth {
     from: AtomicU64,
     to: AtomicU64,
     given_up: AtomicBool,
+    /// [`Holder`]s as bits.
+    holders: AtomicU8,
 }
 
 impl Default for Growth {
@@ -50,6 +62,7 @@ impl Default for Growth {
             from: never(),
             to: never(),
             given_up: AtomicBool::new(false),
+            holders: AtomicU8::new(0),
         }
     }
 }
@@ -135,8 +148,9 @@ impl Control {
     /// From `at` on, or a moment later, no users come; leaving, churn and iterations go on. Ramps
     /// without a time end later by as long as they are held. Growth that is held already is held
     /// from before.
-    pub fn hold(&self, at: Time) {
+    pub fn hold(&self, by: Holder, at: Time) {
         let from = at + GROWTH_AHEAD;
+        self.state.growth.holders.fetch_or(by as u8, Ordering::SeqCst);
         self.state.growth.change(|held| match held {
             held if held.is_held() => held,
             // The release has not yet come to pass: this is the same hold.
@@ -146,7 +160,11 @@ impl Control {
     }
 
     /// Users come again, where their coming stood when growth was held, as much later.
-    pub fn release(&self, at: Time) {
+    pub fn release(&self, by: Holder, at: Time) {
+        let before = self.state.growth.holders.fetch_and(!(by as u8), Ordering::SeqCst);
+        if before & !(by as u8) != 0 {
+            return;
+        }
         self.state.growth.change(|held| match held.is_held() {
             true => Held { to: held.from.max(at + GROWTH_AHEAD), ..held },
             false => held,
@@ -160,6 +178,23 @@ impl Control {
             self.state.growth.given_up.store(true, Ordering::SeqCst);
             held
         });
+    }
+
+    /// A load is another from an instant on, which lies ahead by [`GROWTH_AHEAD`].
+    pub fn amend(&self, load: u16, amendment: Amendment) {
+        let mut all = self.state.amendments.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((load, amendment));
+        self.state.amended.store(all.len(), Ordering::Release);
+    }
+
+    /// The amendments behind those that were heard.
+    #[inline]
+    pub(crate) fn amendments(&self, heard: usize) -> Vec<(u16, Amendment)> {
+        if self.state.amended.load(Ordering::Acquire) == heard {
+            return Vec::new();
+        }
+        let all = self.state.amendments.lock().unwrap_or_else(PoisonError::into_inner);
+        all[heard..].to_vec()
     }
 
     /// Whether growth is held: not any more once it was released.
@@ -259,17 +294,17 @@ mod tests {
     fn growth_is_held_for_as_long_as_was_said() {
         let control = Control::default();
         assert!(!control.is_held() && control.growth_news(0).is_none());
-        control.release(Time::from_secs(1));
+        control.release(Holder::Limit, Time::from_secs(1));
         assert!(!control.is_held());
-        control.hold(Time::from_secs(2));
-        control.hold(Time::from_secs(3));
+        control.hold(Holder::Limit, Time::from_secs(2));
+        control.hold(Holder::Limit, Time::from_secs(3));
         assert!(control.is_held());
-        control.release(Time::from_secs(5));
+        control.release(Holder::Limit, Time::from_secs(5));
         // Held again before it went on.
-        control.hold(Time::from_secs(5));
-        control.release(Time::from_secs(6));
-        control.release(Time::from_secs(7));
-        control.hold(Time::from_secs(10));
+        control.hold(Holder::Limit, Time::from_secs(5));
+        control.release(Holder::Limit, Time::from_secs(6));
+        control.release(Holder::Limit, Time::from_secs(7));
+        control.hold(Holder::Limit, Time::from_secs(10));
         let held = control.growth_news(0).unwrap().held;
         assert!(control.is_held() && held.is_held());
         let from = Time::from_secs(10) + GROWTH_AHEAD;
@@ -281,6 +316,36 @@ mod tests {
     }
 
     #[test]
+    fn what_a_person_holds_is_not_released_by_a_limit() {
+        let control = Control::default();
+        control.hold(Holder::Person, Time::from_secs(1));
+        control.hold(Holder::Limit, Time::from_secs(2));
+        control.release(Holder::Limit, Time::from_secs(3));
+        assert!(control.is_held());
+        control.hold(Holder::Limit, Time::from_secs(4));
+        control.release(Holder::Person, Time::from_secs(5));
+        assert!(control.is_held());
+        control.release(Holder::Limit, Time::from_secs(6));
+        assert!(!control.is_held());
+        let held = control.growth_news(0).map(|news| news.held.until(Time::from_secs(99)));
+        assert_eq!(held, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn amendments_are_heard_once_and_in_order() {
+        let control = Control::default();
+        assert!(control.amendments(0).is_empty());
+        let amendment = |second| Amendment {
+            at: Time::from_secs(second),
+            change: throng_load::Change::EndPhase,
+            users_max: 9,
+        };
+        (1..=3).for_each(|second| control.amend(0, amendment(second)));
+        assert_eq!(control.amendments(1), [(0, amendment(2)), (0, amendment(3))]);
+        assert!(control.amendments(3).is_empty());
+    }
+
+    #[test]
     fn who_listens_hears_only_what_belongs_together() {
         let control = Control::default();
         let writers: Vec<_> = (0..2)
@@ -288,8 +353,8 @@ mod tests {
                 let control = control.clone();
                 std::thread::spawn(move || {
                     for second in 1..3000 {
-                        control.hold(Time::from_secs(2 * second));
-                        control.release(Time::from_secs(2 * second + 1));
+                        control.hold(Holder::Limit, Time::from_secs(2 * second));
+                        control.release(Holder::Limit, Time::from_secs(2 * second + 1));
                     }
                 })
             })

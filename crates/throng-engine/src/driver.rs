@@ -76,6 +76,8 @@ struct Driver {
     activity: u64,
     /// The version of what was heard last of growth being held.
     growth: u64,
+    /// How many amendments were heard.
+    amended: usize,
     /// All who were there were sent away.
     aborted: bool,
     /// When the last of all users was gone.
@@ -238,6 +240,7 @@ impl Driver {
             probe_every,
             activity: 0,
             growth: 0,
+            amended: 0,
             aborted: false,
             gone: Time::NEVER,
         };
@@ -420,6 +423,12 @@ impl Driver {
         }
         for driven in self.lanes.iter_mut().filter(|driven| now >= driven.deadline) {
             driven.abort();
+        }
+        let amendments = self.shard.control.amendments(self.amended);
+        self.amended += amendments.len();
+        for (load, amendment) in amendments {
+            let mut schedules = self.shard.schedules.borrow_mut();
+            schedules.get_mut(usize::from(load)).amend(amendment);
         }
         if let Some(news) = self.shard.control.growth_news(self.growth) {
             self.growth = news.version;

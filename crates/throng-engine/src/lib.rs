@@ -75,7 +75,7 @@ mod window;
 mod world;
 
 pub use allowed::{AllowList, is_public};
-pub use control::{Control, Gate, Stopped, StoppedBy};
+pub use control::{Control, GROWTH_AHEAD, Gate, Holder, Stopped, StoppedBy};
 pub use evidence::{EVIDENCE_BYTES_MAX, Evidence, Exchange};
 pub use kept::Kept;
 pub use logs::{LOGS_PER_SECOND_MAX, Line};

@@ -232,12 +232,19 @@ fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
     0
 }
 
+/// More users than any load has.
+const BEYOND_BITS: u32 = 44;
+
 /// What is known beforehand of a load.
 pub(crate) struct LoadPlan {
     /// The number of its first phase through all loads.
     pub(crate) first_phase: u16,
     /// How many users of the run have numbers before those of its own.
     pub(crate) first_user: u64,
+    /// How many numbers are its own.
+    users: u64,
+    /// Users who come beyond that, as the load was amended, have numbers that are nobody's.
+    beyond: u64,
     /// By session of the run; none for one that is counted, or of another load.
     pub(crate) weights: Box<[u32]>,
     pub(crate) weight: u64,
@@ -269,11 +276,20 @@ impl LoadPlan {
             let weight = weights.iter().copied().map(u64::from).sum();
             let last = sessions().last().map_or(0, |(index, _)| index);
             let before = first_user;
-            first_user = before.saturating_add(comers(load));
-            let weights = weights.into();
-            LoadPlan { first_phase, first_user: before, weights, weight, counted, last }
+            let users = comers(load);
+            first_user = before.saturating_add(users);
+            let is_last = number + 1 == program.loads.len();
+            let beyond = if is_last { 0 } else { (number as u64 + 1) << BEYOND_BITS };
+            let (weights, first_user) = (weights.into(), before);
+            LoadPlan { first_phase, first_user, users, beyond, weights, weight, counted, last }
         };
         loads.map(plan).collect()
+    }
+
+    /// The identity in the run of a user of this load.
+    pub(crate) fn user(&self, own: UserId) -> UserId {
+        let beyond = if own.0 > self.users { self.beyond } else { 0 };
+        UserId(self.first_user + own.0 + beyond)
     }
 }
 

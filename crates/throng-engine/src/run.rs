@@ -110,6 +110,8 @@ pub struct Run {
     /// Zero is the start of the run.
     pub clock: Clock,
     pub shards: usize,
+    /// How many users more than planned can be there at once.
+    pub users_spare: u64,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
     reports: UnboundedReceiver<Report>,
@@ -121,6 +123,8 @@ pub struct Run {
 /// A run whose shards are there and wait for their clock.
 pub struct Ready {
     pub shards: usize,
+    /// How many users more than planned can be there at once.
+    pub users_spare: u64,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
     control: Control,
@@ -150,6 +154,9 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let users = (users_max(program) as f64 * options.share.fraction()).ceil() as u64;
     let spread = spread_of(program, users, options).map_err(StartError::Host)?;
     let shards = spread.shards;
+    let rows = tables.iter().any(|table| table.suffices(u64::MAX).is_err());
+    let descriptors = system::raise_descriptor_limit();
+    let users_spare = spread::users_spare(program, &spread, descriptors, rows);
     let sources = sources::Plan::new(program, users, &mut addresses);
     let sources = Arc::new(sources.map_err(StartError::Sources)?);
     let mut prepared = Prepared::new(Arc::clone(program), &addresses);
@@ -207,16 +214,27 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     }
     let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
     let merger = Merger::new(&program.first_phases(), shards, resolving, resolved);
-    Ok(Ready { shards, addresses, control, starters, reports, traces, merger, threads })
+    Ok(Ready {
+        shards,
+        users_spare,
+        addresses,
+        control,
+        starters,
+        reports,
+        traces,
+        merger,
+        threads,
+    })
 }
 
 impl Ready {
     /// Begins with the load at the zero of this clock, which may be a while ahead.
     pub fn begin(self, clock: Clock) -> Run {
-        let Ready { shards, addresses, control, starters, reports, traces, merger, threads } = self;
+        let Ready { shards, users_spare, addresses, control, starters, .. } = self;
+        let Ready { reports, traces, merger, threads, .. } = self;
         // A shard that is gone by now has said why.
         starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
-        Run { control, clock, shards, addresses, reports, traces, merger, threads }
+        Run { control, clock, shards, users_spare, addresses, reports, traces, merger, threads }
     }
 }
 

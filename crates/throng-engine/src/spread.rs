@@ -69,6 +69,21 @@ pub(crate) fn spread(
     })
 }
 
+/// How many users more than planned can be there at once: as many as the tables of descriptors
+/// hold. None where each has something of its own that was counted beforehand: rows, or source
+/// addresses and ports.
+pub(crate) fn users_spare(program: &Program, spread: &Spread, descriptors: u64, rows: bool) -> u64 {
+    let sources = &program.connection.sources;
+    if rows || !sources.blocks.is_empty() || sources.ports.is_some() {
+        return 0;
+    }
+    let reserved = DESCRIPTORS_RESERVED.min(descriptors / 2) + spread.kept_max as u64;
+    let tables = if spread.needs_own_tables { spread.shards as u64 } else { 1 };
+    let each = Forecast::new(program).connections_per_user().max(1.0);
+    let possible = (descriptors.saturating_sub(reserved) * tables) as f64 / each;
+    (possible as u64).saturating_sub(users_max(program))
+}
+
 /// The most users that are there at once, as far as the load says it. How fast the target is is not
 /// known beforehand: those who arrive are there for their pauses, and for a second at least.
 pub(crate) fn users_max(program: &Program) -> u64 {

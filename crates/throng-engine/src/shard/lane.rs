@@ -223,7 +223,7 @@ impl Lane {
     pub(crate) fn admit(&self, stays: bool) -> (u32, UserId, Random) {
         let made = self.users_made.get();
         self.users_made.set(made + 1);
-        let id = UserId(self.plan().first_user + self.share.user(made).0);
+        let id = self.plan().user(self.share.user(made));
         let slot = self.seats.borrow_mut().take(stays);
         let mut recorder = self.recorder.borrow_mut();
         recorder.population.started += 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_engine::{Example, Oddity, Run, Shown, Stopped, StoppedBy, Update};
+use throng_engine::{Example, Holder, Oddity, Run, Shown, Stopped, StoppedBy, Update};
 use throng_metrics::{Cause, Gauges, Interval, Resources};
 use throng_program::Program;
 use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
@@ -226,11 +226,11 @@ impl Post {
         let word = |reason: &Reason| reason.limit.word().to_string();
         self.event(&match deed {
             Deed::Hold(reason) => {
-                self.run.control.hold(now);
+                self.run.control.hold(Holder::Limit, now);
                 Event::Held { at_ns, limit: word(&reason), detail: reason.detail }
             }
             Deed::Release => {
-                self.run.control.release(now);
+                self.run.control.release(Holder::Limit, now);
                 Event::Released { at_ns }
             }
             Deed::GiveUp(reason) => {

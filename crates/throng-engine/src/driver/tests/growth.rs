@@ -3,8 +3,10 @@
 use throng_metrics::Gauges;
 use throng_program::{Amount, Churn, Connect, Parting, Stay};
 
+use throng_load::{Amendment, Change};
+
 use super::*;
-use crate::control::GROWTH_AHEAD;
+use crate::control::{GROWTH_AHEAD, Holder};
 
 /// Users who connect and stay.
 fn members(phases: Vec<Phase>) -> Program {
@@ -105,11 +107,11 @@ fn a_share_falls_out_and_comes_back() {
 #[test]
 fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
     let words: [Word; 4] = [
-        (Time(2_005_000_000), |control, at| control.hold(at)),
-        (Time(5_005_000_000), |control, at| control.release(at)),
+        (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
+        (Time(5_005_000_000), |control, at| control.release(Holder::Limit, at)),
         // Too short to be noticed while nobody looks.
-        (Time(7_001_000_000), |control, at| control.hold(at)),
-        (Time(7_002_000_000), |control, at| control.release(at)),
+        (Time(7_001_000_000), |control, at| control.hold(Holder::Limit, at)),
+        (Time(7_002_000_000), |control, at| control.release(Holder::Limit, at)),
     ];
     let phases =
         vec![phase(coming(100, Coming::Rate(10.0)), None), phase(Drive::Hold, Some(2 * S))];
@@ -125,7 +127,7 @@ fn growth_that_is_held_goes_on_later_and_nobody_is_late() {
 #[test]
 fn what_was_given_up_never_comes() {
     let words: [Word; 2] = [
-        (Time(2_005_000_000), |control, at| control.hold(at)),
+        (Time(2_005_000_000), |control, at| control.hold(Holder::Limit, at)),
         (Time(3_500_000_000), |control, _| control.give_up_growth()),
     ];
     let phases = vec![
@@ -145,11 +147,67 @@ fn what_was_given_up_never_comes() {
     assert_eq!(outcome.ended(4) - outcome.ended(3), 2 * S + 200 * MS);
 }
 
+fn amend(control: &Control, said: Time, change: Change) {
+    control.amend(0, Amendment { at: said + GROWTH_AHEAD, change, users_max: 300 });
+}
+
+#[test]
+fn a_load_is_amended_at_the_instant_that_was_said() {
+    let words: [Word; 5] = [
+        (Time(2_750_000_000), |control, at| amend(control, at, Change::Times(1.1))),
+        (Time(3_750_000_000), |control, at| amend(control, at, Change::Users(900))),
+        (Time(5_750_000_000), |control, at| amend(control, at, Change::Users(40))),
+        // Nobody looks at it in time where many keys are hit.
+        (Time(5_750_000_000), |control, at| {
+            (0..200).for_each(|_| amend(control, at, Change::Times(1.1)));
+            (0..200).for_each(|_| amend(control, at, Change::Users(41)));
+        }),
+        (Time(7_750_000_000), |control, at| amend(control, at, Change::EndPhase)),
+    ];
+    let phases = vec![
+        phase(coming(100, Coming::Rate(200.0)), None),
+        phase(Drive::Hold, Some(60 * S)),
+        phase(coming(0, Coming::AtOnce), Some(S)),
+    ];
+    let outcome = run_members(phases, &words);
+    outcome.is_sound();
+    assert_eq!(outcome.present(&[1, 2, 3, 4, 6, 7, 8]), [100, 100, 110, 300, 100, 41, 0]);
+    assert_eq!((outcome.ended(1), outcome.ended(2)), (Time::from_secs(8), Time::from_secs(9)));
+    assert_eq!(outcome.sum.population.started, 300);
+}
+
+#[test]
+fn what_was_due_is_done_or_told_when_a_rate_is_amended() {
+    let words: [Word; 3] = [
+        (Time(1_750_000_000), |control, at| amend(control, at, Change::Rate(200.0))),
+        (Time(3_750_000_000), |control, at| amend(control, at, Change::Times(0.5))),
+        (Time(4_750_000_000), |control, at| amend(control, at, Change::EndPhase)),
+    ];
+    // Of 10 users each is busy for 100 ms: 100 a second are done, the others wait.
+    let program = program(vec![iterations(10, Some(100.0), None), phase(Drive::Hold, Some(S))]);
+    let program = Program {
+        loads: vec![Load::alone(
+            program.loads[0]
+                .phases
+                .iter()
+                .map(|it| Phase { time: it.time.or(Some(60 * S)), ..it.clone() })
+                .collect(),
+        )],
+        ..program
+    };
+    let outcome = run_told(program, Share::WHOLE, 100 * MS, &words);
+    let population = &outcome.sum.population;
+    let due = 200 + 400 + 100;
+    let begun = due - population.unmet;
+    assert!(population.unmet > 150 && begun > 400, "{population:?}");
+    assert_eq!(outcome.ended(0), Time::from_secs(5));
+}
+
 #[test]
 fn work_waits_for_users_who_are_held() {
     let words: [Word; 2] = [
-        (Time(500_000_000), |control, at| control.hold(at)),
-        (Time::from_secs(3), |control, at| control.release(at)),
+        (Time(500_000_000), |control, at| control.hold(Holder::Limit, at)),
+        (Time::from_secs(3), |control, at| control.release(Holder::Limit, at)),
     ];
     let outcome = run_told(
         program(vec![phase(Drive::Hold, Some(S)), iterations(5, None, Some(20))]),
