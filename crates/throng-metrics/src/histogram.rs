@@ -285,6 +285,18 @@ fn middle(index: usize) -> u64 {
     }
 }
 
+/// The values that fall into a bucket of [`Histogram::buckets`], in nanoseconds.
+pub fn bucket(index: usize) -> std::ops::Range<u64> {
+    let (octave, bucket) = (index / BUCKETS, (index % BUCKETS) as u64);
+    match octave {
+        0 => bucket..bucket + 1,
+        octave => {
+            let low = (BUCKETS as u64 + bucket) << (octave - 1);
+            low..low + (1 << (octave - 1))
+        }
+    }
+}
+
 /// As recorded: `[sum, min, max, index, count, index, count, …]`, indexes as differences to the
 /// bucket before. Short, exact, and readable by any JSON tool.
 impl Serialize for Histogram {

@@ -1,6 +1,7 @@
 //! The record of a run and all that is said about it: run directory, terminal, JSON.
 //!
 //! - [`collector`]: takes the record line by line, and makes the summary of it.
+//! - [`compare`]: runs side by side, with the noise taken into account.
 //! - [`directory`]: what stands in `run.json`, and how run directories are named.
 //! - [`event`]: what stands in `events.ndjson`.
 //! - [`evidence`]: what the first failures of each kind are told by.
@@ -13,6 +14,7 @@
 //! - [`terminal`]: what a person sees; pure functions that make text.
 //! - [`json`]: what a program sees.
 //! - [`junit`]: what a build server sees.
+//! - [`markdown`]: what a pull request shows.
 //!
 //! The end of a run and `throng report` are the same code: both feed a [`Collector`].
 
@@ -22,12 +24,14 @@
 extern crate throng_base;
 
 pub mod collector;
+pub mod compare;
 pub mod directory;
 pub mod event;
 pub mod evidence;
 pub mod gauges;
 pub mod json;
 pub mod junit;
+pub mod markdown;
 pub mod merge;
 pub mod once;
 pub mod read;

@@ -108,6 +108,14 @@ impl Run {
 
     /// Reads the whole record once, sums it up, and says what of it is not there.
     pub fn summary(&self) -> Result<Summary, Box<Diagnostic>> {
+        self.summary_beside(|_| {})
+    }
+
+    /// The same, for somebody who looks at every interval too: the record is read once.
+    pub fn summary_beside(
+        &self,
+        mut look: impl FnMut(&Interval),
+    ) -> Result<Summary, Box<Diagnostic>> {
         let mut collector = Collector::new(&self.info);
         let mut events = self.events()?;
         events.by_ref().for_each(|event| collector.event(&event));
@@ -115,6 +123,7 @@ impl Run {
         let mut intervals = self.intervals()?;
         intervals.by_ref().for_each(|interval| {
             totals.interval(&interval);
+            look(&interval);
             collector.interval(&interval);
         });
         let wanted = self.info.totals.as_ref();

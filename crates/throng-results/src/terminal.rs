@@ -1,11 +1,13 @@
 //! What a person sees. Pure functions: figures in, text out; the width, the language and whether
 //! colours are wanted come with the [`Style`]. Printing is the caller's.
 //!
+//! - [`comparison`]: runs side by side.
 //! - `details`: what `--details` shows behind the report.
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: the summary at the end.
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
+pub(crate) mod comparison;
 mod details;
 pub mod live;
 pub mod report;
@@ -14,6 +16,7 @@ mod text;
 
 use throng_base::{Language, Said};
 
+pub use comparison::comparison_text;
 pub use details::details_text;
 pub use live::{Live, Progress, progress_line};
 pub(crate) use report::figure_text;

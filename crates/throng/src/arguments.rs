@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Merges the records of one load that several machines have made
     Merge(MergeArguments),
+    /// Holds recorded runs against the first of them, and names what has changed beyond noise
+    Compare(CompareArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
     /// A reference server with known behaviour, to test against
@@ -705,6 +707,33 @@ pub(crate) struct MergeArguments {
     /// and the first failures of each kind with what was sent and what came
     #[arg(long)]
     pub(crate) details: bool,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  throng compare throng-runs/A throng-runs/B\n  throng compare A B \
+                        --fail-if 'http p99 > +10%' --fail-if 'rate < -5%'\n  throng compare A B \
+                        --markdown >> \"$GITHUB_STEP_SUMMARY\""
+)]
+pub(crate) struct CompareArguments {
+    /// The directory of the run that the others are held against
+    pub(crate) baseline: PathBuf,
+    /// The directories of the other runs
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Exit with 1 where a figure has changed so and it is beyond noise, such as
+    /// `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
+    #[arg(long = "fail-if", value_name = "CONDITION")]
+    pub(crate) conditions: Vec<String>,
+    /// The comparison as JSON; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The comparison as Markdown, for pull requests
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

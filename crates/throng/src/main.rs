@@ -7,7 +7,7 @@
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
-//! - `post`: one of several processes of a run. `report`, `target`: the other commands.
+//! - `post`: one of several processes of a run. `compare`, `report`, `target`: the other commands.
 //!   `screen`: everything that is printed. `speech`: in which language.
 
 #[macro_use]
@@ -19,6 +19,7 @@ mod bench;
 mod bundle;
 mod check;
 mod choice;
+mod compare;
 mod conduct;
 mod doctor;
 mod explain;
@@ -146,6 +147,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Demo(arguments) => target::demo(arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Target(arguments) => target::target(&arguments),
     }
 }

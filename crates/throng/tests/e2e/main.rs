@@ -11,6 +11,7 @@ mod chat;
 mod check;
 mod chinese;
 mod command_line;
+mod compare;
 mod curl;
 mod data;
 mod declared;

@@ -1,0 +1,301 @@
+//! Runs side by side: what has changed against the first of them, and what of that is more than
+//! the noise between the seconds of a run.
+//!
+//! - [`condition`]: what `--fail-if` takes.
+//! - [`json`]: as a program sees it.
+//! - [`noise`]: how far a figure may be off by chance.
+//! - [`units`]: the seconds of a run, as few as can be held.
+//! - [`unlike`]: what else differs between two runs.
+
+mod condition;
+mod json;
+mod noise;
+mod units;
+mod unlike;
+
+use throng_base::Diagnostic;
+use throng_base::random::Random;
+use throng_metrics::{Measure, Unit, is_attempt, kind};
+
+use crate::read::Run;
+use crate::summary::{Summary, per_second};
+
+pub use condition::{Condition, Fails, Judged};
+pub use json::comparisons_json;
+pub use noise::CONFIDENCE;
+use noise::Noise;
+use units::{Cell, Subject, Units};
+
+/// A smaller change does not matter: of rates and times a share of the baseline (a bucket of a
+/// histogram is up to 1.6 % wide), of shares of failures points.
+pub const MATTERS_MIN: f64 = 0.02;
+const POINTS_MATTER_MIN: f64 = 0.001;
+
+/// In the order in which they are shown.
+pub const MEASURES: [Measure; 7] = [
+    Measure::Rate,
+    Measure::FailedShare,
+    Measure::Mean,
+    Measure::Quantile(0.5),
+    Measure::Quantile(0.9),
+    Measure::Quantile(0.95),
+    Measure::Quantile(0.99),
+];
+
+/// A run with what is needed to hold it against another.
+#[derive(Debug)]
+pub struct Sampled {
+    pub summary: Summary,
+    scenario: String,
+    units: Units,
+}
+
+/// One run held against the baseline.
+#[derive(Debug)]
+pub struct Comparison {
+    /// What else differs, and so may be the cause.
+    pub unlike: Vec<throng_base::Said>,
+    pub rows: Vec<Row>,
+    /// How many changes were looked at.
+    pub compared: usize,
+    pub judged: Vec<Judged>,
+}
+
+#[derive(Debug)]
+pub struct Row {
+    /// None of all attempts together.
+    pub name: Option<String>,
+    pub kind: String,
+    pub figures: Vec<Figure>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    pub measure: Measure,
+    pub before: Option<f64>,
+    pub after: Option<f64>,
+    pub change: Option<Change>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// As a share of the baseline; of a share of failures the difference.
+    pub by: f64,
+    /// Between what the true change is, with [`CONFIDENCE`]; None where a run is too short.
+    pub interval: Option<(f64, f64)>,
+    /// How likely it is chance alone.
+    chance: f64,
+    /// It matters, and is beyond noise, however many changes were looked at.
+    pub named: bool,
+}
+
+impl Sampled {
+    pub fn read(run: &Run) -> Result<Sampled, Box<Diagnostic>> {
+        let mut units = Units::new(&run.info);
+        let summary = run.summary_beside(|interval| units.add(interval))?;
+        Ok(Sampled { summary, scenario: run.scenario.clone(), units })
+    }
+
+    fn attempts(&self) -> Subject {
+        let steps = (0..).zip(&self.summary.info.steps);
+        let attempts = steps.filter(|(_, step)| is_attempt(&step.kind));
+        Subject::Steps(attempts.map(|(index, _)| index).collect())
+    }
+
+    /// Steps that did something and have a row, by their index.
+    fn steps(&self) -> impl Iterator<Item = (u16, &crate::StepInfo)> {
+        let told = |kind: &str| is_attempt(kind) || kind == kind::TRANSACTION;
+        let steps = (0..).zip(&self.summary.info.steps);
+        steps.filter(move |(index, step)| told(&step.kind) && self.units.holds(*index))
+    }
+
+    fn find(&self, name: &str, kind: &str) -> Option<u16> {
+        self.steps().find(|(_, step)| step.name == name && step.kind == kind).map(|(at, _)| at)
+    }
+
+    /// How the run is called: by its directory.
+    pub fn name(&self) -> String {
+        let directory = self.summary.directory.as_ref();
+        let name = directory.and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
+        name.map_or_else(|| self.summary.info.name.clone(), std::borrow::Cow::into_owned)
+    }
+}
+
+/// Holds a run against the baseline.
+// sentences
+pub fn compare(
+    baseline: &Sampled,
+    other: &Sampled,
+    conditions: &[Condition],
+) -> Result<Comparison, Box<Diagnostic>> {
+    let steps: Vec<_> = baseline.steps().collect();
+    let pairs = steps.iter().filter_map(|(at, step)| {
+        other.find(&step.name, &step.kind).map(|other_at| (*at, other_at, *step))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    if pairs.is_empty() {
+        let (one, two) = (baseline.name(), other.name());
+        let empty = [baseline, other].into_iter().find(|run| run.steps().next().is_none());
+        let message = match empty {
+            Some(run) => say!("nothing was measured in {}", run.name()),
+            None => say!("{two} and {one} have no step in common"),
+        };
+        let help = say!("compare runs of one scenario; steps are found by their names");
+        return Err(Box::new(Diagnostic::error("not-comparable", message).help(help)));
+    }
+    let mut rows =
+        vec![row(None, "total", baseline, &baseline.attempts(), other, &other.attempts())];
+    let attempts = steps.iter().filter(|(_, step)| is_attempt(&step.kind)).count();
+    for (at, other_at, step) in pairs {
+        // One that is alone is the row of all attempts.
+        if attempts > 1 || !is_attempt(&step.kind) {
+            let (one, two) = (Subject::Steps(vec![at]), Subject::Steps(vec![other_at]));
+            rows.push(row(Some(&step.name), &step.kind, baseline, &one, other, &two));
+        }
+    }
+    let connects = |run: &Sampled| run.units.whole(&Subject::Connect).count > 0;
+    if connects(baseline) && connects(other) {
+        let connect = Subject::Connect;
+        rows.push(row(Some("connect"), "stage", baseline, &connect, other, &connect));
+    }
+    let compared = name_findings(&mut rows);
+    let judged = conditions.iter().map(|one| one.judge(baseline, other)).collect();
+    Ok(Comparison { unlike: unlike::unlike(baseline, other), rows, compared, judged })
+}
+
+fn row(
+    name: Option<&str>,
+    kind: &str,
+    baseline: &Sampled,
+    subject: &Subject,
+    other: &Sampled,
+    of_other: &Subject,
+) -> Row {
+    let before = measured(baseline, subject, &MEASURES);
+    let after = measured(other, of_other, &MEASURES);
+    let figures = MEASURES.iter().enumerate();
+    let figures = figures.map(|(at, measure)| figure(*measure, at, &before, &after)).collect();
+    Row { name: name.map(Into::into), kind: kind.into(), figures }
+}
+
+/// A row of one run.
+struct Side {
+    figures: Vec<Option<f64>>,
+    noise: Option<Noise>,
+}
+
+fn measured(run: &Sampled, subject: &Subject, measures: &[Measure]) -> Side {
+    let whole = run.units.whole(subject);
+    let figures = measures.iter().map(|measure| figure_of(run, &whole, *measure)).collect();
+    let id = run.summary.info.id.bytes();
+    // The same runs are compared with the same result.
+    let seed = id.fold(0, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let width = run.units.width as f64;
+    let cells = run.units.inner(subject);
+    let noise = Noise::of(&cells, width, measures, Random::for_owner(seed, 0));
+    Side { figures, noise }
+}
+
+fn figure_of(run: &Sampled, whole: &Cell, measure: Measure) -> Option<f64> {
+    let timed = whole.latency.count() as f64;
+    match measure {
+        Measure::Rate => Some(per_second(whole.in_time, run.summary.measured)),
+        Measure::FailedShare => {
+            (whole.count > 0).then(|| (whole.count - whole.ok) as f64 / whole.count as f64)
+        }
+        Measure::Mean => (timed > 0.0).then(|| whole.latency.mean()),
+        // One value has to lie above it, as in reports.
+        Measure::Quantile(quantile) => {
+            let enough = timed * (1.0 - quantile) >= 1.0 - 1e-9;
+            enough.then(|| whole.latency.value_at(quantile) as f64)
+        }
+        _ => None,
+    }
+}
+
+fn figure(measure: Measure, at: usize, before: &Side, after: &Side) -> Figure {
+    let (old, new) = (before.figures[at], after.figures[at]);
+    let change = old.zip(new).and_then(|(old, new)| {
+        let points = measure == Measure::FailedShare;
+        // Relative to nothing there is no change.
+        if !points && old <= 0.0 {
+            return None;
+        }
+        let by = if points { new - old } else { new / old - 1.0 };
+        let noise = before.noise.as_ref().zip(after.noise.as_ref());
+        let Some((one, two)) = noise else {
+            return Some(Change { by, interval: None, chance: 1.0, named: false });
+        };
+        // Of a quotient to the first order.
+        let (of_old, of_new) = (one.errors[at], two.errors[at]);
+        let error = match points {
+            true => of_old.hypot(of_new),
+            false => of_new.hypot(of_old * new / old) / old,
+        };
+        let freedom = (one.stretches + two.stretches - 2.0).max(1.0);
+        let reach = error * noise::reach(freedom);
+        let chance = noise::chance(by, error, freedom);
+        Some(Change { by, interval: Some((by - reach, by + reach)), chance, named: false })
+    });
+    Figure { measure, before: old, after: new, change }
+}
+
+/// Marks what is a finding, and says among how many.
+fn name_findings(rows: &mut [Row]) -> usize {
+    let figures = || rows.iter().flat_map(|row| &row.figures);
+    let changes = figures().filter_map(|figure| figure.change.as_ref());
+    let known = changes.filter(|change| change.interval.is_some());
+    let chances: Vec<f64> = known.map(|change| change.chance).collect();
+    let compared = chances.len();
+    let largest = noise::largest_finding(chances);
+    for figure in rows.iter_mut().flat_map(|row| &mut row.figures) {
+        let least = match figure.measure {
+            Measure::FailedShare => POINTS_MATTER_MIN,
+            _ => MATTERS_MIN,
+        };
+        if let Some(change) = &mut figure.change {
+            let beyond = change.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            change.named = beyond && change.chance <= largest && change.by.abs() >= least;
+        }
+    }
+    compared
+}
+
+impl Figure {
+    /// The word of the language.
+    pub fn word(&self) -> String {
+        match self.measure {
+            Measure::Rate => "rate".into(),
+            Measure::FailedShare => "failed".into(),
+            Measure::Quantile(quantile) => format!("p{}", (quantile * 100.0).round()),
+            _ => "mean".into(),
+        }
+    }
+
+    pub fn unit(&self) -> Unit {
+        match self.measure {
+            Measure::Rate => Unit::PerSecond,
+            Measure::FailedShare => Unit::Share,
+            _ => Unit::Nanoseconds,
+        }
+    }
+
+    /// Whether more of it is better.
+    pub fn is_better(&self, change: &Change) -> bool {
+        (change.by > 0.0) == (self.measure == Measure::Rate)
+    }
+}
+
+impl Comparison {
+    /// Changes that matter and are beyond noise.
+    pub fn findings(&self) -> impl Iterator<Item = (&Row, &Figure, &Change)> {
+        let figures =
+            self.rows.iter().flat_map(|row| row.figures.iter().map(move |one| (row, one)));
+        let changed =
+            figures.filter_map(|(row, figure)| Some((row, figure, figure.change.as_ref()?)));
+        changed.filter(|(_, _, change)| change.named)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! `--fail-if`: a condition on how a figure has changed, `[SUBJECT] FIGURE COMPARISON CHANGE`, such
+//! as `http p99 > +10%`. It is written as a threshold is; the change is told in percent of the
+//! baseline, that of a share of failures in points.
+
+use throng_base::diagnostic::{Source, Span, did_you_mean};
+use throng_base::units::parse_share;
+use throng_base::{Diagnostic, Said};
+use throng_metrics::{Comparison, Measure};
+
+use super::{Change, Sampled, Subject, figure, measured};
+
+const HELP: Said = say!("write `http p99 > +10%`, `rate < -5%` or `\"NAME\" failed > +0.5%`");
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    pub text: String,
+    /// A step, a kind of steps or `connect`; empty for all attempts.
+    subject: String,
+    measure: Measure,
+    comparison: Comparison,
+    limit: f64,
+}
+
+/// What became of a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    pub text: String,
+    pub fails: Fails,
+    pub change: Option<Change>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fails {
+    No,
+    Yes,
+    /// The change is beyond the limit, but the runs are too short to tell it from noise.
+    Perhaps,
+    /// One of the runs has no such figure: that fails too, as with thresholds.
+    Unknown,
+}
+
+impl Fails {
+    pub fn word(self) -> &'static str {
+        match self {
+            Fails::No => "passed",
+            Fails::Yes => "failed",
+            Fails::Perhaps => "indeterminate",
+            Fails::Unknown => "unknown",
+        }
+    }
+}
+
+impl Condition {
+    // sentences
+    pub fn parse(text: &str) -> Result<Condition, Box<Diagnostic>> {
+        let wrong = |part: &str, message: Said, help: Said| {
+            let source = Source::new("--fail-if", text);
+            let start = text.find(part).filter(|_| !part.is_empty()).unwrap_or(0);
+            let end = start + if part.is_empty() { text.len() } else { part.len() };
+            let told = Diagnostic::error("bad-threshold", message).help(help);
+            Box::new(told.at(Span { source, start, end }))
+        };
+        let Some(at) = text.rfind(['<', '>']) else {
+            return Err(wrong("", say!("the condition has no comparison"), HELP));
+        };
+        let (left, right) = text.split_at(at);
+        let or_equal = right[1..].starts_with('=');
+        let value = right[1 + usize::from(or_equal)..].trim();
+        let comparison = match (right.starts_with('<'), or_equal) {
+            (true, false) => Comparison::Less,
+            (true, true) => Comparison::LessOrEqual,
+            (false, false) => Comparison::Greater,
+            (false, true) => Comparison::GreaterOrEqual,
+        };
+        let left = left.trim();
+        let (subject, word) = left.rsplit_once([' ', '\t']).unwrap_or(("", left));
+        let Some(measure) = measure(word) else {
+            let message = say!("`{word}` is no figure that is compared");
+            let help = say!("take `rate`, `failed`, `mean` or a percentile such as `p99`");
+            return Err(wrong(word, message, help));
+        };
+        let share = parse_share(value.trim_start_matches(['+', '-']));
+        let share = share.map_err(|error| wrong(value, error.message, error.help))?;
+        let limit = if value.starts_with('-') { -share } else { share };
+        let is_below = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+        if limit != 0.0 && is_below != value.starts_with('-') {
+            let message = say!("the condition holds also where nothing has changed");
+            let help = say!("write `> +10%` for a rise, and `< -10%` for a fall");
+            return Err(wrong(value, message, help));
+        }
+        let subject = subject.trim().trim_matches('"').to_string();
+        Ok(Condition { text: text.trim().to_string(), subject, measure, comparison, limit })
+    }
+
+    /// That the baseline knows what it speaks of.
+    // sentences
+    pub fn check(&self, baseline: &Sampled) -> Result<(), Box<Diagnostic>> {
+        if self.subject_in(baseline).is_some() {
+            return Ok(());
+        }
+        let steps = baseline.summary.info.steps.iter();
+        let known: Vec<&str> = steps.flat_map(|step| [&*step.name, &*step.kind]).collect();
+        let message = say!("no step of the baseline is called `{}`", self.subject);
+        let help = match did_you_mean(&self.subject, known) {
+            Some(known) => say!("did you mean `{known}`?"),
+            None => HELP,
+        };
+        let source = Source::new("--fail-if", &self.text);
+        let start = self.text.find(&self.subject).unwrap_or(0);
+        let span = Span { source, start, end: start + self.subject.len() };
+        Err(Box::new(Diagnostic::error("unknown-step", message).at(span).help(help)))
+    }
+
+    fn subject_in(&self, run: &Sampled) -> Option<Subject> {
+        let steps = || (0..).zip(&run.summary.info.steps);
+        let called = steps().filter(|(_, step)| step.name == self.subject);
+        let called: Vec<u16> = called.map(|(index, _)| index).collect();
+        let of_kind = steps().filter(|(_, step)| step.kind == self.subject);
+        let of_kind: Vec<u16> = of_kind.map(|(index, _)| index).collect();
+        match (self.subject.as_str(), called.is_empty(), of_kind.is_empty()) {
+            ("", _, _) => Some(run.attempts()),
+            (_, false, _) => Some(Subject::Steps(called)),
+            (_, _, false) => Some(Subject::Steps(of_kind)),
+            ("connect", _, _) => Some(Subject::Connect),
+            _ => None,
+        }
+    }
+
+    /// It holds where the change is beyond the limit and beyond noise: the whole interval is on
+    /// that side of no change.
+    pub(super) fn judge(&self, baseline: &Sampled, other: &Sampled) -> Judged {
+        let side = |run: &Sampled| {
+            let subject = self.subject_in(run)?;
+            Some(measured(run, &subject, &[self.measure]))
+        };
+        let both = side(baseline).zip(side(other));
+        let change =
+            both.and_then(|(before, after)| figure(self.measure, 0, &before, &after).change);
+        let judge = |change: &Change| {
+            if !self.comparison.holds(change.by, self.limit) {
+                return Fails::No;
+            }
+            match change.interval {
+                None => Fails::Perhaps,
+                Some((low, high)) if low > 0.0 || high < 0.0 => Fails::Yes,
+                Some(_) => Fails::No,
+            }
+        };
+        let fails = change.as_ref().map_or(Fails::Unknown, judge);
+        Judged { text: self.text.clone(), fails, change }
+    }
+}
+
+fn measure(word: &str) -> Option<Measure> {
+    match word {
+        "rate" => Some(Measure::Rate),
+        "failed" | "errors" => Some(Measure::FailedShare),
+        "mean" => Some(Measure::Mean),
+        _ => {
+            let percent: f64 = word.strip_prefix('p')?.parse().ok()?;
+            (percent > 0.0 && percent < 100.0).then_some(Measure::Quantile(percent / 100.0))
+        }
+    }
+}

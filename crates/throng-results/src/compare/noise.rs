@@ -1,0 +1,229 @@
+//! How far a figure of a run may be off by chance, found by drawing the run again from its own
+//! seconds.
+//!
+//! What a second brings depends on the second before: queues drain, caches fill, a pause of the
+//! target lasts. Seconds drawn one by one would lose that and make the noise too small, so that
+//! stretches of neighbouring units of time are drawn: the moving-block bootstrap (Künsch: "The
+//! jackknife and the bootstrap for general stationary observations", 1989), on a circle so that
+//! the ends count as much as the middle (Politis and Romano: "A circular block-resampling
+//! procedure for stationary data", 1992). Stretches are as long as the cube root of their number
+//! asks for. The spread of the figures so drawn is the standard error; with few stretches it is
+//! uncertain itself, and Student's t takes that into account.
+
+use throng_base::random::Random;
+use throng_metrics::Measure;
+use throng_metrics::histogram::bucket;
+
+use super::units::Cell;
+
+/// How often a run is drawn again.
+const DRAWS: usize = 1_000;
+/// Of fewer units of time in which something happened nothing is said about noise.
+pub(super) const UNITS_MIN: usize = 5;
+/// Intervals hold the true change in so many of all cases.
+pub const CONFIDENCE: f64 = 0.95;
+/// The same, as a quantile of the normal distribution, on both sides.
+const NORMAL_95: f64 = 1.959_964;
+/// More standard errors than that are as good as any number.
+const ERRORS_MAX: f64 = 1e6;
+
+/// What a percentile is off, being the middle of a bucket: one 64th of the value divided by the
+/// root of 12, as all of the bucket is as likely.
+const BUCKET_ERROR: f64 = 1.0 / 64.0 / 3.464;
+
+/// The standard errors of some figures of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Noise {
+    pub(super) errors: Vec<f64>,
+    /// How many stretches there are that know nothing of each other.
+    pub(super) stretches: f64,
+}
+
+/// The cells of a row as plain numbers: what is drawn a thousand times.
+struct Drawn {
+    count: u64,
+    failed: u64,
+    in_time: u64,
+    sum: f64,
+    buckets: Vec<u64>,
+}
+
+impl Drawn {
+    fn nothing(buckets: usize) -> Drawn {
+        Drawn { count: 0, failed: 0, in_time: 0, sum: 0.0, buckets: vec![0; buckets] }
+    }
+
+    fn of(cell: &Cell, places: &[usize]) -> Drawn {
+        let mut drawn = Drawn::nothing(places.len());
+        (drawn.count, drawn.failed) = (cell.count, cell.count - cell.ok);
+        drawn.in_time = cell.in_time;
+        drawn.sum = cell.latency.mean() * cell.latency.count() as f64;
+        for (index, count) in cell.latency.buckets() {
+            if let Ok(at) = places.binary_search(&index) {
+                drawn.buckets[at] = count;
+            }
+        }
+        drawn
+    }
+
+    fn add(&mut self, other: &Drawn, times: u64) {
+        self.count += other.count * times;
+        self.failed += other.failed * times;
+        self.in_time += other.in_time * times;
+        self.sum += other.sum * times as f64;
+        let both = self.buckets.iter_mut().zip(&other.buckets);
+        both.for_each(|(mine, theirs)| *mine += theirs * times);
+    }
+
+    fn figure(&self, measure: Measure, places: &[usize], seconds: f64) -> Option<f64> {
+        let timed: u64 = self.buckets.iter().sum();
+        match measure {
+            Measure::Rate => Some(self.in_time as f64 / seconds),
+            Measure::FailedShare => {
+                (self.count > 0).then(|| self.failed as f64 / self.count as f64)
+            }
+            Measure::Mean => (timed > 0).then(|| self.sum / timed as f64),
+            Measure::Quantile(quantile) => self.quantile(quantile, timed, places),
+            _ => None,
+        }
+    }
+
+    /// Between the ends of its bucket: whole buckets would hide noise that is finer.
+    fn quantile(&self, quantile: f64, timed: u64, places: &[usize]) -> Option<f64> {
+        let rank = quantile * timed as f64;
+        let mut before = 0;
+        for (count, place) in self.buckets.iter().zip(places) {
+            if *count > 0 && (before + count) as f64 >= rank {
+                let range = bucket(*place);
+                let within = (rank - before as f64) / *count as f64;
+                return Some(range.start as f64 + within * (range.end - range.start) as f64);
+            }
+            before += count;
+        }
+        None
+    }
+}
+
+impl Noise {
+    /// Of cells in the order of time, each of so many seconds; None where there are too few.
+    pub(super) fn of(
+        cells: &[Cell],
+        seconds: f64,
+        measures: &[Measure],
+        mut random: Random,
+    ) -> Option<Noise> {
+        let units = cells.len();
+        // What happened only once, such as connecting, has no noise that could be seen.
+        if cells.iter().filter(|cell| cell.count > 0).count() < UNITS_MIN {
+            return None;
+        }
+        let mut places: Vec<usize> =
+            cells.iter().flat_map(|cell| cell.latency.buckets()).map(|(index, _)| index).collect();
+        places.sort_unstable();
+        places.dedup();
+        let drawn: Vec<Drawn> = cells.iter().map(|cell| Drawn::of(cell, &places)).collect();
+        let length = (units as f64).cbrt().ceil() as usize;
+        let mut figures: Vec<Spread> = vec![Spread::default(); measures.len()];
+        for _ in 0..DRAWS {
+            let mut sum = Drawn::nothing(places.len());
+            for (unit, times) in drawn.iter().zip(draw(units, length, &mut random)) {
+                if times > 0 {
+                    sum.add(unit, times);
+                }
+            }
+            let time = seconds * units as f64;
+            for (spread, measure) in figures.iter_mut().zip(measures) {
+                sum.figure(*measure, &places, time).into_iter().for_each(|one| spread.add(one));
+            }
+        }
+        // Stretches of neighbours vary less among themselves than all of them do.
+        let widened = (units as f64 / (units - length) as f64).sqrt();
+        let errors = figures.iter().zip(measures).map(|(spread, measure)| {
+            let rounded = match measure {
+                Measure::Quantile(_) => spread.mean * BUCKET_ERROR,
+                _ => 0.0,
+            };
+            (spread.deviation() * widened).hypot(rounded)
+        });
+        let errors = errors.collect();
+        Some(Noise { errors, stretches: units as f64 / length as f64 })
+    }
+}
+
+/// How often each unit is in a run of as many units, drawn in stretches of this length.
+fn draw(units: usize, length: usize, random: &mut Random) -> Vec<u64> {
+    let mut times = vec![0; units];
+    let mut left = units;
+    while left > 0 {
+        let start = random.below(units as u64) as usize;
+        let taken = length.min(left);
+        (start..start + taken).for_each(|at| times[at % units] += 1);
+        left -= taken;
+    }
+    times
+}
+
+/// Mean and deviation in one pass (Welford: "Note on a method for calculating corrected sums of
+/// squares and products", 1962).
+#[derive(Clone, Debug, Default)]
+struct Spread {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Spread {
+    fn add(&mut self, figure: f64) {
+        self.count += 1.0;
+        let off = figure - self.mean;
+        self.mean += off / self.count;
+        self.squares += off * (figure - self.mean);
+    }
+
+    fn deviation(&self) -> f64 {
+        if self.count < 2.0 { 0.0 } else { (self.squares / (self.count - 1.0)).sqrt() }
+    }
+}
+
+/// How many standard errors an interval reaches to each side.
+pub(super) fn reach(freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1e3);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if as_normal(middle, freedom) < NORMAL_95 { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// How likely chance alone gives a change of so many standard errors or more, to either side.
+pub(super) fn chance(change: f64, error: f64, freedom: f64) -> f64 {
+    if change == 0.0 {
+        return 1.0;
+    }
+    let errors = (change.abs() / error).min(ERRORS_MAX);
+    upper_tail(as_normal(errors, freedom)) * 2.0
+}
+
+/// Student's t as a value of the normal distribution (Abramowitz and Stegun: "Handbook of
+/// Mathematical Functions", 26.7.8).
+fn as_normal(errors: f64, freedom: f64) -> f64 {
+    errors * (1.0 - 1.0 / (4.0 * freedom)) / (1.0 + errors * errors / (2.0 * freedom)).sqrt()
+}
+
+/// The share of the normal distribution above a value of 0 or more (the same, 26.2.17).
+fn upper_tail(value: f64) -> f64 {
+    let near = 1.0 / (1.0 + 0.231_641_9 * value);
+    let terms = [0.319_381_53, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let sum = terms.iter().rev().fold(0.0, |sum, term| (sum + term) * near);
+    sum * (-value * value / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+/// Which of these chances are a finding, so that of all findings one in twenty is none (Benjamini
+/// and Hochberg: "Controlling the false discovery rate", 1995): the largest that counts.
+pub(super) fn largest_finding(mut chances: Vec<f64>) -> f64 {
+    chances.sort_by(f64::total_cmp);
+    let all = chances.len() as f64;
+    let counts =
+        |(at, chance): &(usize, &f64)| **chance <= (1.0 - CONFIDENCE) * (*at as f64 + 1.0) / all;
+    chances.iter().enumerate().rev().find(counts).map_or(-1.0, |(_, chance)| *chance)
+}

@@ -1,0 +1,142 @@
+//! Comparisons of runs that are drawn from known distributions.
+
+use throng_base::random::Random;
+use throng_metrics::{Histogram, Interval, StepInterval};
+
+use super::*;
+use crate::directory::{PhaseInfo, RunInfo, StepInfo};
+use crate::sample::summary_of;
+
+/// A run of as many seconds: some hundred answers in each, with times around `mean_ns`; a second
+/// is like the one before it.
+fn run(seed: u64, seconds: u64, mean_ns: f64) -> Sampled {
+    let mut random = Random::new(seed);
+    let step = StepInfo { name: "GET /".into(), kind: "http".into(), ..StepInfo::default() };
+    let phase = PhaseInfo { name: "hold".into(), measured: true, ..PhaseInfo::default() };
+    let mut info = RunInfo { id: format!("run-{seed}"), ..RunInfo::default() };
+    (info.steps, info.phases) = (vec![step], vec![phase]);
+    let mut units = Units::new(&info);
+    let mut mood = 0.0;
+    let mut intervals = Vec::new();
+    for second in 0..seconds {
+        mood = 0.5 * mood + random.uniform(-0.1, 0.1);
+        let count = 40 + random.below(5);
+        let mut latency = Histogram::new();
+        for _ in 0..count {
+            latency.record((mean_ns * (1.0 + mood + random.uniform(-0.2, 0.2))) as u64);
+        }
+        let row = StepInterval { count, ok: count, latency, ..StepInterval::default() };
+        let interval = Interval { second, shards: 1, steps: vec![row], ..Interval::default() };
+        units.add(&interval);
+        intervals.push(interval);
+    }
+    Sampled { summary: summary_of(info, &intervals, &[]), scenario: String::new(), units }
+}
+
+fn mean_change(one: &Sampled, two: &Sampled) -> Change {
+    let side = |run: &Sampled| measured(run, &run.attempts(), &[Measure::Mean]);
+    figure(Measure::Mean, 0, &side(one), &side(two)).change.unwrap()
+}
+
+#[test]
+fn runs_that_are_alike_differ_as_rarely_as_is_said() {
+    let mut differ = 0;
+    for case in 0..200 {
+        let (low, high) =
+            mean_change(&run(2 * case, 40, 1e6), &run(2 * case + 1, 40, 1e6)).interval.unwrap();
+        differ += u32::from(low > 0.0 || high < 0.0);
+    }
+    // One in twenty is ten; seconds that are like those before make it somewhat more.
+    assert!((2..=24).contains(&differ), "{differ} of 200");
+}
+
+#[test]
+fn a_change_that_is_there_is_found() {
+    let (one, two) = (run(1, 60, 1e6), run(2, 60, 1.1e6));
+    let change = mean_change(&one, &two);
+    let (low, high) = change.interval.unwrap();
+    assert!(low > 0.0 && low < 0.1 && high > 0.1, "{change:?}");
+    let held = compare(&one, &two, &[]).unwrap();
+    let words: Vec<String> = held.findings().map(|(_, figure, _)| figure.word()).collect();
+    assert_eq!(words, ["mean", "p50", "p90", "p95", "p99"]);
+    assert!(held.findings().all(|(_, figure, change)| !figure.is_better(change)));
+    assert_eq!(held.compared, 7);
+    let same = compare(&one, &one, &[]).unwrap();
+    assert_eq!(same.findings().count(), 0);
+}
+
+#[test]
+fn of_a_run_that_is_too_short_nothing_is_named() {
+    let (one, two) = (run(1, 6, 1e6), run(2, 6, 9e6));
+    assert_eq!(mean_change(&one, &two).interval, None);
+    let conditions = [Condition::parse("mean > +10%").unwrap()];
+    let held = compare(&one, &two, &conditions).unwrap();
+    assert_eq!((held.compared, held.findings().count()), (0, 0));
+    assert_eq!(held.judged[0].fails, Fails::Perhaps);
+}
+
+#[test]
+fn a_long_run_is_kept_in_few_units_and_loses_nothing() {
+    let long = run(3, 1_000, 1e6);
+    assert_eq!(long.units.width, 16);
+    let whole = long.units.whole(&long.attempts());
+    assert_eq!(whole.count, long.summary.total.count);
+    assert_eq!(whole.latency.value_at(0.99), long.summary.total.latency.p99_ns);
+    assert!(long.units.inner(&long.attempts()).len() >= 60);
+}
+
+#[test]
+fn conditions_hold_beyond_their_limit_and_beyond_noise() {
+    let (one, two) = (run(1, 60, 1e6), run(2, 60, 1.1e6));
+    let judge = |text: &str, two: &Sampled| {
+        let condition = Condition::parse(text).unwrap();
+        condition.check(&one).unwrap();
+        condition.judge(&one, two).fails
+    };
+    assert_eq!(judge("http mean > +5%", &two), Fails::Yes);
+    assert_eq!(judge("\"GET /\" p50 >= 5%", &two), Fails::Yes);
+    assert_eq!(judge("p99 > +0%", &two), Fails::Yes);
+    assert_eq!(judge("mean > +30%", &two), Fails::No);
+    assert_eq!(judge("mean < -5%", &two), Fails::No);
+    assert_eq!(judge("rate < -5%", &two), Fails::No);
+    assert_eq!(judge("failed > +0.5%", &two), Fails::No);
+    assert_eq!(judge("p99.99 > +5%", &two), Fails::Unknown);
+}
+
+#[test]
+fn what_is_wrong_with_a_condition_is_told() {
+    for (text, message) in [
+        ("p99", "has no comparison"),
+        ("", "has no comparison"),
+        ("p99 > +10ms", "the `%` is missing"),
+        ("http size > 5%", "`size` is no figure"),
+        ("p100 > 5%", "`p100` is no figure"),
+        ("p99 > -10%", "where nothing has changed"),
+        ("rate < 5%", "where nothing has changed"),
+        ("p99 > +%", "number"),
+    ] {
+        let told = Condition::parse(text).unwrap_err().render(false);
+        assert!(told.contains(message), "{text}: {told}");
+    }
+    let one = run(1, 10, 1e6);
+    let told = Condition::parse("htpt p99 > 5%").unwrap().check(&one).unwrap_err();
+    assert!(told.render(false).contains("did you mean `http`"), "{told:?}");
+}
+
+#[test]
+fn what_else_differs_is_named() {
+    let (one, mut two) = (run(1, 10, 1e6), run(1, 10, 1e6));
+    two.summary.info.seed = 7;
+    two.summary.info.targets = vec!["http://other".into()];
+    two.scenario = "name: other".into();
+    two.summary.info.lines_lost = 1;
+    let held = compare(&one, &two, &[]).unwrap();
+    let told: Vec<String> = held.unlike.iter().map(throng_base::Said::english).collect();
+    let all = told.join("\n");
+    for text in ["another one", "seed: 0 → 7", "http://other", "record that is not complete"] {
+        assert!(all.contains(text), "{all}");
+    }
+    two.summary.info.steps[0].name = "GET /other".into();
+    let told = compare(&one, &two, &[]).unwrap_err();
+    assert_eq!(told.code, "not-comparable");
+}

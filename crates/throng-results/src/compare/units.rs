@@ -1,0 +1,126 @@
+//! The measured seconds of a run, put together into so few equal units of time that those of a day
+//! can be held.
+
+use std::collections::BTreeMap;
+
+use throng_metrics::{Histogram, Interval, Stage};
+
+use crate::directory::RunInfo;
+
+/// Twice as many seconds go into each unit when there would be more.
+const UNITS_MAX: usize = 120;
+
+/// What a figure is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// These steps together, by their index in the run.
+    Steps(Vec<u16>),
+    Connect,
+}
+
+/// What a row did in a unit of time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cell {
+    pub(super) count: u64,
+    pub(super) ok: u64,
+    pub(super) in_time: u64,
+    pub(super) latency: Histogram,
+}
+
+impl Cell {
+    pub(super) fn merge(&mut self, other: &Cell) {
+        self.count += other.count;
+        self.ok += other.ok;
+        self.in_time += other.in_time;
+        self.latency.merge(&other.latency);
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    steps: BTreeMap<u16, Cell>,
+    connect: Cell,
+}
+
+impl Unit {
+    fn merge(&mut self, other: &Unit) {
+        for (step, cell) in &other.steps {
+            self.steps.entry(*step).or_default().merge(cell);
+        }
+        self.connect.merge(&other.connect);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Units {
+    /// Whether the phases are measured, by their index.
+    measured: Vec<bool>,
+    /// Of a unit, in seconds.
+    pub(super) width: u64,
+    /// By their number; those of phases that are not measured are not there.
+    units: BTreeMap<u64, Unit>,
+}
+
+impl Units {
+    pub(super) fn new(info: &RunInfo) -> Units {
+        let measured = info.phases.iter().map(|phase| phase.measured).collect();
+        Units { measured, width: 1, units: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, interval: &Interval) {
+        // What no phase claims counts to the last, as in the summary.
+        let last = self.measured.len().saturating_sub(1);
+        let phase = usize::from(interval.phase).min(last);
+        if !self.measured.get(phase).copied().unwrap_or(true) {
+            return;
+        }
+        let unit = self.units.entry(interval.second / self.width).or_default();
+        for row in &interval.steps {
+            let cell = unit.steps.entry(row.step).or_default();
+            (cell.count, cell.ok) = (cell.count + row.count, cell.ok + row.ok);
+            cell.in_time += row.ok_in_time();
+            cell.latency.merge(&row.latency);
+        }
+        if let Some(stage) = interval.stage(Stage::Connect) {
+            unit.connect.count += stage.ok + stage.failed;
+            unit.connect.ok += stage.ok;
+            unit.connect.in_time += stage.ok;
+            unit.connect.latency.merge(&stage.latency);
+        }
+        while self.units.len() > UNITS_MAX {
+            self.width *= 2;
+            for (number, unit) in std::mem::take(&mut self.units) {
+                self.units.entry(number / 2).or_default().merge(&unit);
+            }
+        }
+    }
+
+    /// Whether the step did anything.
+    pub(super) fn holds(&self, step: u16) -> bool {
+        self.units.values().any(|unit| unit.steps.get(&step).is_some_and(|cell| cell.count > 0))
+    }
+
+    /// Of the whole measured time.
+    pub(super) fn whole(&self, subject: &Subject) -> Cell {
+        let mut whole = Cell::default();
+        self.units.values().for_each(|unit| whole.merge(&cell(unit, subject)));
+        whole
+    }
+
+    /// In the order of time, without the first and the last, which are only parts of a unit.
+    pub(super) fn inner(&self, subject: &Subject) -> Vec<Cell> {
+        let inner = self.units.len().saturating_sub(2);
+        self.units.values().skip(1).take(inner).map(|unit| cell(unit, subject)).collect()
+    }
+}
+
+fn cell(unit: &Unit, subject: &Subject) -> Cell {
+    match subject {
+        Subject::Connect => unit.connect.clone(),
+        Subject::Steps(steps) => {
+            let mut sum = Cell::default();
+            steps.iter().filter_map(|step| unit.steps.get(step)).for_each(|one| sum.merge(one));
+            sum
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs side by side.
+
+use throng_base::{Said, clean};
+
+use super::report::figure_text;
+use super::table::{Cell, Table};
+use super::text::{cut_middle, wrap};
+use super::{Ink, Style};
+use crate::compare::{Change, Comparison, Fails, Figure, Judged, MEASURES, Row, Sampled};
+
+/// Rows of steps that are shown; those with a finding come first.
+const ROWS_MAX: usize = 40;
+/// Columns of what stands before a path.
+const INDENT: usize = 10;
+
+/// A run held against the baseline.
+// sentences
+pub fn comparison_text(
+    baseline: &Sampled,
+    other: &Sampled,
+    comparison: &Comparison,
+    style: &Style,
+) -> String {
+    let mut out = String::new();
+    for (what, run) in [(say!("baseline"), baseline), (say!("run"), other)] {
+        let name = cut_middle(&clean(&run.name()), style.columns() - INDENT);
+        out += &format!("{}  {name}\n", style.paint(Ink::Bold, &style.say(what)));
+    }
+    for said in &comparison.unlike {
+        let text = style.say(say!("note: {}", said.clone().cleaned()));
+        for line in wrap(&text, style.columns()) {
+            out += &format!("{}\n", style.paint(Ink::Warn, &line));
+        }
+    }
+    out.push('\n');
+    if let Some(total) = comparison.rows.first() {
+        out += &total_table(total, style).render(style);
+    }
+    out += &rows_table(comparison, style);
+    out.push('\n');
+    for line in wrap(&style.say(conclusion(comparison)), style.columns()) {
+        out += &format!("{line}\n");
+    }
+    for judged in &comparison.judged {
+        let (ink, said) = judged_text(judged);
+        for line in wrap(&style.say(said), style.columns()) {
+            out += &format!("{}\n", style.paint(ink, &line));
+        }
+    }
+    out
+}
+
+fn total_table(row: &Row, style: &Style) -> Table {
+    let head = [
+        say!("all attempts"),
+        say!("baseline"),
+        say!("run"),
+        say!("change"),
+        say!("95 % between"),
+        say!(""),
+    ];
+    let mut table = Table::new(head).words_in(&[5]);
+    for figure in &row.figures {
+        let text =
+            |value: Option<f64>| value.map_or("–".into(), |it| figure_text(figure.unit(), it));
+        let change = figure.change.as_ref();
+        let by = change.map_or("–".into(), |change| by_text(figure, change.by));
+        let between = change.and_then(|change| change.interval);
+        let between = between.map_or("–".into(), |(low, high)| {
+            format!("{} … {}", by_text(figure, low), by_text(figure, high))
+        });
+        let (ink, word) = change.map_or((Ink::Plain, say!("")), |it| word(figure, it));
+        let word = Cell::new(ink, style.say(word));
+        let name = Cell::from(figure.word());
+        let (before, after) = (text(figure.before).into(), text(figure.after).into());
+        table.row([name, before, after, Cell::new(ink, by), between.into(), word]);
+    }
+    table
+}
+
+/// How each step has changed; what is within noise stands without a mark.
+fn rows_table(comparison: &Comparison, style: &Style) -> String {
+    let mut rows: Vec<&Row> = comparison.rows.iter().skip(1).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let is_named = |figure: &Figure| figure.change.as_ref().is_some_and(|it| it.named);
+    rows.sort_by_key(|row| !row.figures.iter().any(is_named));
+    let head = [
+        say!("change by step"),
+        say!("ok/s"),
+        say!("failed"),
+        say!("mean"),
+        say!("p50"),
+        say!("p90"),
+        say!("p95"),
+        say!("p99"),
+    ];
+    let mut table = Table::new(head);
+    for row in rows.iter().take(ROWS_MAX) {
+        let cell = |figure: &Figure| match &figure.change {
+            None => Cell::from("–"),
+            Some(change) => {
+                let mark = if change.named { "*" } else { "" };
+                Cell::new(word(figure, change).0, by_text(figure, change.by) + mark)
+            }
+        };
+        let mut cells: [Cell; MEASURES.len() + 1] = Default::default();
+        cells[0] = clean(row.name.as_deref().unwrap_or_default()).into();
+        for (at, figure) in row.figures.iter().enumerate() {
+            cells[at + 1] = cell(figure);
+        }
+        table.row(cells);
+    }
+    let mut out = format!("\n{}", table.render(style));
+    if let Some(more) = rows.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
+        out += &format!("{}\n", style.say(say!("and {more} more; --json has them all")));
+    }
+    out
+}
+
+fn word(figure: &Figure, change: &Change) -> (Ink, Said) {
+    match (change.named, figure.is_better(change)) {
+        (false, _) => (Ink::Plain, say!("")),
+        (true, true) => (Ink::Good, say!("better")),
+        (true, false) => (Ink::Bad, say!("worse")),
+    }
+}
+
+/// A change with its sign: a share of the baseline, or points.
+pub(crate) fn by_text(figure: &Figure, by: f64) -> String {
+    let percent = by * 100.0;
+    let decimals = match percent.abs() {
+        it if it < 1.0 && figure.unit() == throng_metrics::Unit::Share => 2,
+        it if it < 10.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{percent:+.decimals$} %");
+    if text.trim_matches(['+', '-', '0', '.', ' ', '%']).is_empty() {
+        return "0 %".into();
+    }
+    text.replace('-', "−")
+}
+
+// sentences
+pub(crate) fn conclusion(comparison: &Comparison) -> Said {
+    let findings = || comparison.findings();
+    let worse = findings().filter(|(_, figure, change)| !figure.is_better(change)).count();
+    let (named, all) = (findings().count(), comparison.compared);
+    match (all, named) {
+        (0, _) => say!("The runs are too short to tell changes from noise: 7 s at least."),
+        (_, 0) => say!("None of {all} figures has changed beyond noise."),
+        _ => say!("{named} of {all} figures have changed beyond noise, {worse} for the worse."),
+    }
+}
+
+// sentences
+fn judged_text(judged: &Judged) -> (Ink, Said) {
+    let text = &judged.text;
+    match judged.fails {
+        Fails::No => (Ink::Good, say!("passed: {text}")),
+        Fails::Yes => (Ink::Bad, say!("failed: {text}")),
+        Fails::Perhaps => {
+            (Ink::Warn, say!("indeterminate: {text} (the runs are too short to tell from noise)"))
+        }
+        Fails::Unknown => (Ink::Bad, say!("failed: {text} (a run has no such figure)")),
+    }
+}
