@@ -6,16 +6,22 @@
 //! so often. Where a task is at work it is an [`Active`]: it sees the state and itself, and never
 //! another task. What concerns others it leaves in the state, and the user hands it out.
 //!
-//! - here: what a user is, and the one place where it waits; [`listen`]: reading, and the end of a
-//!   connection; [`hear`]: which task a message is for; [`handle`]: messages nothing asked for;
-//! - [`task`]: what a task is, [`flow`]: which instruction comes next; [`verbs`]: the verbs that
-//!   need no connection; [`transaction`]: what is timed together; [`outcome`]: how steps end;
-//! - [`exchange`]: something was asked and is to be answered: [`http`] by a request, [`talk`] by
-//!   messages; [`streams`]: many requests over one connection; [`answer`]: what only some answers
-//!   need; [`redirect`];
-//! - [`line`]: a user's connections, [`connection`]: one that is open, [`opening`]: how it comes to
-//!   be, [`life`]: how far it comes; [`send`]: what is sent; [`beat`]: heartbeats; [`deliver`]: the
-//!   user's part of the ledger; [`agenda`]: what goes on besides the session;
+//! What a user is:
+//! - here: its state, and the one place where it waits; [`task`]: what a task is, and what it waits
+//!   for; [`exchange`]: something was asked and is to be answered; [`redirect`]: a request goes
+//!   elsewhere;
+//! - [`connection`]: one that is open, [`line`]: all of a user's; [`agenda`]: what goes on besides
+//!   the session.
+//!
+//! What it does:
+//! - [`listen`]: reading, and the end of a connection; [`hear`]: which task a message is for;
+//!   [`handle`]: messages nothing asked for; [`unanswered`]: exchanges that end badly;
+//! - [`flow`]: which instruction comes next; [`verbs`]: the verbs that need no connection;
+//!   [`transaction`]: what is timed together; [`outcome`]: how steps end;
+//! - [`http`] and [`call`] ask by requests, [`talk`] by messages; [`streams`]: many requests over
+//!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers;
+//! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
+//!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
 //! - [`watched`]: telling every step to whoever watches.
 
 mod agenda;
@@ -39,10 +45,12 @@ mod outcome;
 mod redirect;
 mod send;
 mod stay;
+mod streamed;
 mod streams;
 mod talk;
 mod task;
 mod transaction;
+mod unanswered;
 mod unsent;
 mod verbs;
 mod watched;

@@ -13,7 +13,6 @@ use throng_program::Slow;
 use throng_protocol::machine::Machine;
 
 use super::backlog::{Backlog, Waits};
-use super::life::Life;
 use super::unsent::Unsent;
 use crate::budget::{Held, Purse};
 use crate::failure::Ended;
@@ -49,6 +48,24 @@ pub(super) struct Connection {
     slow: Option<Box<Slowness>>,
     /// What it has of the shard's budget, for all that it keeps.
     held: Held,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// HTTP: it comes and goes, and nobody is online by it.
+    Passing,
+    /// Open, the login is not done.
+    Login,
+    /// Open, the login has failed.
+    Stranger,
+    Online,
+    /// Our goodbye is said: whether its user had been online, and whether it is still to be
+    /// answered.
+    Ending {
+        complete: bool,
+        asked: bool,
+    },
 }
 
 struct Slowness {

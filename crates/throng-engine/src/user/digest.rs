@@ -6,8 +6,7 @@ use throng_protocol::http1::digest::{Answerer, Challenge};
 use throng_protocol::http1::write_header;
 
 use super::exchange::Exchange;
-use super::http::path_of;
-use super::redirect::Redirect;
+use super::redirect::{Redirect, path_of};
 use super::task::Active;
 use crate::failure::Finding;
 use crate::scope::scope;

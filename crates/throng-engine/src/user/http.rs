@@ -21,7 +21,7 @@ use super::connection::{Connection, Loss};
 use super::digest::insert_authorization;
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
-use super::redirect::{self, Redirect};
+use super::redirect::{self, Again, Redirect, path_of};
 use super::streams::Asked;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
@@ -38,26 +38,6 @@ use crate::shard::Lane;
 use crate::template::{Detour as Way, Extras, Parts, Place, Template};
 use crate::trace::{Shown, What, Who, text_of_head};
 use crate::verify::look_at_headers;
-
-/// How a request goes that is not sent as its step says.
-#[derive(Default)]
-pub(super) struct Detour {
-    pub(super) redirect: Option<Redirect>,
-    again: Option<Again>,
-}
-
-/// A request that is sent once more, as the target had closed the connection before it came.
-pub(super) struct Again {
-    /// As long as it was written to the connection that was closed.
-    pub(super) bytes_out: u64,
-    /// Chance and time as they were when it was written; None where neither is in it.
-    pub(super) before: Option<(Random, Time)>,
-    /// What of it is in the ledger.
-    pub(super) sent: Option<(u16, u64)>,
-    /// Which step it was, and which doing of it.
-    pc: u32,
-    due: Time,
-}
 
 /// What follows such an answer is another protocol (RFC 9110, 15.2.2).
 const SWITCHING_PROTOCOLS: u16 = 101;
@@ -805,20 +785,6 @@ fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
     let text = text_of_head(head);
     let who = Who { user: scope.id, session: scope.session, iteration: scope.iterations };
     scope.shard.tell(who, scope.now, || What::Received(Shown::of(&text)));
-}
-
-/// Path and query as they were sent.
-pub(super) fn path_of<'a>(
-    http: &'a Http,
-    redirect: Option<&'a Redirect>,
-    exchange: &'a Exchange,
-) -> Cow<'a, str> {
-    let written = || exchange.rare.as_ref().map_or(&[][..], |rare| &rare.path);
-    match (redirect, http.path.as_literal()) {
-        (Some(redirect), _) => Cow::Borrowed(&redirect.path),
-        (None, Some(literal)) => String::from_utf8_lossy(literal),
-        (None, None) => String::from_utf8_lossy(written()),
-    }
 }
 
 /// The request that answers a redirect.

@@ -8,7 +8,7 @@ use throng_base::Time;
 use throng_metrics::{Cause, Stage};
 use throng_program::{Parting, Retry};
 
-use super::connection::Connection;
+use super::connection::{Connection, Life};
 use super::task::{Active, Doing, GONE};
 use super::transaction::End;
 use super::{State, Turn};
@@ -18,24 +18,6 @@ use crate::failure::Ended;
 const LASTING: Duration = Duration::from_secs(10);
 /// How long a WebSocket may take to end in order once we have said goodbye.
 const GOODBYE_MAX: Duration = Duration::from_secs(5);
-
-/// How far a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
-    /// HTTP: it comes and goes, and nobody is online by it.
-    Passing,
-    /// Open, the login is not done.
-    Login,
-    /// Open, the login has failed.
-    Stranger,
-    Online,
-    /// Our goodbye is said: whether its user had been online, and whether it is still to be
-    /// answered.
-    Ending {
-        complete: bool,
-        asked: bool,
-    },
-}
 
 impl State {
     /// A life begins with the first attempt to open a connection that lasts.

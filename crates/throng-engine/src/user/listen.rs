@@ -4,33 +4,20 @@
 use std::io;
 use std::task::{Context, Poll};
 
-use throng_base::Time;
 use throng_metrics::Cause;
-use throng_program::Statement;
 use throng_protocol::machine::Machine;
 
 use super::connection::{Connection, Later, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
-use super::outcome::Onward;
-use super::task::{Active, Doing, Task, at};
+use super::task::{Active, Doing, Task, Which, at};
 use super::{Turn, User};
-use crate::code::Instruction;
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::http_failure;
 use crate::failure::lost_failure;
-use crate::recorder::Attempt;
 use crate::shard::Lane;
 use crate::system::Received;
-
-/// One of a user's tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
-    Session,
-    /// Of those that go on besides, by its place.
-    Other(usize),
-}
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -390,48 +377,6 @@ impl User {
                 // HTTP users reconnect with their next request; others find out at their next
                 // step.
                 _ => {}
-            }
-        }
-    }
-}
-
-impl Active<'_> {
-    /// The connection was lost while the user was there and listened.
-    fn stay_lost(&mut self, line: u8) {
-        let Some(loss) = self.user.lines.get_mut(line).loss.take() else { return };
-        let Instruction::Do(Statement::Stay(stay)) = self.instruction() else { return };
-        self.task.doing = Doing::Step;
-        let cause = match loss.failure.cause {
-            Cause::Reset => Cause::Lost,
-            _ => loss.cause(),
-        };
-        let finding = (cause, loss.in_words());
-        let onward = Onward::Anew { refused: true };
-        self.step_failed(stay.step, &Attempt::default(), finding, onward);
-    }
-
-    /// Nothing more comes of what this task asked for.
-    fn exchange_lost(&mut self, line: u8) {
-        let Doing::Exchange(exchange) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
-            return;
-        };
-        self.task.deadline = Time::NEVER;
-        let loss = match self.task.is_body() {
-            // The session hears of it, too.
-            true => None,
-            false => self.user.lines.get_mut(line).loss.take(),
-        };
-        let (failure, unheard) = match loss.as_deref().or(self.user.lines.get(line).loss.as_deref())
-        {
-            Some(loss) => (loss.failure.clone(), loss.unheard),
-            None => return,
-        };
-        match exchange.awaits {
-            Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard),
-            Awaits::Message | Awaits::Room => {
-                let finding = (failure.cause, failure.detail);
-                let onward = Onward::Anew { refused: false };
-                self.exchange_failed(exchange, finding, false, onward);
             }
         }
     }

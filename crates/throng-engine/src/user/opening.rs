@@ -1,9 +1,7 @@
 //! How a connection of a user comes to be, or does not.
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use throng_base::{Said, Time};
@@ -21,7 +19,7 @@ use throng_protocol::websocket::Key;
 use super::State;
 use super::connection::{Connection, Later};
 use super::outcome::Onward;
-use super::task::{Active, Doing};
+use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
 use crate::connector::{self, Ask, Handshake, Opened, Order, Upgrade};
 use crate::failure::Ended;
@@ -30,19 +28,6 @@ use crate::failure::Finding;
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
-
-/// A connection that opens.
-pub(super) struct Opening {
-    work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
-    stage: Rc<Cell<Stage>>,
-    target: u16,
-}
-
-impl Opening {
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Opened, Failure>> {
-        self.work.as_mut().poll(cx)
-    }
-}
 
 impl State {
     fn is_event_stream(&self, link: u8) -> bool {

@@ -1,8 +1,33 @@
-//! Where a redirect or a saved URL leads (RFC 9110, 10.2.2; RFC 3986, 5.2). Only to the scenario's
-//! own targets: an answer must never send load to somebody else.
+//! Requests that are not sent as their step says, and where a redirect or a saved URL leads (RFC
+//! 9110, 10.2.2; RFC 3986, 5.2): only to the scenario's own targets, as an answer must never send
+//! load to somebody else.
+
+use std::borrow::Cow;
 
 use throng_base::{Random, Said, Time};
-use throng_program::{Scheme, Target};
+use throng_program::{Http, Scheme, Target};
+
+use super::exchange::Exchange;
+
+/// How a request goes that is not sent as its step says.
+#[derive(Default)]
+pub(super) struct Detour {
+    pub(super) redirect: Option<Redirect>,
+    pub(super) again: Option<Again>,
+}
+
+/// A request that is sent once more, as the target had closed the connection before it came.
+pub(super) struct Again {
+    /// As long as it was written to the connection that was closed.
+    pub(super) bytes_out: u64,
+    /// Chance and time as they were when it was written; None where neither is in it.
+    pub(super) before: Option<(Random, Time)>,
+    /// What of it is in the ledger.
+    pub(super) sent: Option<(u16, u64)>,
+    /// Which step it was, and which doing of it.
+    pub(super) pc: u32,
+    pub(super) due: Time,
+}
 
 /// A request that goes elsewhere than its step says: it answers a redirect, or its path was a URL.
 #[derive(Clone, Debug)]
@@ -101,6 +126,20 @@ fn elsewhere(
         _ => format!("/{path}"),
     };
     clean(path).map(|path| (found as u16, path))
+}
+
+/// Path and query as they were sent.
+pub(super) fn path_of<'a>(
+    http: &'a Http,
+    redirect: Option<&'a Redirect>,
+    exchange: &'a Exchange,
+) -> Cow<'a, str> {
+    let written = || exchange.rare.as_ref().map_or(&[][..], |rare| &rare.path);
+    match (redirect, http.path.as_literal()) {
+        (Some(redirect), _) => Cow::Borrowed(&redirect.path),
+        (None, Some(literal)) => String::from_utf8_lossy(literal),
+        (None, None) => String::from_utf8_lossy(written()),
+    }
 }
 
 /// A path that can stand in a request line.

@@ -2,15 +2,22 @@
 //! whatever it waits for. The session of a user is one, and so is each body of a handler or of
 //! what is done every so often.
 
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
 use throng_base::{StepId, Time};
+use throng_metrics::{Cause, Stage};
 use throng_program::{Parting, Statement};
 
 use super::State;
 use super::exchange::Exchange;
-use super::http::Detour;
-use super::opening::Opening;
-use super::transaction::Transactions;
+use super::redirect::Detour;
 use crate::code::{Code, Instruction};
+use crate::connector::Opened;
+use crate::failure::Failure;
 use crate::prepared::Plan;
 use crate::rendezvous::Waiting;
 use crate::shard::Lane;
@@ -76,6 +83,39 @@ pub(super) enum Doing {
     Closing,
     /// An iteration.
     Idle,
+}
+
+/// A connection that opens.
+pub(super) struct Opening {
+    pub(super) work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
+    pub(super) stage: Rc<Cell<Stage>>,
+    pub(super) target: u16,
+}
+
+impl Opening {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Opened, Failure>> {
+        self.work.as_mut().poll(cx)
+    }
+}
+
+/// The transactions a user is in. Users who never are in one have none of it.
+#[derive(Debug, Default)]
+pub(super) struct Transactions {
+    /// The innermost last.
+    pub(super) open: Vec<Open>,
+    /// How long the user has paused since it began with its first one.
+    pub(super) paused: Duration,
+}
+
+/// A transaction that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) step: StepId,
+    pub(super) begin: Time,
+    /// What [`Transactions::paused`] was then.
+    pub(super) paused: Duration,
+    /// The first step that failed in it.
+    pub(super) failed: Option<(StepId, Cause)>,
 }
 
 /// Where a task is whose session is over, but whose connection is not.
@@ -153,6 +193,14 @@ impl Task {
             _ => None,
         }
     }
+}
+
+/// One of a user's tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    Session,
+    /// Of those that go on besides, by its place.
+    Other(usize),
 }
 
 /// A task at work: it sees itself and what all tasks of its user share.

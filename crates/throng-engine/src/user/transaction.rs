@@ -1,34 +1,13 @@
 //! Transactions: steps that are timed together, one within another as the scenario has it.
 
-use std::time::Duration;
-
-use throng_base::{StepId, Time};
+use throng_base::StepId;
 use throng_metrics::Cause;
 
-use super::task::Active;
+use super::task::{Active, Open, Transactions};
 use crate::recorder::Attempt;
-
-/// The transactions a user is in. Users who never are in one have none of it.
-#[derive(Debug, Default)]
-pub(super) struct Transactions {
-    /// The innermost last.
-    open: Vec<Open>,
-    /// How long the user has paused since it began with its first one.
-    paused: Duration,
-}
 
 /// With the usual room of a list for four.
 pub(super) const SIZES: [u64; 2] = [size_of::<Transactions>() as u64, 4 * size_of::<Open>() as u64];
-
-#[derive(Debug)]
-struct Open {
-    step: StepId,
-    begin: Time,
-    /// What [`Transactions::paused`] was then.
-    paused: Duration,
-    /// The first step that failed in it.
-    failed: Option<(StepId, Cause)>,
-}
 
 /// How a transaction ends in which nothing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
