@@ -12,14 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Finding;
 use super::tokens::{Kind, Token, tokens};
 
-const FILE: &str = "xtask/src/tidy/circles.rs";
-
 /// How often a name that is handed on is followed.
 const HANDED_ON_MAX: usize = 8;
-
-/// Modules that are still in a circle, by crate and parent. One that is in none any more has to be
-/// removed, so that the list only shrinks.
-const ALLOWED: &[(&str, &[&str])] = &[];
 
 type Path = Vec<String>;
 
@@ -43,13 +37,6 @@ type Uses<'m> = BTreeMap<(Path, String, String), (&'m str, usize)>;
 
 /// Checks the crates one by one; `sources` are told by name and text.
 pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
-    check_against(sources, ALLOWED)
-}
-
-pub(super) fn check_against(
-    sources: &[(String, String)],
-    allowed: &[(&str, &[&str])],
-) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, BTreeMap<Path, Module>> = BTreeMap::new();
     for (file, text) in sources {
         if let Some((folder, path)) = place(file) {
@@ -57,29 +44,15 @@ pub(super) fn check_against(
         }
     }
     let mut findings = Vec::new();
-    let mut left: BTreeMap<&str, BTreeSet<&str>> =
-        allowed.iter().map(|(parent, names)| (*parent, names.iter().copied().collect())).collect();
     for (folder, mut modules) in crates {
         leave_out_tests(&mut modules);
         let uses = uses(&modules);
         for (parent, circle) in circles(&uses) {
             let name = std::iter::once(folder).chain(parent.iter().map(String::as_str));
             let name = name.collect::<Vec<_>>().join("::");
-            let known = allowed.iter().find(|(parent, _)| *parent == name);
-            if !known.is_some_and(|(_, all)| circle.iter().all(|one| all.contains(&one.as_str()))) {
-                findings.push(finding(&name, &parent, &circle, &uses));
-            }
-            if let Some(left) = left.get_mut(name.as_str()) {
-                left.retain(|module| !circle.iter().any(|one| one == module));
-            }
+            findings.push(finding(&name, &parent, &circle, &uses));
         }
     }
-    left.retain(|_, modules| !modules.is_empty());
-    findings.extend(left.into_iter().map(|(parent, modules)| {
-        let modules = modules.into_iter().collect::<Vec<_>>().join(", ");
-        let what = format!("of `{parent}`, there is no circle (any more) with {modules}");
-        Finding::new(FILE, 1, what, "take them out of `ALLOWED`")
-    }));
     findings
 }
 

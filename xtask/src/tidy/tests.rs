@@ -147,15 +147,15 @@ fn the_lock_file_has_a_size() {
     assert_eq!(dependencies::check_lock("").len(), 1);
 }
 
-fn circle_findings(sources: &[(&str, &str)], allowed: &[(&str, &[&str])]) -> Vec<String> {
+fn circle_findings(sources: &[(&str, &str)]) -> Vec<String> {
     let told = |(file, text): &(&str, &str)| (format!("crates/x/src/{file}"), text.to_string());
     let sources: Vec<(String, String)> = sources.iter().map(told).collect();
-    let findings = circles::check_against(&sources, allowed);
+    let findings = circles::check(&sources);
     findings.iter().map(ToString::to_string).collect()
 }
 
 fn circles_of(sources: &[(&str, &str)]) -> Vec<String> {
-    let whats = circle_findings(sources, &[]).into_iter();
+    let whats = circle_findings(sources).into_iter();
     whats.filter_map(|what| Some(what.split_once(": ")?.1.lines().next()?.to_string())).collect()
 }
 
@@ -164,7 +164,7 @@ fn modules_that_use_each_other_are_found() {
     let sources = [("a.rs", "use crate::b::B;"), ("b.rs", "fn f() {\n super::a::g() }")];
     let sources = [("lib.rs", "mod a;\nmod b;"), sources[0], sources[1]];
     assert_eq!(
-        circle_findings(&sources, &[]),
+        circle_findings(&sources),
         ["crates/x/src/a.rs:1: modules of `x` use each other in a circle: a, b\n  \
           cure: move what they share to where it belongs\n    \
           a uses b: crates/x/src/a.rs:1\n    b uses a: crates/x/src/b.rs:2"]
@@ -208,15 +208,4 @@ fn what_only_tests_use_makes_no_circle() {
         ("world.rs", "use crate::c::C;"),
     ];
     assert!(circles_of(&sources).is_empty());
-}
-
-#[test]
-fn an_allowed_circle_is_exactly_that() {
-    let sources = [("lib.rs", ""), ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
-    assert!(circle_findings(&sources, &[("x", &["a", "b"])]).is_empty());
-    let gone = "xtask/src/tidy/circles.rs:1: of `x`, there is no circle (any more) with c\n  \
-                cure: take them out of `ALLOWED`";
-    assert_eq!(circle_findings(&sources, &[("x", &["a", "b", "c"])]), [gone]);
-    assert_eq!(circle_findings(&sources, &[("x", &["a"])]).len(), 1);
-    assert_eq!(circle_findings(&sources[..2], &[("x", &["a", "b"])]).len(), 1);
 }
