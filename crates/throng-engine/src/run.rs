@@ -159,11 +159,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let users_spare = spread::users_spare(program, &spread, descriptors, rows);
     let sources = sources::Plan::new(program, users, &mut addresses);
     let sources = Arc::new(sources.map_err(StartError::Sources)?);
-    let mut prepared = Prepared::new(Arc::clone(program), &addresses);
-    if options.trace {
-        prepared.keep_bodies();
-    }
-    let prepared = Arc::new(prepared);
+    let prepared = prepared(program, &addresses, options);
     let control = Control::default();
     let places = Places::new(program.rendezvous);
     let (sender, reports) = unbounded_channel();
@@ -195,23 +191,13 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
             reports: sender.clone(),
             give_back: options.give_back,
         };
-        let ready = ready.clone();
-        let spawned = std::thread::Builder::new()
-            .name(format!("shard-{index}"))
-            .stack_size(STACK_BYTES)
-            .spawn(move || thread.run(&ready, &started));
-        threads.push(spawned.map_err(|error| {
-            StartError::Host(say!(
-                "no thread for shard {index} of {shards}: {error}; raise `ulimit -u` and the \
-                 limit on pids of the cgroup, or let a table hold more with `ulimit -n`"
-            ))
-        })?);
+        let (name, ready) = (format!("shard-{index}"), ready.clone());
+        let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
+        let spawned = builder.spawn(move || thread.run(&ready, &started));
+        threads.push(spawned.map_err(|error| no_thread(index, shards, &error))?);
     }
     drop(ready);
-    for _ in 0..shards {
-        let answer = answers.recv().unwrap_or_else(|_| Err(say!("a shard ended at its start")));
-        answer.map_err(StartError::Host)?;
-    }
+    all_ready(&answers, shards).map_err(StartError::Host)?;
     let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
     let merger = Merger::new(&program.first_phases(), shards, resolving, resolved);
     Ok(Ready {
@@ -225,6 +211,34 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
         merger,
         threads,
     })
+}
+
+/// What is rendered once for all shards.
+fn prepared(
+    program: &Arc<Program>,
+    addresses: &[Vec<SocketAddr>],
+    options: &Options,
+) -> Arc<Prepared> {
+    let mut prepared = Prepared::new(Arc::clone(program), addresses);
+    if options.trace {
+        prepared.keep_bodies();
+    }
+    Arc::new(prepared)
+}
+
+fn no_thread(index: usize, shards: usize, error: &std::io::Error) -> StartError {
+    StartError::Host(say!(
+        "no thread for shard {index} of {shards}: {error}; raise `ulimit -u` and the \
+         limit on pids of the cgroup, or let a table hold more with `ulimit -n`"
+    ))
+}
+
+/// Waits until all shards are ready to begin.
+fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> Result<(), Said> {
+    for _ in 0..shards {
+        answers.recv().unwrap_or_else(|_| Err(say!("a shard ended at its start")))?;
+    }
+    Ok(())
 }
 
 impl Ready {
