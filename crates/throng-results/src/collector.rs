@@ -21,10 +21,10 @@ use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::gauges::AllGauges;
 use crate::once::OnceRun;
 use crate::summary::{
-    Attempts, CONNECT, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth,
-    HEARTBEAT, HOST_CPU_BUSY, HeartbeatRow, Hold, LATENESS_NS_MAX, Latency, Log, LogLine, Opening,
-    OwnRow, PhaseRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced, Validity, most_first,
-    per_second,
+    Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
+    Growth, HEARTBEAT, HOST_CPU_BUSY, HeartbeatRow, Hold, LATENESS_NS_MAX, Latency, Log, LogLine,
+    Opening, OwnRow, PhaseRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced, Validity,
+    most_first, per_second,
 };
 use crate::verdict;
 
@@ -59,6 +59,7 @@ pub struct Collector {
     target_lost_ns: Option<u64>,
     stopped: Option<Stopped>,
     once: Vec<OnceRun>,
+    changes: Changes,
     log: Log,
     damage: Damage,
 }
@@ -109,6 +110,7 @@ impl Collector {
             target_lost_ns: None,
             stopped: None,
             once: Vec::new(),
+            changes: Changes::default(),
             log: Log::default(),
             damage: Damage::default(),
         }
@@ -177,6 +179,13 @@ impl Collector {
             Event::GrowthGivenUp { at_ns, limit, detail } => {
                 self.growth.given_up.get_or_insert_with(|| hold(*at_ns, limit, detail));
             }
+            Event::Amended { at_ns, phase, change, .. } => {
+                let phase = Some(self.phases[self.index(*phase)].info.name.clone());
+                self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
+            }
+            Event::Marked { at_ns, name } => {
+                self.changes.add(Change { at_ns: *at_ns, phase: None, what: name.clone() });
+            }
             // One of each: a record may hold anything.
             Event::Once { once, .. } => {
                 if self.once.iter().all(|known| known.part != once.part) {
@@ -228,6 +237,7 @@ impl Collector {
             target_lost_ns: self.target_lost_ns,
             stopped: self.stopped.take(),
             once: std::mem::take(&mut self.once),
+            changes: std::mem::take(&mut self.changes),
             log: std::mem::take(&mut self.log),
             measured,
             lasted: Duration::from_nanos(lasted),

@@ -107,6 +107,22 @@ pub enum Event {
         machine: u16,
         detail: Said,
     },
+    /// A person has changed the load while it ran.
+    Amended {
+        /// From when on it is so.
+        at_ns: u64,
+        /// The load by its number, and the phase that ran, by its number in the run.
+        load: u16,
+        phase: u16,
+        /// In words that do not change: `times 1.1`, `users 500`, `rate 20`, `end-phase`, `pause`,
+        /// `go-on`.
+        change: String,
+    },
+    /// A person has marked a moment.
+    Marked {
+        at_ns: u64,
+        name: String,
+    },
     RunEnded {
         at_ns: u64,
     },
@@ -134,6 +150,8 @@ impl Event {
             | Event::GrowthGivenUp { at_ns, .. }
             | Event::Once { at_ns, .. }
             | Event::MachineLost { at_ns, .. }
+            | Event::Amended { at_ns, .. }
+            | Event::Marked { at_ns, .. }
             | Event::RunEnded { at_ns } => Some(at_ns),
             Event::Unknown => None,
         }
@@ -150,7 +168,9 @@ impl Event {
                 said.change_texts(&|text| secrets.mask(text).into_owned());
                 return event;
             }
-            Event::Log { text, .. } | Event::Notice { text, .. } => text,
+            Event::Log { text, .. }
+            | Event::Notice { text, .. }
+            | Event::Marked { name: text, .. } => text,
             Event::Once { once, .. } => {
                 once.mask(secrets);
                 return event;

@@ -9,8 +9,8 @@ use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
 use crate::once::OnceRun;
 use crate::summary::{
-    DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow, MachineRow,
-    OwnRow, Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
+    Change, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow,
+    MachineRow, OwnRow, Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -42,6 +42,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "directory": summary.directory.as_ref().map(|path| path.display().to_string()),
         },
         "host": info.host,
+        "changes": summary.changes.first.iter().map(change).collect::<Vec<_>>(),
         "outcome": {
             "exit_code": exit.code(),
             "reasons": reasons,
@@ -194,6 +195,13 @@ fn transaction(row: &Row) -> Value {
         "latency": latency(&row.latency),
         "latency_with_pauses": latency(&row.with_pauses),
     })
+}
+
+fn change(change: &Change) -> Value {
+    match &change.phase {
+        Some(phase) => json!({ "at_ns": change.at_ns, "phase": phase, "change": change.what }),
+        None => json!({ "at_ns": change.at_ns, "mark": change.what }),
+    }
 }
 
 fn stopped(stopped: &Stopped) -> Value {

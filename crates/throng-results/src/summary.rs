@@ -52,6 +52,8 @@ pub struct Summary {
     pub stopped: Option<Stopped>,
     /// What was done once, before and after the load: in no other figure.
     pub once: Vec<OnceRun>,
+    /// What persons have changed and marked while it ran.
+    pub changes: Changes,
     /// The time of the measured phases: what rates are counted by.
     pub measured: Duration,
     /// The time of the whole run.
@@ -188,6 +190,34 @@ pub struct Log {
 
 impl Log {
     pub const LINES_MAX: usize = 10;
+}
+
+/// How many changes are kept; the record has all.
+const CHANGES_MAX: usize = 1_000;
+
+/// What persons have done to a run, the first of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub count: u64,
+    pub first: Vec<Change>,
+}
+
+impl Changes {
+    pub(crate) fn add(&mut self, change: Change) {
+        self.count += 1;
+        if self.first.len() < CHANGES_MAX {
+            self.first.push(change);
+        }
+    }
+}
+
+/// A change of a phase, or a mark, which is of none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub at_ns: u64,
+    pub phase: Option<String>,
+    /// `times 1.1`; the name of a mark.
+    pub what: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The command line. Every flag is defined here and nowhere else; the help is made of this.
 //! `route`: on which way `bench` reaches its target.
 
+mod control;
 mod protocol;
 mod route;
 mod target;
@@ -16,6 +17,7 @@ use throng_scenario::LoadChanges;
 
 use crate::choice::Choice;
 use crate::machine::Described;
+pub(crate) use control::{ControlArguments, What};
 pub(crate) use protocol::{CallArguments, ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use route::RouteArguments;
 pub(crate) use target::{DeliveryArguments, PushArguments, TargetArguments, TargetKind};
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Prints the JSON Schema of scenarios or of protocol files, for editors
     Schema(SchemaArguments),
+    /// Changes the load of a run that goes on: more, less, pause, mark, stop
+    Control(ControlArguments),
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
     /// Merges the records of one load that several machines have made

@@ -7,15 +7,19 @@
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
 mod child;
+pub(crate) mod command;
 mod desk;
 mod ending;
+mod keys;
+mod levels;
 mod limits;
 mod once;
 mod post;
 mod processes;
 mod resources;
 mod running;
-mod wire;
+mod socket;
+pub(crate) mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +44,10 @@ use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
 pub(crate) use child::{be, told};
 use desk::{Desk, Posts};
+pub(crate) use keys::restore as restore_terminal;
 use once::{do_once, not_begun, tear_down};
 use post::Post;
+pub(crate) use socket::connect;
 
 /// Where records go when nothing else is said.
 pub(crate) const RECORDS: &str = "throng-runs";
@@ -210,7 +216,8 @@ impl Conduct<'_> {
         self.program.changes.iter().for_each(|change| errors.say(change.clone()));
         let (orders, obeyed) = unbounded_channel();
         let (lines, told_lines) = unbounded_channel();
-        let posts = Posts { clock: run.clock.clone(), orders: vec![orders], lines: told_lines };
+        let (clock, users_spare) = (run.clock.clone(), run.users_spare);
+        let posts = Posts { clock, orders: vec![orders], lines: told_lines, users_spare };
         let post = Post::new(&self.program, run, self.limits, (0, lines));
         let desk = Desk::new(&self, posts, info, recorder);
         tokio::join!(post.work(obeyed), desk.work(told, &options, signals)).1

@@ -21,6 +21,7 @@ mod check;
 mod choice;
 mod compare;
 mod conduct;
+mod control;
 mod doctor;
 mod explain;
 mod fingers;
@@ -100,6 +101,7 @@ fn main() -> ExitCode {
     fail_writes_of_large_files();
     std::panic::set_hook(Box::new(|panic| {
         if !PANICKED.swap(true, Ordering::Relaxed) {
+            conduct::restore_terminal();
             screen::bug(panic);
         }
     }));
@@ -145,6 +147,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => explain::schema(&arguments),
         Command::Demo(arguments) => target::demo(arguments),
+        Command::Control(arguments) => control::control(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),

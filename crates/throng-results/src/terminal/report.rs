@@ -57,6 +57,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         loads(summary, style),
         phases(summary, style),
         once::once(summary, style),
+        changes(summary, style),
         log(summary, style),
         load(summary, style),
         generator(summary, style),
@@ -543,6 +544,22 @@ fn resent(summary: &Summary, style: &Style) -> String {
 fn more(rows: usize, style: &Style) -> String {
     let more = say!("… and {{}} more rows: `throng report --json` has all");
     left_out(rows, rows.min(ROWS_MAX), more, style)
+}
+
+/// What persons have changed and marked while it ran.
+fn changes(summary: &Summary, style: &Style) -> String {
+    let changes = &summary.changes;
+    if changes.count == 0 {
+        return String::new();
+    }
+    let mut table =
+        Table::new([say!("changed at"), say!("phase"), say!("change")]).words_in(&[1, 2]);
+    for change in changes.first.iter().take(ROWS_MAX) {
+        let phase = change.phase.as_deref().map_or_else(|| NOTHING.into(), clean);
+        table.row([nanos(change.at_ns).into(), phase.into(), clean(&change.what).into()]);
+    }
+    let more = say!("… and {{}} more changes: `throng report --json` has all");
+    table.render(style) + &left_out(changes.count as usize, table.len(), more, style)
 }
 
 /// What the scenario wrote, the first lines of it.

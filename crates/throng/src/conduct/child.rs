@@ -48,7 +48,7 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
         Ok(ready) => ready,
         Err(error) => return not_started(&error, None, errors),
     };
-    tell(&Message::Ready { shards: ready.shards as u64 });
+    tell(&Message::Ready { shards: ready.shards as u64, users_spare: ready.users_spare });
     // Where there is no start, the desk is gone: nothing was sent.
     let Some(Start { unix_ns }) = read() else { return Exit::GoalsMet };
     let ahead = std::time::Duration::from_nanos(unix_ns).saturating_sub(wall_now());

@@ -1,6 +1,8 @@
 //! The side of a run that a person sees: it takes what posts tell, records and sums it up, draws
 //! it, hears signals, and gives the orders. There is one in a run.
 
+mod steer;
+
 use std::time::Duration;
 
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
@@ -12,11 +14,14 @@ use throng_results::{Collector, Event, Line, Merge, OnceRun, Recorder, RunInfo, 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::ending::Ending;
+use super::keys::Keys;
 use super::once::tear_down;
 use super::running::Running;
+use super::socket::{Asked, Socket};
 use super::wire::{Message, Order};
 use super::{Conduct, Signals};
 use crate::screen::Screen;
+use steer::Steer;
 
 /// A target that nobody could connect to for so long is not there.
 const UNREACHABLE_AFTER: Time = Time(3_000_000_000);
@@ -58,6 +63,16 @@ pub(super) struct Posts {
     /// By machine.
     pub(super) orders: Vec<UnboundedSender<Order>>,
     pub(super) lines: UnboundedReceiver<(u16, Message)>,
+    /// How many users more than planned can be there at once.
+    pub(super) users_spare: u64,
+}
+
+/// What is asked next over the socket; never where there is none.
+async fn asked(socket: &mut Option<Socket>) -> Option<Asked> {
+    match socket {
+        Some(socket) => socket.asked.recv().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// See the module's description.
@@ -76,6 +91,7 @@ pub(super) struct Desk<'a> {
     errors: Screen,
     progress_drawn: bool,
     running: Running,
+    steer: Steer,
     attempted: u64,
     opened: u64,
     failed: u64,
@@ -104,6 +120,7 @@ impl<'a> Desk<'a> {
             collector: Collector::new(&info),
             live: Live::new(screen.style, &info),
             running: Running::new(&conduct.program),
+            steer: Steer::new(&conduct.program, posts.users_spare),
             conduct,
             posts,
             info,
@@ -135,6 +152,9 @@ impl<'a> Desk<'a> {
             self.event(&Event::Once { at_ns: 0, once: Box::new(once) });
         }
         let mut redraw = tokio::time::interval(REDRAW);
+        let directory = self.recorder.as_ref().map(|recorder| recorder.directory());
+        let mut socket = directory.and_then(Socket::open);
+        let mut keys = Keys::read(self.screen.is_terminal && !self.conduct.output.quiet);
         while self.over < self.posts.orders.len() {
             tokio::select! {
                 biased;
@@ -143,9 +163,18 @@ impl<'a> Desk<'a> {
                     Some((machine, message)) => self.messages(machine, message),
                     None => break,
                 },
-                _ = redraw.tick() => self.draw_progress(),
+                Some((request, answer)) = asked(&mut socket) => {
+                    // Who has gone has no answer.
+                    let _ = answer.send(self.command(&request.command, request.load.as_deref()));
+                }
+                Some(key) = keys.next() => self.key(key),
+                _ = redraw.tick() => {
+                    keys.keep();
+                    self.draw_progress();
+                }
             }
         }
+        drop((socket, keys));
         self.print_line();
         self.clear_progress();
         let at_ns = self.ended_ns;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_engine::{Example, Holder, Oddity, Run, Shown, Stopped, StoppedBy, Update};
+use throng_load::Amendment;
 use throng_metrics::{Cause, Gauges, Interval, Resources};
 use throng_program::Program;
 use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
@@ -103,11 +104,18 @@ impl Post {
     }
 
     fn obey(&mut self, order: Order) {
+        let (control, now) = (&self.run.control, self.run.clock.now());
         match order {
-            Order::Stop => self.run.control.stop(),
-            Order::Abort => self.run.control.abort(),
+            Order::Stop => control.stop(),
+            Order::Abort => control.abort(),
+            Order::Pause => control.hold(Holder::Person, now),
+            Order::GoOn => control.release(Holder::Person, now),
+            Order::Amend { load, at_ns, change, users_max } => {
+                let (at, change) = (Time(at_ns), change.into());
+                control.amend(load, Amendment { at, change, users_max });
+            }
         }
-        self.is_stopping = true;
+        self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
     }
 
     /// The other side may be gone: then nothing can be told.

@@ -23,6 +23,7 @@ const AHEAD: Duration = Duration::from_millis(300);
 
 /// A process that waits for its start.
 struct Waiting {
+    users_spare: u64,
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -76,9 +77,10 @@ pub(super) fn start(
     info.shards = info.machines.iter().map(|machine| machine.shards).sum();
     info.zero_unix_ns = unix_ns;
     let (lines, told) = unbounded_channel();
-    let mut orders = Vec::new();
+    let (mut orders, mut users_spare) = (Vec::new(), u64::MAX);
     for (machine, waiting) in (0..).zip(all) {
-        let Waiting { child, mut input, output, errors } = waiting;
+        let Waiting { users_spare: spare, child, mut input, output, errors } = waiting;
+        users_spare = users_spare.min(spare);
         // One that is gone by now is told as lost.
         let _ = write(&mut input, &Start { unix_ns });
         let (order, ordered) = unbounded_channel();
@@ -87,7 +89,7 @@ pub(super) fn start(
         let lines = lines.clone();
         std::thread::spawn(move || take(child, (output, errors), machine, &lines));
     }
-    Ok(Posts { clock, orders, lines: told })
+    Ok(Posts { clock, orders, lines: told, users_spare })
 }
 
 fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Result<Waiting, Exit> {
@@ -122,9 +124,9 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     let told = write(&mut input, &part);
     let mut output = BufReader::new(output);
     match told.ok().and_then(|()| read(&mut output)) {
-        Some(Message::Ready { shards }) => {
+        Some(Message::Ready { shards, users_spare }) => {
             machine.shards = shards;
-            Ok(Waiting { child, input, output, errors: said })
+            Ok(Waiting { users_spare, child, input, output, errors: said })
         }
         // It has said itself why not.
         _ => {

@@ -1,7 +1,9 @@
 //! Which phase of each load goes on.
 
+use std::time::Duration;
+
 use throng_base::Time;
-use throng_program::Program;
+use throng_program::{Load, Program, Start};
 
 pub(super) struct Running {
     /// By load: its running phase by its number in the run, and when that began.
@@ -14,7 +16,12 @@ impl Running {
     pub(super) fn new(program: &Program) -> Running {
         let firsts = program.first_phases().into_iter();
         let counts = program.loads.iter().map(|load| load.phases.len());
-        Running { loads: vec![None; program.loads.len()], phases: firsts.zip(counts).collect() }
+        let phases: Vec<(u16, usize)> = firsts.zip(counts).collect();
+        // What begins with the run does so before it is told.
+        let begins = |load: &Load| load.start == Start::At(Duration::ZERO);
+        let loads = program.loads.iter().zip(&phases);
+        let loads = loads.map(|(load, (first, _))| begins(load).then_some((*first, Time::ZERO)));
+        Running { loads: loads.collect(), phases }
     }
 
     pub(super) fn begun(&mut self, phase: u16, at: Time) {

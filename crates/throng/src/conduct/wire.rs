@@ -34,14 +34,45 @@ pub(super) struct Start {
     pub(super) unix_ns: u64,
 }
 
+/// What a person changes of the phase that runs, as [`throng_load::Change`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Change {
+    Times(f64),
+    Users(u64),
+    Rate(f64),
+    EndPhase,
+}
+
+impl From<Change> for throng_load::Change {
+    fn from(change: Change) -> throng_load::Change {
+        match change {
+            Change::Times(times) => throng_load::Change::Times(times),
+            Change::Users(users) => throng_load::Change::Users(users),
+            Change::Rate(rate) => throng_load::Change::Rate(rate),
+            Change::EndPhase => throng_load::Change::EndPhase,
+        }
+    }
+}
+
 /// What the desk tells a post.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
     /// No new work; users finish their step and leave.
     Stop,
     /// Users leave at once.
     Abort,
+    /// No users come, until they do again: a person says so.
+    Pause,
+    GoOn,
+    /// A load is another from an instant on, which lies ahead.
+    Amend {
+        load: u16,
+        at_ns: u64,
+        change: Change,
+        users_max: u64,
+    },
 }
 
 /// What a post tells the desk.
@@ -51,6 +82,8 @@ pub(super) enum Message {
     /// It waits for the start.
     Ready {
         shards: u64,
+        /// How many users more than planned can be there at once.
+        users_spare: u64,
     },
     Interval(Box<Interval>),
     /// Without secrets.

@@ -12,6 +12,7 @@ mod check;
 mod chinese;
 mod command_line;
 mod compare;
+mod control;
 mod curl;
 mod data;
 mod declared;

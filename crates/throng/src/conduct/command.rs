@@ -1,0 +1,95 @@
+//! What a person may say to a run that goes on, by a key or by `throng control`.
+
+use serde::{Deserialize, Serialize};
+use throng_base::Said;
+
+use super::wire::Change;
+
+/// The version of what goes over the socket.
+pub(crate) const VERSION: u32 = 1;
+/// Below the run directory, while the run goes on.
+pub(crate) const SOCKET: &str = "control.sock";
+/// Of a line, either way.
+pub(crate) const LINE_BYTES_MAX: u64 = 16 * 1024;
+
+/// See the module's description.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Command {
+    Status,
+    Change(Change),
+    Pause,
+    GoOn,
+    Mark(String),
+    Stop,
+    Abort,
+}
+
+/// A line to the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) version: u32,
+    pub(crate) command: Command,
+    /// By its name; needed where there are several.
+    pub(crate) load: Option<String>,
+}
+
+/// The line that it answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Answer {
+    /// What is so, or will be in a moment.
+    Done(Said),
+    Status(Vec<LoadStatus>),
+    /// Nothing was changed: why, and what to do.
+    Refused {
+        message: Said,
+        help: Said,
+    },
+}
+
+/// A load that goes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LoadStatus {
+    /// Empty where it is the only one.
+    pub(crate) load: String,
+    pub(crate) phase: String,
+    pub(crate) users: Option<u64>,
+    pub(crate) per_second: Option<f64>,
+    pub(crate) paused: bool,
+    pub(crate) elapsed_ns: u64,
+}
+
+impl Command {
+    /// As the record has it: words that do not change.
+    pub(crate) fn word(&self) -> String {
+        match self {
+            Command::Change(Change::Times(times)) => {
+                format!("times {}", (times * 1e6).round() / 1e6)
+            }
+            Command::Change(Change::Users(users)) => format!("users {users}"),
+            Command::Change(Change::Rate(rate)) => format!("rate {rate}"),
+            Command::Change(Change::EndPhase) => "end-phase".into(),
+            Command::Pause => "pause".into(),
+            Command::GoOn => "go-on".into(),
+            Command::Mark(name) => name.clone(),
+            Command::Status => "status".into(),
+            Command::Stop => "stop".into(),
+            Command::Abort => "abort".into(),
+        }
+    }
+}
+
+/// What a key says; None of one that says nothing. A mark has no other name than its key's.
+pub(crate) fn of_key(key: u8) -> Option<Command> {
+    Some(match key {
+        b'+' | b'=' => Command::Change(Change::Times(1.1)),
+        b'-' | b'_' => Command::Change(Change::Times(1.0 / 1.1)),
+        b'p' => Command::Pause,
+        b'g' => Command::GoOn,
+        b'n' => Command::Change(Change::EndPhase),
+        b'm' => Command::Mark("mark".into()),
+        b'q' => Command::Stop,
+        _ => return None,
+    })
+}

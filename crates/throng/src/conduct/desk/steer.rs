@@ -1,0 +1,144 @@
+//! What a person says to a run that goes on: checked, ordered, written down.
+
+use std::time::Duration;
+
+use throng_base::{Said, Time};
+use throng_engine::GROWTH_AHEAD;
+use throng_program::Program;
+use throng_results::Event;
+
+use super::Desk;
+use crate::conduct::command::{Answer, Command, of_key};
+use crate::conduct::levels::{Levels, Refusal};
+use crate::conduct::wire::{Change, Order};
+
+/// What was said so far.
+pub(super) struct Steer {
+    levels: Levels,
+    paused: bool,
+    /// When the last amendment is so: those of hammered keys follow each other.
+    amended: Time,
+    marks: u64,
+}
+
+impl Steer {
+    pub(super) fn new(program: &Program, users_spare: u64) -> Steer {
+        let levels = Levels::new(program, users_spare);
+        Steer { levels, paused: false, amended: Time::ZERO, marks: 0 }
+    }
+}
+
+impl Desk<'_> {
+    /// A key was hit: a person sees what comes of it.
+    pub(super) fn key(&mut self, key: u8) {
+        if key == b'?' {
+            return self.say(say!(
+                "keys: + more, - less, p pause, g go on, n end this phase, m mark, q stop"
+            ));
+        }
+        let Some(command) = of_key(key) else { return };
+        match self.command(&command, None) {
+            Answer::Done(_) if command == Command::Stop => {}
+            Answer::Done(said) | Answer::Refused { message: said, .. } => self.say(said),
+            Answer::Status(_) => {}
+        }
+    }
+
+    /// Does what was said, or says why not.
+    pub(super) fn command(&mut self, command: &Command, load: Option<&str>) -> Answer {
+        let now = self.posts.clock.now();
+        let done = match command {
+            Command::Status => {
+                let (program, paused) = (&self.conduct.program, self.steer.paused);
+                let levels = &self.steer.levels;
+                return Answer::Status(levels.status(program, &self.running, (paused, now)));
+            }
+            Command::Change(change) => self.change(*change, load, now),
+            Command::Pause | Command::GoOn => self.pause(command, now),
+            Command::Mark(name) => {
+                self.steer.marks += 1;
+                let marks = self.steer.marks;
+                let name = if name.is_empty() { format!("mark {marks}") } else { name.clone() };
+                self.event(&Event::Marked { at_ns: now.as_nanos(), name: name.clone() });
+                Ok(say!("marked: {name}"))
+            }
+            Command::Stop => {
+                self.interrupted();
+                Ok(say!("the run ends: users finish their step and leave"))
+            }
+            Command::Abort => {
+                self.interrupted();
+                self.order(Order::Abort);
+                Ok(say!("the run ends at once"))
+            }
+        };
+        match done {
+            Ok(said) => Answer::Done(said),
+            Err((message, help)) => Answer::Refused { message, help },
+        }
+    }
+
+    fn pause(&mut self, command: &Command, now: Time) -> Result<Said, Refusal> {
+        let pauses = *command == Command::Pause;
+        if self.steer.paused == pauses {
+            return Ok(match pauses {
+                true => say!("paused already: no users come until `go-on`"),
+                false => say!("the run was not paused"),
+            });
+        }
+        self.steer.paused = pauses;
+        self.order(if pauses { Order::Pause } else { Order::GoOn });
+        let running = self.running.loads().iter().flatten().next();
+        let phase = running.map_or(0, |(phase, _)| *phase);
+        self.amended(command, (now + GROWTH_AHEAD, self.running.load_of(phase), phase));
+        Ok(match pauses {
+            true => say!("paused: no users come until `go-on`"),
+            false => say!("users come again"),
+        })
+    }
+
+    fn change(&mut self, change: Change, load: Option<&str>, now: Time) -> Result<Said, Refusal> {
+        let number = self.load_named(load)?;
+        let program = &self.conduct.program;
+        let one = &program.loads[number];
+        let Some((phase, begun)) = self.running.loads()[number] else {
+            let help = say!("see what goes on: `throng control status`");
+            return Err((say!("the load does not go on now"), help));
+        };
+        let at = (now + GROWTH_AHEAD).max(self.steer.amended);
+        let within = usize::from(self.running.phase_within(number));
+        let passed: Duration = at.since(begun);
+        let users_max = self.steer.levels.change((one, number), (within, passed), change)?;
+        self.steer.amended = at;
+        let (load, at_ns) = (number as u16, at.as_nanos());
+        self.order(Order::Amend { load, at_ns, change, users_max });
+        let command = Command::Change(change);
+        let name = one.phases[within].name.clone();
+        self.amended(&command, (at, number, phase));
+        Ok(match change {
+            Change::EndPhase => say!("phase `{name}` ends"),
+            _ => say!("phase `{name}`: {change}", change = Said::of_others(command.word())),
+        })
+    }
+
+    fn load_named(&self, load: Option<&str>) -> Result<usize, Refusal> {
+        let loads = &self.conduct.program.loads;
+        let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+        let names = names.join(", ");
+        match load {
+            Some(load) => loads.iter().position(|one| one.name == load).ok_or_else(|| {
+                (say!("the run has no load `{load}`"), say!("it has these: {names}"))
+            }),
+            None if loads.len() == 1 => Ok(0),
+            None => Err((
+                say!("the run has several loads"),
+                say!("say which with `throng control --load NAME`: {names}"),
+            )),
+        }
+    }
+
+    fn amended(&mut self, command: &Command, (at, load, phase): (Time, usize, u16)) {
+        let (at_ns, load) = (at.as_nanos(), load as u16);
+        self.event(&Event::Amended { at_ns, load, phase, change: command.word() });
+    }
+}

@@ -1,0 +1,123 @@
+//! What a load is at, through all that was changed of it: what a change comes to, and whether it
+//! can be done.
+
+use std::collections::BTreeMap;
+
+use throng_base::{Said, Time};
+use throng_program::{Coming, Drive, Load, Program};
+
+use super::command::LoadStatus;
+use super::running::Running;
+use super::wire::Change;
+
+pub(super) struct Levels {
+    /// By load and phase within it: what it drives since it was changed.
+    changed: BTreeMap<(usize, usize), Drive>,
+    /// By load: users beyond those that were planned.
+    beyond: Vec<u64>,
+    /// How many of those there can be.
+    spare: u64,
+}
+
+/// Nothing was changed: why, and what to do.
+pub(super) type Refusal = (Said, Said);
+
+impl Levels {
+    pub(super) fn new(program: &Program, spare: u64) -> Levels {
+        Levels { changed: BTreeMap::new(), beyond: vec![0; program.loads.len()], spare }
+    }
+
+    /// What the load drives in the phase now, and how many users it is to have.
+    fn level(&self, load: &Load, number: usize, phase: usize) -> (Drive, Option<u64>) {
+        let of =
+            |phase: usize| self.changed.get(&(number, phase)).unwrap_or(&load.phases[phase].drive);
+        let users = (0..=phase).rev().find_map(|phase| match of(phase) {
+            Drive::Users(users) => Some(users.to),
+            Drive::Iterations(iterations) => Some(iterations.users),
+            Drive::Arrivals(_) | Drive::Hold => None,
+        });
+        (of(phase).clone(), users)
+    }
+
+    /// The change is taken: as many users of the load as may stay then.
+    pub(super) fn change(
+        &mut self,
+        (load, number): (&Load, usize),
+        (phase, passed): (usize, std::time::Duration),
+        change: Change,
+    ) -> Result<u64, Refusal> {
+        let others: u64 =
+            self.beyond.iter().enumerate().map(|(it, n)| if it == number { 0 } else { *n }).sum();
+        let spare = self.spare - others.min(self.spare);
+        let users_max = load.staying_max().saturating_add(spare);
+        if change == Change::EndPhase {
+            return Ok(users_max);
+        }
+        let (drive, present) = self.level(load, number, phase);
+        let now = throng_program::Phase { drive, ..load.phases[phase].clone() };
+        let changed = throng_load::Change::from(change);
+        let usual = (present.unwrap_or(0), Coming::AtOnce);
+        let Some(drive) = changed.drive(&now, usual, passed) else {
+            let name = &now.name;
+            return Err(match (change, &now.drive) {
+                (Change::Rate(_), _) => (
+                    say!("phase `{name}` has no rate: nothing begins in it at one"),
+                    say!("change its users: `throng control users N`"),
+                ),
+                (_, Drive::Iterations(_)) => (
+                    say!("phase `{name}` has a number of iterations, dealt out to its users"),
+                    say!("end it with `throng control end-phase`, or give it a rate"),
+                ),
+                _ => (
+                    say!("phase `{name}` has no number of users: they begin at a rate"),
+                    say!("change its rate: `throng control rate N/s`"),
+                ),
+            });
+        };
+        let wanted = match &drive {
+            Drive::Users(users) => users.to,
+            Drive::Iterations(iterations) => iterations.users,
+            Drive::Arrivals(_) | Drive::Hold => 0,
+        };
+        if wanted > users_max {
+            return Err((
+                say!(
+                    "{wanted} users are more than this run has room for: {users_max} are possible"
+                ),
+                say!(
+                    "raise `ulimit -n` or give the data more rows, and begin anew with more users"
+                ),
+            ));
+        }
+        self.beyond[number] = self.beyond[number].max(wanted.saturating_sub(load.staying_max()));
+        self.changed.insert((number, phase), drive);
+        Ok(users_max)
+    }
+
+    /// Of the loads that go on.
+    pub(super) fn status(
+        &self,
+        program: &Program,
+        running: &Running,
+        (paused, now): (bool, Time),
+    ) -> Vec<LoadStatus> {
+        let loads = program.loads.iter().enumerate().zip(running.loads());
+        let status = |((number, load), running): ((usize, &Load), &Option<(u16, Time)>)| {
+            let (running_now, begun) = (*running)?;
+            let within = usize::from(running_now - program.first_phases()[number]);
+            let (drive, users) = self.level(load, number, within);
+            let passed = now.since(begun).as_secs_f64();
+            let rate =
+                |rate| throng_load::Profile::new(rate, load.phases[within].time).rate_at(passed);
+            Some(LoadStatus {
+                load: load.name.clone(),
+                phase: load.phases[within].name.clone(),
+                users: users.filter(|_| !matches!(drive, Drive::Arrivals(_))),
+                per_second: drive.rate().map(rate),
+                paused,
+                elapsed_ns: now.as_nanos(),
+            })
+        };
+        loads.filter_map(status).collect()
+    }
+}

@@ -1,0 +1,130 @@
+//! The socket of a run that goes on (`throng control`): a line of JSON to it, a line back. Only who
+//! owns the run is heard; whoever is slow or says nonsense holds nobody up.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
+
+/// Who says nothing for so long is not listened to any more.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Who comes when there are so many is turned away.
+const CLIENTS_MAX: usize = 8;
+
+/// What is asked, and where the answer goes.
+pub(super) type Asked = (Request, mpsc::Sender<Answer>);
+
+/// Of one run; it is gone with this.
+pub(super) struct Socket {
+    path: PathBuf,
+    pub(super) asked: UnboundedReceiver<Asked>,
+}
+
+impl Socket {
+    /// In the directory of the run. None where the file system has no sockets: the run goes on.
+    pub(super) fn open(directory: &Path) -> Option<Socket> {
+        let path = directory.join(SOCKET);
+        let listener = in_directory(directory, |short| UnixListener::bind(short)).ok()?;
+        let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600));
+        let (sender, asked) = unbounded_channel();
+        std::thread::Builder::new()
+            .name("control".into())
+            .spawn(move || listen(&listener, &sender))
+            .ok()?;
+        Some(Socket { path, asked })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Names of sockets have 107 bytes at most (unix(7)): the directory is named by a descriptor.
+fn in_directory<T>(
+    directory: &Path,
+    work: impl FnOnce(&Path) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    let opened = std::fs::File::open(directory)?;
+    work(&PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", opened.as_raw_fd())))
+}
+
+/// To the run that is recorded there.
+pub(crate) fn connect(directory: &Path) -> std::io::Result<UnixStream> {
+    in_directory(directory, |short| UnixStream::connect(short))
+}
+
+fn listen(listener: &UnixListener, asked: &UnboundedSender<Asked>) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        if asked.is_closed() {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        if clients.load(Ordering::Relaxed) >= CLIENTS_MAX || !is_owner(&stream) {
+            continue;
+        }
+        clients.fetch_add(1, Ordering::Relaxed);
+        let (mine, asked) = (Arc::clone(&clients), asked.clone());
+        let spawned = std::thread::Builder::new().spawn(move || {
+            let _ = serve(&stream, &asked);
+            mine.fetch_sub(1, Ordering::Relaxed);
+        });
+        if spawned.is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One line, one answer.
+fn serve(stream: &UnixStream, asked: &UnboundedSender<Asked>) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line)?;
+    let answer = match serde_json::from_slice::<Request>(&line) {
+        Ok(request) if request.version == VERSION => {
+            let (sender, answered) = mpsc::channel();
+            let _ = asked.send((request, sender));
+            answered.recv_timeout(PATIENCE).ok()
+        }
+        _ => None,
+    };
+    let answer = answer.unwrap_or_else(|| Answer::Refused {
+        message: say!("the run did not understand this, or is over"),
+        help: say!("use the throng that started the run"),
+    });
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    let mut stream = stream;
+    stream.write_all(&line)
+}
+
+/// Whether the other end is of the user who runs this process, or root.
+fn is_owner(stream: &UnixStream) -> bool {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `peer`, which has as many.
+    let told = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    // SAFETY: it only tells a number.
+    let own = unsafe { libc::geteuid() };
+    told == 0 && (peer.uid == own || peer.uid == 0)
+}

@@ -1,0 +1,135 @@
+//! `throng control`: says something to a run that goes on, over the socket in its directory.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use throng_base::clean::clean;
+use throng_base::{Diagnostic, Exit, Said, units};
+use throng_results::Run;
+
+use crate::arguments::{ControlArguments, What};
+use crate::conduct::command::{
+    Answer, Command, LINE_BYTES_MAX, LoadStatus, Request, SOCKET, VERSION,
+};
+use crate::conduct::wire::Change;
+use crate::conduct::{RECORDS, connect};
+use crate::report::newest;
+use crate::screen::Screen;
+
+/// A run that is so busy answers later than this only if it is stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn control(arguments: &ControlArguments) -> Exit {
+    let screen = Screen::output(false);
+    let request = Request {
+        version: VERSION,
+        command: command(&arguments.what),
+        load: arguments.load.clone(),
+    };
+    let answer = find(arguments.run.as_deref()).and_then(|directory| ask(&directory, &request));
+    let refused = match answer {
+        Ok(Answer::Refused { message, help }) => {
+            Diagnostic::error("control-refused", message).help(help)
+        }
+        Ok(answer) => {
+            match (&answer, arguments.json) {
+                (answer, true) => screen.json(&serde_json::to_value(answer).unwrap_or_default()),
+                (Answer::Status(loads), false) => loads.iter().for_each(|it| show(it, screen)),
+                (Answer::Done(said) | Answer::Refused { message: said, .. }, false) => {
+                    screen.say(said.clone());
+                }
+            }
+            return Exit::GoalsMet;
+        }
+        Err(diagnostic) => *diagnostic,
+    };
+    Screen::errors(false).diagnostic(&refused);
+    Exit::Usage
+}
+
+fn command(what: &What) -> Command {
+    match what {
+        What::Status => Command::Status,
+        What::More { share } => Command::Change(Change::Times(1.0 + share)),
+        What::Less { share } => Command::Change(Change::Times(1.0 / (1.0 + share))),
+        What::Users { count } => Command::Change(Change::Users(*count)),
+        What::Rate { rate } => Command::Change(Change::Rate(*rate)),
+        What::Pause => Command::Pause,
+        What::GoOn => Command::GoOn,
+        What::EndPhase => Command::Change(Change::EndPhase),
+        What::Mark { name } => Command::Mark(name.clone()),
+        What::Stop => Command::Stop,
+        What::Abort => Command::Abort,
+    }
+}
+
+fn show(status: &LoadStatus, screen: Screen) {
+    let elapsed = units::format_duration(Duration::from_nanos(status.elapsed_ns));
+    let mut line = match status.load.as_str() {
+        "" => format!("[{elapsed}] {}", clean(&status.phase)),
+        load => format!("[{elapsed}] {} · {}", clean(load), clean(&status.phase)),
+    };
+    if let Some(users) = status.users {
+        line += &format!(" · {}", say!("{users} users").spoken());
+    }
+    if let Some(rate) = status.per_second {
+        line += &format!(" · {rate:.1}/s");
+    }
+    if status.paused {
+        line += &format!(" · {}", say!("paused").spoken());
+    }
+    screen.line(&line);
+}
+
+/// The directory of the run, by itself or by its id; the newest that goes on.
+fn find(run: Option<&str>) -> Result<PathBuf, Box<Diagnostic>> {
+    let goes_on = |run: &Run| run.directory.join(SOCKET).exists();
+    let Some(named) = run else {
+        return newest(goes_on).map(|run| run.directory).ok_or_else(|| {
+            let message = say!("no run goes on below ./{RECORDS}");
+            no_run(message)
+        });
+    };
+    let path = Path::new(named);
+    if path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let by_id = newest(|run| run.info.id == named).map(|run| run.directory);
+    by_id.ok_or_else(|| no_run(say!("`{named}` is neither the directory of a run nor its id")))
+}
+
+fn no_run(message: Said) -> Box<Diagnostic> {
+    let help = say!("give the directory of a run that goes on, or go where it was started");
+    Box::new(Diagnostic::error("run-unreadable", message).help(help))
+}
+
+fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Diagnostic>> {
+    let failed = |error: std::io::Error| {
+        let shown = directory.display();
+        let message = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => say!("the run in {shown} is of another user"),
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
+                say!("the run in {shown} is over")
+            }
+            _ => {
+                say!("the run in {shown} does not answer: {error}", error = Said::of_error(&error))
+            }
+        };
+        Box::new(Diagnostic::error("control-refused", message).help(say!(
+            "only a run that goes on and is recorded can be changed, by the user who started it"
+        )))
+    };
+    let exchange = || {
+        let mut stream = connect(directory)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = Vec::new();
+        BufReader::new(stream.take(LINE_BYTES_MAX)).read_until(b'\n', &mut answer)?;
+        Ok(serde_json::from_slice(&answer)?)
+    };
+    exchange().map_err(failed)
+}
