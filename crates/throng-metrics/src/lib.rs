@@ -25,5 +25,6 @@ pub use interval::{
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
 pub use threshold::{
-    Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit, Verdict,
+    AbortRule, Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit,
+    Verdict,
 };

@@ -326,6 +326,22 @@ pub struct Threshold {
     /// Times of transactions with the pauses of the user in them; there are none of other steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_pauses: bool,
+    /// It has to be met in every stretch of so many seconds; 0: in all of the time together.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub over_s: u64,
+}
+
+fn is_zero(seconds: &u64) -> bool {
+    *seconds == 0
+}
+
+/// What ends a run before its time when it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AbortRule {
+    /// Its comparison is what must not be.
+    pub condition: Threshold,
+    /// How long it has to hold.
+    pub after: Duration,
 }
 
 /// What became of a threshold.
@@ -402,6 +418,53 @@ impl Threshold {
         }
     }
 
+    /// Whether this figure meets it.
+    pub fn holds(&self, figure: f64) -> bool {
+        self.comparison.holds(figure, self.value)
+    }
+
+    /// Of two figures the one that is nearer to missing it, or misses it by more.
+    pub fn worse(&self, one: f64, other: f64) -> f64 {
+        match self.comparison {
+            Comparison::Less | Comparison::LessOrEqual => one.max(other),
+            Comparison::Greater | Comparison::GreaterOrEqual => one.min(other),
+            Comparison::Equal if (one - self.value).abs() >= (other - self.value).abs() => one,
+            Comparison::Equal => other,
+        }
+    }
+
+    /// What of an interval it looks at, so that little is kept of it.
+    pub fn part(&self, interval: &Interval) -> Interval {
+        let wanted = |step: u16| match &self.subject {
+            Subject::Steps(steps) => steps.contains(&StepId(step)),
+            Subject::Trend { step: own, .. } => own.0 == step,
+            _ => false,
+        };
+        let steps = interval.steps.iter().filter(|row| wanted(row.step)).cloned().collect();
+        let empty = Interval { second: interval.second, steps, ..Interval::default() };
+        match &self.subject {
+            Subject::Steps(_) | Subject::Trend { .. } => empty,
+            Subject::Stage(_) => Interval { stages: interval.stages.clone(), ..empty },
+            Subject::UsersOnline | Subject::UsersPresent | Subject::Connections => {
+                Interval { gauges: interval.gauges.clone(), ..empty }
+            }
+            Subject::Delivery { .. } => {
+                Interval { deliveries: interval.deliveries.clone(), ..empty }
+            }
+            Subject::Counter(_) => Interval {
+                connections: interval.connections.clone(),
+                population: interval.population.clone(),
+                lifecycle: interval.lifecycle.clone(),
+                heartbeats: interval.heartbeats.clone(),
+                retries: interval.retries.clone(),
+                messages: interval.messages.clone(),
+                bytes_in: interval.bytes_in,
+                bytes_out: interval.bytes_out,
+                ..empty
+            },
+        }
+    }
+
     /// Whether any figure meets the goal. `checks > 100%` and `count < 0` cannot be met.
     pub fn can_be_met(&self) -> bool {
         let (low, high) = self.range();
@@ -422,7 +485,8 @@ impl Threshold {
         }
     }
 
-    fn figure(&self, sum: &Interval, duration: Duration) -> Option<f64> {
+    /// Of a part of the time, where it was so long; None where there was nothing to judge.
+    pub fn figure(&self, sum: &Interval, duration: Duration) -> Option<f64> {
         match &self.subject {
             Subject::UsersOnline => Some(sum.gauges.users_online as f64),
             Subject::UsersPresent => Some(sum.gauges.users_present as f64),
@@ -561,7 +625,17 @@ mod tests {
     fn goal(subject: Subject, measure: Measure, comparison: Comparison, value: f64) -> Threshold {
         let text = String::new();
         let (phase, with_pauses) = (None, false);
-        Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses }
+        Threshold {
+            text,
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase,
+            with_pauses,
+            over_s: 0,
+        }
     }
 
     fn all() -> Subject {

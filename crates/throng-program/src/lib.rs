@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use throng_base::{Said, Secrets, StepId};
 use throng_expression::Value;
-use throng_metrics::{Threshold, TrendUnit};
+use throng_metrics::{AbortRule, Threshold, TrendUnit};
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
 
@@ -93,6 +93,8 @@ pub struct Program {
     /// How late what is due may be done so that wakings are shared; zero wakes for each event.
     pub precision: Duration,
     pub thresholds: Vec<Threshold>,
+    /// What ends the run before its time.
+    pub abort_when: Vec<AbortRule>,
     pub tls: Tls,
     pub connection: ConnectionOptions,
     pub limits: Limits,

@@ -69,6 +69,7 @@ impl Program {
             teardown: None,
             deliveries: Vec::new(),
             thresholds: Vec::new(),
+            abort_when: Vec::new(),
             loads: vec![Load::alone(vec![phase])],
             graceful_stop: GRACEFUL_STOP,
             precision: Duration::ZERO,

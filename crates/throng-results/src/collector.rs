@@ -27,6 +27,7 @@ use crate::summary::{
     most_first, per_second,
 };
 use crate::verdict;
+use crate::window::Stretches;
 
 use machines::Machines;
 use phase::{PhaseSum, SECOND_NS, Seconds, present};
@@ -52,6 +53,8 @@ pub struct Collector {
     second: Second,
     pace: Pace,
     machines: Machines,
+    /// By threshold: of those over stretches of seconds.
+    stretches: Vec<Option<Stretches>>,
     growth: Growth,
     held: Seconds,
     run_ended_ns: Option<u64>,
@@ -103,6 +106,11 @@ impl Collector {
             second: Second::default(),
             pace: Pace::default(),
             machines: Machines::new(info),
+            stretches: info
+                .thresholds
+                .iter()
+                .map(|it| Stretches::of(&it.threshold, info))
+                .collect(),
             growth: Growth::default(),
             held: Seconds::default(),
             run_ended_ns: None,
@@ -129,6 +137,7 @@ impl Collector {
         if interval.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
         }
+        self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         if measured {
             self.pace(interval);
             self.machines.add(interval);
@@ -372,7 +381,7 @@ impl Collector {
     }
 
     fn judge(
-        &self,
+        &mut self,
         info: &RunInfo,
         sum: &Interval,
         measured: Duration,
@@ -405,7 +414,14 @@ impl Collector {
             unit: threshold.unit(),
             verdict: judge(threshold),
         };
-        info.thresholds.iter().map(|info| row(&info.threshold)).collect()
+        let mut rows: Vec<GoalRow> =
+            info.thresholds.iter().map(|info| row(&info.threshold)).collect();
+        for (row, stretches) in rows.iter_mut().zip(&mut self.stretches) {
+            if let Some(stretches) = stretches {
+                row.verdict = stretches.verdict();
+            }
+        }
+        rows
     }
 
     /// What the whole record of a run that has ended says of its own rows, measured or not. Records

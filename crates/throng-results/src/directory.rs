@@ -400,8 +400,17 @@ mod tests {
         let (measure, comparison) = (Measure::Count, Comparison::LessOrEqual);
         let (text, phase, with_pauses) = ("connections.reset <= 5".into(), Some(3), false);
         let value = 0.1 + 0.2;
-        let threshold =
-            Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses };
+        let threshold = Threshold {
+            text,
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase,
+            with_pauses,
+            over_s: 0,
+        };
         let mut info = ThresholdInfo::from(&threshold);
         for verdict in [None, Some(Verdict::Met(1.5)), Some(Verdict::Unknown)] {
             info.verdict = verdict;

@@ -10,6 +10,7 @@
 //! - [`merge`]: the lines of several machines in one order.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
+//! - [`window`]: figures of the last so many seconds, second by second.
 //! - [`verdict`]: whether the result stands, and the exit code.
 //! - [`terminal`]: what a person sees; pure functions that make text.
 //! - [`json`]: what a program sees.
@@ -39,6 +40,7 @@ pub mod record;
 pub mod summary;
 pub mod terminal;
 pub mod verdict;
+pub mod window;
 
 #[cfg(test)]
 mod sample;
@@ -60,3 +62,4 @@ pub use record::{RecordError, Recorder};
 pub use summary::{Damage, InvalidReason, Summary, Validity};
 pub use terminal::details_text;
 pub use verdict::{exit_code, is_connecting};
+pub use window::{AbortRules, Ruling};

@@ -51,8 +51,17 @@ pub(crate) fn threshold(
     let subject = Subject::Steps(vec![throng_base::StepId(0), throng_base::StepId(1)]);
     let (text, comparison) = (text.to_string(), sign);
     let (phase, with_pauses) = (None, false);
-    let threshold =
-        Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses };
+    let threshold = Threshold {
+        text,
+        subject,
+        measure,
+        comparison,
+        value,
+        load: None,
+        phase,
+        with_pauses,
+        over_s: 0,
+    };
     ThresholdInfo::from(&threshold)
 }
 
@@ -164,8 +173,17 @@ pub(crate) fn shop_info() -> RunInfo {
     info.steps.push(step("doors open", "rendezvous"));
     let goal = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
         let (text, comparison) = (text.to_string(), Comparison::LessOrEqual);
-        let goal =
-            Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses };
+        let goal = Threshold {
+            text,
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase,
+            with_pauses,
+            over_s: 0,
+        };
         ThresholdInfo::from(&goal)
     };
     let steps = |step: u16| Subject::Steps(vec![throng_base::StepId(step)]);
@@ -249,8 +267,17 @@ pub(crate) fn im_info() -> RunInfo {
     };
     let goal = |text: &str, subject, measure, comparison, value, phase| {
         let (text, with_pauses) = (text.to_string(), false);
-        let goal =
-            Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses };
+        let goal = Threshold {
+            text,
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase,
+            with_pauses,
+            over_s: 0,
+        };
         ThresholdInfo::from(&goal)
     };
     let (least, less) = (Comparison::GreaterOrEqual, Comparison::Less);
@@ -477,8 +504,17 @@ pub(crate) fn chat_info() -> RunInfo {
         let (measure, comparison) = (Measure::Count, Comparison::Equal);
         let (text, phase, with_pauses) = (text.to_string(), None, false);
         let value = 0.0;
-        let goal =
-            Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses };
+        let goal = Threshold {
+            text,
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase,
+            with_pauses,
+            over_s: 0,
+        };
         ThresholdInfo::from(&goal)
     };
     let mut info = info();

@@ -19,7 +19,7 @@ use throng_base::{Language, Said};
 pub use comparison::comparison_text;
 pub use details::details_text;
 pub use live::{Live, Progress, progress_line};
-pub(crate) use report::figure_text;
+pub use report::figure_text;
 pub use report::summary_text;
 
 /// For whom the text is.

@@ -122,6 +122,8 @@ macro_rules! scenario_maps {
             "How late starts, ends of pauses and heartbeats may be, so that several share one \
              waking: `250us` if left out; `0s` wakes for each.",
         thresholds: List(&Text) => "Goals, such as `http p99 < 50ms`.",
+        abort_when: List(&Text) =>
+            "What ends the run before its time: `errors > 10% over 10s for 20s`.",
         source: Kind(&SOURCE) => "Where connections come from: `{addresses: 127.1.0.0/16}`.",
         outputs: List(&Anything) => "Other places to write the figures to.",
         trace: Kind(&TRACE) => "Trace headers, to find slow requests in tracing.",

@@ -68,8 +68,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
-use throng_metrics::Threshold;
-use throng_program::{Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind};
+use throng_program::{Delivery, Limits, Phase, Program, Session, Statement, StepKind};
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
@@ -203,7 +202,8 @@ fn mask_names(program: &mut Program) {
         mask_labels(secrets, &mut step.labels);
     }
     mask_labels(secrets, &mut program.labels);
-    for goal in &mut program.thresholds {
+    let conditions = program.abort_when.iter_mut().map(|rule| &mut rule.condition);
+    for goal in program.thresholds.iter_mut().chain(conditions) {
         goal.text = secrets.mask(&goal.text).into_owned();
     }
 }
@@ -257,8 +257,16 @@ fn read_scenario(
     let phases: Vec<&Phase> = loads.iter().flat_map(|load| &load.phases).collect();
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
-    let goals = fields.thresholds.node();
-    let thresholds = read_goals(cx, goals, &compiler.rows.steps, &loads, &reaches);
+    let names = thresholds::Names {
+        steps: &compiler.rows.steps,
+        loads: &loads,
+        is_http: reaches.asked_only().is_some(),
+        complete: !cx.has_errors(),
+    };
+    let goals = fields.thresholds.node().map(|node| thresholds::read_thresholds(cx, node, &names));
+    let thresholds = goals.unwrap_or_default();
+    let rules = fields.abort_when.node().map(|node| thresholds::read_abort_rules(cx, node, &names));
+    let abort_when = rules.unwrap_or_default();
     let seed = fields.seed.node().and_then(|node| cx.whole(node));
     fields.outputs.node().into_iter().for_each(|node| warn_outputs(cx, node));
     warn_unused(cx, &parts, &reaches);
@@ -282,6 +290,7 @@ fn read_scenario(
         graceful_stop,
         precision,
         thresholds,
+        abort_when,
         tls: tls.unwrap_or_default(),
         connection,
         limits,
@@ -304,22 +313,6 @@ fn read_ledger(
 ) -> Vec<Delivery> {
     let read = |node| deliveries::read_deliveries(cx, node, reaches, compiler, sessions);
     ledger.map(read).unwrap_or_default()
-}
-
-fn read_goals(
-    cx: &mut Context<'_>,
-    node: Option<&Node>,
-    steps: &[Step],
-    loads: &[Load],
-    reaches: &Reaches,
-) -> Vec<Threshold> {
-    let names = thresholds::Names {
-        steps,
-        loads,
-        is_http: reaches.asked_only().is_some(),
-        complete: !cx.has_errors(),
-    };
-    node.map(|node| thresholds::read_thresholds(cx, node, &names)).unwrap_or_default()
 }
 
 /// The row of packets that break their declaration, where there is any.

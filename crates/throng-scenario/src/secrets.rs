@@ -13,13 +13,14 @@ use crate::syntax::{self, Key, Kind, Node, Place};
 
 /// Maps that hold what is looked for, files, or goals: nothing in them is sent, and their names
 /// are not those of values.
-const NOT_SENT: [&str; 11] = [
+const NOT_SENT: [&str; 12] = [
     "save",
     "check",
     "expect",
     "match",
     "tls",
     "thresholds",
+    "abort_when",
     "load",
     "deliveries",
     "extract",

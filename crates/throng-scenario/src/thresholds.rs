@@ -1,5 +1,6 @@
 //! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PLACE]`, such as `http p99 < 50ms in
-//! hold`. A place is a phase, or one of several loads. A subject is a step, a transaction, all
+//! hold [over 10s]`. A place is a phase, or one of several loads; a time says that every stretch
+//! of so many seconds has to meet it. A subject is a step, a transaction, all
 //! steps of a kind, a stage or a counter; of steps, those with a label may be chosen:
 //! `http{region:east} p99 < 50ms`.
 //!
@@ -8,12 +9,13 @@
 mod chosen;
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use throng_base::units::{self, UnitError};
 use throng_base::{Said, StepId};
 use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{
-    Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
+    AbortRule, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
 };
 use throng_program::{Load, Step, StepKind};
 
@@ -32,6 +34,8 @@ const HELP: Said = say!(
 
 /// The most goals of a scenario.
 const THRESHOLDS_MAX: usize = 1_000;
+/// The longest stretch that is looked at, and the longest time that a condition has to hold.
+const TIME_S_MAX: u64 = 3600;
 
 /// What thresholds may speak of.
 pub(crate) struct Names<'p> {
@@ -43,17 +47,40 @@ pub(crate) struct Names<'p> {
     pub(crate) complete: bool,
 }
 
+/// `thresholds`.
 pub(crate) fn read_thresholds(
     cx: &mut Context<'_>,
     node: &Node,
     names: &Names<'_>,
 ) -> Vec<Threshold> {
-    let items = cx.items(
-        node,
-        say!("a list of thresholds"),
-        say!("write `thresholds: [\"http p99 < 50ms\"]`"),
-    );
-    let items = items.unwrap_or_default();
+    let help = say!("write `thresholds: [\"http p99 < 50ms\"]`");
+    read_each(cx, node, (say!("a list of thresholds"), help), |cx, item| {
+        let text = cx.text(item, say!("a threshold"))?;
+        Reader { cx, node: item, names }.read(&text)
+    })
+}
+
+/// `abort_when`: a condition, over how many seconds it is looked at, and for how long it has to
+/// hold.
+pub(crate) fn read_abort_rules(
+    cx: &mut Context<'_>,
+    node: &Node,
+    names: &Names<'_>,
+) -> Vec<AbortRule> {
+    let help = say!("write `abort_when: [\"errors > 10% over 10s for 20s\"]`");
+    read_each(cx, node, (say!("a list of conditions"), help), |cx, item| {
+        let text = cx.text(item, say!("a condition"))?;
+        Reader { cx, node: item, names }.read_rule(&text)
+    })
+}
+
+fn read_each<T>(
+    cx: &mut Context<'_>,
+    node: &Node,
+    (what, help): (Said, Said),
+    mut read: impl FnMut(&mut Context<'_>, &Node) -> Option<T>,
+) -> Vec<T> {
+    let items = cx.items(node, what, help).unwrap_or_default();
     if let Some(item) = items.get(THRESHOLDS_MAX) {
         let message = say!("more than {THRESHOLDS_MAX} thresholds");
         let error = cx.error("too-many", message, item.place).label(say!("one too many"));
@@ -62,14 +89,12 @@ pub(crate) fn read_thresholds(
                                  50ms`"
         )));
     }
-    items
-        .iter()
-        .take(THRESHOLDS_MAX)
-        .filter_map(|item| {
-            let text = cx.text(item, say!("a threshold"))?;
-            Reader { cx: &mut *cx, node: item, names }.read(&text)
-        })
-        .collect()
+    items.iter().take(THRESHOLDS_MAX).filter_map(|item| read(cx, item)).collect()
+}
+
+/// As it was written, in one line.
+fn written(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 struct Reader<'r, 'a, 'p> {
@@ -80,6 +105,44 @@ struct Reader<'r, 'a, 'p> {
 
 impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
+        let (goal, over_s) = self.split_time(text, " over ")?;
+        let threshold = Threshold { text: written(text), over_s, ..self.condition(goal)? };
+        self.certain(&threshold)?;
+        Some(threshold)
+    }
+
+    fn read_rule(&mut self, text: &str) -> Option<AbortRule> {
+        let (rest, after_s) = self.split_time(text, " for ")?;
+        let (condition, over_s) = self.split_time(rest, " over ")?;
+        let condition = Threshold { text: written(text), over_s, ..self.condition(condition)? };
+        let message = match (condition.can_be_met(), condition.can_fail()) {
+            (true, true) => {
+                return Some(AbortRule { condition, after: Duration::from_secs(after_s) });
+            }
+            (false, _) => say!("this condition can never hold"),
+            (true, false) => say!("this condition always holds"),
+        };
+        let error = self.cx.error("bad-threshold", message, self.node.place);
+        let error = error.label(say!("it ends no run, or each"));
+        self.cx.fail(error.help(say!("write what must not be: `errors > 10%`")))
+    }
+
+    /// Cuts off a time behind this word, where there is one; in whole seconds.
+    fn split_time<'t>(&mut self, text: &'t str, word: &str) -> Option<(&'t str, u64)> {
+        let Some((rest, time)) = text.rsplit_once(word) else { return Some((text, 0)) };
+        let time = time.trim();
+        // What a phase is called may look like anything.
+        let Ok(duration) = units::parse_duration(time) else { return Some((text, 0)) };
+        let is_whole = duration.subsec_nanos() == 0;
+        if !is_whole || !(1..=TIME_S_MAX).contains(&duration.as_secs()) {
+            let message = say!("`{time}` is not a number of whole seconds up to an hour");
+            return self.fail("bad-threshold", message, time, say!("write `10s` or `5m`"));
+        }
+        Some((rest, duration.as_secs()))
+    }
+
+    /// A threshold without the time behind it.
+    fn condition(&mut self, text: &str) -> Option<Threshold> {
         let (goal, place) = self.split_place(text);
         let Some((left, comparison, value)) = split_comparison(goal) else {
             return self.fail("bad-threshold", say!("the threshold has no comparison"), text, HELP);
@@ -98,9 +161,8 @@ impl Reader<'_, '_, '_> {
         let value = value.trim();
         let (subject, measure, with_pauses) = self.left_side(left.trim(), value)?;
         let value = self.value(measure, &subject, value)?;
-        let written = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let threshold = Threshold {
-            text: written,
+        Some(Threshold {
+            text: String::new(),
             subject,
             measure,
             comparison,
@@ -108,9 +170,8 @@ impl Reader<'_, '_, '_> {
             load,
             phase,
             with_pauses,
-        };
-        self.certain(&threshold)?;
-        Some(threshold)
+            over_s: 0,
+        })
     }
 
     /// Cuts off `in PLACE`; what a phase is called may look like anything.

@@ -130,6 +130,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         graceful_stop: GRACEFUL_STOP,
         precision: Duration::ZERO,
         thresholds: Vec::new(),
+        abort_when: Vec::new(),
         ..program.clone()
     }
 }

@@ -88,6 +88,7 @@ fn program(phases: Vec<Phase>) -> Program {
         graceful_stop: 5 * S,
         precision: Duration::ZERO,
         thresholds: Vec::new(),
+        abort_when: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),
         limits: Limits::default(),

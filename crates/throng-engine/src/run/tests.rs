@@ -173,6 +173,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         graceful_stop: Duration::from_secs(1),
         precision: Duration::ZERO,
         thresholds: Vec::new(),
+        abort_when: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions::default(),
         limits: Limits::default(),

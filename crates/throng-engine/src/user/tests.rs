@@ -63,6 +63,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         graceful_stop: 5 * S,
         precision: Duration::ZERO,
         thresholds: Vec::new(),
+        abort_when: Vec::new(),
         tls: Tls::default(),
         connection: ConnectionOptions { connect_timeout: S, ..ConnectionOptions::default() },
         limits: Limits::default(),

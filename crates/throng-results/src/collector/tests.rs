@@ -137,6 +137,7 @@ fn users_online_are_judged_before_they_leave() {
                 load: None,
                 phase,
                 with_pauses: false,
+                over_s: 0,
             })
         })
         .into();
@@ -244,7 +245,17 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     let goal = |text: &str, measure, comparison, value| {
         let subject = Subject::Steps(steps.clone().collect());
         let (text, phase, with_pauses) = (text.into(), None, false);
-        Threshold { text, subject, measure, comparison, value, load: None, phase, with_pauses }
+        Threshold {
+            text,
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase,
+            with_pauses,
+            over_s: 0,
+        }
     };
     let goals = [
         goal("errors <= 100%", Measure::FailedShare, Comparison::LessOrEqual, 1.0),

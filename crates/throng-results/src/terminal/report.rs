@@ -653,7 +653,8 @@ fn goal_text(goal: &GoalRow) -> &str {
 }
 
 /// A figure as people read it.
-pub(crate) fn figure_text(unit: Unit, figure: f64) -> String {
+/// A figure of a threshold with its unit.
+pub fn figure_text(unit: Unit, figure: f64) -> String {
     match unit {
         Unit::Nanoseconds => nanos(figure as u64),
         Unit::PerSecond => format!("{}/s", rate(figure)),

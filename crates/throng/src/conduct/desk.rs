@@ -5,12 +5,17 @@ mod steer;
 
 use std::time::Duration;
 
+use throng_base::units::format_duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_engine::Options;
 use throng_load::plan;
-use throng_metrics::{Interval, StepInterval};
+use throng_metrics::{AbortRule, Interval, StepInterval};
+use throng_results::terminal::figure_text;
 use throng_results::terminal::{Live, Progress, progress_line};
-use throng_results::{Collector, Event, Line, Merge, OnceRun, Recorder, RunInfo, is_connecting};
+use throng_results::{
+    AbortRules, AllGauges, Collector, Event, Line, Merge, OnceRun, Recorder, Ruling, RunInfo,
+    StopBy, is_connecting,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use super::ending::Ending;
@@ -96,6 +101,9 @@ pub(super) struct Desk<'a> {
     opened: u64,
     failed: u64,
     loss: Loss,
+    /// Of all machines together.
+    gauges: AllGauges,
+    rules: AbortRules,
     stops: u32,
     /// Posts whose load is over, when the last of them was, and whether all ended well.
     over: usize,
@@ -115,6 +123,7 @@ impl<'a> Desk<'a> {
         // With JSON the output belongs to a program; people read the other one.
         let screen = if conduct.output.json { errors } else { Screen::output(no_color) };
         let screen = screen.with_details(conduct.output.details);
+        let rules = AbortRules::new(&conduct.program.abort_when, &info);
         Desk {
             merge: Merge::new(posts.orders.len()),
             collector: Collector::new(&info),
@@ -134,6 +143,8 @@ impl<'a> Desk<'a> {
             opened: 0,
             failed: 0,
             loss: Loss::default(),
+            gauges: AllGauges::default(),
+            rules,
             stops: 0,
             over: 0,
             ended_ns: 0,
@@ -274,7 +285,7 @@ impl<'a> Desk<'a> {
     fn log(&mut self, at_ns: u64, user: u64, text: &str) {
         if !self.conduct.output.quiet {
             self.clear_progress();
-            let at = throng_base::units::format_duration(Duration::from_nanos(at_ns));
+            let at = format_duration(Duration::from_nanos(at_ns));
             let who = if user > 0 { format!(" user {user}") } else { String::new() };
             self.screen.line(&format!("[{at}{who}] {text}"));
         }
@@ -297,6 +308,7 @@ impl<'a> Desk<'a> {
         }
         self.pending = Some(interval.second);
         self.live.add(interval);
+        self.judge(interval);
         self.give_up_if_unreachable();
         self.give_up_if_lost();
     }
@@ -334,6 +346,43 @@ impl<'a> Desk<'a> {
         {
             let diagnostic = error.diagnostic();
             self.trouble(&diagnostic);
+        }
+    }
+
+    /// Ends the run where one of its rules wants it.
+    fn judge(&mut self, interval: &Interval) {
+        let load = self.running.load_of(interval.phase);
+        let gauges = self.gauges.add(load, interval);
+        for ruling in self.rules.add(interval, &gauges) {
+            if self.stops > 0 {
+                return;
+            }
+            let at_ns = self.posts.clock.now().as_nanos();
+            let shown = |rule: &AbortRule, figure| figure_text(rule.condition.unit(), figure);
+            let notice = match &ruling {
+                Ruling::Warned { rule, figure, left } => say!(
+                    "`{}` holds: {}; the run ends in {} unless that changes",
+                    rule.condition.text,
+                    shown(rule, *figure),
+                    format_duration(*left)
+                ),
+                Ruling::Cleared { rule } => {
+                    say!("`{}` does not hold any more: the run goes on", rule.condition.text)
+                }
+                Ruling::Aborted { rule, figure } => {
+                    self.stops = 1;
+                    let reason = say!(
+                        "`abort_when: {}` held: {}",
+                        rule.condition.text,
+                        shown(rule, *figure)
+                    );
+                    self.say(say!("the run ends here: {reason}", reason = &reason));
+                    self.event(&Event::Stopped { at_ns, reason, by: StopBy::Rule });
+                    return self.order(Order::Stop);
+                }
+            };
+            self.say(notice.clone());
+            self.event(&Event::Notice { at_ns, text: notice.english() });
         }
     }
 

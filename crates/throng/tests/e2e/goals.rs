@@ -240,3 +240,52 @@ fn a_generator_that_was_stopped_has_no_valid_result() {
     // and to end is the computer's affair, but no run loses more time than it had.
     run.within("/generator/lost_longest_ns", 1.5e9, run.figure("/lasted_ns"));
 }
+
+/// A load for a minute against a target of which three requests in ten fail.
+fn failing(target: &Target, rules: &str) -> String {
+    format!(
+        "target: {}
+sessions: {{reader: {{steps: [{{http: GET /read}}, {{think: 5ms}}]}}}}
+load: [{{name: hold, users: 10, for: 60s}}]
+{rules}
+",
+        target.http("")
+    )
+}
+
+#[test]
+fn a_condition_that_holds_ends_the_run() {
+    let target = Target::start("http --errors 30%");
+    let rules = "abort_when: [http p99 > 30s over 1s, errors > 10% over 2s for 1s]";
+    for processes in [1, 2] {
+        let line = format!("run s.yaml --json --processes {processes}");
+        let run = throng(&line).file("s.yaml", failing(&target, rules)).run().exits(4);
+        run.says(&["`errors > 10% over 2s for 1s` holds: ", "the run ends in 1s unless"]);
+        let json = run.json();
+        let stopped = json["outcome"]["stopped"].to_string();
+        run.check(stopped.contains("abort_when: errors > 10% over 2s for 1s"), &stopped);
+        run.check(stopped.contains("\"rule\""), &stopped);
+        let at_ns = json["outcome"]["stopped"]["at_ns"].as_f64().unwrap_or_default();
+        run.check((3e9..20e9).contains(&at_ns), "two seconds, and one more");
+        run.check(json["total"]["begun"] == json["total"]["count"], "all is answered");
+    }
+    let requests = target.counts("/requests");
+    assert!(requests > 100, "{requests}");
+}
+
+#[test]
+fn a_threshold_over_stretches_is_missed_by_one_of_them() {
+    let target = Target::start("http");
+    let text = format!(
+        "target: {}
+sessions: {{reader: {{steps: [{{http: GET /read}}]}}}}
+load: [{{name: slow, arrivals: 20/s, for: 2s}}, {{name: fast, arrivals: 200/s, for: 3s}}]
+thresholds: [http rate > 100/s, http rate > 100/s over 2s, http rate > 100/s in fast over 2s]
+",
+        target.http("")
+    );
+    let run = throng("run s.yaml --json").file("s.yaml", text).run().exits(1);
+    let json = run.json();
+    let verdicts = [0, 1, 2].map(|at: usize| json["thresholds"][at]["verdict"].clone());
+    assert_eq!(verdicts, ["met", "not-met", "met"], "{run}");
+}

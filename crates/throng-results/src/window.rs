@@ -1,0 +1,343 @@
+//! Figures of the last so many seconds, second by second, while a run goes on and from its record:
+//! thresholds that must be met in every stretch, and rules that end a run.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use throng_metrics::{AbortRule, Gauges, Interval, Threshold, Verdict};
+
+use crate::directory::{PhaseInfo, RunInfo};
+
+/// A threshold over a stretch of seconds that goes with the time. Lines come in the order of their
+/// seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    threshold: Threshold,
+    seconds: u64,
+    /// The seconds of the stretch, but for the one that goes on. Sums of two stacks, so that each
+    /// second is added twice, however long the stretch is: of the older ones the sum up to the
+    /// newest of them, of the newer ones each by itself and all together.
+    older: Vec<(u64, Interval)>,
+    newer: VecDeque<(u64, Interval)>,
+    newer_sum: Interval,
+    current: Option<(u64, Interval)>,
+    /// The first second of all.
+    first: Option<u64>,
+}
+
+impl Window {
+    pub(crate) fn new(threshold: &Threshold, seconds: u64) -> Window {
+        Window {
+            threshold: threshold.clone(),
+            seconds: seconds.max(1),
+            older: Vec::new(),
+            newer: VecDeque::new(),
+            newer_sum: Interval::default(),
+            current: None,
+            first: None,
+        }
+    }
+
+    /// Takes a line of a phase that counts, and how many there are at its moment. Returns the
+    /// second that is over by it, and the figure of the stretch that ends with it, if there is one.
+    pub(crate) fn add(&mut self, interval: &Interval, gauges: &Gauges) -> Option<(u64, f64)> {
+        let mut part = self.threshold.part(interval);
+        part.gauges = gauges.clone();
+        self.first.get_or_insert(interval.second);
+        match &mut self.current {
+            Some((second, sum)) if *second >= interval.second => {
+                sum.merge_later(&part);
+                None
+            }
+            _ => {
+                let told = self.end_second();
+                self.current = Some((interval.second, part));
+                told
+            }
+        }
+    }
+
+    /// The second that goes on is over.
+    pub(crate) fn end_second(&mut self) -> Option<(u64, f64)> {
+        let (second, sum) = self.current.take()?;
+        self.newer_sum.merge_later(&sum);
+        self.newer.push_back((second, sum));
+        self.forget(second);
+        let is_full = second + 1 >= self.first? + self.seconds;
+        let mut stretch = self.older.last().map(|(_, sum)| sum.clone()).unwrap_or_default();
+        if !self.newer.is_empty() {
+            stretch.merge_later(&self.newer_sum);
+        }
+        let time = Duration::from_secs(self.seconds);
+        let figure = self.threshold.figure(&stretch, time).filter(|_| is_full)?;
+        Some((second, figure))
+    }
+
+    /// Seconds that lie before the stretch that ends with this one.
+    fn forget(&mut self, last: u64) {
+        let is_old = |second: u64| second + self.seconds <= last;
+        loop {
+            while self.older.last().is_some_and(|(second, _)| is_old(*second)) {
+                self.older.pop();
+            }
+            if !self.older.is_empty() || self.newer.front().is_none_or(|(it, _)| !is_old(*it)) {
+                return;
+            }
+            let mut later: Option<Interval> = None;
+            for (second, mut own) in self.newer.drain(..).rev() {
+                later.iter().for_each(|later| own.merge_later(later));
+                self.older.push((second, own.clone()));
+                later = Some(own);
+            }
+            self.newer_sum = Interval::default();
+        }
+    }
+}
+
+/// Whether a threshold was met in every stretch of its seconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretches {
+    window: Window,
+    /// By phase: whether it counts.
+    phases: Vec<bool>,
+    worst: Option<f64>,
+}
+
+impl Stretches {
+    /// Where it is one over stretches.
+    pub(crate) fn of(threshold: &Threshold, info: &RunInfo) -> Option<Stretches> {
+        let seconds = threshold.over_s;
+        (seconds > 0).then(|| Stretches {
+            window: Window::new(threshold, seconds),
+            phases: phases(threshold, info),
+            worst: None,
+        })
+    }
+
+    pub(crate) fn add(&mut self, interval: &Interval, gauges: &Gauges) {
+        if counts(&self.phases, interval) {
+            let told = self.window.add(interval, gauges);
+            self.take(told);
+        }
+    }
+
+    fn take(&mut self, told: Option<(u64, f64)>) {
+        if let Some((_, figure)) = told {
+            let threshold = &self.window.threshold;
+            let worst = self.worst.map_or(figure, |worst| threshold.worse(worst, figure));
+            self.worst = Some(worst);
+        }
+    }
+
+    pub(crate) fn verdict(&mut self) -> Verdict {
+        let told = self.window.end_second();
+        self.take(told);
+        match self.worst {
+            Some(worst) if self.window.threshold.holds(worst) => Verdict::Met(worst),
+            Some(worst) => Verdict::NotMet(worst),
+            None => Verdict::Unknown,
+        }
+    }
+}
+
+/// By phase: whether it counts for a threshold.
+fn phases(threshold: &Threshold, info: &RunInfo) -> Vec<bool> {
+    let counts = |(phase, own): (u16, &PhaseInfo)| match (threshold.phase, threshold.load) {
+        (Some(wanted), _) => wanted == phase,
+        (None, Some(load)) => own.measured && own.load == load,
+        (None, None) => own.measured,
+    };
+    (0..).zip(&info.phases).map(counts).collect()
+}
+
+/// A record may tell of phases that its run does not know.
+fn counts(phases: &[bool], interval: &Interval) -> bool {
+    phases.get(usize::from(interval.phase)).copied().unwrap_or(phases.is_empty())
+}
+
+/// How long a condition is looked at that does not say it.
+pub const ABORT_OVER_S: u64 = 10;
+
+/// The rules that end a run, while it goes on.
+#[derive(Debug, Default)]
+pub struct AbortRules {
+    all: Vec<Rule>,
+}
+
+#[derive(Debug)]
+struct Rule {
+    rule: AbortRule,
+    window: Window,
+    /// By phase: whether it counts.
+    phases: Vec<bool>,
+    /// From which second on it holds without a break.
+    since: Option<u64>,
+}
+
+/// What a rule says at the end of a second.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ruling {
+    /// It holds; the run ends after so long, unless it stops to hold.
+    Warned { rule: AbortRule, figure: f64, left: Duration },
+    /// It does not hold any more.
+    Cleared { rule: AbortRule },
+    /// The run ends here.
+    Aborted { rule: AbortRule, figure: f64 },
+}
+
+impl AbortRules {
+    pub fn new(rules: &[AbortRule], info: &RunInfo) -> AbortRules {
+        let rule = |rule: &AbortRule| {
+            let seconds = match rule.condition.over_s {
+                0 => ABORT_OVER_S,
+                seconds => seconds,
+            };
+            let window = Window::new(&rule.condition, seconds);
+            let phases = phases(&rule.condition, info);
+            Rule { rule: rule.clone(), window, phases, since: None }
+        };
+        AbortRules { all: rules.iter().map(rule).collect() }
+    }
+
+    /// Takes a line of the run, and how many there are at its moment.
+    pub fn add(&mut self, interval: &Interval, gauges: &Gauges) -> Vec<Ruling> {
+        let mut rulings = Vec::new();
+        for rule in &mut self.all {
+            if counts(&rule.phases, interval)
+                && let Some((second, figure)) = rule.window.add(interval, gauges)
+            {
+                rulings.extend(rule.judge(second, figure));
+            }
+        }
+        rulings
+    }
+}
+
+impl Rule {
+    fn judge(&mut self, second: u64, figure: f64) -> Option<Ruling> {
+        let rule = self.rule.clone();
+        if !rule.condition.holds(figure) {
+            return self.since.take().map(|_| Ruling::Cleared { rule });
+        }
+        let is_new = self.since.is_none();
+        let held = Duration::from_secs(second - *self.since.get_or_insert(second));
+        match rule.after.checked_sub(held).filter(|left| !left.is_zero()) {
+            None => Some(Ruling::Aborted { rule, figure }),
+            Some(left) if is_new => Some(Ruling::Warned { rule, figure, left }),
+            Some(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::{Random, StepId};
+    use throng_metrics::{Comparison, Measure, StepInterval, Subject};
+
+    use super::*;
+
+    fn threshold(comparison: Comparison, value: f64, over_s: u64) -> Threshold {
+        Threshold {
+            text: "errors".into(),
+            subject: Subject::Steps(vec![StepId(0)]),
+            measure: Measure::FailedShare,
+            comparison,
+            value,
+            load: None,
+            phase: None,
+            with_pauses: false,
+            over_s,
+        }
+    }
+
+    fn line(second: u64, count: u64, failed: u64) -> Interval {
+        let row = StepInterval { step: 0, count, ok: count - failed, ..StepInterval::default() };
+        let other = StepInterval { step: 1, count: 1000, ..StepInterval::default() };
+        Interval { second, steps: vec![row, other], ..Interval::default() }
+    }
+
+    #[test]
+    fn a_stretch_is_the_sum_of_its_seconds() {
+        let mut random = Random::new(8);
+        for over in [1, 2, 3, 7, 30] {
+            let mut window = Window::new(&threshold(Comparison::Less, 0.5, over), over);
+            let mut all: Vec<(u64, u64, u64)> = Vec::new();
+            let mut second = 5;
+            for _ in 0..300 {
+                // In some seconds nothing happens.
+                second += 1 + random.below(3) / 2;
+                let count = 1 + random.below(9);
+                let failed = random.below(count + 1);
+                let gauges = Gauges { users_online: second, ..Gauges::default() };
+                let told = window.add(&line(second, count, failed), &gauges);
+                if let Some((last, figure)) = told {
+                    let within = all.iter().filter(|(it, ..)| *it + over > last && *it <= last);
+                    let (count, failed) =
+                        within.fold((0, 0), |(count, failed), it| (count + it.1, failed + it.2));
+                    assert_eq!(figure, failed as f64 / count as f64, "{over} until {last}");
+                }
+                assert_eq!(
+                    told.is_some(),
+                    all.last().is_some_and(|it| it.0 + 1 >= all[0].0 + over)
+                );
+                all.push((second, count, failed));
+            }
+        }
+    }
+
+    #[test]
+    fn gauges_of_a_stretch_are_those_of_its_end() {
+        let online = Threshold {
+            subject: Subject::UsersOnline,
+            measure: Measure::Count,
+            ..threshold(Comparison::GreaterOrEqual, 5.0, 3)
+        };
+        let mut window = Window::new(&online, 3);
+        for second in 0..40 {
+            let gauges = Gauges { users_online: second, ..Gauges::default() };
+            let told = window.add(&line(second, 1, 0), &gauges);
+            let wanted = (second > 2).then(|| (second - 1, (second - 1) as f64));
+            assert_eq!(told, wanted);
+        }
+    }
+
+    #[test]
+    fn one_bad_stretch_misses_a_threshold() {
+        let info = RunInfo::default();
+        let of = |over| Stretches::of(&threshold(Comparison::Less, 0.2, over), &info);
+        let mut stretches = of(3).expect("one");
+        let gauges = Gauges::default();
+        (0..20).for_each(|second| stretches.add(&line(second, 10, 1), &gauges));
+        assert_eq!(stretches.clone().verdict(), Verdict::Met(0.1));
+        (20..22).for_each(|second| stretches.add(&line(second, 10, 5), &gauges));
+        (22..40).for_each(|second| stretches.add(&line(second, 1000, 0), &gauges));
+        let worst = 11.0 / 30.0;
+        assert_eq!(stretches.verdict(), Verdict::NotMet(worst));
+        let mut short = of(30).expect("one");
+        short.add(&line(0, 10, 9), &gauges);
+        assert_eq!(short.verdict(), Verdict::Unknown);
+        assert!(of(0).is_none());
+    }
+
+    #[test]
+    fn a_rule_warns_before_it_ends_the_run() {
+        let rule = AbortRule {
+            condition: threshold(Comparison::Greater, 0.1, 2),
+            after: Duration::from_secs(3),
+        };
+        let mut rules = AbortRules::new(&[rule.clone()], &RunInfo::default());
+        let mut told = Vec::new();
+        let failed = [0, 0, 5, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5];
+        for (second, failed) in (0..).zip(failed) {
+            let interval = line(second, 10, failed);
+            for ruling in rules.add(&interval, &Gauges::default()) {
+                told.push((second, ruling));
+            }
+        }
+        let warned = |figure| Ruling::Warned { rule: rule.clone(), figure, left: rule.after };
+        assert_eq!(told[0], (3, warned(0.25)));
+        assert_eq!(told[1], (5, Ruling::Cleared { rule: rule.clone() }));
+        assert_eq!(told[2], (7, warned(0.25)));
+        assert_eq!(told[3], (10, Ruling::Aborted { rule, figure: 0.5 }));
+    }
+}
