@@ -59,6 +59,8 @@ struct WrittenPath {
 pub struct RecordedFile {
     /// Where it was when the scenario was read.
     pub path: PathBuf,
+    /// Of a copy in a record, where it had been copied from.
+    pub origin: Option<PathBuf>,
     pub role: FileRole,
     /// Its path beside the recorded scenario, if it is copied; what an include has stands in the
     /// scenario itself.
@@ -214,7 +216,7 @@ fn files(named: &[Named], seen: &Seen) -> Vec<RecordedFile> {
         let path = whole(&file.path);
         if !files.iter().any(|other| other.path == path) {
             let read = seen.files.borrow().get(&file.path).cloned();
-            files.push(RecordedFile { path, role: file.role, copy: None, read });
+            files.push(RecordedFile { path, origin: None, role: file.role, copy: None, read });
         }
     }
     let shared = shared(&files).map(Path::to_path_buf);

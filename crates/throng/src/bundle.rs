@@ -117,7 +117,7 @@ impl Writer<'_> {
     fn file(&mut self, file: &RecordedFile) -> Result<FileInfo, RecordError> {
         let told = FileInfo {
             role: file.role.word().into(),
-            path: file.path.display().to_string(),
+            path: file.origin.as_ref().unwrap_or(&file.path).display().to_string(),
             ..FileInfo::default()
         };
         let size = match &file.read {
@@ -315,7 +315,7 @@ fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<D
         let origin =
             run.info.files.iter().find(|known| copy_of(run, known) == Some(whole(&file.path)));
         if let Some(origin) = origin {
-            file.path = PathBuf::from(&origin.path);
+            file.origin = Some(PathBuf::from(&origin.path));
         }
     }
     recorded.path = run.info.files.first().map(|file| file.path.clone()).unwrap_or_default().into();

@@ -156,7 +156,7 @@ fn an_edited_directory_is_refused() {
     let text = std::fs::read_to_string(&path).expect("run.json");
     for (from, to, told) in [
         ("\"files/people.csv\"", "\"../people.csv\"", "outside"),
-        ("\"format\": 3", "\"format\": 4", "format-unknown"),
+        ("\"format\": ", "\"format\": 99", "format-unknown"),
         ("\"bundle\"", "\"before\"", "without a bundle"),
     ] {
         std::fs::write(&path, text.replace(from, to)).expect("an edit");
