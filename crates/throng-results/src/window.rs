@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use throng_metrics::{AbortRule, Gauges, Interval, Threshold, Verdict};
+use throng_metrics::{AbortRule, Gauges, Interval, Measure, Threshold, Verdict};
 
 use crate::directory::{PhaseInfo, RunInfo};
 
@@ -21,7 +21,7 @@ pub(crate) struct Window {
     newer: VecDeque<(u64, Interval)>,
     newer_sum: Interval,
     current: Option<(u64, Interval)>,
-    /// The first second of all.
+    /// The first whole second of all: a place that begins later than the run begins inside one.
     first: Option<u64>,
 }
 
@@ -43,7 +43,8 @@ impl Window {
     pub(crate) fn add(&mut self, interval: &Interval, gauges: &Gauges) -> Option<(u64, f64)> {
         let mut part = self.threshold.part(interval);
         part.gauges = gauges.clone();
-        self.first.get_or_insert(interval.second);
+        let second = interval.second;
+        self.first.get_or_insert(if second == 0 { 0 } else { second + 1 });
         match &mut self.current {
             Some((second, sum)) if *second >= interval.second => {
                 sum.merge_later(&part);
@@ -130,8 +131,11 @@ impl Stretches {
     }
 
     pub(crate) fn verdict(&mut self) -> Verdict {
-        let told = self.window.end_second();
-        self.take(told);
+        // The last second may be a part of one, which makes a rate smaller than it was.
+        if self.window.threshold.measure != Measure::Rate {
+            let told = self.window.end_second();
+            self.take(told);
+        }
         match self.worst {
             Some(worst) if self.window.threshold.holds(worst) => Verdict::Met(worst),
             Some(worst) => Verdict::NotMet(worst),
@@ -232,7 +236,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use throng_base::{Random, StepId};
-    use throng_metrics::{Comparison, Measure, StepInterval, Subject};
+    use throng_metrics::{Comparison, StepInterval, Subject};
 
     use super::*;
 
@@ -276,10 +280,8 @@ mod tests {
                         within.fold((0, 0), |(count, failed), it| (count + it.1, failed + it.2));
                     assert_eq!(figure, failed as f64 / count as f64, "{over} until {last}");
                 }
-                assert_eq!(
-                    told.is_some(),
-                    all.last().is_some_and(|it| it.0 + 1 >= all[0].0 + over)
-                );
+                let is_full = all.last().is_some_and(|it| it.0 >= all[0].0 + over);
+                assert_eq!(told.is_some(), is_full);
                 all.push((second, count, failed));
             }
         }

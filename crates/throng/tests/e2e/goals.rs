@@ -260,7 +260,7 @@ fn a_condition_that_holds_ends_the_run() {
     for processes in [1, 2] {
         let line = format!("run s.yaml --json --processes {processes}");
         let run = throng(&line).file("s.yaml", failing(&target, rules)).run().exits(4);
-        run.says(&["`errors > 10% over 2s for 1s` holds: ", "the run ends in 1s unless"]);
+        run.says(&["`errors > 10% over 2s for 1s` holds: ", "the run ends in 1.00s unless"]);
         let json = run.json();
         let stopped = json["outcome"]["stopped"].to_string();
         run.check(stopped.contains("abort_when: errors > 10% over 2s for 1s"), &stopped);
