@@ -327,7 +327,7 @@ mod tests {
             condition: threshold(Comparison::Greater, 0.1, 2),
             after: Duration::from_secs(3),
         };
-        let mut rules = AbortRules::new(&[rule.clone()], &RunInfo::default());
+        let mut rules = AbortRules::new(std::slice::from_ref(&rule), &RunInfo::default());
         let mut told = Vec::new();
         let failed = [0, 0, 5, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5];
         for (second, failed) in (0..).zip(failed) {

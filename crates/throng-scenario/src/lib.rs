@@ -68,7 +68,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
-use throng_program::{Delivery, Limits, Phase, Program, Session, Statement, StepKind};
+use throng_metrics::{AbortRule, Threshold};
+use throng_program::{Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind};
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::parse_hex;
@@ -257,19 +258,10 @@ fn read_scenario(
     let phases: Vec<&Phase> = loads.iter().flat_map(|load| &load.phases).collect();
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
-    let names = thresholds::Names {
-        steps: &compiler.rows.steps,
-        loads: &loads,
-        is_http: reaches.asked_only().is_some(),
-        complete: !cx.has_errors(),
-    };
-    let goals = fields.thresholds.node().map(|node| thresholds::read_thresholds(cx, node, &names));
-    let thresholds = goals.unwrap_or_default();
-    let rules = fields.abort_when.node().map(|node| thresholds::read_abort_rules(cx, node, &names));
-    let abort_when = rules.unwrap_or_default();
+    let rows = &compiler.rows.steps;
+    let (thresholds, abort_when) = read_goals(cx, &fields, rows, &loads, &reaches);
     let seed = fields.seed.node().and_then(|node| cx.whole(node));
-    fields.outputs.node().into_iter().for_each(|node| warn_outputs(cx, node));
-    warn_unused(cx, &parts, &reaches);
+    warn_unused(cx, &fields, &parts, &reaches);
     let broken = broken_row(cx, &mut compiler, &reaches, root.place);
     Some(Program {
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
@@ -315,6 +307,26 @@ fn read_ledger(
     ledger.map(read).unwrap_or_default()
 }
 
+fn read_goals(
+    cx: &mut Context<'_>,
+    fields: &ast::Scenario<'_>,
+    steps: &[Step],
+    loads: &[Load],
+    reaches: &Reaches,
+) -> (Vec<Threshold>, Vec<AbortRule>) {
+    let names = thresholds::Names {
+        steps,
+        loads,
+        is_http: reaches.asked_only().is_some(),
+        complete: !cx.has_errors(),
+    };
+    let goals = fields.thresholds.node();
+    let goals = goals.map(|node| thresholds::read_thresholds(cx, node, &names));
+    let rules = fields.abort_when.node();
+    let rules = rules.map(|node| thresholds::read_abort_rules(cx, node, &names));
+    (goals.unwrap_or_default(), rules.unwrap_or_default())
+}
+
 /// The row of packets that break their declaration, where there is any.
 fn broken_row(
     cx: &mut Context<'_>,
@@ -341,7 +353,14 @@ fn expressions_row(
     }
 }
 
-fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>, reaches: &Reaches) {
+/// Warns of what is written and has no effect.
+fn warn_unused(
+    cx: &mut Context<'_>,
+    fields: &ast::Scenario<'_>,
+    parts: &Parts<'_>,
+    reaches: &Reaches,
+) {
+    fields.outputs.node().into_iter().for_each(|node| warn_outputs(cx, node));
     if !cx.has_errors() {
         reaches.warn_unused(cx);
         vars::warn_unused(cx);
