@@ -509,6 +509,11 @@ impl ErrorRow {
 }
 
 impl Summary {
+    /// Whether a person let nobody come for a while.
+    pub(crate) fn was_paused(&self) -> bool {
+        self.changes.first.iter().any(|change| change.phase.is_some() && change.what == "pause")
+    }
+
     /// Whether there were connections that live longer than one answer.
     pub(crate) fn is_long_lived(&self) -> bool {
         self.steps.iter().any(|row| row.kind == CONNECT)

@@ -127,7 +127,8 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     if failed as f64 > attempts as f64 * GENERATOR_ERRORS_SHARE_MAX {
         reasons.push(InvalidReason::GeneratorErrors { failed, attempts });
     }
-    if is_unmet && !is_late {
+    // What was due while a person let nobody come is not missed.
+    if is_unmet && !is_late && !summary.was_paused() {
         let needed = users_needed(summary);
         reasons.push(InvalidReason::TooFewUsers { unmet, due, needed });
     }
@@ -281,6 +282,9 @@ pub(crate) fn starts_dropped_text(summary: &Summary) -> Said {
 /// Starts that never happened, for a person who thinks that the generator was late.
 pub(crate) fn unmet_text(summary: &Summary) -> Said {
     let unmet = format_count(summary.population.unmet);
+    if summary.was_paused() {
+        return say!("{unmet} starts never happened: the run was paused for a while");
+    }
     match users_needed(summary).map(format_count) {
         None => say!("{unmet} starts never happened: too few users for this rate"),
         Some(needed) => say!(

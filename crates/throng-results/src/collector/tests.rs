@@ -441,6 +441,24 @@ fn a_run_without_any_answer_does_not_stand() {
 }
 
 #[test]
+fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
+    let mut info = sample::info();
+    info.thresholds.clear();
+    let mut interval = sample::interval(2, 1);
+    (interval.population.iterations_started, interval.population.unmet) = (60, 240);
+    let changed = |change: &str| {
+        let change = change.into();
+        let paused = Event::Amended { at_ns: 1, load: 0, phase: 1, change };
+        let events = [sample::events(), vec![paused]].concat();
+        summary_of(info.clone(), std::slice::from_ref(&interval), &events)
+    };
+    assert_eq!(exit_code(&changed("times 1.1")), Exit::ResultInvalid);
+    let paused = changed("pause");
+    assert_eq!(exit_code(&paused), Exit::GoalsMet, "{:?}", paused.validity);
+    assert!(verdict::unmet_text(&paused).english().contains("the run was paused"));
+}
+
+#[test]
 fn starts_that_never_happened_say_how_many_users_were_needed() {
     let mut info = sample::info();
     info.thresholds.clear();
