@@ -62,12 +62,16 @@ impl Alarm {
     /// moment. While the driver is awake this is only written down: it looks at everything before
     /// it sleeps.
     pub(crate) fn set_at_most(&self, time: Time, clock: &Clock) {
-        if time >= self.set.get() {
+        let before = self.set.get();
+        if time >= before {
             return;
         }
         self.set.set(time);
         if !self.awake.get() {
             self.arm(clock);
+            // One that should have gone off already is as late as it is: where the whole process
+            // stood still, users may go on before the driver has its turn.
+            self.set.set(self.set.get().min(before));
         }
     }
 
@@ -162,5 +166,31 @@ impl Alarm {
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *known = Some(waker.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+    use crate::world::Hand;
+
+    /// The process stood still, and a user whose answer had come meanwhile has its turn first.
+    #[test]
+    fn an_alarm_that_is_overdue_stays_as_late_as_it_is() {
+        let hand = Hand::new();
+        let alarm = Alarm::simulated(std::rc::Rc::clone(&hand));
+        let (due, now) = (Time(1_100), Time(3_000));
+        let mut waits = pin!(alarm.wait(due, &hand.clock));
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(cx).is_pending());
+        hand.clock.set(now);
+        alarm.set_at_most(Time(1_010), &hand.clock);
+        let woken = (0..3).find_map(|_| match waits.as_mut().poll(cx) {
+            Poll::Ready(woken) => Some(woken),
+            Poll::Pending => None,
+        });
+        assert_eq!(woken, Some(due));
     }
 }
