@@ -373,6 +373,17 @@ mod tests {
         assert_eq!(&text[place.start()..place.end()], "b: 1\n  c: [2]");
     }
 
+    /// Found by the fuzzer: the parser stops at the end of such a text, not at its quote.
+    #[test]
+    fn an_open_quote_is_shown_where_it_opens() {
+        for text in ["%0 \n\"\u{1c}\u{fffd}", "a: 1\nb: \"c\n d", "a: 'b\n\n"] {
+            let mistake = parse(&Source::new("t.yaml", text), 0).unwrap_err();
+            let at = text.rfind(['"', '\'']).unwrap();
+            let span = mistake.span.expect("a place");
+            assert_eq!((span.start, span.end), (at, at + 1), "{text:?}");
+        }
+    }
+
     #[test]
     fn depth_and_size_are_limited() {
         let code = |text: String| parse(&Source::new("t.yaml", text), 0).unwrap_err().code;

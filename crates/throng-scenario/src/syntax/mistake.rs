@@ -162,7 +162,7 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let unclosed = ["invalid indentation", "end of stream", "document indicator"];
     if !trailing {
         let closes_nowhere = unclosed.iter().any(|part| info.contains(part));
-        return closes_nowhere.then(|| not_closed(at));
+        return closes_nowhere.then(|| unclosed_at(lines, at).map(not_closed))?;
     }
     // The quote that closed the text stands before the place.
     let before = here.text.get(..at.checked_sub(here.start)?)?.trim_end();
@@ -259,6 +259,19 @@ fn opening(line: &str, quote: char) -> Option<usize> {
         };
     }
     open.map(|(byte, _)| byte)
+}
+
+/// The quote that is open at byte `at`: there, as the parser mostly says, or the last before it.
+fn unclosed_at(lines: &Lines<'_>, at: usize) -> Option<usize> {
+    lines.lines.iter().find_map(|line| {
+        let there = line.text.get(at.checked_sub(line.start)?..).unwrap_or("");
+        if there.starts_with(['"', '\'']) {
+            return Some(at);
+        }
+        let before = line.text.get(..at - line.start).unwrap_or(line.text);
+        let open = opening(before, '"').max(opening(before, '\''))?;
+        Some(line.start + open)
+    })
 }
 
 fn not_closed(at: usize) -> Mistake {
