@@ -104,36 +104,41 @@ impl Drop for Purse {
 }
 
 /// What a connection or an answer has of the budget; it gives that back when it is gone.
+/// Boxed once it has anything: most of a million connections never do.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct Held(Option<Box<Taken>>);
+
+struct Taken {
     bytes: usize,
-    purse: Option<Rc<Purse>>,
+    purse: Rc<Purse>,
 }
 
 impl Held {
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.as_ref().map_or(0, |taken| taken.bytes)
     }
 
     /// Has so many bytes from now on; false when they are not to be had, and it has what it had.
     pub(crate) fn resize(&mut self, bytes: usize, purse: &Rc<Purse>) -> bool {
-        if bytes > self.bytes {
-            if !purse.take(bytes - self.bytes) {
+        let before = self.bytes();
+        if bytes > before {
+            if !purse.take(bytes - before) {
                 return false;
             }
-            self.purse.get_or_insert_with(|| Rc::clone(purse));
-        } else if bytes < self.bytes {
-            purse.give_back(self.bytes - bytes);
+            let new = || Box::new(Taken { bytes: 0, purse: Rc::clone(purse) });
+            self.0.get_or_insert_with(new).bytes = bytes;
+        } else if let Some(taken) = &mut self.0 {
+            purse.give_back(before - bytes);
+            taken.bytes = bytes;
         }
-        self.bytes = bytes;
         true
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(purse) = &self.purse {
-            purse.give_back(self.bytes);
+        if let Some(taken) = &self.0 {
+            taken.purse.give_back(taken.bytes);
         }
     }
 }

@@ -97,8 +97,22 @@ pub(crate) struct Order {
     pub(crate) slow: Slow,
     /// Of the stages that are done.
     pub(crate) times: Cell<Times>,
+    pub(crate) progress: Rc<Progress>,
     /// For whom, where every step is told.
     pub(crate) who: Who,
+}
+
+/// How far a connection has come that opens, and since when it is there.
+pub(crate) struct Progress {
+    pub(crate) stage: Cell<Stage>,
+    /// When the socket was connected; [`Time::NEVER`] before.
+    pub(crate) established: Cell<Time>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Progress {
+        Progress { stage: Cell::new(Stage::Connect), established: Cell::new(Time::NEVER) }
+    }
 }
 
 impl Network {
@@ -115,43 +129,37 @@ impl Network {
     }
 }
 
-/// Opens a connection as ordered. `stage` tells at any time how far it has come.
-pub(crate) async fn open(
-    shard: Rc<Lane>,
-    order: Order,
-    stage: Rc<Cell<Stage>>,
-) -> Result<Opened, Failure> {
-    let mut result = open_stages(&shard, &order, &stage).await;
+/// Opens a connection as ordered; its progress tells at any time how far it has come.
+pub(crate) async fn open(shard: Rc<Lane>, order: Order) -> Result<Opened, Failure> {
+    let mut result = open_stages(&shard, &order).await;
     match &mut result {
         Ok(opened) => opened.times = order.times.get(),
-        Err(failure) => shard.recorder.borrow_mut().stage_failed(stage.get(), failure.cause),
+        Err(failure) => {
+            let stage = order.progress.stage.get();
+            shard.recorder.borrow_mut().stage_failed(stage, failure.cause);
+        }
     }
     result
 }
 
-async fn open_stages(
-    shard: &Rc<Lane>,
-    order: &Order,
-    stage: &Cell<Stage>,
-) -> Result<Opened, Failure> {
+async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
     let nth = (order.turn % target.addresses.len().max(1) as u64) as usize;
     let (transport, before) = match &shard.connector {
-        Connector::Network(network) => reach(shard, order, stage, network, nth).await?,
+        Connector::Network(network) => reach(shard, order, network, nth).await?,
         #[cfg(test)]
         Connector::World(world) => {
             let work = timed(shard, order, Stage::Connect, world.connect(target.addresses[nth]));
             (Transport::Memory(work.await?), Before::default())
         }
     };
-    finish(shard, order, stage, transport, before).await
+    finish(shard, order, transport, before).await
 }
 
 /// A connection over which the target can be spoken to.
 async fn reach(
     shard: &Lane,
     order: &Order,
-    stage: &Cell<Stage>,
     network: &Network,
     nth: usize,
 ) -> Result<(Transport, Before), Failure> {
@@ -159,7 +167,7 @@ async fn reach(
     let mut carrier = carry(shard, order, network, nth).await?;
     let mut before = Before::default();
     if let Some(proxy) = proxy_of(shard, order.target) {
-        stage.set(Stage::Proxy);
+        order.progress.stage.set(Stage::Proxy);
         let asked = tunnel::open(shard, order, proxy, &mut carrier);
         before = Box::pin(timed(shard, order, Stage::Proxy, asked)).await?;
     }
@@ -172,7 +180,7 @@ async fn reach(
         (_, carrier) => return Ok((carrier, before)),
     };
     before.nothing_more()?;
-    stage.set(Stage::Tls);
+    order.progress.stage.set(Stage::Tls);
     let name = network.server_names[usize::from(order.target)].clone();
     // Boxed, so that connections without TLS do not carry its size while they open.
     let work = Box::pin(timed(shard, order, Stage::Tls, handshake(tls, name, below)));
@@ -237,7 +245,6 @@ async fn carry(
 async fn finish(
     shard: &Rc<Lane>,
     order: &Order,
-    stage: &Cell<Stage>,
     transport: Transport,
     before: Before,
 ) -> Result<Opened, Failure> {
@@ -255,7 +262,7 @@ async fn finish(
         });
     };
     before.nothing_more()?;
-    stage.set(Stage::Upgrade);
+    order.progress.stage.set(Stage::Upgrade);
     let work = async {
         match handshake {
             Handshake::WebSocket(ask) => upgrade(shard, order, ask, transport).await,
@@ -321,8 +328,12 @@ async fn timed<T>(
     shard.recorder.borrow_mut().stage_begins(stage);
     let begin = shard.clock.now();
     let done = work.await?;
-    let time = shard.clock.now() - begin;
+    let now = shard.clock.now();
+    let time = now - begin;
     shard.recorder.borrow_mut().stage_ok(stage, time);
+    if stage == Stage::Connect {
+        order.progress.established.set(now);
+    }
     let mut times = order.times.get();
     times[stage as usize] = time;
     order.times.set(times);

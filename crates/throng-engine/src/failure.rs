@@ -3,7 +3,7 @@
 use std::io;
 
 use throng_base::Said;
-use throng_metrics::{Cause, Connections};
+use throng_metrics::{Cause, Ending};
 use throng_protocol::{http1, http2};
 
 /// The longest piece of an answer that an example shows.
@@ -43,17 +43,17 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// Counts a connection that ended so.
-    pub(crate) fn count(self, counters: &mut Connections) {
-        *match self {
-            Ended::ByUs | Ended::CutOff => &mut counters.closed_by_us,
-            Ended::ByTarget => &mut counters.closed_by_target,
-            Ended::Reset => &mut counters.reset,
-            Ended::ResetByUs => &mut counters.reset_by_us,
-            Ended::Vanished => &mut counters.vanished,
-            Ended::HalfClosed => &mut counters.half_closed,
-            Ended::TimedOut => &mut counters.timed_out,
-        } += 1;
+    /// As what it counts.
+    pub(crate) fn ending(self) -> Ending {
+        match self {
+            Ended::ByUs | Ended::CutOff => Ending::ClosedByUs,
+            Ended::ByTarget => Ending::ClosedByTarget,
+            Ended::Reset => Ending::Reset,
+            Ended::ResetByUs => Ending::ResetByUs,
+            Ended::Vanished => Ending::Vanished,
+            Ended::HalfClosed => Ending::HalfClosed,
+            Ended::TimedOut => Ending::TimedOut,
+        }
     }
 
     /// Why, where it was not what we wanted and nothing more is known.

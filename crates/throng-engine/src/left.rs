@@ -20,46 +20,61 @@ const CLOSING_MAX: Duration = Duration::from_millis(50);
 /// How many of them are open on one shard. For one more we close the oldest.
 const COUNT_MAX: usize = 256;
 
+/// One of them: since when it is left, and since when it is there.
+struct Waiting {
+    left: Time,
+    established: Time,
+    transport: Transport,
+}
+
 /// Those of one shard, the oldest first. They count as open until they are gone.
 #[derive(Default)]
 pub(crate) struct Left {
-    open: VecDeque<(Time, Transport)>,
+    open: VecDeque<Waiting>,
 }
 
 impl Left {
-    pub(crate) fn add(&mut self, mut transport: Transport, now: Time, to: &RefCell<Recorder>) {
+    pub(crate) fn add(
+        &mut self,
+        mut transport: Transport,
+        established: Time,
+        now: Time,
+        to: &RefCell<Recorder>,
+    ) {
         if let Some(ended) = end_of(&mut transport) {
-            return over(ended, to);
+            return over(ended, now - established, to);
         }
         if self.open.len() >= COUNT_MAX
-            && let Some((_, mut oldest)) = self.open.pop_front()
+            && let Some(mut oldest) = self.open.pop_front()
         {
-            over(end_of(&mut oldest).unwrap_or(Ended::ByUs), to);
+            let ended = end_of(&mut oldest.transport).unwrap_or(Ended::ByUs);
+            over(ended, now - oldest.established, to);
         }
-        self.open.push_back((now, transport));
+        self.open.push_back(Waiting { left: now, established, transport });
     }
 
     /// Lets those go that the target has closed, or did not close in time.
     pub(crate) fn look(&mut self, now: Time, to: &RefCell<Recorder>) {
-        self.open.retain_mut(|(since, transport)| {
-            let is_late = now - *since >= CLOSING_MAX;
-            let ended = end_of(transport).or(is_late.then_some(Ended::ByUs));
-            ended.inspect(|ended| over(*ended, to)).is_none()
+        self.open.retain_mut(|one| {
+            let is_late = now - one.left >= CLOSING_MAX;
+            let ended = end_of(&mut one.transport).or(is_late.then_some(Ended::ByUs));
+            ended.inspect(|ended| over(*ended, now - one.established, to)).is_none()
         });
     }
 
     /// The run is over.
-    pub(crate) fn end(&mut self, to: &RefCell<Recorder>) {
-        for (_, mut transport) in self.open.drain(..) {
-            over(end_of(&mut transport).unwrap_or(Ended::ByUs), to);
+    pub(crate) fn end(&mut self, now: Time, to: &RefCell<Recorder>) {
+        for mut one in self.open.drain(..) {
+            let ended = end_of(&mut one.transport).unwrap_or(Ended::ByUs);
+            over(ended, now - one.established, to);
         }
     }
 }
 
-fn over(ended: Ended, to: &RefCell<Recorder>) {
+fn over(ended: Ended, lived: Duration, to: &RefCell<Recorder>) {
     let mut recorder = to.borrow_mut();
     recorder.gauges.connections_open -= 1;
-    ended.count(&mut recorder.connections);
+    recorder.connection_ended(ended.ending(), true, lived);
 }
 
 /// How the connection has ended, if it has. The runtime knows what has come without being asked

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
-    Cause, Connections, DeliveryCounter, DeliveryInterval, Gauges, Heartbeats, Histogram, Interval,
-    LOST_NS_MIN, Lifecycle, Messages, Population, Retries, Stage, StageInterval, StepInterval,
-    TcpSamples, Together,
+    Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats, Histogram,
+    Interval, LOST_NS_MIN, Lifecycle, Messages, Population, ResidenceInterval, Retries, Stage,
+    StageInterval, StepInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -106,6 +106,7 @@ pub(crate) struct Recorder {
     steps: Rows,
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
+    residence: Vec<ResidenceInterval>,
     pub(crate) population: Population,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) heartbeats: Heartbeats,
@@ -180,6 +181,7 @@ impl Recorder {
             steps: Rows::new(steps),
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
+            residence: Vec::new(),
             population: Population::default(),
             lifecycle: Lifecycle::default(),
             heartbeats: Heartbeats::default(),
@@ -208,7 +210,8 @@ impl Recorder {
     pub(crate) fn bytes(&self) -> u64 {
         let stages = self.stages.iter().map(|stage| of_heap(&stage.latency));
         let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
-        let histograms = stages.chain(own).sum::<usize>();
+        let residence = self.residence.iter().map(|row| of_heap(&row.time) + size_of_val(row));
+        let histograms = stages.chain(own).chain(residence).sum::<usize>();
         (histograms + self.steps.heap_bytes() + size_of::<Recorder>()) as u64
     }
 
@@ -406,6 +409,12 @@ impl Recorder {
         self.ended += 1;
     }
 
+    /// A connection ended that `was_open` or was to be, and that was there for so long.
+    pub(crate) fn connection_ended(&mut self, ending: Ending, was_open: bool, lived: Duration) {
+        *ending.of(&mut self.connections) += 1;
+        ResidenceInterval::of(&mut self.residence, ending, !was_open).record(nanos(lived));
+    }
+
     /// Whether the kernel may be asked about one more connection in this interval.
     #[inline]
     pub(crate) fn wants_tcp_sample(&self) -> bool {
@@ -480,6 +489,7 @@ impl Recorder {
             }
         }
         interval.connections = std::mem::take(&mut self.connections);
+        interval.residence = std::mem::take(&mut self.residence);
         interval.population = std::mem::take(&mut self.population);
         interval.lifecycle = std::mem::take(&mut self.lifecycle);
         interval.heartbeats = std::mem::take(&mut self.heartbeats);

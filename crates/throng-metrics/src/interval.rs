@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 
+use crate::connections::{Connections, ResidenceInterval};
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
 
@@ -140,34 +141,6 @@ pub struct StageInterval {
     /// Of the failed ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<(Cause, u64)>,
-}
-
-/// Counters of connections: how they began and how they ended. Every one that was established is
-/// ended once, also when its TLS or upgrade failed and it was never `opened`: who did it first
-/// counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Connections {
-    pub attempted: u64,
-    /// Attempts of users whose connection before was lost, or ended on purpose while they stay.
-    pub reconnects: u64,
-    pub opened: u64,
-    /// Of those that were opened: HTTP/2 is spoken.
-    pub http2: u64,
-    /// Our FIN, or our WebSocket close.
-    pub closed_by_us: u64,
-    /// Its FIN, or its WebSocket close.
-    pub closed_by_target: u64,
-    /// Its RST.
-    pub reset: u64,
-    /// Our RST, on purpose.
-    pub reset_by_us: u64,
-    /// Left without a word, on purpose: neither FIN nor RST.
-    pub vanished: u64,
-    /// We have closed our half, on purpose, and the target has not closed its own.
-    pub half_closed: u64,
-    /// Nothing came any more.
-    pub timed_out: u64,
 }
 
 /// The lives of long-lived connections, from the first attempt to open one.
@@ -422,6 +395,8 @@ pub struct Interval {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageInterval>,
     pub connections: Connections,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residence: Vec<ResidenceInterval>,
     pub population: Population,
     #[serde(default)]
     pub lifecycle: Lifecycle,
@@ -520,6 +495,9 @@ impl Interval {
             self.stage_mut(stage.stage).merge(stage);
         }
         self.connections.merge(&other.connections);
+        for row in &other.residence {
+            ResidenceInterval::add(&mut self.residence, row);
+        }
         self.population.merge(&other.population);
         self.lifecycle.merge(&other.lifecycle);
         self.heartbeats.merge(&other.heartbeats);
@@ -636,22 +614,6 @@ impl StageInterval {
         self.ok += other.ok;
         self.failed += other.failed;
         self.latency.merge(&other.latency);
-    }
-}
-
-impl Connections {
-    fn merge(&mut self, other: &Connections) {
-        self.attempted += other.attempted;
-        self.reconnects += other.reconnects;
-        self.reset_by_us += other.reset_by_us;
-        self.vanished += other.vanished;
-        self.half_closed += other.half_closed;
-        self.http2 += other.http2;
-        self.opened += other.opened;
-        self.closed_by_us += other.closed_by_us;
-        self.closed_by_target += other.closed_by_target;
-        self.reset += other.reset;
-        self.timed_out += other.timed_out;
     }
 }
 

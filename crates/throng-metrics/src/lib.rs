@@ -2,6 +2,7 @@
 //!
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
+//! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`kind`]: which steps are attempts, and which only hold others together.
 //! - [`threshold`]: goals and verdicts.
@@ -11,16 +12,18 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod connections;
 pub mod histogram;
 pub mod interval;
 pub mod kind;
 pub mod outcome;
 pub mod threshold;
 
+pub use connections::{Connections, Ending, ResidenceInterval};
 pub use histogram::Histogram;
 pub use interval::{
-    Connections, DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages,
-    Population, Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
+    DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
+    Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
 };
 pub use kind::is_attempt;
 pub use outcome::{Blame, Cause, Stage, blames_request, status_word};

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId};
 use throng_metrics::{
-    Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, Stage, StageInterval,
-    StepInterval, Threshold, Verdict, is_attempt, kind,
+    Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval, Stage,
+    StageInterval, StepInterval, Threshold, Verdict, is_attempt, kind,
 };
 
 use crate::directory::{Outcome, PhaseInfo, RunInfo, StepInfo};
@@ -23,8 +23,8 @@ use crate::once::OnceRun;
 use crate::summary::{
     Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
     Growth, HEARTBEAT, HOST_CPU_BUSY, HeartbeatRow, Hold, LATENESS_NS_MAX, Latency, Log, LogLine,
-    Opening, OwnRow, PhaseRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced, Validity,
-    most_first, per_second,
+    Opening, OwnRow, PhaseRow, ResidenceRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced,
+    Validity, most_first, per_second,
 };
 use crate::verdict;
 use crate::window::Stretches;
@@ -275,6 +275,7 @@ impl Collector {
             retries: sum.retries,
             growth,
             machines: self.machines.rows(&info, measured),
+            residence: sum.residence.iter().map(residence_row).collect(),
             connections: sum.connections,
             population: sum.population,
             lifecycle: sum.lifecycle,
@@ -677,6 +678,11 @@ fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
     let beats = sum.steps.iter().filter(|step| kind_of(info, step.step) == HEARTBEAT);
     beats.for_each(|step| latency.merge(&step.latency));
     HeartbeatRow { counts: sum.heartbeats.clone(), latency: Latency::of(&latency) }
+}
+
+fn residence_row(row: &ResidenceInterval) -> ResidenceRow {
+    let time = Latency::of(&row.time);
+    ResidenceRow { ended: row.ended, unopened: row.unopened, time }
 }
 
 fn tcp_row(sum: &Interval) -> TcpRow {

@@ -10,7 +10,8 @@ use crate::evidence::FailureRow;
 use crate::once::OnceRun;
 use crate::summary::{
     Change, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow,
-    MachineRow, OwnRow, Percentile, PhaseRow, Row, StageRow, Stopped, Summary, Unbalanced,
+    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, StageRow, Stopped, Summary,
+    Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -24,23 +25,7 @@ pub fn summary_json(summary: &Summary) -> Value {
     let (exit, reasons) = judge(summary);
     json!({
         "format": JSON_FORMAT,
-        "run": {
-            "id": info.id,
-            "name": info.name,
-            "labels": info.labels,
-            "throng_version": info.throng_version,
-            "command": info.command,
-            "started": info.started,
-            "ended": info.ended,
-            "seed": info.seed,
-            "changes": info.changes.iter().map(Said::english).collect::<Vec<_>>(),
-            "shards": info.shards,
-            "targets": info.targets,
-            "users_planned": info.users_planned,
-            "interrupted": info.interrupted,
-            "rerun_of": info.rerun_of,
-            "directory": summary.directory.as_ref().map(|path| path.display().to_string()),
-        },
+        "run": run(summary),
         "host": info.host,
         "changes": summary.changes.first.iter().map(change).collect::<Vec<_>>(),
         "outcome": {
@@ -79,6 +64,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
         "users": users(summary),
         "connections": connections(summary),
+        "residence": summary.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
         "retries": summary.retries,
@@ -89,6 +75,27 @@ pub fn summary_json(summary: &Summary) -> Value {
         "generator": generator(&summary.generator, &summary.info),
         "machines": summary.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
         "growth": growth(&summary.growth),
+    })
+}
+
+fn run(summary: &Summary) -> Value {
+    let info = &summary.info;
+    json!({
+        "id": info.id,
+        "name": info.name,
+        "labels": info.labels,
+        "throng_version": info.throng_version,
+        "command": info.command,
+        "started": info.started,
+        "ended": info.ended,
+        "seed": info.seed,
+        "changes": info.changes.iter().map(Said::english).collect::<Vec<_>>(),
+        "shards": info.shards,
+        "targets": info.targets,
+        "users_planned": info.users_planned,
+        "interrupted": info.interrupted,
+        "rerun_of": info.rerun_of,
+        "directory": summary.directory.as_ref().map(|path| path.display().to_string()),
     })
 }
 
@@ -420,6 +427,10 @@ fn connections(summary: &Summary) -> Value {
         "half_closed": c.half_closed,
         "timed_out": c.timed_out,
     })
+}
+
+fn residence(row: &ResidenceRow) -> Value {
+    json!({ "ended": row.ended.word(), "unopened": row.unopened, "time": latency(&row.time) })
 }
 
 fn lifecycle(summary: &Summary) -> Value {

@@ -3,8 +3,8 @@
 
 use throng_host::HostFacts;
 use throng_metrics::{
-    Cause, Comparison, Counter, DeliveryCounter, DeliveryInterval, Interval, Measure, Resources,
-    Stage, StepInterval, Subject, Threshold,
+    Cause, Comparison, Counter, DeliveryCounter, DeliveryInterval, Ending, Interval, Measure,
+    ResidenceInterval, Resources, Stage, StepInterval, Subject, Threshold,
 };
 
 use throng_base::Said;
@@ -350,6 +350,10 @@ fn im_interval(second: u64) -> Interval {
     if second == 300 {
         (one.gauges.users_online, one.gauges.connections_open) = (MILLION - 3, MILLION - 3);
         (one.connections.closed_by_target, one.connections.reset) = (1, 2);
+        for (ended, times) in [(Ending::ClosedByTarget, 1), (Ending::Reset, 2)] {
+            let lived = ResidenceInterval::of(&mut one.residence, ended, false);
+            lived.record_times(280 * SECOND_NS, times);
+        }
         (one.lifecycle.broken, one.heartbeats.lost) = (3, 2);
         one.heartbeats.answered -= 2;
         let stay = StepInterval {
@@ -406,6 +410,8 @@ fn im_open(one: &mut Interval, users: u64) {
 
 fn im_drain(one: &mut Interval) {
     (one.connections.closed_by_us, one.lifecycle.complete) = (50_000, 50_000);
+    let lived = ResidenceInterval::of(&mut one.residence, Ending::ClosedByUs, false);
+    lived.record_times((one.second - 10) * SECOND_NS, 50_000);
     one.population.finished = 50_000;
     let time = (one.second - 10) * SECOND_NS;
     for (stage, time) in [(Stage::Steady, time), (Stage::End, 350_000)] {

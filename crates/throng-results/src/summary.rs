@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId};
 use throng_metrics::{
-    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Heartbeats, Histogram, Interval,
-    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together, TrendUnit,
-    Unit, Verdict, is_attempt,
+    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Histogram,
+    Interval, Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together,
+    TrendUnit, Unit, Verdict, is_attempt,
 };
 
 use crate::directory::{RunInfo, Totals};
@@ -95,6 +95,8 @@ pub struct Summary {
     /// Of the whole run.
     pub connections_open_max: u64,
     pub connections: Connections,
+    /// How long connections were there, by who ended them; those that were open first.
+    pub residence: Vec<ResidenceRow>,
     pub opening: Opening,
     pub population: Population,
     pub lifecycle: Lifecycle,
@@ -255,6 +257,16 @@ pub struct StageRow {
     pub latency: Latency,
     /// The most frequent first.
     pub errors: Vec<(Cause, u64)>,
+}
+
+/// How long those connections were there that ended in one way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResidenceRow {
+    pub ended: Ending,
+    /// They ended before they were open.
+    pub unopened: bool,
+    /// From when they were established to their end.
+    pub time: Latency,
 }
 
 /// How connections were opened.

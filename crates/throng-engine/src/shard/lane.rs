@@ -261,7 +261,7 @@ impl Lane {
     pub(crate) fn report(&self, interval: (u64, u16), leads: bool, end: bool) -> Report {
         let now = self.clock.now();
         if end {
-            self.left.borrow_mut().end(&self.recorder);
+            self.left.borrow_mut().end(now, &self.recorder);
         }
         if leads {
             self.work_off_ledgers(now, end);

@@ -38,6 +38,8 @@ pub(super) struct Connection {
     /// When the last answer over it was complete, or the last message of a stream came; zero before
     /// the first.
     pub(super) used: Time,
+    /// When the socket was connected.
+    pub(super) established: Time,
     /// When `life` began.
     pub(super) since: Time,
     pub(super) life: Life,
@@ -143,7 +145,7 @@ impl Connection {
         transport: Transport,
         machine: Machine,
         target: u16,
-        now: Time,
+        (established, now): (Time, Time),
     ) -> Connection {
         Connection {
             transport,
@@ -152,6 +154,7 @@ impl Connection {
             kept: None,
             unflushed: false,
             used: Time::ZERO,
+            established,
             since: now,
             life: Life::Passing,
             heard: false,

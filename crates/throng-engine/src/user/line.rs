@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use throng_base::{Time, UserId};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, Ending};
 
 use super::State;
 use super::agenda::waiting_bytes;
@@ -314,11 +314,12 @@ impl State {
         }
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_open -= 1;
-        match connection.life {
+        let ending = match connection.life {
             // Whatever the target made of our goodbye: it was ours.
-            Life::Ending { .. } => Ended::ByUs.count(&mut recorder.connections),
-            _ => ended.count(&mut recorder.connections),
-        }
+            Life::Ending { .. } => Ending::ClosedByUs,
+            _ => ended.ending(),
+        };
+        recorder.connection_ended(ending, true, self.now - connection.established);
         drop(recorder);
         match ended {
             Ended::CutOff => self.cut_off(line, connection.life),
@@ -335,7 +336,9 @@ impl State {
     /// The connection is of no more use, and the target is to close it: nobody waits for that.
     pub(super) fn leave_to_target(&mut self, line: u8) {
         if let Some(connection) = self.lines.get_mut(line).connection.take() {
-            self.shard.left.borrow_mut().add(connection.transport, self.now, &self.shard.recorder);
+            let Connection { transport, established, .. } = connection;
+            let mut left = self.shard.left.borrow_mut();
+            left.add(transport, established, self.now, &self.shard.recorder);
         }
     }
 

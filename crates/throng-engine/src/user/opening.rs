@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::{Said, Time};
 use throng_expression::Fault;
-use throng_metrics::{Cause, Stage};
+use throng_metrics::{Cause, Ending, Stage};
 use throng_program::{Connect, Scheme, Statement};
 use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
@@ -21,7 +21,7 @@ use super::connection::{Connection, Later};
 use super::outcome::Onward;
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
-use crate::connector::{self, Ask, Handshake, Opened, Order, Upgrade};
+use crate::connector::{self, Ask, Handshake, Opened, Order, Progress, Upgrade};
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::Finding;
@@ -47,18 +47,27 @@ impl State {
     }
 
     /// A connection that was established ended before it was open: counts who ended it.
-    fn ended_unopened(&self, stage: Stage, cause: Cause) {
-        if stage <= Stage::Connect {
-            return;
-        }
-        let counters = &mut self.shard.recorder.borrow_mut().connections;
-        match cause {
-            Cause::ClosedEarly => counters.closed_by_target += 1,
-            Cause::Reset => counters.reset += 1,
-            Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed => counters.timed_out += 1,
-            // It was our word: the certificate, or the answer, is not to our liking.
-            _ => counters.closed_by_us += 1,
-        }
+    fn ended_unopened(&self, progress: &Progress, cause: Option<Cause>) {
+        let established = progress.established.get();
+        let ending = match cause {
+            // Nobody was there.
+            Some(Cause::ConnectTimeout) => Ending::TimedOut,
+            _ if established == Time::NEVER => return,
+            Some(Cause::ClosedEarly) => Ending::ClosedByTarget,
+            Some(Cause::Reset) => Ending::Reset,
+            Some(Cause::Timeout | Cause::Unreachable | Cause::NetworkFailed) => Ending::TimedOut,
+            // It was our word: the certificate, or the answer, is not to our liking; or all is
+            // over.
+            _ => Ending::ClosedByUs,
+        };
+        let lived = self.shard.clock.now() - established;
+        self.shard.recorder.borrow_mut().connection_ended(ending, false, lived);
+    }
+
+    /// A connection that opens is given up.
+    pub(super) fn opening_given_up(&self, opening: &Opening) {
+        self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        self.ended_unopened(&opening.progress, None);
     }
 
     /// What a stream of events that was lost is asked to go on with.
@@ -67,7 +76,8 @@ impl State {
         resume.cloned().unwrap_or_default()
     }
 
-    fn attach(&mut self, line: u8, opened: Opened, target: u16) {
+    fn attach(&mut self, line: u8, opened: Opened, opening: &Opening) {
+        let target = opening.target;
         let shard = Rc::clone(&self.shard);
         let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
         let mut recorder = shard.recorder.borrow_mut();
@@ -85,7 +95,8 @@ impl State {
             _ if self.protocol(line).is_some() => Machine::Declared(PacketReader::new()),
             _ => Machine::Bytes(StreamReader::new()),
         });
-        let mut connection = Connection::new(opened.transport, machine, target, self.now);
+        let times = (opening.progress.established.get().min(self.now), self.now);
+        let mut connection = Connection::new(opened.transport, machine, target, times);
         if !opened.surplus.is_empty() {
             connection.keep_again(Later::Surplus(opened.surplus));
         }
@@ -104,19 +115,20 @@ impl State {
 impl Active<'_> {
     /// Opens a connection to a target; `opened` goes on from there.
     pub(super) fn open(&mut self, target: u16, handshake: Option<Handshake>, timeout: Duration) {
-        let stage = Rc::new(Cell::new(Stage::Connect));
+        let progress = Rc::new(Progress::new());
         let user = &mut *self.user;
         let turn = user.id.0.wrapping_add(u64::from(user.turn));
         user.turn = user.turn.wrapping_add(1);
         let slow = user.link(self.task.line).slow;
+        let (times, who) = (Cell::default(), user.who());
         let order =
-            Order { target, turn, handshake, times: Cell::default(), who: user.who(), slow };
-        let work = connector::open(Rc::clone(&user.shard), order, Rc::clone(&stage));
+            Order { target, turn, handshake, times, who, slow, progress: Rc::clone(&progress) };
+        let work = connector::open(Rc::clone(&user.shard), order);
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.connections.attempted += 1;
         recorder.gauges.connections_opening += 1;
         drop(recorder);
-        let opening = Opening { work: Box::pin(work), stage, target };
+        let opening = Opening { work: Box::pin(work), progress, target };
         self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
     }
 
@@ -204,7 +216,7 @@ impl Active<'_> {
         let opened = match result {
             Ok(opened) => opened,
             Err(failure) => {
-                self.user.ended_unopened(opening.stage.get(), failure.cause);
+                self.user.ended_unopened(&opening.progress, Some(failure.cause));
                 return self.not_opened(&failure);
             }
         };
@@ -215,7 +227,7 @@ impl Active<'_> {
             bytes_out: opened.bytes_out,
             ..Attempt::default()
         };
-        self.user.attach(self.task.line, opened, opening.target);
+        self.user.attach(self.task.line, opened, &opening);
         let (instruction, plan) = self.at_pc();
         if let Instruction::Do(Statement::Connect(connect)) = instruction {
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
@@ -226,9 +238,6 @@ impl Active<'_> {
     }
 
     fn not_opened(&mut self, failure: &Failure) {
-        if failure.cause == Cause::ConnectTimeout {
-            self.shard.recorder.borrow_mut().connections.timed_out += 1;
-        }
         let attempt = Attempt { code: failure.status, ..Attempt::default() };
         let finding = (failure.cause, failure.detail.clone());
         let instruction = self.instruction();
@@ -256,7 +265,7 @@ impl Active<'_> {
     pub(super) fn opening_timed_out(&mut self, opening: &Opening) {
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_opening -= 1;
-        let stage = opening.stage.get();
+        let stage = opening.progress.stage.get();
         let waited = self.user.now - self.task.due;
         let link = self.instruction().link();
         let failure = match stage {
@@ -270,7 +279,7 @@ impl Active<'_> {
         };
         recorder.stage_failed(stage, failure.cause);
         drop(recorder);
-        self.user.ended_unopened(stage, failure.cause);
+        self.user.ended_unopened(&opening.progress, Some(failure.cause));
         self.not_opened(&failure);
     }
 }

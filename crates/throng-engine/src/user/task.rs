@@ -2,21 +2,20 @@
 //! whatever it waits for. The session of a user is one, and so is each body of a handler or of
 //! what is done every so often.
 
-use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use throng_base::{StepId, Time};
-use throng_metrics::{Cause, Stage};
+use throng_metrics::Cause;
 use throng_program::{Parting, Statement};
 
 use super::State;
 use super::exchange::Exchange;
 use super::redirect::Detour;
 use crate::code::{Code, Instruction};
-use crate::connector::Opened;
+use crate::connector::{Opened, Progress};
 use crate::failure::Failure;
 use crate::prepared::Plan;
 use crate::rendezvous::Waiting;
@@ -88,7 +87,7 @@ pub(super) enum Doing {
 /// A connection that opens.
 pub(super) struct Opening {
     pub(super) work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
-    pub(super) stage: Rc<Cell<Stage>>,
+    pub(super) progress: Rc<Progress>,
     pub(super) target: u16,
 }
 

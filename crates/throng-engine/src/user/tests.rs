@@ -206,6 +206,7 @@ impl Outcome {
         let ended = ended + c.reset_by_us + c.vanished;
         let unopened = c.attempted - c.opened;
         assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
+        self.has_residences(seed);
         let lives = &sum.lifecycle;
         assert!(lives.complete + lives.broken <= lives.begun, "seed {seed}: {lives:?}");
         for row in &sum.steps {
@@ -881,6 +882,7 @@ mod left;
 mod meeting;
 mod precision;
 mod resending;
+mod residence;
 mod several;
 mod staying;
 mod streams;

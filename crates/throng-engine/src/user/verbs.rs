@@ -282,9 +282,7 @@ impl Active<'_> {
     /// What the user waits for is given up: nobody counts on it any more.
     pub(super) fn give_up(&mut self) {
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
-            Doing::Opening(_) => {
-                self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
-            }
+            Doing::Opening(opening) => self.user.opening_given_up(&opening),
             Doing::Exchange(exchange) => exchange.forget(self.shard),
             Doing::Rendezvous(waiting) => {
                 self.shard.meeting.go(self.user.slot, waiting.place);

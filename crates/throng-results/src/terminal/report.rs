@@ -4,6 +4,7 @@ mod delivering;
 mod machines;
 mod once;
 mod own;
+mod residence;
 mod staying;
 
 use throng_base::units::{format_bytes, format_count};
@@ -50,6 +51,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         codes(summary, style),
         connecting(summary, style),
         staying::funnel(summary, style),
+        residence::residence(summary, style),
         staying::pushed(summary, style),
         own::own(summary, style),
         delivering::delivered(summary, style),

@@ -48,6 +48,7 @@ mod push;
 mod record;
 mod reflection;
 mod rerun;
+mod residence;
 mod route;
 mod run;
 mod scenarios;

@@ -1,0 +1,195 @@
+//! Connections: how they began, who ended them, and how long they were there.
+
+use serde::{Deserialize, Serialize};
+use throng_base::Said;
+
+use crate::histogram::Histogram;
+
+/// Counters of connections: how they began and how they ended. Every one that was established is
+/// ended once, also when its TLS or upgrade failed and it was never `opened`: who did it first
+/// counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Connections {
+    pub attempted: u64,
+    /// Attempts of users whose connection before was lost, or ended on purpose while they stay.
+    pub reconnects: u64,
+    pub opened: u64,
+    /// Of those that were opened: HTTP/2 is spoken.
+    pub http2: u64,
+    /// Our FIN, or our WebSocket close.
+    pub closed_by_us: u64,
+    /// Its FIN, or its WebSocket close.
+    pub closed_by_target: u64,
+    /// Its RST.
+    pub reset: u64,
+    /// Our RST, on purpose.
+    pub reset_by_us: u64,
+    /// Left without a word, on purpose: neither FIN nor RST.
+    pub vanished: u64,
+    /// We have closed our half, on purpose, and the target has not closed its own.
+    pub half_closed: u64,
+    /// Nothing came any more.
+    pub timed_out: u64,
+}
+
+impl Connections {
+    pub(crate) fn merge(&mut self, other: &Connections) {
+        self.attempted += other.attempted;
+        self.reconnects += other.reconnects;
+        self.reset_by_us += other.reset_by_us;
+        self.vanished += other.vanished;
+        self.half_closed += other.half_closed;
+        self.http2 += other.http2;
+        self.opened += other.opened;
+        self.closed_by_us += other.closed_by_us;
+        self.closed_by_target += other.closed_by_target;
+        self.reset += other.reset;
+        self.timed_out += other.timed_out;
+    }
+}
+
+/// Who ended a connection, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    ClosedByUs,
+    ClosedByTarget,
+    Reset,
+    ResetByUs,
+    Vanished,
+    HalfClosed,
+    TimedOut,
+}
+
+impl Ending {
+    pub const ALL: [Ending; 7] = [
+        Ending::ClosedByUs,
+        Ending::ClosedByTarget,
+        Ending::Reset,
+        Ending::ResetByUs,
+        Ending::Vanished,
+        Ending::HalfClosed,
+        Ending::TimedOut,
+    ];
+
+    /// Its counter.
+    pub fn of(self, connections: &mut Connections) -> &mut u64 {
+        match self {
+            Ending::ClosedByUs => &mut connections.closed_by_us,
+            Ending::ClosedByTarget => &mut connections.closed_by_target,
+            Ending::Reset => &mut connections.reset,
+            Ending::ResetByUs => &mut connections.reset_by_us,
+            Ending::Vanished => &mut connections.vanished,
+            Ending::HalfClosed => &mut connections.half_closed,
+            Ending::TimedOut => &mut connections.timed_out,
+        }
+    }
+
+    /// As in the record: the name of its counter.
+    pub fn word(self) -> &'static str {
+        match self {
+            Ending::ClosedByUs => "closed_by_us",
+            Ending::ClosedByTarget => "closed_by_target",
+            Ending::Reset => "reset",
+            Ending::ResetByUs => "reset_by_us",
+            Ending::Vanished => "vanished",
+            Ending::HalfClosed => "half_closed",
+            Ending::TimedOut => "timed_out",
+        }
+    }
+
+    /// For a person.
+    pub fn text(self) -> Said {
+        match self {
+            Ending::ClosedByUs => say!("by our FIN"),
+            Ending::ClosedByTarget => say!("by the target's FIN"),
+            Ending::Reset => say!("by the target's RST"),
+            Ending::ResetByUs => say!("by our RST"),
+            Ending::Vanished => say!("by us, without a word"),
+            Ending::HalfClosed => say!("half-closed by us"),
+            Ending::TimedOut => say!("timed out"),
+        }
+    }
+}
+
+/// How long those connections were there that ended in one way: from when they were established to
+/// their end. All rows of an ending together have as many times as its counter says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResidenceInterval {
+    pub ended: Ending,
+    /// They ended before they were open: their TLS, or what they began with, failed. A connect that
+    /// nobody answered is one of them, and was there for no time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unopened: bool,
+    pub time: Histogram,
+}
+
+impl ResidenceInterval {
+    /// Adds times to the row that has them.
+    pub fn add(rows: &mut Vec<ResidenceInterval>, other: &ResidenceInterval) {
+        ResidenceInterval::of(rows, other.ended, other.unopened).merge(&other.time);
+    }
+
+    /// The times of an ending, in the order of endings.
+    pub fn of(rows: &mut Vec<ResidenceInterval>, ended: Ending, unopened: bool) -> &mut Histogram {
+        let place =
+            match rows.binary_search_by_key(&(unopened, ended), |row| (row.unopened, row.ended)) {
+                Ok(place) => place,
+                Err(place) => {
+                    let row = ResidenceInterval { ended, unopened, time: Histogram::new() };
+                    rows.insert(place, row);
+                    place
+                }
+            };
+        &mut rows[place].time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_add_up_by_their_ending() {
+        let row = |ended, unopened, times| {
+            let mut time = Histogram::new();
+            time.record_times(1_000, times);
+            ResidenceInterval { ended, unopened, time }
+        };
+        let mut sum = Vec::new();
+        for (ended, unopened, times) in [
+            (Ending::Reset, false, 1),
+            (Ending::TimedOut, true, 2),
+            (Ending::ClosedByUs, false, 3),
+            (Ending::Reset, false, 4),
+            (Ending::Reset, true, 5),
+        ] {
+            ResidenceInterval::add(&mut sum, &row(ended, unopened, times));
+        }
+        let counts = sum.iter().map(|row| (row.ended, row.unopened, row.time.count()));
+        let wanted = [
+            (Ending::ClosedByUs, false, 3),
+            (Ending::Reset, false, 5),
+            (Ending::Reset, true, 5),
+            (Ending::TimedOut, true, 2),
+        ];
+        assert_eq!(counts.collect::<Vec<_>>(), wanted);
+        let json = serde_json::to_string(&sum[3]).unwrap();
+        assert!(
+            json.starts_with(r#"{"ended":"timed_out","unopened":true,"time":[2000,"#),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<ResidenceInterval>(&json).unwrap(), sum[3]);
+    }
+
+    #[test]
+    fn every_ending_has_a_counter_with_its_word() {
+        for ending in Ending::ALL {
+            let mut connections = Connections::default();
+            *ending.of(&mut connections) += 7;
+            assert_eq!(serde_json::to_value(&connections).unwrap()[ending.word()], 7);
+            assert_eq!(serde_json::to_value(ending).unwrap(), ending.word());
+        }
+    }
+}
