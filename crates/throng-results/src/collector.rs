@@ -1,6 +1,7 @@
 //! Takes the record of a run line by line, live or from its files, and sums it up. What it keeps
 //! grows with the number of steps and phases, not with the time.
 
+mod figures;
 mod loads;
 mod machines;
 mod phase;
@@ -9,28 +10,27 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use throng_base::{Said, StepId};
+use throng_base::Said;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval, Stage,
     StageInterval, StepInterval, Threshold, Verdict, is_attempt, kind,
 };
 
-use crate::directory::{Outcome, PhaseInfo, RunInfo, StepInfo};
+use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
-use crate::gauges::AllGauges;
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
-    Growth, HEARTBEAT, HOST_CPU_BUSY, HeartbeatRow, Hold, LATENESS_NS_MAX, Latency, Log, LogLine,
-    Opening, OwnRow, PhaseRow, ResidenceRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced,
-    Validity, most_first, per_second,
+    Growth, HEARTBEAT, HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow,
+    ResidenceRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced, Validity, most_first,
+    per_second,
 };
 use crate::verdict;
-use crate::window::Stretches;
 
-use machines::Machines;
-use phase::{PhaseSum, SECOND_NS, Seconds, present};
+use phase::{PhaseSum, SECOND_NS};
+
+pub(crate) use figures::Figures;
 
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
@@ -40,23 +40,12 @@ const TEXT_CHARS_MAX: usize = 1_000;
 /// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
 #[derive(Debug)]
 pub struct Collector {
-    attempts: Attempts,
-    phases: Vec<PhaseSum>,
+    figures: Figures,
     examples: BTreeMap<(u16, &'static str), Example>,
     /// By step: when, why, in words, and the evidence.
     failures: Vec<(u16, (u64, Cause, Said, Evidence))>,
     delivery_examples: BTreeMap<(u16, &'static str), (DeliveryCounter, Example)>,
-    gauges: AllGauges,
-    users_online_max: u64,
-    users_present_max: u64,
-    connections_open_max: u64,
-    second: Second,
-    pace: Pace,
-    machines: Machines,
-    /// By threshold: of those over stretches of seconds.
-    stretches: Vec<Option<Stretches>>,
     growth: Growth,
-    held: Seconds,
     run_ended_ns: Option<u64>,
     interrupted: bool,
     target_lost_ns: Option<u64>,
@@ -67,52 +56,19 @@ pub struct Collector {
     damage: Damage,
 }
 
-/// The latest second, until a later one begins.
-#[derive(Debug, Default)]
-struct Second {
-    second: u64,
-    ok: u64,
-    opened: u64,
-    lateness: Histogram,
-    filled: bool,
-}
-
-/// What only whole seconds tell.
-#[derive(Debug, Default)]
-struct Pace {
-    seconds: u64,
-    late_seconds: u64,
-    sustained_per_s: u64,
-    opened_per_s_max: u64,
-    host_busy_from: Option<u64>,
-}
-
 impl Collector {
     pub fn new(info: &RunInfo) -> Collector {
-        let mut phases: Vec<PhaseSum> = info.phases.iter().cloned().map(PhaseSum::new).collect();
-        if phases.is_empty() {
-            phases.push(PhaseSum::new(PhaseInfo { measured: true, ..PhaseInfo::default() }));
-        }
+        Collector::resume(Figures::new(info), info)
+    }
+
+    /// One that goes on from the figures of the first lines. Events come all.
+    pub(crate) fn resume(figures: Figures, info: &RunInfo) -> Collector {
         Collector {
-            attempts: Attempts::new(info),
-            phases,
+            figures,
             examples: BTreeMap::new(),
             failures: Vec::new(),
             delivery_examples: BTreeMap::new(),
-            gauges: AllGauges::default(),
-            users_online_max: 0,
-            users_present_max: 0,
-            connections_open_max: 0,
-            second: Second::default(),
-            pace: Pace::default(),
-            machines: Machines::new(info),
-            stretches: info
-                .thresholds
-                .iter()
-                .map(|it| Stretches::of(&it.threshold, info))
-                .collect(),
             growth: Growth::default(),
-            held: Seconds::default(),
             run_ended_ns: None,
             interrupted: info.interrupted,
             target_lost_ns: None,
@@ -125,36 +81,13 @@ impl Collector {
     }
 
     pub fn interval(&mut self, interval: &Interval) {
-        let index = self.index(interval.phase);
-        let phase = &mut self.phases[index];
-        phase.add(interval);
-        let measured = phase.info.measured;
-        phase.gauges(interval);
-        let gauges = self.gauges.add(usize::from(phase.info.load), interval);
-        self.users_online_max = self.users_online_max.max(gauges.users_online);
-        self.users_present_max = self.users_present_max.max(present(&gauges));
-        self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
-        if interval.resources.as_ref().is_some_and(|resources| resources.held) {
-            self.held.add(interval.second);
-        }
-        self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
-        if measured {
-            self.pace(interval);
-            self.machines.add(interval);
-        }
+        self.figures.interval(interval);
     }
 
     pub fn event(&mut self, event: &Event) {
         match event {
-            Event::PhaseBegun { at_ns, phase } => {
-                let index = self.index(*phase);
-                let begun = &mut self.phases[index].begun_ns;
-                *begun = Some(begun.map_or(*at_ns, |first| first.min(*at_ns)));
-            }
-            Event::PhaseEnded { at_ns, phase } => {
-                let index = self.index(*phase);
-                let ended = &mut self.phases[index].ended_ns;
-                *ended = (*ended).max(Some(*at_ns));
+            Event::PhaseBegun { .. } | Event::PhaseEnded { .. } | Event::MachineLost { .. } => {
+                self.figures.event(event)
             }
             Event::Failure { at_ns, step, cause, detail, evidence } => {
                 if let Some(evidence) = evidence
@@ -189,7 +122,7 @@ impl Collector {
                 self.growth.given_up.get_or_insert_with(|| hold(*at_ns, limit, detail));
             }
             Event::Amended { at_ns, phase, change, .. } => {
-                let phase = Some(self.phases[self.index(*phase)].info.name.clone());
+                let phase = Some(self.figures.phases[self.figures.index(*phase)].info.name.clone());
                 self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
             }
             Event::Marked { at_ns, name } => {
@@ -203,9 +136,6 @@ impl Collector {
             }
             Event::RunEnded { at_ns } => {
                 self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
-            }
-            Event::MachineLost { at_ns, machine, detail } => {
-                self.machines.lost(*machine, *at_ns, detail);
             }
             Event::RecordingTrouble { .. }
             | Event::Notice { .. }
@@ -222,7 +152,7 @@ impl Collector {
     /// The figures of everything so far. `info` is as it stands at the end; its verdicts and its
     /// outcome are filled in from the figures, the rest is taken as it is.
     pub fn finish(mut self, info: RunInfo) -> Summary {
-        self.pace.end(&std::mem::take(&mut self.second));
+        self.figures.end_second();
         let lasted = self.lasted();
         let spans = self.settle_phases(lasted);
         let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
@@ -230,7 +160,7 @@ impl Collector {
         let (sum, measured) = self.measured(&spans);
         let goals = self.judge(&info, &sum, measured, &spans);
         let unended = info.ended.is_none();
-        let total = total_row(&self.attempts, &sum, measured);
+        let total = total_row(&self.figures.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
         apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
         let own = own_rows(&info, &mut apart);
@@ -239,7 +169,8 @@ impl Collector {
         let (attempts, unbalanced) = (total.count, self.unbalanced(&info));
         self.no_gauges(&info, &sum, lasted);
         let stages = self.stage_rows(&sum);
-        let growth = Growth { held_seconds: self.held.count, ..std::mem::take(&mut self.growth) };
+        let growth =
+            Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) };
         let mut summary = Summary {
             directory: None,
             unended,
@@ -254,7 +185,7 @@ impl Collector {
             errors: self.error_rows(&info, &sum, attempts),
             codes: total.codes.clone(),
             generator: self.generator(&sum, measured, attempts),
-            loads: loads::rows(&info, &self.phases, &spans, &self.attempts),
+            loads: loads::rows(&info, &self.figures.phases, &spans, &self.figures.attempts),
             phases: self.phase_rows(&lengths),
             total,
             steps,
@@ -267,14 +198,14 @@ impl Collector {
             goals,
             bytes_in: sum.bytes_in,
             bytes_out: sum.bytes_out,
-            users_online_max: self.users_online_max,
-            users_present_max: self.users_present_max,
-            connections_open_max: self.connections_open_max,
+            users_online_max: self.figures.users_online_max,
+            users_present_max: self.figures.users_present_max,
+            connections_open_max: self.figures.connections_open_max,
             heartbeats: heartbeat_row(&info, &sum),
             tcp: tcp_row(&sum),
             retries: sum.retries,
             growth,
-            machines: self.machines.rows(&info, measured),
+            machines: self.figures.machines.rows(&info, measured),
             residence: sum.residence.iter().map(residence_row).collect(),
             connections: sum.connections,
             population: sum.population,
@@ -291,24 +222,24 @@ impl Collector {
     }
 
     fn phase_rows(&self, lengths: &[Duration]) -> Vec<PhaseRow> {
-        let phases = self.phases.iter().zip(lengths);
-        phases.map(|(phase, length)| phase.row(*length, &self.attempts)).collect()
+        let phases = self.figures.phases.iter().zip(lengths);
+        phases.map(|(phase, length)| phase.row(*length, &self.figures.attempts)).collect()
     }
 
     /// Now that it is known when each phase ended: what its gauges were, and from when to when it
     /// was.
     fn settle_phases(&mut self, lasted: u64) -> Vec<Range<u64>> {
         let ends: Vec<u64> =
-            (0..self.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
+            (0..self.figures.phases.len()).map(|index| self.end_ns(index, lasted)).collect();
         // The load of the phase behind, if that has begun.
         let mut begun = None;
-        for (phase, end) in self.phases.iter_mut().zip(&ends).rev() {
+        for (phase, end) in self.figures.phases.iter_mut().zip(&ends).rev() {
             let own = phase.is_begun().then_some(phase.info.load);
             let is_followed = begun == Some(phase.info.load);
             begun = own;
             phase.settle_gauges(*end, is_followed);
         }
-        self.phases.iter().zip(&ends).map(|(phase, end)| phase.span(*end)).collect()
+        self.figures.phases.iter().zip(&ends).map(|(phase, end)| phase.span(*end)).collect()
     }
 
     /// The phases that count, together, and their time. What goes on side by side counts once, and
@@ -316,8 +247,8 @@ impl Collector {
     fn measured(&self, spans: &[Range<u64>]) -> (Interval, Duration) {
         let counts = |phase: &&PhaseSum| phase.info.measured && phase.is_begun();
         let mut sum = Interval::default();
-        self.phases.iter().filter(counts).for_each(|phase| sum.merge_later(&phase.sum));
-        let counted = self.phases.iter().zip(spans).filter(|(phase, _)| counts(phase));
+        self.figures.phases.iter().filter(counts).for_each(|phase| sum.merge_later(&phase.sum));
+        let counted = self.figures.phases.iter().zip(spans).filter(|(phase, _)| counts(phase));
         (sum, loads::time_of(counted.map(|(_, span)| span.clone())))
     }
 
@@ -331,41 +262,15 @@ impl Collector {
             // Who comes for a connection is not online without it.
             let needs_one = info.steps.iter().any(|step| step.kind == CONNECT);
             let online = if needs_one { users.min(connections) } else { users };
-            self.users_present_max = self.users_present_max.max(users);
-            self.users_online_max = self.users_online_max.max(online);
-            self.connections_open_max = self.connections_open_max.max(connections);
-        }
-    }
-
-    /// What ends after the last phase counts to it, and so does what no phase claims.
-    fn index(&self, phase: u16) -> usize {
-        usize::from(phase).min(self.phases.len() - 1)
-    }
-
-    fn pace(&mut self, interval: &Interval) {
-        if self.second.filled && interval.second > self.second.second {
-            self.pace.end(&std::mem::take(&mut self.second));
-        }
-        if !self.second.filled {
-            self.second.second = interval.second;
-            self.second.filled = true;
-        }
-        if interval.second == self.second.second {
-            let steps = interval.steps.iter().filter(|row| self.attempts.holds(StepId(row.step)));
-            self.second.ok += steps.map(|row| row.ok_in_time()).sum::<u64>();
-            self.second.opened += interval.connections.opened;
-            self.second.lateness.merge(&interval.lateness);
-        }
-        let busy = interval.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
-        if busy {
-            let first = self.pace.host_busy_from.unwrap_or(u64::MAX).min(interval.second);
-            self.pace.host_busy_from = Some(first);
+            self.figures.users_present_max = self.figures.users_present_max.max(users);
+            self.figures.users_online_max = self.figures.users_online_max.max(online);
+            self.figures.connections_open_max = self.figures.connections_open_max.max(connections);
         }
     }
 
     /// How long the run lasted, in nanoseconds: until its end, or until the last that is known.
     fn lasted(&self) -> u64 {
-        let ends = self.phases.iter().map(|phase| {
+        let ends = self.figures.phases.iter().map(|phase| {
             let last = phase.seconds.map_or(0, |(_, last)| last);
             let seconds = phase.seconds.map_or(0, |_| last.saturating_add(1));
             seconds.saturating_mul(SECOND_NS).max(phase.ended_ns.unwrap_or(0))
@@ -375,10 +280,11 @@ impl Collector {
 
     /// When a phase ended: as it was told, or when the next began, or with the run.
     fn end_ns(&self, index: usize, lasted: u64) -> u64 {
-        let load = self.phases[index].info.load;
-        let behind = self.phases[index + 1..].iter().filter(|phase| phase.info.load == load);
+        let load = self.figures.phases[index].info.load;
+        let behind =
+            self.figures.phases[index + 1..].iter().filter(|phase| phase.info.load == load);
         let next = || behind.into_iter().find_map(|phase| phase.begun_ns);
-        self.phases[index].ended_ns.or_else(next).unwrap_or(lasted)
+        self.figures.phases[index].ended_ns.or_else(next).unwrap_or(lasted)
     }
 
     fn judge(
@@ -392,11 +298,11 @@ impl Collector {
         let judge = |threshold: &Threshold| match (threshold.phase, threshold.load) {
             (None, None) if measured.is_zero() => Verdict::Unknown,
             (None, None) => threshold.judge(sum, measured),
-            (None, Some(load)) => match loads::measured(&self.phases, spans, load) {
+            (None, Some(load)) => match loads::measured(&self.figures.phases, spans, load) {
                 Some((sum, time)) => threshold.judge(&sum, time),
                 None => Verdict::Unknown,
             },
-            (Some(phase), _) => match self.phases.get(usize::from(phase)) {
+            (Some(phase), _) => match self.figures.phases.get(usize::from(phase)) {
                 Some(sum) if sum.is_begun() => {
                     threshold.judge(&sum.sum, length(&spans[usize::from(phase)]))
                 }
@@ -417,7 +323,7 @@ impl Collector {
         };
         let mut rows: Vec<GoalRow> =
             info.thresholds.iter().map(|info| row(&info.threshold)).collect();
-        for (row, stretches) in rows.iter_mut().zip(&mut self.stretches) {
+        for (row, stretches) in rows.iter_mut().zip(&mut self.figures.stretches) {
             if let Some(stretches) = stretches {
                 row.verdict = stretches.verdict();
             }
@@ -429,9 +335,9 @@ impl Collector {
     /// from before there was `begun` say nothing; where lines are missing, that is said elsewhere.
     fn unbalanced(&self, info: &RunInfo) -> Vec<Unbalanced> {
         let mut all = Interval::default();
-        self.phases.iter().for_each(|phase| all.add_books(&phase.sum));
+        self.figures.phases.iter().for_each(|phase| all.add_books(&phase.sum));
         let is_whole = self.damage == Damage::default() && info.lines_lost == 0;
-        let is_whole = is_whole && self.machines.are_all_there();
+        let is_whole = is_whole && self.figures.machines.are_all_there();
         if info.ended.is_none() || !is_whole || all.steps.iter().all(|row| row.begun == 0) {
             return Vec::new();
         }
@@ -449,7 +355,7 @@ impl Collector {
     /// Those that happened. What neither went well nor failed was cut off by the end of the run,
     /// wherever it began.
     fn stage_rows(&self, sum: &Interval) -> Vec<StageRow> {
-        let all = self.phases.iter().flat_map(|phase| &phase.sum.stages);
+        let all = self.figures.phases.iter().flat_map(|phase| &phase.sum.stages);
         let cut_off = |stage: Stage| {
             let of = all.clone().filter(|one| one.stage == stage);
             of.fold((0, 0), |(began, ended), one| (began + one.began, ended + one.ok + one.failed))
@@ -470,7 +376,7 @@ impl Collector {
         Opening {
             refused: refused.map(|(_, count)| count).sum(),
             per_s_mean: per_second(sum.connections.opened, measured),
-            per_s_max: self.pace.opened_per_s_max,
+            per_s_max: self.figures.pace.opened_per_s_max,
         }
     }
 
@@ -543,40 +449,25 @@ impl Collector {
     fn generator(&self, sum: &Interval, measured: Duration, attempts: u64) -> Generator {
         let resources = sum.resources.clone().unwrap_or_default();
         let cpu_ns = resources.cpu_user_ns + resources.cpu_system_ns;
-        let phases = || self.phases.iter().filter(|phase| phase.info.measured);
+        let phases = || self.figures.phases.iter().filter(|phase| phase.info.measured);
         let readings: u64 = phases().map(|phase| phase.host_cpu_count).sum();
         let host_cpu: f64 = phases().map(|phase| phase.host_cpu_sum).sum();
         Generator {
             lateness: Latency::of(&sum.lateness),
             together: sum.together,
-            lost_ns: sum.lost_ns / self.machines.shards(sum.shards),
+            lost_ns: sum.lost_ns / self.figures.machines.shards(sum.shards),
             lost_longest_ns: sum.lost_max_ns,
-            late_seconds: self.pace.late_seconds,
-            seconds: self.pace.seconds,
+            late_seconds: self.figures.pace.late_seconds,
+            seconds: self.figures.pace.seconds,
             cpu_ns,
             cores: per_second(cpu_ns, measured) / 1e9,
             cpu_per_attempt_ns: if attempts == 0 { 0.0 } else { cpu_ns as f64 / attempts as f64 },
-            memory_bytes_max: self.machines.memory_bytes().max(resources.memory_bytes),
+            memory_bytes_max: self.figures.machines.memory_bytes().max(resources.memory_bytes),
             host_cpu_mean: if readings == 0 { 0.0 } else { host_cpu / readings as f64 },
             host_cpu_max: resources.host_cpu,
-            host_busy_from: self.pace.host_busy_from,
-            sustained_per_s: self.pace.sustained_per_s,
+            host_busy_from: self.figures.pace.host_busy_from,
+            sustained_per_s: self.figures.pace.sustained_per_s,
             resources,
-        }
-    }
-}
-
-impl Pace {
-    fn end(&mut self, second: &Second) {
-        if !second.filled {
-            return;
-        }
-        self.seconds += 1;
-        self.opened_per_s_max = self.opened_per_s_max.max(second.opened);
-        if second.lateness.value_at(0.99) > LATENESS_NS_MAX {
-            self.late_seconds += 1;
-        } else {
-            self.sustained_per_s = self.sustained_per_s.max(second.ok);
         }
     }
 }

@@ -17,7 +17,8 @@ use throng_metrics::{Interval, Threshold, TrendUnit, Verdict};
 /// 3: tries that are no failures, goals that are indeterminate, numbered lines; what reads 2 would
 /// miss attempts that were interrupted, and not know the verdict.
 /// 4: lines of several machines; what reads 3 would not see that one of them was late.
-pub const FORMAT: u32 = 4;
+/// 5: segments of long runs; what reads 4 would find none of their lines.
+pub const FORMAT: u32 = 5;
 /// The oldest format that is still read.
 pub const FORMAT_MIN: u32 = 1;
 

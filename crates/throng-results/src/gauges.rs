@@ -3,22 +3,37 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use throng_metrics::{Gauges, Interval};
 
 /// How many seconds are kept: as late as a part of one may come.
 const SECONDS_MAX: usize = 8;
 
 /// See the module's description.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AllGauges {
     seconds: VecDeque<(u64, Parts)>,
 }
 
-/// By machine and load.
-type Parts = BTreeMap<(u16, usize), Part>;
+/// By machine and load. JSON has texts as keys alone: written down, it is a list of pairs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<((u16, usize), Part)>", into = "Vec<((u16, usize), Part)>")]
+struct Parts(BTreeMap<(u16, usize), Part>);
+
+impl From<Vec<((u16, usize), Part)>> for Parts {
+    fn from(parts: Vec<((u16, usize), Part)>) -> Parts {
+        Parts(parts.into_iter().collect())
+    }
+}
+
+impl From<Parts> for Vec<((u16, usize), Part)> {
+    fn from(parts: Parts) -> Vec<((u16, usize), Part)> {
+        parts.0.into_iter().collect()
+    }
+}
 
 /// What a load on a machine has in a second: that of its latest phase in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Part {
     phase: u16,
     gauges: Gauges,
@@ -33,18 +48,18 @@ impl AllGauges {
                 self.seconds.pop_front();
             }
             let at = self.seconds.partition_point(|(known, _)| *known < second);
-            self.seconds.insert(at, (second, BTreeMap::new()));
+            self.seconds.insert(at, (second, Parts::default()));
         }
         let known = self.seconds.iter_mut().find(|(known, _)| *known == second);
         let Some((_, parts)) = known else { return interval.gauges.clone() };
-        let part = parts.entry((interval.machine, load)).or_default();
+        let part = parts.0.entry((interval.machine, load)).or_default();
         if part.phase < interval.phase {
             *part = Part { phase: interval.phase, gauges: interval.gauges.clone() };
         } else if part.phase == interval.phase {
             part.gauges.add(&interval.gauges);
         }
         let mut all = Gauges::default();
-        parts.values().for_each(|part| all.add(&part.gauges));
+        parts.0.values().for_each(|part| all.add(&part.gauges));
         all
     }
 
@@ -52,7 +67,7 @@ impl AllGauges {
     /// second without it.
     pub fn latest_of(&self, load: usize) -> Gauges {
         let told = |(_, parts): &(u64, Parts)| {
-            let ((_, known), part) = parts.range((0, load)..=(0, usize::MAX)).next()?;
+            let ((_, known), part) = parts.0.range((0, load)..=(0, usize::MAX)).next()?;
             Some(if *known == load { part.gauges.clone() } else { Gauges::default() })
         };
         self.seconds.iter().rev().find_map(told).unwrap_or_default()

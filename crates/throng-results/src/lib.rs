@@ -9,6 +9,7 @@
 //! - [`record`]: writes a run directory while the run goes on.
 //! - [`merge`]: the lines of several machines in one order.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
+//! - `segments`: the lines of a long run, packed and summed up while it goes on.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
 //! - [`window`]: figures of the last so many seconds, second by second.
 //! - [`verdict`]: whether the result stands, and the exit code.
@@ -37,6 +38,7 @@ pub mod merge;
 pub mod once;
 pub mod read;
 pub mod record;
+mod segments;
 pub mod summary;
 pub mod terminal;
 pub mod verdict;

@@ -15,10 +15,9 @@ use throng_base::Diagnostic;
 use throng_metrics::{Histogram, Interval, StepInterval};
 
 use crate::collector::Collector;
-use crate::directory::{
-    EVENTS_FILE, FORMAT, FORMAT_MIN, INTERVALS_FILE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ, Totals,
-};
+use crate::directory::{EVENTS_FILE, FORMAT, FORMAT_MIN, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ};
 use crate::event::Event;
+use crate::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
 use crate::summary::{Damage, Summary};
 
 /// The longest line that is read; a longer one counts as damaged.
@@ -98,29 +97,65 @@ impl Run {
 
     /// The intervals in the order in which they were written.
     pub fn intervals(&self) -> Result<Records<Interval>, Box<Diagnostic>> {
-        self.records(INTERVALS_FILE)
+        self.records(segments::files(&self.directory, 0), 0)
+    }
+
+    /// The sums of so many seconds, in their order, each phase and machine apart: its second is the
+    /// last in a sum. Of whole minutes a long record has been summed up already; what came too
+    /// late for its sum makes another one.
+    pub fn summed(
+        &self,
+        seconds: u64,
+        mut look: impl FnMut(Interval),
+    ) -> Result<(), Box<Diagnostic>> {
+        let checkpoint = match seconds.is_multiple_of(MINUTE_S) {
+            true => Checkpoint::read(&self.directory, &self.info),
+            false => None,
+        };
+        let mut sums = Sums::new(seconds.max(1));
+        let mut packed = 0;
+        if let Some(checkpoint) = &checkpoint {
+            packed = checkpoint.segments();
+            let minutes = self.records(checkpoint.minutes(&self.directory), 0)?;
+            minutes.for_each(|interval| sums.add(&interval, &mut look));
+        }
+        let rest = self.records(segments::files(&self.directory, packed), 0)?;
+        rest.for_each(|interval| sums.add(&interval, &mut look));
+        sums.finish(&mut look);
+        Ok(())
     }
 
     /// The events in the order in which they were written.
     pub fn events(&self) -> Result<Records<Event>, Box<Diagnostic>> {
-        self.records(EVENTS_FILE)
+        self.records(vec![self.directory.join(EVENTS_FILE)], 0)
     }
 
-    /// Reads the whole record once, sums it up, and says what of it is not there.
+    /// Sums the record up, and says what of it is not there. What was summed up while the run went
+    /// on is not read again, where it is as it was.
     pub fn summary(&self) -> Result<Summary, Box<Diagnostic>> {
-        self.summary_beside(|_| {})
+        match Checkpoint::read(&self.directory, &self.info) {
+            Some(checkpoint) => self.sum_up(checkpoint, |_| {}),
+            None => self.summary_beside(|_| {}),
+        }
     }
 
     /// The same, for somebody who looks at every interval too: the record is read once.
-    pub fn summary_beside(
+    pub fn summary_beside(&self, look: impl FnMut(&Interval)) -> Result<Summary, Box<Diagnostic>> {
+        self.sum_up(Checkpoint::nothing(&self.info), look)
+    }
+
+    /// Goes on from what is summed up already.
+    fn sum_up(
         &self,
+        from: Checkpoint,
         mut look: impl FnMut(&Interval),
     ) -> Result<Summary, Box<Diagnostic>> {
-        let mut collector = Collector::new(&self.info);
+        let mut intervals: Records<Interval> =
+            self.records(segments::files(&self.directory, from.segments()), from.lines)?;
+        let mut collector = Collector::resume(from.figures, &self.info);
         let mut events = self.events()?;
         events.by_ref().for_each(|event| collector.event(&event));
-        let mut totals = Totals::default();
-        let mut intervals = self.intervals()?;
+        let mut totals = from.totals;
         intervals.by_ref().for_each(|interval| {
             totals.interval(&interval);
             look(&interval);
@@ -150,10 +185,14 @@ impl Run {
         Ok(summary)
     }
 
-    fn records<T>(&self, name: &str) -> Result<Records<T>, Box<Diagnostic>> {
-        let path = self.directory.join(name);
-        match File::open(&path) {
-            Ok(file) => Ok(Records::new(Box::new(BufReader::with_capacity(256 * 1024, file)))),
+    /// Of some files together; of lines that are numbered, those behind a number.
+    fn records<T>(&self, files: Vec<PathBuf>, last: u64) -> Result<Records<T>, Box<Diagnostic>> {
+        let path = files.first().cloned().unwrap_or_default();
+        match Chain::open(files) {
+            Ok(chain) => {
+                let input = BufReader::with_capacity(256 * 1024, chain);
+                Ok(Records::behind(Box::new(input), last))
+            }
             Err(error) => {
                 let told =
                     Diagnostic::error("run-unreadable", say!("the record is not complete")).note(
@@ -208,15 +247,29 @@ pub struct Records<T> {
 }
 
 impl<T> Records<T> {
-    fn new(input: Box<dyn BufRead>) -> Records<T> {
+    pub(crate) fn new(input: Box<dyn BufRead>) -> Records<T> {
+        Records::behind(input, 0)
+    }
+
+    /// Those behind the line with this number.
+    pub(crate) fn behind(input: Box<dyn BufRead>, last: u64) -> Records<T> {
         Records {
             input,
             line: Vec::new(),
             budget: Budget::default(),
-            numbers: Numbers::default(),
+            numbers: Numbers { next: last + 1, gaps: BTreeMap::new() },
             damage: Damage::default(),
             kind: PhantomData,
         }
+    }
+
+    /// Of all that were read: whether each is there once, and says what it can.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.damage == Damage::default() && self.numbers.missing(None) == 0
+    }
+
+    pub(crate) fn last_number(&self) -> u64 {
+        self.numbers.next.saturating_sub(1)
     }
 
     /// Reads the next line without its end. None at the end of the file, or of what can be read.

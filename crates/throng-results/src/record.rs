@@ -16,6 +16,7 @@ use crate::directory::{
     Totals,
 };
 use crate::event::Event;
+use crate::segments::{self, Packer, SEGMENT_BYTES};
 
 /// What a run says and hears is for who started it.
 const FILE_MODE: u32 = 0o600;
@@ -25,6 +26,11 @@ pub struct Recorder {
     directory: PathBuf,
     intervals: Lines,
     events: Lines,
+    /// How many segments were begun, and what packs them, once there is one.
+    segments: u32,
+    packer: Option<Packer>,
+    info: RunInfo,
+    segment_bytes: u64,
     /// The end of the last interval: the time of events about the recording itself.
     at_ns: u64,
     /// Of all that was to be recorded, whether it could be or not.
@@ -102,12 +108,21 @@ impl Recorder {
             directory: directory.to_path_buf(),
             intervals: lines(INTERVALS_FILE)?,
             events: lines(EVENTS_FILE)?,
+            segments: 0,
+            packer: None,
+            info: info.clone(),
+            segment_bytes: SEGMENT_BYTES,
             at_ns: 0,
             totals: Totals::default(),
         };
         let length = recorder.write_info(info)?;
         recorder.reserve_end(length);
         Ok(recorder)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_segment_bytes(&mut self, bytes: u64) {
+        self.segment_bytes = bytes;
     }
 
     pub fn directory(&self) -> &Path {
@@ -131,7 +146,31 @@ impl Recorder {
             let (at_ns, lost) = (self.at_ns, self.lost());
             self.event(&Event::RecordingTrouble { at_ns, lost, detail })?;
         }
+        if self.intervals.bytes >= self.segment_bytes && self.intervals.is_at_end_of_line() {
+            // What cannot be made a segment goes on as it is, until it is as long again.
+            let _ = self.end_segment();
+            self.intervals.bytes = 0;
+        }
         result
+    }
+
+    /// The lines so far become a segment, which is packed while the run goes on.
+    fn end_segment(&mut self) -> io::Result<()> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(DIRECTORY_MODE);
+        builder.create(segments::folder(&self.directory))?;
+        let path = &self.intervals.path;
+        let new = path.with_extension("new");
+        let file = create_new(&new)?;
+        let number = self.segments + 1;
+        std::fs::rename(path, segments::plain_path(&self.directory, number))?;
+        // Readers take segments alone where there is a moment without a file behind them.
+        std::fs::rename(&new, path)?;
+        self.intervals.out = Box::new(file);
+        self.segments = number;
+        let packer = || Packer::new(&self.directory, &self.info);
+        self.packer.get_or_insert_with(packer).pack(number);
+        Ok(())
     }
 
     /// Appends an event of the run; errors as in [`Recorder::interval`].
@@ -146,6 +185,8 @@ impl Recorder {
 
     /// Writes `run.json` for the last time, with the lines lost and the totals.
     pub fn finish(&mut self, info: &RunInfo) -> Result<(), RecordError> {
+        // Waits for the segments that are being packed.
+        self.packer = None;
         let totals = Totals {
             intervals: self.intervals.number,
             events: self.events.number,
@@ -208,7 +249,7 @@ pub fn create_file(path: &Path) -> Result<File, RecordError> {
         .map_err(|error| RecordError { path: path.to_path_buf(), error })
 }
 
-fn create_new(path: &Path) -> io::Result<File> {
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)
 }
 
@@ -222,6 +263,8 @@ struct Lines {
     /// A piece of a line was written; the next line begins with a newline that ends it.
     torn: bool,
     lost: u64,
+    /// Written since the file was begun.
+    bytes: u64,
     /// Of the last line, counted from 1; one that could not be written has a number too.
     number: u64,
 }
@@ -229,7 +272,7 @@ struct Lines {
 impl Lines {
     fn new(path: PathBuf, out: Box<dyn Write + Send>) -> Lines {
         let line = Vec::new();
-        Lines { path, out, line, in_trouble: false, torn: false, lost: 0, number: 0 }
+        Lines { path, out, line, in_trouble: false, torn: false, lost: 0, bytes: 0, number: 0 }
     }
 
     fn append(&mut self, machine: u16, value: &impl Serialize) -> Result<(), RecordError> {
@@ -241,6 +284,10 @@ impl Lines {
             Err(_) if std::mem::replace(&mut self.in_trouble, true) => Ok(()),
             Err(error) => Err(RecordError { path: self.path.clone(), error }),
         }
+    }
+
+    fn is_at_end_of_line(&self) -> bool {
+        !self.in_trouble && !self.torn
     }
 
     fn try_append(&mut self, machine: u16, value: &impl Serialize) -> io::Result<()> {
@@ -255,6 +302,7 @@ impl Lines {
             Ok(()) => write_line(&mut *self.out, &self.line),
             Err(error) => (0, Err(error.into())),
         };
+        self.bytes += written as u64;
         if result.is_err() {
             // A line that lacks only its newline is whole: the next one brings it.
             self.lost += u64::from(written + 1 < self.line.len());

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Histogram,
@@ -623,7 +624,7 @@ pub(crate) const CONNECT: &str = "connect";
 pub(crate) const HEARTBEAT: &str = "heartbeat";
 
 /// Which steps of a run are attempts ([`is_attempt`]). A step that the run file does not know is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Attempts {
     by_step: Vec<bool>,
 }

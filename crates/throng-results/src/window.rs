@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use throng_metrics::{AbortRule, Gauges, Interval, Measure, Threshold, Verdict};
 
 use crate::directory::{PhaseInfo, RunInfo};
 
 /// A threshold over a stretch of seconds that goes with the time. Lines come in the order of their
 /// seconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Window {
     threshold: Threshold,
     seconds: u64,
@@ -96,7 +97,7 @@ impl Window {
 }
 
 /// Whether a threshold was met in every stretch of its seconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Stretches {
     window: Window,
     /// By phase: whether it counts.

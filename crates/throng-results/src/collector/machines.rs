@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use throng_base::Said;
 use throng_metrics::{Histogram, Interval, Resources, Together};
 
@@ -9,10 +10,10 @@ use crate::directory::RunInfo;
 use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, Latency, MachineRow, per_second};
 
 /// By machine; none where there is only one.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Machines(Vec<Machine>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Machine {
     /// When it was gone before its load was over, and how.
     lost: Option<(u64, Said)>,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use throng_metrics::{Gauges, Interval};
 
 use crate::directory::PhaseInfo;
@@ -11,7 +12,7 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
 const RECENT_SECONDS_MAX: usize = 8;
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PhaseSum {
     pub(super) info: PhaseInfo,
     pub(super) sum: Interval,
@@ -33,7 +34,7 @@ pub(super) struct PhaseSum {
 }
 
 /// Users at the ends of whole seconds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Range {
     online_min: u64,
     online_max: u64,
@@ -41,7 +42,7 @@ struct Range {
 }
 
 /// How many seconds there were, of lines in their order.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Seconds {
     pub(super) count: u64,
     until: u64,

@@ -3,6 +3,8 @@
 use throng_base::{Exit, Said};
 use throng_metrics::{Connections, Population, Subject};
 
+use throng_base::StepId;
+
 use super::*;
 use crate::directory::{MachineInfo, PhaseInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};

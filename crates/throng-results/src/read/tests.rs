@@ -6,6 +6,7 @@ use std::io::Cursor;
 use throng_base::Said;
 
 use super::*;
+use crate::directory::INTERVALS_FILE;
 use crate::event::StopBy;
 use crate::json::summary_json;
 use crate::record::Recorder;
@@ -185,7 +186,7 @@ fn numbers_of_lines_may_come_in_any_order() {
 fn newer_fields_are_passed_over_and_newer_formats_refused() {
     let directory = tempfile::tempdir().unwrap();
     let write = |text: &str| fs::write(directory.path().join(RUN_FILE), text).unwrap();
-    write(r#"{"format": 3, "id": "y"}"#);
+    write(r#"{"format": 4, "id": "y"}"#);
     assert_eq!(Run::open(directory.path()).unwrap().info.id, "y");
     write(r#"{"format": 1, "id": "x", "weather": "fine", "host": {"moons": 2}}"#);
     assert_eq!(Run::open(directory.path()).unwrap().info.id, "x");
@@ -194,9 +195,9 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
         let told = Run::open(directory.path()).unwrap_err();
         (told.code, told.message)
     };
-    let (code, message) = refused(r#"{"format": 5, "id": {"new": "shape"}}"#);
+    let (code, message) = refused(r#"{"format": 6, "id": {"new": "shape"}}"#);
     assert_eq!(code, "format-unknown");
-    assert_eq!(message, "the record has format 5, this throng reads 1 to 4");
+    assert_eq!(message, "the record has format 6, this throng reads 1 to 5");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
@@ -229,7 +230,7 @@ fn a_record_of_the_first_format_is_summed_up() {
     recorded(directory.path());
     let path = directory.path().join(RUN_FILE);
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("\"format\": 4", "\"format\": 1", 1)).unwrap();
+    fs::write(&path, text.replacen("\"format\": 5", "\"format\": 1", 1)).unwrap();
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
     assert_eq!(summary.info.format, 1);
     assert_eq!(summary.total, sample::summary().total);

@@ -1,0 +1,163 @@
+//! What is kept of the lines of seconds: all figures of a run but those of its events. They can be
+//! written down, so that who sums up a long run need not read what has been summed up before.
+
+use serde::{Deserialize, Serialize};
+use throng_base::StepId;
+use throng_metrics::{Histogram, Interval};
+
+use super::machines::Machines;
+use super::phase::{PhaseSum, Seconds, present};
+use crate::directory::{PhaseInfo, RunInfo};
+use crate::event::Event;
+use crate::gauges::AllGauges;
+use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX};
+use crate::window::Stretches;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    pub(super) attempts: Attempts,
+    pub(super) phases: Vec<PhaseSum>,
+    pub(super) gauges: AllGauges,
+    pub(super) users_online_max: u64,
+    pub(super) users_present_max: u64,
+    pub(super) connections_open_max: u64,
+    second: Second,
+    pub(super) pace: Pace,
+    pub(super) machines: Machines,
+    /// By threshold: of those over stretches of seconds.
+    pub(super) stretches: Vec<Option<Stretches>>,
+    pub(super) held: Seconds,
+}
+
+/// The latest second, until a later one begins.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Second {
+    second: u64,
+    ok: u64,
+    opened: u64,
+    lateness: Histogram,
+    filled: bool,
+}
+
+/// What only whole seconds tell.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Pace {
+    pub(super) seconds: u64,
+    pub(super) late_seconds: u64,
+    pub(super) sustained_per_s: u64,
+    pub(super) opened_per_s_max: u64,
+    pub(super) host_busy_from: Option<u64>,
+}
+
+impl Figures {
+    pub(crate) fn new(info: &RunInfo) -> Figures {
+        let mut phases: Vec<PhaseSum> = info.phases.iter().cloned().map(PhaseSum::new).collect();
+        if phases.is_empty() {
+            phases.push(PhaseSum::new(PhaseInfo { measured: true, ..PhaseInfo::default() }));
+        }
+        let stretches = info.thresholds.iter().map(|it| Stretches::of(&it.threshold, info));
+        Figures {
+            attempts: Attempts::new(info),
+            phases,
+            gauges: AllGauges::default(),
+            users_online_max: 0,
+            users_present_max: 0,
+            connections_open_max: 0,
+            second: Second::default(),
+            pace: Pace::default(),
+            machines: Machines::new(info),
+            stretches: stretches.collect(),
+            held: Seconds::default(),
+        }
+    }
+
+    /// Those that were written down of this run; None of another one.
+    pub(crate) fn restored(self, info: &RunInfo) -> Option<Figures> {
+        let new = Figures::new(info);
+        let same = self.phases.iter().map(|it| &it.info).eq(new.phases.iter().map(|it| &it.info))
+            && self.stretches.len() == new.stretches.len();
+        same.then_some(self)
+    }
+
+    pub(crate) fn interval(&mut self, interval: &Interval) {
+        let index = self.index(interval.phase);
+        let phase = &mut self.phases[index];
+        phase.add(interval);
+        let measured = phase.info.measured;
+        phase.gauges(interval);
+        let gauges = self.gauges.add(usize::from(phase.info.load), interval);
+        self.users_online_max = self.users_online_max.max(gauges.users_online);
+        self.users_present_max = self.users_present_max.max(present(&gauges));
+        self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
+        if interval.resources.as_ref().is_some_and(|resources| resources.held) {
+            self.held.add(interval.second);
+        }
+        self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
+        if measured {
+            self.pace(interval);
+            self.machines.add(interval);
+        }
+    }
+
+    /// Takes what says how seconds are counted. An event may come twice.
+    pub(crate) fn event(&mut self, event: &Event) {
+        match event {
+            Event::PhaseBegun { at_ns, phase } => {
+                let index = self.index(*phase);
+                let begun = &mut self.phases[index].begun_ns;
+                *begun = Some(begun.map_or(*at_ns, |first| first.min(*at_ns)));
+            }
+            Event::PhaseEnded { at_ns, phase } => {
+                let index = self.index(*phase);
+                let ended = &mut self.phases[index].ended_ns;
+                *ended = (*ended).max(Some(*at_ns));
+            }
+            Event::MachineLost { at_ns, machine, detail } => {
+                self.machines.lost(*machine, *at_ns, detail);
+            }
+            _ => {}
+        }
+    }
+
+    /// What ends after the last phase counts to it, and so does what no phase claims.
+    pub(super) fn index(&self, phase: u16) -> usize {
+        usize::from(phase).min(self.phases.len() - 1)
+    }
+
+    fn pace(&mut self, interval: &Interval) {
+        if self.second.filled && interval.second > self.second.second {
+            self.end_second();
+        }
+        if !self.second.filled {
+            self.second.second = interval.second;
+            self.second.filled = true;
+        }
+        if interval.second == self.second.second {
+            let steps = interval.steps.iter().filter(|row| self.attempts.holds(StepId(row.step)));
+            self.second.ok += steps.map(|row| row.ok_in_time()).sum::<u64>();
+            self.second.opened += interval.connections.opened;
+            self.second.lateness.merge(&interval.lateness);
+        }
+        let busy = interval.resources.as_ref().is_some_and(|r| r.host_cpu >= HOST_CPU_BUSY);
+        if busy {
+            let first = self.pace.host_busy_from.unwrap_or(u64::MAX).min(interval.second);
+            self.pace.host_busy_from = Some(first);
+        }
+    }
+
+    /// The second that goes on is over.
+    pub(super) fn end_second(&mut self) {
+        let second = std::mem::take(&mut self.second);
+        if !second.filled {
+            return;
+        }
+        let pace = &mut self.pace;
+        pace.seconds += 1;
+        pace.opened_per_s_max = pace.opened_per_s_max.max(second.opened);
+        if second.lateness.value_at(0.99) > LATENESS_NS_MAX {
+            pace.late_seconds += 1;
+        } else {
+            pace.sustained_per_s = pace.sustained_per_s.max(second.ok);
+        }
+    }
+}

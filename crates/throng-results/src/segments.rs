@@ -1,0 +1,403 @@
+//! A long run in pieces. When the file of intervals is large enough, it becomes a segment: its
+//! lines are packed (gzip), beside them stand their sums by minute, and a checkpoint has all that
+//! a summary takes from the segments so far. So a day is read as fast as an hour, and a kill at
+//! any moment loses nothing: whatever was not done yet is a file of plain lines.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use flate2::Compression;
+use flate2::bufread::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use throng_metrics::Interval;
+
+use crate::collector::Figures;
+use crate::directory::{EVENTS_FILE, INTERVALS_FILE, RunInfo, Totals};
+use crate::event::Event;
+use crate::read::Records;
+use crate::record::create_new;
+
+/// A file of intervals that is this long becomes a segment.
+pub(crate) const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
+/// The seconds of which a segment has the sums.
+pub(crate) const MINUTE_S: u64 = 60;
+
+const FOLDER: &str = "segments";
+const CHECKPOINT_FILE: &str = "checkpoint.json";
+const BUFFER_BYTES: usize = 256 * 1024;
+
+pub(crate) fn folder(directory: &Path) -> PathBuf {
+    directory.join(FOLDER)
+}
+
+/// Where a segment stands before it is packed.
+pub(crate) fn plain_path(directory: &Path, number: u32) -> PathBuf {
+    folder(directory).join(format!("{number:06}.ndjson"))
+}
+
+fn packed_path(directory: &Path, number: u32) -> PathBuf {
+    folder(directory).join(format!("{number:06}.ndjson.gz"))
+}
+
+fn minutes_path(directory: &Path, number: u32) -> PathBuf {
+    folder(directory).join(format!("{number:06}.minutes.ndjson.gz"))
+}
+
+/// The segments that are there, in their order, and the lines behind them.
+pub(crate) fn files(directory: &Path, behind: u32) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder(directory)).into_iter().flatten().flatten();
+    let number = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let digits = name.strip_suffix(".ndjson").or_else(|| name.strip_suffix(".ndjson.gz"))?;
+        digits.parse().ok().filter(|number| *number > behind)
+    };
+    let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+    numbers.sort_unstable();
+    // A kill may leave one in both forms; the packed one was whole when it got its name.
+    numbers.dedup();
+    let mut files: Vec<PathBuf> = numbers
+        .into_iter()
+        .map(|number| {
+            Some(packed_path(directory, number))
+                .filter(|path| path.exists())
+                .unwrap_or_else(|| plain_path(directory, number))
+        })
+        .collect();
+    let last = directory.join(INTERVALS_FILE);
+    if files.is_empty() || last.exists() {
+        files.push(last);
+    }
+    files
+}
+
+/// Files one after another, packed or not. Where one cannot be read any more a line ends, and the
+/// next file follows.
+pub(crate) struct Chain {
+    files: std::vec::IntoIter<PathBuf>,
+    current: Option<Box<dyn BufRead>>,
+}
+
+impl Chain {
+    /// Fails where the first one cannot be opened.
+    pub(crate) fn open(files: Vec<PathBuf>) -> io::Result<Chain> {
+        let mut chain = Chain { files: files.into_iter(), current: None };
+        chain.next_file()?;
+        Ok(chain)
+    }
+
+    fn next_file(&mut self) -> io::Result<()> {
+        self.current = self.files.next().map(|path| open(&path)).transpose()?;
+        Ok(())
+    }
+}
+
+impl Read for Chain {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(current) = &mut self.current {
+            match current.read(buffer) {
+                Ok(0) if !buffer.is_empty() => self.next_file()?,
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if self.files.len() == 0 => return Err(error),
+                Err(_) => {
+                    self.next_file()?;
+                    buffer[0] = b'\n';
+                    return Ok(1);
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
+    Ok(match path.extension().is_some_and(|end| end == "gz") {
+        true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))),
+        false => Box::new(file),
+    })
+}
+
+/// Adds up intervals over so many seconds, each phase and machine apart. The second of a sum is the
+/// last in it: its gauges are of that one. What comes too late makes another part of a sum that was
+/// told.
+pub(crate) struct Sums {
+    seconds: u64,
+    /// By the place in time, phase and machine.
+    pending: BTreeMap<(u64, u16, u16), Interval>,
+    latest: u64,
+}
+
+impl Sums {
+    pub(crate) fn new(seconds: u64) -> Sums {
+        Sums { seconds, pending: BTreeMap::new(), latest: 0 }
+    }
+
+    /// Takes an interval, and tells the sums that are complete.
+    pub(crate) fn add(&mut self, interval: &Interval, told: &mut impl FnMut(Interval)) {
+        let place = interval.second / self.seconds;
+        if place > self.latest {
+            self.latest = place;
+            // The one before may still get what is late.
+            let open = self.pending.split_off(&(place - 1, 0, 0));
+            self.tell(open, told);
+        }
+        let key = (place, interval.phase, interval.machine);
+        match self.pending.get_mut(&key) {
+            Some(sum) if sum.second == interval.second => {
+                // Parts of one second are there at the same time.
+                let mut gauges = sum.gauges.clone();
+                gauges.add(&interval.gauges);
+                sum.merge_later(interval);
+                sum.gauges = gauges;
+            }
+            Some(sum) => sum.merge_later(interval),
+            None => {
+                self.pending.insert(key, interval.clone());
+            }
+        }
+    }
+
+    /// Tells those that are left.
+    pub(crate) fn finish(&mut self, told: &mut impl FnMut(Interval)) {
+        self.tell(BTreeMap::new(), told);
+    }
+
+    fn tell(&mut self, keep: BTreeMap<(u64, u16, u16), Interval>, told: &mut impl FnMut(Interval)) {
+        std::mem::replace(&mut self.pending, keep).into_values().for_each(told);
+    }
+}
+
+/// What a summary needs of the segments, and how it is known that they are as they were.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    pub(crate) segments: Vec<Segment>,
+    /// The number of the last line in them.
+    pub(crate) lines: u64,
+    pub(crate) totals: Totals,
+    pub(crate) figures: Figures,
+}
+
+/// A packed file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Segment {
+    bytes: u64,
+    crc32: u32,
+}
+
+impl Checkpoint {
+    /// That of no segment.
+    pub(crate) fn nothing(info: &RunInfo) -> Checkpoint {
+        let figures = Figures::new(info);
+        Checkpoint { segments: Vec::new(), lines: 0, totals: Totals::default(), figures }
+    }
+
+    /// Where there is one and each of its segments is as it was when it was made.
+    pub(crate) fn read(directory: &Path, info: &RunInfo) -> Option<Checkpoint> {
+        let file = File::open(folder(directory).join(CHECKPOINT_FILE)).ok()?;
+        let file = BufReader::with_capacity(BUFFER_BYTES, file);
+        let found: Checkpoint = serde_json::from_reader(file).ok()?;
+        let mut numbered = (1..).zip(&found.segments);
+        let same = numbered.all(|(number, segment)| {
+            Segment::of(&packed_path(directory, number)).is_ok_and(|now| now == *segment)
+        });
+        let figures = found.figures.restored(info).filter(|_| same)?;
+        Some(Checkpoint { figures, ..found })
+    }
+
+    /// The files of their sums by minute.
+    pub(crate) fn minutes(&self, directory: &Path) -> Vec<PathBuf> {
+        (1..).zip(&self.segments).map(|(number, _)| minutes_path(directory, number)).collect()
+    }
+
+    pub(crate) fn segments(&self) -> u32 {
+        u32::try_from(self.segments.len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Segment {
+    fn of(path: &Path) -> io::Result<Segment> {
+        let mut file = File::open(path)?;
+        let mut counted = Counted::new(io::sink());
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(counted.segment()),
+                count => counted.write_all(&buffer[..count])?,
+            }
+        }
+    }
+}
+
+/// Counts what is written.
+struct Counted<W> {
+    out: W,
+    crc: flate2::Crc,
+    bytes: u64,
+}
+
+impl<W: Write> Counted<W> {
+    fn new(out: W) -> Counted<W> {
+        Counted { out, crc: flate2::Crc::new(), bytes: 0 }
+    }
+
+    fn segment(&self) -> Segment {
+        Segment { bytes: self.bytes, crc32: self.crc.sum() }
+    }
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.crc.update(&bytes[..count]);
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Packs segments in a thread of its own.
+pub(crate) struct Packer {
+    numbers: Option<Sender<u32>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Packer {
+    /// Without a thread, segments stay plain.
+    pub(crate) fn new(directory: &Path, info: &RunInfo) -> Packer {
+        let packing = Packing::new(directory, info);
+        let (numbers, segments) = channel();
+        let thread = std::thread::Builder::new().name("packer".into());
+        let thread = thread.spawn(move || packing.work(&segments)).ok();
+        Packer { numbers: thread.is_some().then_some(numbers), thread }
+    }
+
+    /// The segments up to this one are there.
+    pub(crate) fn pack(&self, number: u32) {
+        if let Some(numbers) = &self.numbers {
+            let _ = numbers.send(number);
+        }
+    }
+}
+
+impl Drop for Packer {
+    fn drop(&mut self) {
+        self.numbers = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Packing {
+    directory: PathBuf,
+    checkpoint: Checkpoint,
+    /// A line could not be read, or a file not be written: the checkpoint stays what it is.
+    is_broken: bool,
+}
+
+/// A file that gets its name when it is whole.
+struct NewFile {
+    path: PathBuf,
+    new: PathBuf,
+    out: GzEncoder<Counted<BufWriter<File>>>,
+}
+
+impl NewFile {
+    fn create(path: PathBuf) -> io::Result<NewFile> {
+        let new = path.with_extension("new");
+        let _ = std::fs::remove_file(&new);
+        let file = BufWriter::with_capacity(BUFFER_BYTES, create_new(&new)?);
+        let out = GzEncoder::new(Counted::new(file), Compression::best());
+        Ok(NewFile { path, new, out })
+    }
+
+    fn finish(self) -> io::Result<Segment> {
+        let NewFile { path, new, out } = self;
+        let mut counted = out.finish()?;
+        counted.flush()?;
+        let segment = counted.segment();
+        counted.out.get_ref().sync_all()?;
+        std::fs::rename(&new, &path)?;
+        Ok(segment)
+    }
+}
+
+impl Packing {
+    fn new(directory: &Path, info: &RunInfo) -> Packing {
+        let checkpoint = Checkpoint::nothing(info);
+        Packing { directory: directory.to_path_buf(), checkpoint, is_broken: false }
+    }
+
+    fn work(mut self, numbers: &Receiver<u32>) {
+        for number in numbers {
+            // What cannot be packed stays plain; lines are never lost by it.
+            let packed = self.pack(number);
+            if packed.is_err() {
+                for path in [packed_path, minutes_path].map(|path| path(&self.directory, number)) {
+                    let _ = std::fs::remove_file(path.with_extension("new"));
+                }
+            }
+            let told = packed.and_then(|()| match self.is_broken {
+                true => Ok(()),
+                false => self.write_checkpoint(),
+            });
+            self.is_broken |= told.is_err();
+        }
+    }
+
+    fn pack(&mut self, number: u32) -> io::Result<()> {
+        // When phases end is known from events; they come before the lines behind them.
+        let events = Chain::open(vec![self.directory.join(EVENTS_FILE)])?;
+        let figures = &mut self.checkpoint.figures;
+        Records::<Event>::new(Box::new(BufReader::new(events))).for_each(|it| figures.event(&it));
+        let plain = plain_path(&self.directory, number);
+        let mut minutes = NewFile::create(minutes_path(&self.directory, number))?;
+        let mut packed = NewFile::create(packed_path(&self.directory, number))?;
+        io::copy(&mut open(&plain)?, &mut packed.out)?;
+        let mut lines = Records::<Interval>::behind(open(&plain)?, self.checkpoint.lines);
+        let mut sums = Sums::new(MINUTE_S);
+        let mut result = Ok(());
+        let mut told = |sum: Interval| {
+            let written = serde_json::to_writer(&mut minutes.out, &sum).map_err(io::Error::from);
+            let written = written.and_then(|()| minutes.out.write_all(b"\n"));
+            if result.is_ok() {
+                result = written;
+            }
+        };
+        for interval in lines.by_ref() {
+            self.checkpoint.totals.interval(&interval);
+            figures.interval(&interval);
+            sums.add(&interval, &mut told);
+        }
+        sums.finish(&mut told);
+        result?;
+        self.is_broken |= !lines.is_whole();
+        self.checkpoint.lines = lines.last_number();
+        minutes.finish()?;
+        self.checkpoint.segments.push(packed.finish()?);
+        std::fs::remove_file(&plain)
+    }
+
+    fn write_checkpoint(&self) -> io::Result<()> {
+        let path = folder(&self.directory).join(CHECKPOINT_FILE);
+        let new = path.with_extension("new");
+        let _ = std::fs::remove_file(&new);
+        let mut file = BufWriter::with_capacity(BUFFER_BYTES, create_new(&new)?);
+        serde_json::to_writer(&mut file, &self.checkpoint)?;
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        std::fs::rename(&new, &path)
+    }
+}
+
+#[cfg(test)]
+mod tests;
