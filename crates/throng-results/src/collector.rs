@@ -87,7 +87,7 @@ impl Collector {
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::PhaseBegun { .. } | Event::PhaseEnded { .. } | Event::MachineLost { .. } => {
-                self.figures.event(event)
+                self.figures.event(event);
             }
             Event::Failure { at_ns, step, cause, detail, evidence } => {
                 if let Some(evidence) = evidence

@@ -1,5 +1,5 @@
 //! A long run in pieces. When the file of intervals is large enough, it becomes a segment: its
-//! lines are packed (gzip), beside them stand their sums by minute, and a checkpoint has all that
+//! lines are packed (Zstandard, RFC 8878), beside them stand their sums by minute, and a checkpoint has all that
 //! a summary takes from the segments so far. So a day is read as fast as an hour, and a kill at
 //! any moment loses nothing: whatever was not done yet is a file of plain lines.
 
@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use flate2::Compression;
-use flate2::bufread::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use throng_metrics::Interval;
+use zstd::stream::{read::Decoder, write::Encoder};
 
 use crate::collector::Figures;
 use crate::directory::{EVENTS_FILE, INTERVALS_FILE, RunInfo, Totals};
@@ -29,6 +27,8 @@ pub(crate) const MINUTE_S: u64 = 60;
 
 const FOLDER: &str = "segments";
 const CHECKPOINT_FILE: &str = "checkpoint.json";
+/// At a tenth of the time of the best one the lines are a fifth larger than with it.
+const LEVEL: i32 = 9;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 pub(crate) fn folder(directory: &Path) -> PathBuf {
@@ -41,11 +41,11 @@ pub(crate) fn plain_path(directory: &Path, number: u32) -> PathBuf {
 }
 
 fn packed_path(directory: &Path, number: u32) -> PathBuf {
-    folder(directory).join(format!("{number:06}.ndjson.gz"))
+    folder(directory).join(format!("{number:06}.ndjson.zst"))
 }
 
 fn minutes_path(directory: &Path, number: u32) -> PathBuf {
-    folder(directory).join(format!("{number:06}.minutes.ndjson.gz"))
+    folder(directory).join(format!("{number:06}.minutes.ndjson.zst"))
 }
 
 /// The segments that are there, in their order, and the lines behind them.
@@ -53,7 +53,7 @@ pub(crate) fn files(directory: &Path, behind: u32) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder(directory)).into_iter().flatten().flatten();
     let number = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let digits = name.strip_suffix(".ndjson").or_else(|| name.strip_suffix(".ndjson.gz"))?;
+        let digits = name.strip_suffix(".ndjson").or_else(|| name.strip_suffix(".ndjson.zst"))?;
         digits.parse().ok().filter(|number| *number > behind)
     };
     let mut numbers: Vec<u32> = entries.filter_map(number).collect();
@@ -117,8 +117,8 @@ impl Read for Chain {
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
-    Ok(match path.extension().is_some_and(|end| end == "gz") {
-        true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))),
+    Ok(match path.extension().is_some_and(|end| end == "zst") {
+        true => Box::new(BufReader::with_capacity(BUFFER_BYTES, Decoder::with_buffer(file)?)),
         false => Box::new(file),
     })
 }
@@ -237,17 +237,17 @@ impl Segment {
 /// Counts what is written.
 struct Counted<W> {
     out: W,
-    crc: flate2::Crc,
+    crc: crc32fast::Hasher,
     bytes: u64,
 }
 
 impl<W: Write> Counted<W> {
     fn new(out: W) -> Counted<W> {
-        Counted { out, crc: flate2::Crc::new(), bytes: 0 }
+        Counted { out, crc: crc32fast::Hasher::new(), bytes: 0 }
     }
 
     fn segment(&self) -> Segment {
-        Segment { bytes: self.bytes, crc32: self.crc.sum() }
+        Segment { bytes: self.bytes, crc32: self.crc.clone().finalize() }
     }
 }
 
@@ -308,7 +308,7 @@ struct Packing {
 struct NewFile {
     path: PathBuf,
     new: PathBuf,
-    out: GzEncoder<Counted<BufWriter<File>>>,
+    out: Encoder<'static, Counted<BufWriter<File>>>,
 }
 
 impl NewFile {
@@ -316,7 +316,8 @@ impl NewFile {
         let new = path.with_extension("new");
         let _ = std::fs::remove_file(&new);
         let file = BufWriter::with_capacity(BUFFER_BYTES, create_new(&new)?);
-        let out = GzEncoder::new(Counted::new(file), Compression::best());
+        let mut out = Encoder::new(Counted::new(file), LEVEL)?;
+        out.include_checksum(true)?;
         Ok(NewFile { path, new, out })
     }
 

@@ -48,9 +48,12 @@ fn a_run_in_segments_says_what_the_same_run_in_one_piece_says() {
     record(&pieces, 100_000);
     assert!(segment_names(&whole).is_empty());
     let names = segment_names(&pieces);
-    let count = names.iter().filter(|name| name.ends_with("0.ndjson.gz")).count();
+    let count = names.iter().filter(|name| name.ends_with("0.ndjson.zst")).count();
     assert!(names.len() > 20 && count > 0, "{names:?}");
-    assert!(names.iter().all(|name| name.ends_with(".gz") || name == CHECKPOINT_FILE), "{names:?}");
+    assert!(
+        names.iter().all(|name| name.ends_with(".zst") || name == CHECKPOINT_FILE),
+        "{names:?}"
+    );
     let lines = |directory: &Path| -> Vec<Interval> {
         Run::open(directory).unwrap().intervals().unwrap().collect()
     };
