@@ -2,8 +2,9 @@
 //! `docs/run-directory.md`; names and units here are that format.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,6 +34,12 @@ pub(crate) const MACHINE: &str = "machine";
 
 /// Records hold what was sent and what came: they are for who made them.
 pub(crate) const DIRECTORY_MODE: u32 = 0o700;
+pub(crate) const FILE_MODE: u32 = 0o600;
+
+/// Makes a file of a record that is not there yet; what is written goes to its end.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)
+}
 
 /// Who, when, where and what: written when a run begins and again when it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

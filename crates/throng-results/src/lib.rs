@@ -7,8 +7,10 @@
 //! - [`evidence`]: what the first failures of each kind are told by.
 //! - [`gauges`]: how many there are at a moment, in all loads together.
 //! - [`record`]: writes a run directory while the run goes on.
+//! - `lines`: reads lines, also torn and damaged ones.
 //! - [`merge`]: the lines of several machines in one order.
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
+//! - `packer`: packs segments beside the run.
 //! - `segments`: the lines of a long run, packed and summed up while it goes on.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
 //! - [`window`]: figures of the last so many seconds, second by second.
@@ -33,9 +35,11 @@ pub mod evidence;
 pub mod gauges;
 pub mod json;
 pub mod junit;
+mod lines;
 pub mod markdown;
 pub mod merge;
 pub mod once;
+mod packer;
 pub mod read;
 pub mod record;
 mod segments;

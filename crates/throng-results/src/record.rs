@@ -12,14 +12,12 @@ use throng_base::Diagnostic;
 use throng_metrics::Interval;
 
 use crate::directory::{
-    DIRECTORY_MODE, EVENTS_FILE, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo, SCENARIO_FILE, SEQ,
-    Totals,
+    DIRECTORY_MODE, EVENTS_FILE, FILE_MODE, INTERVALS_FILE, MACHINE, RUN_FILE, RunInfo,
+    SCENARIO_FILE, SEQ, Totals, create_new,
 };
 use crate::event::Event;
-use crate::segments::{self, Packer, SEGMENT_BYTES};
-
-/// What a run says and hears is for who started it.
-const FILE_MODE: u32 = 0o600;
+use crate::packer::Packer;
+use crate::segments::{self, SEGMENT_BYTES};
 
 /// Writes the record of one run.
 pub struct Recorder {
@@ -247,10 +245,6 @@ pub fn create_file(path: &Path) -> Result<File, RecordError> {
     let made = path.parent().map_or(Ok(()), |folder| builder.create(folder));
     made.and_then(|()| create_new(path))
         .map_err(|error| RecordError { path: path.to_path_buf(), error })
-}
-
-pub(crate) fn create_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).mode(FILE_MODE).open(path)
 }
 
 /// A file of lines, each one JSON value.

@@ -1,24 +1,19 @@
 //! A long run in pieces. When the file of intervals is large enough, it becomes a segment: its
-//! lines are packed (Zstandard, RFC 8878), beside them stand their sums by minute, and a checkpoint has all that
-//! a summary takes from the segments so far. So a day is read as fast as an hour, and a kill at
-//! any moment loses nothing: whatever was not done yet is a file of plain lines.
+//! lines are packed (Zstandard, RFC 8878), beside them stand their sums by minute, and a checkpoint
+//! has all that a summary takes from the segments so far. So a day is read as fast as an hour, and
+//! a kill at any moment loses nothing: whatever was not done yet is a file of plain lines.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
 use throng_metrics::Interval;
-use zstd::stream::{read::Decoder, write::Encoder};
+use zstd::stream::read::Decoder;
 
 use crate::collector::Figures;
-use crate::directory::{EVENTS_FILE, INTERVALS_FILE, RunInfo, Totals};
-use crate::event::Event;
-use crate::read::Records;
-use crate::record::create_new;
+use crate::directory::{INTERVALS_FILE, RunInfo, Totals};
 
 /// A file of intervals that is this long becomes a segment.
 pub(crate) const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
@@ -27,9 +22,7 @@ pub(crate) const MINUTE_S: u64 = 60;
 
 const FOLDER: &str = "segments";
 const CHECKPOINT_FILE: &str = "checkpoint.json";
-/// At a tenth of the time of the best one the lines are a fifth larger than with it.
-const LEVEL: i32 = 9;
-const BUFFER_BYTES: usize = 256 * 1024;
+pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
 
 pub(crate) fn folder(directory: &Path) -> PathBuf {
     directory.join(FOLDER)
@@ -40,11 +33,15 @@ pub(crate) fn plain_path(directory: &Path, number: u32) -> PathBuf {
     folder(directory).join(format!("{number:06}.ndjson"))
 }
 
-fn packed_path(directory: &Path, number: u32) -> PathBuf {
+pub(crate) fn packed_path(directory: &Path, number: u32) -> PathBuf {
     folder(directory).join(format!("{number:06}.ndjson.zst"))
 }
 
-fn minutes_path(directory: &Path, number: u32) -> PathBuf {
+pub(crate) fn checkpoint_path(directory: &Path) -> PathBuf {
+    folder(directory).join(CHECKPOINT_FILE)
+}
+
+pub(crate) fn minutes_path(directory: &Path, number: u32) -> PathBuf {
     folder(directory).join(format!("{number:06}.minutes.ndjson.zst"))
 }
 
@@ -115,7 +112,7 @@ impl Read for Chain {
     }
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
     Ok(match path.extension().is_some_and(|end| end == "zst") {
         true => Box::new(BufReader::with_capacity(BUFFER_BYTES, Decoder::with_buffer(file)?)),
@@ -199,7 +196,7 @@ impl Checkpoint {
 
     /// Where there is one and each of its segments is as it was when it was made.
     pub(crate) fn read(directory: &Path, info: &RunInfo) -> Option<Checkpoint> {
-        let file = File::open(folder(directory).join(CHECKPOINT_FILE)).ok()?;
+        let file = File::open(checkpoint_path(directory)).ok()?;
         let file = BufReader::with_capacity(BUFFER_BYTES, file);
         let found: Checkpoint = serde_json::from_reader(file).ok()?;
         let mut numbered = (1..).zip(&found.segments);
@@ -235,18 +232,18 @@ impl Segment {
 }
 
 /// Counts what is written.
-struct Counted<W> {
-    out: W,
+pub(crate) struct Counted<W> {
+    pub(crate) out: W,
     crc: crc32fast::Hasher,
     bytes: u64,
 }
 
 impl<W: Write> Counted<W> {
-    fn new(out: W) -> Counted<W> {
+    pub(crate) fn new(out: W) -> Counted<W> {
         Counted { out, crc: crc32fast::Hasher::new(), bytes: 0 }
     }
 
-    fn segment(&self) -> Segment {
+    pub(crate) fn segment(&self) -> Segment {
         Segment { bytes: self.bytes, crc32: self.crc.clone().finalize() }
     }
 }
@@ -261,142 +258,6 @@ impl<W: Write> Write for Counted<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-/// Packs segments in a thread of its own.
-pub(crate) struct Packer {
-    numbers: Option<Sender<u32>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Packer {
-    /// Without a thread, segments stay plain.
-    pub(crate) fn new(directory: &Path, info: &RunInfo) -> Packer {
-        let packing = Packing::new(directory, info);
-        let (numbers, segments) = channel();
-        let thread = std::thread::Builder::new().name("packer".into());
-        let thread = thread.spawn(move || packing.work(&segments)).ok();
-        Packer { numbers: thread.is_some().then_some(numbers), thread }
-    }
-
-    /// The segments up to this one are there.
-    pub(crate) fn pack(&self, number: u32) {
-        if let Some(numbers) = &self.numbers {
-            let _ = numbers.send(number);
-        }
-    }
-}
-
-impl Drop for Packer {
-    fn drop(&mut self) {
-        self.numbers = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-struct Packing {
-    directory: PathBuf,
-    checkpoint: Checkpoint,
-    /// A line could not be read, or a file not be written: the checkpoint stays what it is.
-    is_broken: bool,
-}
-
-/// A file that gets its name when it is whole.
-struct NewFile {
-    path: PathBuf,
-    new: PathBuf,
-    out: Encoder<'static, Counted<BufWriter<File>>>,
-}
-
-impl NewFile {
-    fn create(path: PathBuf) -> io::Result<NewFile> {
-        let new = path.with_extension("new");
-        let _ = std::fs::remove_file(&new);
-        let file = BufWriter::with_capacity(BUFFER_BYTES, create_new(&new)?);
-        let mut out = Encoder::new(Counted::new(file), LEVEL)?;
-        out.include_checksum(true)?;
-        Ok(NewFile { path, new, out })
-    }
-
-    fn finish(self) -> io::Result<Segment> {
-        let NewFile { path, new, out } = self;
-        let mut counted = out.finish()?;
-        counted.flush()?;
-        let segment = counted.segment();
-        counted.out.get_ref().sync_all()?;
-        std::fs::rename(&new, &path)?;
-        Ok(segment)
-    }
-}
-
-impl Packing {
-    fn new(directory: &Path, info: &RunInfo) -> Packing {
-        let checkpoint = Checkpoint::nothing(info);
-        Packing { directory: directory.to_path_buf(), checkpoint, is_broken: false }
-    }
-
-    fn work(mut self, numbers: &Receiver<u32>) {
-        for number in numbers {
-            // What cannot be packed stays plain; lines are never lost by it.
-            let packed = self.pack(number);
-            if packed.is_err() {
-                for path in [packed_path, minutes_path].map(|path| path(&self.directory, number)) {
-                    let _ = std::fs::remove_file(path.with_extension("new"));
-                }
-            }
-            let told = packed.and_then(|()| match self.is_broken {
-                true => Ok(()),
-                false => self.write_checkpoint(),
-            });
-            self.is_broken |= told.is_err();
-        }
-    }
-
-    fn pack(&mut self, number: u32) -> io::Result<()> {
-        // When phases end is known from events; they come before the lines behind them.
-        let events = Chain::open(vec![self.directory.join(EVENTS_FILE)])?;
-        let figures = &mut self.checkpoint.figures;
-        Records::<Event>::new(Box::new(BufReader::new(events))).for_each(|it| figures.event(&it));
-        let plain = plain_path(&self.directory, number);
-        let mut minutes = NewFile::create(minutes_path(&self.directory, number))?;
-        let mut packed = NewFile::create(packed_path(&self.directory, number))?;
-        io::copy(&mut open(&plain)?, &mut packed.out)?;
-        let mut lines = Records::<Interval>::behind(open(&plain)?, self.checkpoint.lines);
-        let mut sums = Sums::new(MINUTE_S);
-        let mut result = Ok(());
-        let mut told = |sum: Interval| {
-            let written = serde_json::to_writer(&mut minutes.out, &sum).map_err(io::Error::from);
-            let written = written.and_then(|()| minutes.out.write_all(b"\n"));
-            if result.is_ok() {
-                result = written;
-            }
-        };
-        for interval in lines.by_ref() {
-            self.checkpoint.totals.interval(&interval);
-            figures.interval(&interval);
-            sums.add(&interval, &mut told);
-        }
-        sums.finish(&mut told);
-        result?;
-        self.is_broken |= !lines.is_whole();
-        self.checkpoint.lines = lines.last_number();
-        minutes.finish()?;
-        self.checkpoint.segments.push(packed.finish()?);
-        std::fs::remove_file(&plain)
-    }
-
-    fn write_checkpoint(&self) -> io::Result<()> {
-        let path = folder(&self.directory).join(CHECKPOINT_FILE);
-        let new = path.with_extension("new");
-        let _ = std::fs::remove_file(&new);
-        let mut file = BufWriter::with_capacity(BUFFER_BYTES, create_new(&new)?);
-        serde_json::to_writer(&mut file, &self.checkpoint)?;
-        file.flush()?;
-        file.get_ref().sync_all()?;
-        std::fs::rename(&new, &path)
     }
 }
 

@@ -9,7 +9,8 @@ use throng_metrics::Interval;
 
 use crate::directory::{MachineInfo, RunInfo};
 use crate::event::Event;
-use crate::read::{Records, Run};
+use crate::lines::Records;
+use crate::read::Run;
 use crate::record::Recorder;
 
 const SECOND_NS: i64 = 1_000_000_000;

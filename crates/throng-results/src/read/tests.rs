@@ -1,7 +1,7 @@
 //! Records that are whole, torn, damaged, of another version, and very long.
 
 use std::fs;
-use std::io::Cursor;
+use std::io::{Cursor, Read};
 
 use throng_base::Said;
 
@@ -9,6 +9,7 @@ use super::*;
 use crate::directory::INTERVALS_FILE;
 use crate::event::StopBy;
 use crate::json::summary_json;
+use crate::lines::{LINE_BYTES_MAX, Numbers, number, numbers_fit};
 use crate::record::Recorder;
 use crate::sample;
 

@@ -1,3 +1,5 @@
+//! Runs in segments: whole, killed, changed.
+
 use std::fs;
 
 use throng_metrics::Gauges;

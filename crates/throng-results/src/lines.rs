@@ -1,0 +1,289 @@
+//! Reads lines of a record, one after another. What is torn at the end or damaged in the middle is
+//! counted, not fatal; numbers that no run can reach count as damage, so that sums cannot overflow.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read as _};
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use throng_metrics::{Histogram, Interval, StepInterval};
+
+use crate::directory::SEQ;
+use crate::event::Event;
+use crate::summary::Damage;
+
+/// The longest line that is read; a longer one counts as damaged.
+pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The numbers of the lines that were read, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// The number behind the largest one that was there.
+    next: u64,
+    /// Below it, those that were not: the first, and the one behind the last.
+    gaps: BTreeMap<u64, u64>,
+}
+
+/// Of a file that was edited by hand so much, later lines count as doubled.
+const GAPS_MAX: usize = 10_000;
+
+impl Numbers {
+    /// Whether a line with this number is the first one.
+    pub(crate) fn is_new(&mut self, number: u64) -> bool {
+        let next = self.next.max(1);
+        if number >= next {
+            if number > next && self.gaps.len() < GAPS_MAX {
+                self.gaps.insert(next, number);
+            }
+            self.next = number.saturating_add(1);
+            return true;
+        }
+        let gap = self.gaps.range(..=number).next_back().map(|(from, to)| (*from, *to));
+        let Some((from, to)) = gap.filter(|(_, to)| number < *to) else { return false };
+        self.gaps.remove(&from);
+        for (from, to) in [(from, number), (number + 1, to)] {
+            if from < to {
+                self.gaps.insert(from, to);
+            }
+        }
+        true
+    }
+
+    /// How many are not there, of as many as there must be.
+    pub(crate) fn missing(&self, last: Option<u64>) -> u64 {
+        let gaps: u64 = self.gaps.iter().map(|(from, to)| to - from).sum();
+        let tail = last.map_or(0, |last| (last + 1).saturating_sub(self.next.max(1)));
+        gaps.saturating_add(tail)
+    }
+}
+
+/// The records of a file of lines, one by one.
+pub struct Records<T> {
+    input: Box<dyn BufRead>,
+    pub(crate) line: Vec<u8>,
+    budget: Budget,
+    pub(crate) numbers: Numbers,
+    /// Of what has been read so far.
+    pub damage: Damage,
+    kind: PhantomData<T>,
+}
+
+impl<T> Records<T> {
+    pub(crate) fn new(input: Box<dyn BufRead>) -> Records<T> {
+        Records::behind(input, 0)
+    }
+
+    /// Those behind the line with this number.
+    pub(crate) fn behind(input: Box<dyn BufRead>, last: u64) -> Records<T> {
+        Records {
+            input,
+            line: Vec::new(),
+            budget: Budget::default(),
+            numbers: Numbers { next: last + 1, gaps: BTreeMap::new() },
+            damage: Damage::default(),
+            kind: PhantomData,
+        }
+    }
+
+    /// Of all that were read: whether each is there once, and says what it can.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.damage == Damage::default() && self.numbers.missing(None) == 0
+    }
+
+    pub(crate) fn last_number(&self) -> u64 {
+        self.numbers.next.saturating_sub(1)
+    }
+
+    /// Reads the next line without its end. None at the end of the file, or of what can be read.
+    fn next_line(&mut self) -> Option<Line> {
+        self.line.clear();
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        match self.input.by_ref().take(limit).read_until(b'\n', &mut self.line) {
+            Ok(0) => None,
+            Ok(_) if self.line.last() == Some(&b'\n') => {
+                self.line.pop();
+                Some(Line::Whole)
+            }
+            Ok(length) if length as u64 == limit => {
+                self.input.skip_until(b'\n').ok()?;
+                Some(Line::TooLong)
+            }
+            Ok(_) => Some(Line::Last),
+            Err(_) => {
+                self.damage.unreadable += 1;
+                None
+            }
+        }
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    /// Without a newline at its end.
+    Last,
+}
+
+impl<T: DeserializeOwned + Plausible> Iterator for Records<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        loop {
+            let line = self.next_line()?;
+            if self.line.is_empty() {
+                continue;
+            }
+            let record = match line {
+                Line::Whole | Line::Last if numbers_fit(&self.line) => {
+                    serde_json::from_slice::<T>(&self.line).ok()
+                }
+                _ => None,
+            };
+            match record.filter(|record| record.is_plausible(&mut self.budget)) {
+                Some(record) => match number(&self.line) {
+                    Some(number) if !self.numbers.is_new(number) => self.damage.doubled += 1,
+                    number => {
+                        let unequal = number.is_some() && !record.is_equal();
+                        self.damage.unequal += u64::from(unequal);
+                        return Some(record);
+                    }
+                },
+                None if matches!(line, Line::Last) => self.damage.torn = true,
+                None => self.damage.unreadable += 1,
+            }
+        }
+    }
+}
+
+/// The number of a line; lines of older versions have none.
+pub(crate) fn number(line: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        seq: Option<u64>,
+    }
+    // As we write it; a line that somebody has edited is looked through.
+    let rest = line.strip_prefix(b"{\"").and_then(|rest| rest.strip_prefix(SEQ.as_bytes()));
+    let rest = rest.and_then(|rest| rest.strip_prefix(b"\":"));
+    let digits = rest.and_then(|rest| rest.split(|byte| !byte.is_ascii_digit()).next());
+    let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    number.or_else(|| serde_json::from_slice::<Numbered>(line).ok()?.seq)
+}
+
+/// Whether all whole numbers of a line together fit into 63 bits: then no sum made while the
+/// line is decoded can overflow. Digits of texts are no numbers.
+pub(crate) fn numbers_fit(line: &[u8]) -> bool {
+    let (mut sum, mut number) = (0u64, 0u64);
+    let (mut in_text, mut escaped) = (false, false);
+    for byte in line {
+        let ends = *byte == b'"' && !escaped;
+        escaped = in_text && *byte == b'\\' && !escaped;
+        in_text ^= ends;
+        if byte.is_ascii_digit() && !in_text {
+            number = number.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+        } else {
+            sum = sum.saturating_add(number);
+            number = 0;
+        }
+    }
+    sum.saturating_add(number) < 1 << 63
+}
+
+/// How much all counters of a run may still grow before sums could overflow.
+pub(crate) struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget(1 << 62)
+    }
+}
+
+impl Budget {
+    fn take(&mut self, weight: u64) -> bool {
+        match self.0.checked_sub(weight) {
+            Some(left) => {
+                self.0 = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Whether a record can be true.
+pub(crate) trait Plausible {
+    fn is_plausible(&self, budget: &mut Budget) -> bool;
+
+    /// Whether its sums are those of their parts.
+    fn is_equal(&self) -> bool {
+        true
+    }
+}
+
+impl Plausible for Event {
+    fn is_plausible(&self, _budget: &mut Budget) -> bool {
+        true
+    }
+}
+
+impl Plausible for Interval {
+    fn is_plausible(&self, budget: &mut Budget) -> bool {
+        let steps = self.steps.iter().all(|step| {
+            let timed = [&step.latency, &step.with_pauses, &step.first_byte];
+            let ok = step.ok_after <= step.ok && step.ok <= step.count;
+            ok && timed.into_iter().all(is_sound)
+        });
+        let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
+        let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
+        steps && stages && own && budget.take(weight(self))
+    }
+
+    fn is_equal(&self) -> bool {
+        let failed = |step: &StepInterval| sum(step.errors.iter().map(|(_, count)| *count));
+        self.steps.iter().all(|step| step.count == step.ok.saturating_add(failed(step)))
+    }
+}
+
+fn is_sound(histogram: &Histogram) -> bool {
+    histogram.min() <= histogram.max()
+}
+
+/// The sum of all counters: each of them is at most this.
+fn weight(interval: &Interval) -> u64 {
+    let step = |step: &StepInterval| {
+        let errors = step.errors.iter().map(|(_, count)| *count);
+        let codes = step.codes.iter().map(|(_, count)| *count);
+        let timed = [&step.latency, &step.with_pauses, &step.first_byte].map(Histogram::count);
+        let plain = [step.count, step.begun, step.interrupted, step.given_up];
+        let plain = plain.into_iter().chain([step.bytes_in, step.bytes_out]);
+        let retried = step.retried.iter().map(|(_, count)| *count);
+        sum(errors.chain(codes).chain(retried).chain(timed).chain(plain))
+    };
+    let steps = interval.steps.iter().map(step);
+    let stages = interval.stages.iter().map(|s| {
+        let errors = s.errors.iter().map(|(_, count)| *count);
+        sum([s.began, s.ok, s.failed, s.latency.count()].into_iter().chain(errors))
+    });
+    let (c, p) = (&interval.connections, &interval.population);
+    let (g, m, t) = (&interval.gauges, &interval.messages, &interval.tcp);
+    let (l, h, a) = (&interval.lifecycle, &interval.heartbeats, &interval.retries);
+    // What is only ever compared cannot overflow.
+    let r = interval.resources.clone().unwrap_or_default();
+    let plain = [
+        [c.attempted, c.opened, c.closed_by_us, c.closed_by_target, c.reset, c.timed_out],
+        [c.reconnects, c.reset_by_us, c.vanished, l.begun, l.complete, l.broken],
+        [h.interrupted, h.without_answer, a.retried, a.given_up, 0, 0],
+        [h.sent, h.answered, h.lost, h.skipped, t.count, t.round_trip.count()],
+        [p.started, p.finished, p.iterations_started, p.iterations_finished, p.interrupted, 0],
+        [p.unmet, p.waited, g.users_wanted, g.users_online, g.users_present, t.retransmits],
+        [g.connections_opening, g.connections_open, g.in_flight, m.received, m.sent, m.pushes],
+        [m.pings, interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0],
+        [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],
+        [p.dropped, 0, 0, 0, 0, 0],
+    ];
+    sum(steps.chain(stages).chain(plain.into_iter().flatten()))
+}
+
+fn sum(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    numbers.into_iter().fold(0, u64::saturating_add)
+}
