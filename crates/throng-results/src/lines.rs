@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::summary::Damage;
 
 /// The longest line that is read; a longer one counts as damaged.
-pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The numbers of the lines that were read, in the order in which they came.
 #[derive(Debug, Default)]
