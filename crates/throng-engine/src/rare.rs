@@ -29,6 +29,8 @@ pub(crate) struct Rare {
     /// The path that was sent, where it differs from user to user.
     pub(crate) path: Vec<u8>,
     pub(crate) kept: Kept,
+    /// Of `bytes_out` what was written before, to a connection that heard nothing of it.
+    pub(crate) before_bytes: u64,
     /// What makes every check pointless.
     pub(crate) finding: Option<Finding>,
     pub(crate) location: Option<String>,
@@ -68,6 +70,6 @@ impl Rare {
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);
-        (self.tally, self.retry_after_s) = (None, 0);
+        (self.tally, self.retry_after_s, self.before_bytes) = (None, 0, 0);
     }
 }

@@ -41,6 +41,8 @@ pub struct Example {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attempt {
     pub(crate) latency: Option<Duration>,
+    /// Of `latency`, how long it was until the request was handed over for sending.
+    pub(crate) waited: Duration,
     pub(crate) first_byte: Option<Duration>,
     pub(crate) code: u16,
     pub(crate) bytes_in: u64,
@@ -93,7 +95,8 @@ impl Rows {
     fn heap_bytes(&self) -> usize {
         let histograms =
             |row: &StepInterval| [&row.latency, &row.with_pauses, &row.first_byte].map(of_heap);
-        let filled = self.rows.iter().flat_map(histograms).sum::<usize>();
+        let service = self.rows.iter().filter_map(|row| row.service.as_ref()).map(of_heap);
+        let filled = self.rows.iter().flat_map(histograms).chain(service).sum::<usize>();
         size_of_val(&*self.places) + self.rows.capacity() * size_of::<StepInterval>() + filled
     }
 }
@@ -512,7 +515,7 @@ impl Recorder {
 fn ended(figures: &mut StepInterval, attempt: &Attempt) {
     figures.count += 1;
     if let Some(latency) = attempt.latency {
-        figures.latency.record(nanos(latency));
+        figures.answered(nanos(latency), nanos(attempt.waited));
     }
     if let Some(first_byte) = attempt.first_byte {
         figures.first_byte.record(nanos(first_byte));

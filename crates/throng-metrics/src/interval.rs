@@ -36,6 +36,11 @@ pub struct StepInterval {
     /// From the due time to the last byte of the answer; a timeout counts with its wait.
     /// Attempts that got no answer at all (refused, reset) are not in it.
     pub latency: Histogram,
+    /// From when the request of the last try was handed over for sending to the last byte of the
+    /// answer: `latency` without what the attempt waited for on our side, be it a free user, a
+    /// connection, or a stream. None where all of them are those of `latency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Histogram>,
     /// Of transactions: `latency` is without the times in which the user paused, this is with them.
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub with_pauses: Histogram,
@@ -83,6 +88,23 @@ impl StepInterval {
         }
     }
 
+    /// The service times: those of `latency` where they are the same.
+    pub fn service(&self) -> &Histogram {
+        self.service.as_ref().unwrap_or(&self.latency)
+    }
+
+    /// An answer came after so long, of which it waited for being sent; never, if it was not.
+    #[inline]
+    pub fn answered(&mut self, latency_ns: u64, waited_ns: u64) {
+        if waited_ns > 0 || self.service.is_some() {
+            let service = self.service.get_or_insert_with(|| self.latency.clone());
+            if waited_ns != u64::MAX {
+                service.record(latency_ns.saturating_sub(waited_ns));
+            }
+        }
+        self.latency.record(latency_ns);
+    }
+
     /// Good ones that came while the load went on: what a rate is made of.
     pub fn ok_in_time(&self) -> u64 {
         self.ok.saturating_sub(self.ok_after)
@@ -107,6 +129,10 @@ impl StepInterval {
         self.interrupted += other.interrupted;
         other.retried.iter().for_each(|(cause, n)| add(&mut self.retried, *cause, *n));
         self.given_up += other.given_up;
+        if self.service.is_some() || other.service.is_some() {
+            let service = self.service.get_or_insert_with(|| self.latency.clone());
+            service.merge(other.service());
+        }
         self.latency.merge(&other.latency);
         self.with_pauses.merge(&other.with_pauses);
         self.first_byte.merge(&other.first_byte);
@@ -811,6 +837,37 @@ mod tests {
             let (twice, once) = (counter.of(sum.delivery_mut(7)), counter.of(&row));
             assert_eq!(twice, 2 * once, "{}", counter.word());
         }
+    }
+
+    #[test]
+    fn service_times_are_kept_where_they_are_others_and_merged_with_those_that_are_not() {
+        let answered = |times: &[(u64, u64)]| {
+            let mut row = StepInterval::default();
+            times.iter().for_each(|(latency, waited)| row.answered(*latency, *waited));
+            row
+        };
+        let plain = answered(&[(100, 0), (200, 0)]);
+        assert!(plain.service.is_none() && plain.service() == &plain.latency);
+        let waited = answered(&[(300, 0), (1_000, 900), (5_000, u64::MAX), (400, 0)]);
+        let sum = |row: &StepInterval| row.service().mean() * row.service().count() as f64;
+        assert_eq!((waited.latency.count(), waited.service().count()), (4, 3));
+        assert_eq!((sum(&waited), waited.service().max()), (800.0, 400));
+        for (one, other) in [(&plain, &waited), (&waited, &plain)] {
+            let mut both = one.clone();
+            both.merge(other);
+            assert_eq!((both.latency.count(), both.service().count()), (6, 5));
+            assert_eq!(sum(&both), 1_100.0);
+            let json = serde_json::to_string(&both).unwrap();
+            assert_eq!(serde_json::from_str::<StepInterval>(&json).unwrap(), both);
+        }
+        // None of them was ever sent: that is another thing than being equal.
+        let unsent = answered(&[(100, u64::MAX)]);
+        assert_eq!(unsent.service.as_ref().map(Histogram::count), Some(0));
+        let mut twice = plain.clone();
+        twice.merge(&plain);
+        assert!(
+            twice.service.is_none() && !serde_json::to_string(&twice).unwrap().contains("serv")
+        );
     }
 
     #[test]

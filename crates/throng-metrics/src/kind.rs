@@ -24,6 +24,12 @@ pub const COUNTER: &str = "counter";
 /// What a scenario measures of its own.
 pub const TREND: &str = "trend";
 
+/// Whether something is asked in a step of the kind and answered, so that it has a service time
+/// beside its response time.
+pub fn is_asked(kind: &str) -> bool {
+    ["http", "connect", "request"].contains(&kind)
+}
+
 /// Whether each doing of a step of the kind (the word of the language), with all its tries, is an
 /// attempt. The one rule for the row of all attempts, shares of failures, goals without a subject,
 /// phases and the live line. What is none has rows of its own and is in no such sum.

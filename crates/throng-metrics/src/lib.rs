@@ -25,7 +25,7 @@ pub use interval::{
     DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
     Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
 };
-pub use kind::is_attempt;
+pub use kind::{is_asked, is_attempt};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
 pub use threshold::{
     AbortRule, Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit,

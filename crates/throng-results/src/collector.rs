@@ -13,7 +13,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval, Stage,
-    StageInterval, StepInterval, Threshold, Verdict, is_attempt, kind,
+    StageInterval, StepInterval, Threshold, Verdict, is_asked, is_attempt, kind,
 };
 
 use crate::directory::{Outcome, RunInfo, StepInfo};
@@ -160,7 +160,7 @@ impl Collector {
         let (sum, measured) = self.measured(&spans);
         let goals = self.judge(&info, &sum, measured, &spans);
         let unended = info.ended.is_none();
-        let total = total_row(&self.figures.attempts, &sum, measured);
+        let total = total_row(&info, &self.figures.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
         apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
         let own = own_rows(&info, &mut apart);
@@ -501,8 +501,10 @@ fn short_said(said: &Said) -> Said {
     said.clone().shortened(TEXT_CHARS_MAX)
 }
 
-fn total_row(attempts: &Attempts, sum: &Interval, measured: Duration) -> Row {
-    Row::new("all".into(), String::new(), &attempts.total(sum), measured)
+fn total_row(info: &RunInfo, attempts: &Attempts, sum: &Interval, measured: Duration) -> Row {
+    let figures = attempts.total(sum);
+    let service = if info.service_times { Latency::of(figures.service()) } else { <_>::default() };
+    Row { service, ..Row::new("all".into(), String::new(), &figures, measured) }
 }
 
 /// The kind of a step; empty of one that the run file does not know.
@@ -522,8 +524,12 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Ro
         let figures = sum.steps.iter().find(|step| step.step == id).unwrap_or(&nothing);
         let kind = kind_of(info, id).to_string();
         let labels = info.steps.get(usize::from(id)).map(|step| step.labels.clone());
+        let service = match info.service_times && is_asked(&kind) {
+            true => Latency::of(figures.service()),
+            false => Latency::default(),
+        };
         let row = Row::new(info.step_name(id), kind, figures, measured);
-        Row { labels: labels.unwrap_or_default(), ..row }
+        Row { labels: labels.unwrap_or_default(), service, ..row }
     };
     let apart = [
         kind::TRANSACTION,

@@ -82,6 +82,9 @@ pub struct RunInfo {
     pub users_planned: u64,
     /// How late what was due might be done so that wakings were shared; 0 in older records.
     pub precision_ns: u64,
+    /// Service times are known: those of lines that have none are those of `latency`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub service_times: bool,
     pub interrupted: bool,
     /// Lines that could not be written.
     pub lines_lost: u64,
@@ -126,6 +129,7 @@ impl Default for RunInfo {
             thresholds: Vec::new(),
             users_planned: 0,
             precision_ns: 0,
+            service_times: false,
             interrupted: false,
             lines_lost: 0,
             files: Vec::new(),

@@ -176,6 +176,7 @@ fn row(row: &Row) -> Value {
         "given_up": row.given_up,
         "ok_per_s": row.ok_per_s,
         "latency": latency(&row.latency),
+        "service": latency(&row.service),
         "first_byte": latency(&row.first_byte),
         "codes": codes,
         "resent": row.resent,

@@ -229,13 +229,14 @@ impl Plausible for Event {
 impl Plausible for Interval {
     fn is_plausible(&self, budget: &mut Budget) -> bool {
         let steps = self.steps.iter().all(|step| {
-            let timed = [&step.latency, &step.with_pauses, &step.first_byte];
+            let timed = [&step.latency, &step.with_pauses, &step.first_byte, step.service()];
             let ok = step.ok_after <= step.ok && step.ok <= step.count;
             ok && timed.into_iter().all(is_sound)
         });
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
-        steps && stages && own && budget.take(weight(self))
+        let lived = self.residence.iter().all(|row| is_sound(&row.time));
+        steps && stages && own && lived && budget.take(weight(self))
     }
 
     fn is_equal(&self) -> bool {
@@ -253,7 +254,8 @@ fn weight(interval: &Interval) -> u64 {
     let step = |step: &StepInterval| {
         let errors = step.errors.iter().map(|(_, count)| *count);
         let codes = step.codes.iter().map(|(_, count)| *count);
-        let timed = [&step.latency, &step.with_pauses, &step.first_byte].map(Histogram::count);
+        let timed = [&step.latency, &step.with_pauses, &step.first_byte, step.service()];
+        let timed = timed.map(Histogram::count);
         let plain = [step.count, step.begun, step.interrupted, step.given_up];
         let plain = plain.into_iter().chain([step.bytes_in, step.bytes_out]);
         let retried = step.retried.iter().map(|(_, count)| *count);
@@ -281,7 +283,8 @@ fn weight(interval: &Interval) -> u64 {
         [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],
         [p.dropped, 0, 0, 0, 0, 0],
     ];
-    sum(steps.chain(stages).chain(plain.into_iter().flatten()))
+    let lived = interval.residence.iter().map(|row| row.time.count());
+    sum(steps.chain(stages).chain(lived).chain(plain.into_iter().flatten()))
 }
 
 fn sum(numbers: impl IntoIterator<Item = u64>) -> u64 {

@@ -143,6 +143,8 @@ pub struct Row {
     pub retried: Vec<(Cause, u64)>,
     pub given_up: u64,
     pub latency: Latency,
+    /// Of what is asked and answered: from the sending on. Older records do not say it.
+    pub service: Latency,
     /// Of transactions: the times with the pauses of the users in them.
     pub with_pauses: Latency,
     pub first_byte: Latency,
@@ -608,6 +610,7 @@ impl Row {
             retried,
             given_up: figures.given_up,
             latency: Latency::of(&figures.latency),
+            service: Latency::default(),
             with_pauses: Latency::of(&figures.with_pauses),
             first_byte: Latency::of(&figures.first_byte),
             codes,

@@ -321,6 +321,7 @@ impl Conduct<'_> {
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
             users_planned: share.part(program.staying_max()),
             precision_ns: program.precision.as_nanos() as u64,
+            service_times: true,
             ..RunInfo::new(program.name.clone(), wall_now())
         }
     }

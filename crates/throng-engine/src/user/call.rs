@@ -47,7 +47,7 @@ impl Active<'_> {
         }
         let target = self.user.lines.get(self.task.line).target;
         let Some(reused) = self.connected_to(target, call.step, call.timeout, cx) else { return };
-        let mut exchange = Exchange::new(Awaits::Answer { reused });
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
         let sent = self.send_call(call, plan, target, &mut exchange, cx);
         if let Err(finding) = sent {
             exchange.forget(self.shard);
@@ -74,6 +74,7 @@ impl Active<'_> {
         };
         if let Some(again) = &again {
             exchange.bytes_out = again.bytes_out;
+            exchange.rare(shard).before_bytes = again.bytes_out;
             shard.recorder.borrow_mut().resent(call.step);
         }
         let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);
@@ -84,8 +85,7 @@ impl Active<'_> {
         block.clear();
         messages.clear();
         self.write_call(call, plan, target, replayed.as_mut(), (&mut block, &mut messages))?;
-        exchange.request_bytes = (block.len() + length(plan, &messages)) as u64;
-        exchange.bytes_out += exchange.request_bytes;
+        exchange.bytes_out += (block.len() + length(plan, &messages)) as u64;
         if shard.is_traced() {
             let text = text_of_call(shard, call, body_of(plan, &messages));
             self.user.trace_text(&text);

@@ -42,7 +42,7 @@ impl Active<'_> {
         let before = if again.is_followed() { again.before.clone() } else { written };
         let (bytes_in, bytes_out) = again.bytes;
         let bytes = (bytes_in + exchange.bytes_in, bytes_out + exchange.bytes_out);
-        let redirect = Redirect { bytes, before, challenged: true, ..again };
+        let redirect = Redirect { bytes, before, sent: exchange.sent, challenged: true, ..again };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(true)
     }

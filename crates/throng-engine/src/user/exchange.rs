@@ -9,12 +9,13 @@ use crate::shard::Lane;
 
 /// What was asked for, as far as it has come.
 pub(super) struct Exchange {
+    /// When the request was handed over for sending; of a message that is only waited for, when
+    /// the waiting began to count.
+    pub(super) sent: Time,
     pub(super) first_byte: Time,
     pub(super) bytes_in: u64,
     /// As often as it was sent.
     pub(super) bytes_out: u64,
-    /// Of an HTTP request, as it was written last.
-    pub(super) request_bytes: u64,
     /// What only some exchanges need.
     pub(super) rare: Option<Box<Rare>>,
     /// What the reply carries; 0 where replies carry nothing.
@@ -36,12 +37,12 @@ pub(super) enum Awaits {
 }
 
 impl Exchange {
-    pub(super) fn new(awaits: Awaits) -> Exchange {
+    pub(super) fn new(awaits: Awaits, sent: Time) -> Exchange {
         Exchange {
+            sent,
             first_byte: Time::ZERO,
             bytes_in: 0,
             bytes_out: 0,
-            request_bytes: 0,
             rare: None,
             number: 0,
             status: 0,
@@ -52,6 +53,11 @@ impl Exchange {
 
     pub(super) fn rare(&mut self, shard: &Lane) -> &mut Rare {
         self.rare.get_or_insert_with(|| shard.rare())
+    }
+
+    /// How long the request is, as it was written last.
+    pub(super) fn request_bytes(&self) -> u64 {
+        self.bytes_out - self.rare.as_ref().map_or(0, |rare| rare.before_bytes)
     }
 
     /// What was sent is in the ledger.
@@ -71,6 +77,7 @@ impl Exchange {
     pub(super) fn attempt(&self, now: Time, due: Time) -> Attempt {
         Attempt {
             latency: Some(now - due),
+            waited: self.sent - due,
             first_byte: (self.first_byte > Time::ZERO).then(|| self.first_byte - due),
             code: self.status,
             bytes_in: self.bytes_in,

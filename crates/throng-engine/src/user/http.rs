@@ -81,7 +81,7 @@ impl Active<'_> {
         }
         let target = self.goes_to();
         let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
-        let mut exchange = Exchange::new(Awaits::Answer { reused });
+        let mut exchange = Exchange::new(Awaits::Answer { reused }, self.sent_first());
         let sent = self.send_request(http, plan, target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
             self.forget_redirect();
@@ -102,6 +102,12 @@ impl Active<'_> {
             }
         }
         self.wait_for(Doing::Exchange(exchange), self.user.now + http.timeout);
+    }
+
+    /// When the first request of this try was handed over, where this one follows from its answer;
+    /// else now.
+    fn sent_first(&self) -> Time {
+        self.redirect().map_or(self.user.now, |redirect| redirect.sent.min(self.user.now))
     }
 
     /// Takes a line of the link for a request. False where all are in use: then the task waits.
@@ -253,8 +259,7 @@ impl Active<'_> {
         let broken = Unsent::Broken;
         let body = plan.body.as_ref().filter(|_| !self.goes_as_get());
         if let (Some(fixed), true, false) = (fixed, plain, has_cookies) {
-            exchange.request_bytes = (fixed.bytes.len() + length(body)) as u64;
-            exchange.bytes_out = exchange.request_bytes;
+            exchange.bytes_out = (fixed.bytes.len() + length(body)) as u64;
             if shard.is_traced() {
                 self.user.trace_sent(line, &whole(&fixed.bytes, body));
             }
@@ -270,6 +275,7 @@ impl Active<'_> {
         let again = again.as_ref();
         if let Some(again) = again {
             exchange.bytes_out = again.bytes_out;
+            exchange.rare(shard).before_bytes = again.bytes_out;
             shard.recorder.borrow_mut().resent(http.step);
         }
         let written = self.write_request(http, plan, target, again, exchange, &mut buffer);
@@ -277,8 +283,7 @@ impl Active<'_> {
         if let Some(digest) = http.digest.as_deref() {
             self.authorize(digest, target, exchange, &mut buffer).map_err(Unsent::Fault)?;
         }
-        exchange.request_bytes = (buffer.len() + length(body)) as u64;
-        exchange.bytes_out += exchange.request_bytes;
+        exchange.bytes_out += (buffer.len() + length(body)) as u64;
         if shard.is_traced() {
             self.user.trace_sent(line, &whole(&buffer, body));
         }
@@ -614,7 +619,8 @@ impl Active<'_> {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
             _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
         };
-        let redirect = Redirect { target, path, as_get, count, bytes, before, challenged: false };
+        let (sent, challenged) = (exchange.sent, false);
+        let redirect = Redirect { target, path, as_get, count, bytes, before, sent, challenged };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }
@@ -680,7 +686,7 @@ impl Active<'_> {
         }
         let (pc, due) = (self.task.pc, self.task.due);
         let again = Again { bytes_out: 0, before, sent: None, pc, due };
-        let (mut other, mut out) = (Exchange::new(exchange.awaits), Vec::new());
+        let (mut other, mut out) = (Exchange::new(exchange.awaits, exchange.sent), Vec::new());
         let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
         other.forget(self.shard);
         if let Some(rare) = exchange.rare.as_ref().filter(|rare| !rare.authorization.is_empty()) {

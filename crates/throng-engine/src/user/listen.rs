@@ -321,7 +321,7 @@ impl User {
         let idle = exchange.awaits == Awaits::Answer { reused: true }
             && exchange.bytes_in == 0
             && ended == Ended::ByTarget;
-        let bytes = exchange.request_bytes;
+        let bytes = exchange.request_bytes();
         idle && self.state.connection(line).is_some_and(|one| one.took_nothing(bytes))
     }
 

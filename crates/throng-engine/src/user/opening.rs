@@ -128,7 +128,7 @@ impl Active<'_> {
         recorder.connections.attempted += 1;
         recorder.gauges.connections_opening += 1;
         drop(recorder);
-        let opening = Opening { work: Box::pin(work), progress, target };
+        let opening = Opening { work: Box::pin(work), progress, begun: self.user.now, target };
         self.wait_for(Doing::Opening(Box::new(opening)), self.user.now + timeout);
     }
 
@@ -222,6 +222,7 @@ impl Active<'_> {
         };
         let attempt = Attempt {
             latency: Some(self.user.now - self.task.due),
+            waited: opening.begun - self.task.due,
             code: opened.status,
             bytes_in: opened.bytes_in,
             bytes_out: opened.bytes_out,

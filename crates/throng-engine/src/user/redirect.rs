@@ -42,6 +42,8 @@ pub(crate) struct Redirect {
     pub(crate) bytes: (u64, u64),
     /// Chance and time when the first request was written, where it has any in it.
     pub(crate) before: Option<(Random, Time)>,
+    /// When the first request of the try was handed over; [`Time::NEVER`] where this is it.
+    pub(crate) sent: Time,
     /// It is the same request again, with the answer to a challenge (RFC 7616).
     pub(crate) challenged: bool,
 }
@@ -50,7 +52,8 @@ impl Redirect {
     /// The first request goes there instead, and nothing was sent for that.
     pub(crate) fn to(target: u16, path: String) -> Redirect {
         let (as_get, count, bytes) = (false, 0, (0, 0));
-        Redirect { target, path, as_get, count, bytes, before: None, challenged: false }
+        let (before, sent, challenged) = (None, Time::NEVER, false);
+        Redirect { target, path, as_get, count, bytes, before, sent, challenged }
     }
 
     /// Whether it is another request than the first.

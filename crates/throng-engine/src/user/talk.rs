@@ -61,7 +61,7 @@ impl Active<'_> {
             return self.without_connection(expect.step);
         }
         self.flight_begins(expect.step);
-        let exchange = Exchange::new(Awaits::Message);
+        let exchange = Exchange::new(Awaits::Message, self.task.due);
         self.wait_for(Doing::Exchange(exchange), self.user.now + expect.timeout);
     }
 
@@ -88,7 +88,7 @@ impl Active<'_> {
             }
         };
         let Sent { bytes, number, delivery } = *sent.as_ref().unwrap_or(&Sent::default());
-        let mut exchange = Exchange { number, ..Exchange::new(awaits) };
+        let mut exchange = Exchange { number, ..Exchange::new(awaits, self.user.now) };
         exchange.bytes_out = bytes;
         exchange.is_delivered(delivery, self.shard);
         self.wait_for(Doing::Exchange(exchange), self.user.now + patience);

@@ -88,6 +88,7 @@ pub(super) enum Doing {
 pub(super) struct Opening {
     pub(super) work: Pin<Box<dyn Future<Output = Result<Opened, Failure>>>>,
     pub(super) progress: Rc<Progress>,
+    pub(super) begun: Time,
     pub(super) target: u16,
 }
 

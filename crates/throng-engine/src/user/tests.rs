@@ -417,6 +417,11 @@ fn a_frozen_server_shows_in_open_load() {
     // A fifth of all starts fell into the second of silence: they waited half of it on average.
     let p90 = total.latency.value_at(0.9);
     assert!(p90 > 300_000_000, "the wait is in the latency: {p90}");
+    // Ten requests lay in the server for a second, and no other was there for longer than usual.
+    let service = total.service();
+    assert_eq!((service.count(), service.max() / 1_000_000), (1000, 1000));
+    let p98 = service.value_at(0.98);
+    assert!(p98 < 3_000_000, "the wait is not in the service time: {p98}");
 }
 
 #[test]

@@ -239,6 +239,7 @@ fn info_of(runs: &[Run], machines: Vec<MachineInfo>) -> RunInfo {
         ended: ends.and_then(|ends| ends.into_iter().max().cloned()),
         shards: runs.iter().map(|run| run.info.shards).sum(),
         users_planned: runs.iter().map(|run| run.info.users_planned).sum(),
+        service_times: runs.iter().all(|run| run.info.service_times),
         interrupted: runs.iter().any(|run| run.info.interrupted),
         lines_lost: runs.iter().map(|run| run.info.lines_lost).sum(),
         machines,

@@ -5,6 +5,7 @@ mod machines;
 mod once;
 mod own;
 mod residence;
+mod service;
 mod staying;
 
 use throng_base::units::{format_bytes, format_count};
@@ -44,6 +45,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),
+        service::service(summary, style),
         transactions(summary, style),
         errors(summary, style),
         resent(summary, style),

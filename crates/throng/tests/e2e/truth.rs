@@ -4,7 +4,7 @@
 
 use std::sync::PoisonError;
 
-use crate::run::{MACHINE, throng_first};
+use crate::run::{MACHINE, throng, throng_first};
 use crate::servers::Target;
 
 const TRIES: usize = 3;
@@ -69,6 +69,43 @@ fn what_is_read_late_is_measured_as_it_came() {
         let load = "-c 60 --rate 600 -d 3s --precision 5ms --insecure";
         holds(|| agrees_over(scheme, "20ms", load));
     }
+}
+
+/// Twice as much is asked for as two users can do with a target that takes 20 ms.
+#[test]
+fn waiting_for_a_slow_target_is_response_time_and_no_service_time() {
+    holds(|| {
+        let target = Target::begun("http --latency 20ms", throng_first);
+        let load = "-c 2 --rate 200 -d 3s --json --out record";
+        let run = throng_first(&format!("bench {} {load}", target.http("/"))).start().wait();
+        let of = |times: &str, figure: &str| run.figure(&format!("/steps/0/{times}/{figure}"));
+        let (response, service) = (of("latency", "p50_ns"), of("service", "p50_ns"));
+        let p90 = of("service", "p90_ns");
+        let own = target.counts("/service_time/p50_ns") as f64;
+        run.check(of("service", "count") == of("latency", "count"), "each has both");
+        let line = format!("report {} --details", run.folder().join("record").display());
+        let again = throng_first(&line).start().wait();
+        again.says(&["service time"]);
+        match response > 400e6 && (service - own).abs() < 5e6 && p90 < 40e6 {
+            true => Ok(()),
+            false => Err(format!("response {response}, service {service}, p90 {p90}\n{run}")),
+        }
+    });
+}
+
+/// Kept-alive users who go on at once wait for nothing: the record says that in no bytes.
+#[test]
+fn service_times_that_are_response_times_are_not_written() {
+    let target = Target::start("http --latency 2ms");
+    let line = format!("bench {} -c 2 -d 3s --precision 0s --json --out record", target.http("/"));
+    let run = throng(&line).run().exits(0);
+    let lines = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
+    let lines = lines.expect("lines");
+    // In the first second connections were opened.
+    let with = lines.lines().filter(|line| line.contains("\"service\":")).count();
+    run.check(with <= 1 && lines.lines().count() >= 3, &format!("{with} lines have it"));
+    let of = |times: &str| run.figure(&format!("/steps/0/{times}/count"));
+    run.check(of("service") == of("latency"), "they are known all the same");
 }
 
 #[test]
