@@ -2,28 +2,34 @@
 //! the noise between the seconds of a run.
 //!
 //! - [`condition`]: what `--fail-if` takes.
+//! - [`history`]: the runs of a folder in the order of time; [`shift`]: what changed for good.
 //! - [`json`]: as a program sees it.
 //! - [`noise`]: how far a figure may be off by chance.
 //! - [`units`]: the seconds of a run, as few as can be held.
 //! - [`unlike`]: what else differs between two runs.
 
 mod condition;
+mod history;
 mod json;
 mod noise;
+mod shift;
 mod units;
 mod unlike;
 
-use throng_base::Diagnostic;
 use throng_base::random::Random;
+use throng_base::{Diagnostic, Exit, diagnostic};
 use throng_metrics::{Measure, Unit, is_attempt, kind};
 
+use crate::directory::RunInfo;
 use crate::read::Run;
 use crate::summary::{Summary, per_second};
 
 pub use condition::{Condition, Fails, Judged};
-pub use json::comparisons_json;
+pub use history::{Asked, History, PassedOver, Past, Trend};
+pub use json::{comparisons_json, history_json};
 pub use noise::CONFIDENCE;
 use noise::Noise;
+pub use shift::Shift;
 use units::{Cell, Subject, Units};
 
 /// A smaller change does not matter: of rates and times a share of the baseline (a bucket of a
@@ -97,9 +103,7 @@ impl Sampled {
     }
 
     fn attempts(&self) -> Subject {
-        let steps = (0..).zip(&self.summary.info.steps);
-        let attempts = steps.filter(|(_, step)| is_attempt(&step.kind));
-        Subject::Steps(attempts.map(|(index, _)| index).collect())
+        attempts(&self.summary.info)
     }
 
     /// Steps that did something and have a row, by their index.
@@ -119,6 +123,33 @@ impl Sampled {
         let name = directory.and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
         name.map_or_else(|| self.summary.info.name.clone(), std::borrow::Cow::into_owned)
     }
+}
+
+fn attempts(info: &RunInfo) -> Subject {
+    let attempts = (0..).zip(&info.steps).filter(|(_, step)| is_attempt(&step.kind));
+    Subject::Steps(attempts.map(|(index, _)| index).collect())
+}
+
+/// A step, a kind of steps or `connect`; all attempts where nothing is named.
+fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
+    let steps = || (0..).zip(&info.steps);
+    let called = steps().filter(|(_, step)| step.name == name);
+    let called: Vec<u16> = called.map(|(index, _)| index).collect();
+    let of_kind = steps().filter(|(_, step)| step.kind == name);
+    let of_kind: Vec<u16> = of_kind.map(|(index, _)| index).collect();
+    match (name, called.is_empty(), of_kind.is_empty()) {
+        ("", _, _) => Some(attempts(info)),
+        (_, false, _) => Some(Subject::Steps(called)),
+        (_, _, false) => Some(Subject::Steps(of_kind)),
+        ("connect", _, _) => Some(Subject::Connect),
+        _ => None,
+    }
+}
+
+/// What was perhaps meant by a name that no step has.
+fn did_you_mean<'a>(info: &'a RunInfo, name: &str) -> Option<&'a str> {
+    let known = info.steps.iter().flat_map(|step| [&*step.name, &*step.kind]);
+    diagnostic::did_you_mean(name, known)
 }
 
 /// Holds a run against the baseline.
@@ -158,9 +189,25 @@ pub fn compare(
         let connect = Subject::Connect;
         rows.push(row(Some("connect"), "stage", baseline, &connect, other, &connect));
     }
-    let compared = name_findings(&mut rows);
-    let judged = conditions.iter().map(|one| one.judge(baseline, other)).collect();
+    let compared = name_findings(rows.iter_mut().flat_map(|row| &mut row.figures).collect());
+    let judged = conditions.iter().map(|one| {
+        let (before, after) = (one.side(baseline), one.side(other));
+        one.judge(before.as_ref(), after.as_ref())
+    });
+    let judged = judged.collect();
     Ok(Comparison { unlike: unlike::unlike(baseline, other), rows, compared, judged })
+}
+
+/// How a command ends that has judged these.
+pub fn exit_of<'a>(judged: impl Iterator<Item = &'a Judged>) -> Exit {
+    let fails: Vec<Fails> = judged.map(|judged| judged.fails).collect();
+    if fails.iter().any(|fails| matches!(fails, Fails::Yes | Fails::Unknown)) {
+        Exit::GoalsNotMet
+    } else if fails.contains(&Fails::Perhaps) {
+        Exit::ResultInvalid
+    } else {
+        Exit::GoalsMet
+    }
 }
 
 fn row(
@@ -173,12 +220,17 @@ fn row(
 ) -> Row {
     let before = measured(baseline, subject, &MEASURES);
     let after = measured(other, of_other, &MEASURES);
+    Row { name: name.map(Into::into), kind: kind.into(), figures: figures(&before, &after) }
+}
+
+/// All that is compared of a row.
+fn figures(before: &Side, after: &Side) -> Vec<Figure> {
     let figures = MEASURES.iter().enumerate();
-    let figures = figures.map(|(at, measure)| figure(*measure, at, &before, &after)).collect();
-    Row { name: name.map(Into::into), kind: kind.into(), figures }
+    figures.map(|(at, measure)| figure(*measure, at, before, after)).collect()
 }
 
 /// A row of one run.
+#[derive(Debug)]
 struct Side {
     figures: Vec<Option<f64>>,
     noise: Option<Noise>,
@@ -241,18 +293,14 @@ fn figure(measure: Measure, at: usize, before: &Side, after: &Side) -> Figure {
 }
 
 /// Marks what is a finding, and says among how many.
-fn name_findings(rows: &mut [Row]) -> usize {
-    let figures = || rows.iter().flat_map(|row| &row.figures);
-    let changes = figures().filter_map(|figure| figure.change.as_ref());
+fn name_findings(mut figures: Vec<&mut Figure>) -> usize {
+    let changes = figures.iter().filter_map(|figure| figure.change.as_ref());
     let known = changes.filter(|change| change.interval.is_some());
     let chances: Vec<f64> = known.map(|change| change.chance).collect();
     let compared = chances.len();
     let largest = noise::largest_finding(chances);
-    for figure in rows.iter_mut().flat_map(|row| &mut row.figures) {
-        let least = match figure.measure {
-            Measure::FailedShare => POINTS_MATTER_MIN,
-            _ => MATTERS_MIN,
-        };
+    for figure in &mut figures {
+        let least = matters_min(figure.measure);
         if let Some(change) = &mut figure.change {
             let beyond = change.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
             change.named = beyond && change.chance <= largest && change.by.abs() >= least;
@@ -261,28 +309,48 @@ fn name_findings(rows: &mut [Row]) -> usize {
     compared
 }
 
+/// A smaller change does not matter.
+fn matters_min(measure: Measure) -> f64 {
+    match measure {
+        Measure::FailedShare => POINTS_MATTER_MIN,
+        _ => MATTERS_MIN,
+    }
+}
+
+pub(crate) fn figure_word(measure: Measure) -> String {
+    match measure {
+        Measure::Rate => "rate".into(),
+        Measure::FailedShare => "failed".into(),
+        Measure::Quantile(quantile) => format!("p{}", (quantile * 100.0).round()),
+        _ => "mean".into(),
+    }
+}
+
+pub(crate) fn figure_unit(measure: Measure) -> Unit {
+    match measure {
+        Measure::Rate => Unit::PerSecond,
+        Measure::FailedShare => Unit::Share,
+        _ => Unit::Nanoseconds,
+    }
+}
+
+fn is_better(measure: Measure, by: f64) -> bool {
+    (by > 0.0) == (measure == Measure::Rate)
+}
+
 impl Figure {
     /// The word of the language.
     pub fn word(&self) -> String {
-        match self.measure {
-            Measure::Rate => "rate".into(),
-            Measure::FailedShare => "failed".into(),
-            Measure::Quantile(quantile) => format!("p{}", (quantile * 100.0).round()),
-            _ => "mean".into(),
-        }
+        figure_word(self.measure)
     }
 
     pub fn unit(&self) -> Unit {
-        match self.measure {
-            Measure::Rate => Unit::PerSecond,
-            Measure::FailedShare => Unit::Share,
-            _ => Unit::Nanoseconds,
-        }
+        figure_unit(self.measure)
     }
 
     /// Whether more of it is better.
     pub fn is_better(&self, change: &Change) -> bool {
-        (change.by > 0.0) == (self.measure == Measure::Rate)
+        is_better(self.measure, change.by)
     }
 }
 

@@ -2,13 +2,17 @@
 //! colours are wanted come with the [`Style`]. Printing is the caller's.
 //!
 //! - [`comparison`]: runs side by side.
+//! - `curve`: a row of figures, drawn with a character for each.
 //! - `details`: what `--details` shows behind the report.
+//! - [`history`]: the runs of a folder.
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: the summary at the end.
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
 pub(crate) mod comparison;
+mod curve;
 mod details;
+pub(crate) mod history;
 pub mod live;
 pub mod report;
 mod table;
@@ -18,6 +22,7 @@ use throng_base::{Language, Said};
 
 pub use comparison::comparison_text;
 pub use details::details_text;
+pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
 pub use report::summary_text;

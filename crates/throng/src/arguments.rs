@@ -1,8 +1,9 @@
 //! The command line. Every flag is defined here and nowhere else; the help is made of this.
-//! `route`: on which way `bench` reaches its target.
+//! `records`: commands that look at several runs. `route`: on which way `bench` reaches its target.
 
 mod control;
 mod protocol;
+mod records;
 mod route;
 mod target;
 
@@ -19,6 +20,7 @@ use crate::choice::Choice;
 use crate::machine::Described;
 pub(crate) use control::{ControlArguments, What};
 pub(crate) use protocol::{CallArguments, ProtocolArguments, ReflectionArguments, metadata};
+pub(crate) use records::{CompareArguments, HistoryArguments};
 pub(crate) use route::RouteArguments;
 pub(crate) use target::{DeliveryArguments, PushArguments, TargetArguments, TargetKind};
 
@@ -75,6 +77,8 @@ pub(crate) enum Command {
     Merge(MergeArguments),
     /// Holds recorded runs against the first of them, and names what has changed beyond noise
     Compare(CompareArguments),
+    /// Lists the runs of a folder with their trend, and names what has changed for good
+    History(HistoryArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
     /// A reference server with known behaviour, to test against
@@ -711,33 +715,6 @@ pub(crate) struct MergeArguments {
     /// and the first failures of each kind with what was sent and what came
     #[arg(long)]
     pub(crate) details: bool,
-    /// No colours
-    #[arg(long)]
-    pub(crate) no_color: bool,
-}
-
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  throng compare throng-runs/A throng-runs/B\n  throng compare A B \
-                        --fail-if 'http p99 > +10%' --fail-if 'rate < -5%'\n  throng compare A B \
-                        --markdown >> \"$GITHUB_STEP_SUMMARY\""
-)]
-pub(crate) struct CompareArguments {
-    /// The directory of the run that the others are held against
-    pub(crate) baseline: PathBuf,
-    /// The directories of the other runs
-    #[arg(required = true, value_name = "RUN")]
-    pub(crate) runs: Vec<PathBuf>,
-    /// Exit with 1 where a figure has changed so and it is beyond noise, such as
-    /// `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
-    #[arg(long = "fail-if", value_name = "CONDITION")]
-    pub(crate) conditions: Vec<String>,
-    /// The comparison as JSON; see docs/json.md
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// The comparison as Markdown, for pull requests
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) markdown: bool,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

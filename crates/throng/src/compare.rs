@@ -4,7 +4,7 @@ use std::path::Path;
 
 use throng_base::{Diagnostic, Exit};
 use throng_results::Run;
-use throng_results::compare::{Comparison, Condition, Fails, Sampled, comparisons_json};
+use throng_results::compare::{Comparison, Condition, Sampled, comparisons_json, exit_of};
 use throng_results::markdown::comparison_markdown;
 use throng_results::terminal::comparison_text;
 
@@ -15,7 +15,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Exit {
     match held(arguments) {
         Ok((baseline, others)) => {
             tell(arguments, &baseline, &others);
-            exit(&others)
+            exit_of(others.iter().flat_map(|(_, held)| &held.judged))
         }
         Err(diagnostic) => {
             Screen::errors(arguments.no_color).diagnostic(&diagnostic);
@@ -58,17 +58,5 @@ fn tell(arguments: &CompareArguments, baseline: &Sampled, others: &[Held]) {
             true => comparison_markdown(baseline, run, held),
             false => comparison_text(baseline, run, held, &screen.style),
         });
-    }
-}
-
-fn exit(others: &[Held]) -> Exit {
-    let judged = || others.iter().flat_map(|(_, held)| &held.judged);
-    let any = |fails: &[Fails]| judged().any(|judged| fails.contains(&judged.fails));
-    if any(&[Fails::Yes, Fails::Unknown]) {
-        Exit::GoalsNotMet
-    } else if any(&[Fails::Perhaps]) {
-        Exit::ResultInvalid
-    } else {
-        Exit::GoalsMet
     }
 }

@@ -7,8 +7,8 @@
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
-//! - `post`: one of several processes of a run. `compare`, `report`, `target`: the other commands.
-//!   `screen`: everything that is printed. `speech`: in which language.
+//! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
+//!   commands. `screen`: everything that is printed. `speech`: in which language.
 
 #[macro_use]
 extern crate throng_base;
@@ -26,6 +26,7 @@ mod doctor;
 mod explain;
 mod fingers;
 mod guard;
+mod history;
 mod init;
 mod machine;
 mod merge;
@@ -151,6 +152,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Report(arguments) => report::report(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::History(arguments) => history::history(&arguments),
         Command::Target(arguments) => target::target(&arguments),
     }
 }

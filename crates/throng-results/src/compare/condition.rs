@@ -2,12 +2,12 @@
 //! as `http p99 > +10%`. It is written as a threshold is; the change is told in percent of the
 //! baseline, that of a share of failures in points.
 
-use throng_base::diagnostic::{Source, Span, did_you_mean};
+use throng_base::diagnostic::{Source, Span};
 use throng_base::units::parse_share;
 use throng_base::{Diagnostic, Said};
 use throng_metrics::{Comparison, Measure};
 
-use super::{Change, Sampled, Subject, figure, measured};
+use super::{Change, Sampled, Side, did_you_mean, figure, measured, subject};
 
 const HELP: Said = say!("write `http p99 > +10%`, `rate < -5%` or `\"NAME\" failed > +0.5%`");
 
@@ -95,13 +95,11 @@ impl Condition {
     /// That the baseline knows what it speaks of.
     // sentences
     pub fn check(&self, baseline: &Sampled) -> Result<(), Box<Diagnostic>> {
-        if self.subject_in(baseline).is_some() {
+        if subject(&baseline.summary.info, &self.subject).is_some() {
             return Ok(());
         }
-        let steps = baseline.summary.info.steps.iter();
-        let known: Vec<&str> = steps.flat_map(|step| [&*step.name, &*step.kind]).collect();
         let message = say!("no step of the baseline is called `{}`", self.subject);
-        let help = match did_you_mean(&self.subject, known) {
+        let help = match did_you_mean(&baseline.summary.info, &self.subject) {
             Some(known) => say!("did you mean `{known}`?"),
             None => HELP,
         };
@@ -111,31 +109,16 @@ impl Condition {
         Err(Box::new(Diagnostic::error("unknown-step", message).at(span).help(help)))
     }
 
-    fn subject_in(&self, run: &Sampled) -> Option<Subject> {
-        let steps = || (0..).zip(&run.summary.info.steps);
-        let called = steps().filter(|(_, step)| step.name == self.subject);
-        let called: Vec<u16> = called.map(|(index, _)| index).collect();
-        let of_kind = steps().filter(|(_, step)| step.kind == self.subject);
-        let of_kind: Vec<u16> = of_kind.map(|(index, _)| index).collect();
-        match (self.subject.as_str(), called.is_empty(), of_kind.is_empty()) {
-            ("", _, _) => Some(run.attempts()),
-            (_, false, _) => Some(Subject::Steps(called)),
-            (_, _, false) => Some(Subject::Steps(of_kind)),
-            ("connect", _, _) => Some(Subject::Connect),
-            _ => None,
-        }
+    /// What it looks at, of one run.
+    pub(super) fn side(&self, run: &Sampled) -> Option<Side> {
+        Some(measured(run, &subject(&run.summary.info, &self.subject)?, &[self.measure]))
     }
 
     /// It holds where the change is beyond the limit and beyond noise: the whole interval is on
     /// that side of no change.
-    pub(super) fn judge(&self, baseline: &Sampled, other: &Sampled) -> Judged {
-        let side = |run: &Sampled| {
-            let subject = self.subject_in(run)?;
-            Some(measured(run, &subject, &[self.measure]))
-        };
-        let both = side(baseline).zip(side(other));
-        let change =
-            both.and_then(|(before, after)| figure(self.measure, 0, &before, &after).change);
+    pub(super) fn judge(&self, before: Option<&Side>, after: Option<&Side>) -> Judged {
+        let both = before.zip(after);
+        let change = both.and_then(|(before, after)| figure(self.measure, 0, before, after).change);
         let judge = |change: &Change| {
             if !self.comparison.holds(change.by, self.limit) {
                 return Fails::No;

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 use throng_base::Said;
 
-use super::{CONFIDENCE, Change, Comparison, Figure, Judged, Row, Sampled};
+use super::{
+    CONFIDENCE, Change, Comparison, Figure, History, Judged, Past, Row, Sampled, Shift, Trend,
+    figure_unit, figure_word,
+};
 
 /// The version of the schema. New fields do not raise it.
 const JSON_FORMAT: u32 = 1;
@@ -15,6 +18,58 @@ pub fn comparisons_json(baseline: &Sampled, held: &[(&Sampled, &Comparison)]) ->
         "confidence": CONFIDENCE,
         "baseline": run(baseline),
         "comparisons": held.iter().map(|(run, it)| comparison(run, it)).collect::<Vec<_>>(),
+    })
+}
+
+/// The runs of a folder, as one object.
+pub fn history_json(history: &History) -> Value {
+    let passed_over = history.passed_over.iter().map(|over| {
+        json!({
+            "directory": over.directory.display().to_string(),
+            "reason": over.reason.english(),
+        })
+    });
+    json!({
+        "format": JSON_FORMAT,
+        "confidence": CONFIDENCE,
+        "folder": history.folder.display().to_string(),
+        "step": history.step,
+        "scenarios": history.scenarios.iter().map(trend).collect::<Vec<_>>(),
+        "passed_over": passed_over.collect::<Vec<_>>(),
+    })
+}
+
+fn trend(trend: &Trend) -> Value {
+    let shift = |shift: &Shift| {
+        json!({
+            "since": trend.runs.get(shift.since).map(|run| &run.id),
+            "figure": figure_word(shift.measure),
+            "unit": figure_unit(shift.measure).word(),
+            "before": shift.before,
+            "after": shift.after,
+            "by": shift.by,
+        })
+    };
+    json!({
+        "name": trend.scenario,
+        "baseline": trend.baseline,
+        "runs": trend.runs.iter().map(past).collect::<Vec<_>>(),
+        "compared": trend.compared,
+        "shifts": trend.shifts.iter().map(shift).collect::<Vec<_>>(),
+        "fail_if": trend.judged.iter().map(judged).collect::<Vec<_>>(),
+    })
+}
+
+fn past(past: &Past) -> Value {
+    json!({
+        "id": past.id,
+        "directory": past.directory.display().to_string(),
+        "labels": past.labels,
+        "started": past.started,
+        "exit_code": past.exit.code(),
+        "verdict": past.verdict.english(),
+        "figures": past.figures.iter().map(figure).collect::<Vec<_>>(),
+        "unlike": past.unlike.iter().map(Said::english).collect::<Vec<_>>(),
     })
 }
 

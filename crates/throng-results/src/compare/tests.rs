@@ -91,7 +91,8 @@ fn conditions_hold_beyond_their_limit_and_beyond_noise() {
     let judge = |text: &str, two: &Sampled| {
         let condition = Condition::parse(text).unwrap();
         condition.check(&one).unwrap();
-        condition.judge(&one, two).fails
+        let (before, after) = (condition.side(&one), condition.side(two));
+        condition.judge(before.as_ref(), after.as_ref()).fails
     };
     assert_eq!(judge("http mean > +5%", &two), Fails::Yes);
     assert_eq!(judge("\"GET /\" p50 >= 5%", &two), Fails::Yes);

@@ -1,5 +1,7 @@
 //! What else differs between two runs, and so may be why their figures do.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use throng_base::Said;
 
 use super::Sampled;
@@ -11,7 +13,6 @@ const TEXT_CHARS_MAX: usize = 60;
 
 // sentences
 pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
-    let (one, two) = (&baseline.summary.info, &other.summary.info);
     let mut all = Vec::new();
     for (run, is_baseline) in [(baseline, true), (other, false)] {
         all.extend(flaws(run).map(|flaw| match is_baseline {
@@ -19,30 +20,10 @@ pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
             false => say!("the run {flaw}"),
         }));
     }
-    if baseline.scenario != other.scenario {
-        all.push(say!("the scenario is another one"));
-    }
-    let texts = |texts: &[String]| texts.join(", ");
-    let fact = |fact: Option<&String>| fact.cloned().unwrap_or_default();
-    let (host, other_host) = (&one.host, &two.host);
-    let cores = |info: &RunInfo| info.host.cores_usable.unwrap_or(0).to_string();
-    let facts = [
-        (say!("target"), texts(&one.targets), texts(&two.targets)),
-        (say!("users"), one.users_planned.to_string(), two.users_planned.to_string()),
-        (say!("load"), changes(one), changes(two)),
-        (say!("seed"), one.seed.to_string(), two.seed.to_string()),
-        (say!("version"), one.throng_version.clone(), two.throng_version.clone()),
-        (say!("host"), fact(host.hostname.as_ref()), fact(other_host.hostname.as_ref())),
-        (say!("processor"), fact(host.cpu_model.as_ref()), fact(other_host.cpu_model.as_ref())),
-        (say!("processors"), cores(one), cores(two)),
-        (say!("shards"), one.shards.to_string(), two.shards.to_string()),
-        (say!("kernel"), fact(host.kernel.as_ref()), fact(other_host.kernel.as_ref())),
-    ];
-    for (what, before, after) in facts {
-        if before != after {
-            let told = say!("{what}: {before} → {after}");
-            all.push(told.shortened(TEXT_CHARS_MAX));
-        }
+    all.extend(Facts::of(baseline).changed(&Facts::of(other)));
+    let seeds = (baseline.summary.info.seed, other.summary.info.seed);
+    if seeds.0 != seeds.1 {
+        all.push(changed(&say!("seed"), &seeds.0.to_string(), &seeds.1.to_string()));
     }
     let only = |these: &Sampled, those: &Sampled| {
         let missing = these.steps().filter(|(_, it)| those.find(&it.name, &it.kind).is_none());
@@ -53,6 +34,53 @@ pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
         (gone, new) => all.push(say!("steps that only one has: {gone} gone, {new} new")),
     }
     all
+}
+
+/// What a run was made of, as far as its figures may depend on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Facts {
+    /// A digest of the scenario.
+    scenario: u64,
+    facts: Vec<(Said, String)>,
+}
+
+impl Facts {
+    // sentences
+    pub(super) fn of(run: &Sampled) -> Facts {
+        let info = &run.summary.info;
+        let host = &info.host;
+        let fact = |fact: &Option<String>| fact.clone().unwrap_or_default();
+        let mut digest = DefaultHasher::new();
+        run.scenario.hash(&mut digest);
+        let facts = [
+            (say!("target"), info.targets.join(", ")),
+            (say!("users"), info.users_planned.to_string()),
+            (say!("load"), changes(info)),
+            (say!("version"), info.throng_version.clone()),
+            (say!("host"), fact(&host.hostname)),
+            (say!("processor"), fact(&host.cpu_model)),
+            (say!("processors"), host.cores_usable.unwrap_or(0).to_string()),
+            (say!("shards"), info.shards.to_string()),
+            (say!("kernel"), fact(&host.kernel)),
+        ];
+        Facts { scenario: digest.finish(), facts: facts.into() }
+    }
+
+    /// What of it is no longer so in the other.
+    // sentences
+    pub(super) fn changed(&self, other: &Facts) -> Vec<Said> {
+        let mut all = Vec::new();
+        if self.scenario != other.scenario {
+            all.push(say!("the scenario is another one"));
+        }
+        let pairs = self.facts.iter().zip(&other.facts).filter(|(one, two)| one.1 != two.1);
+        all.extend(pairs.map(|(one, two)| changed(&one.0, &one.1, &two.1)));
+        all
+    }
+}
+
+fn changed(what: &Said, before: &str, after: &str) -> Said {
+    say!("{what}: {before} → {after}").shortened(TEXT_CHARS_MAX)
 }
 
 fn changes(info: &RunInfo) -> String {

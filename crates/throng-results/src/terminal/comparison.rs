@@ -1,6 +1,7 @@
 //! Runs side by side.
 
 use throng_base::{Said, clean};
+use throng_metrics::Unit;
 
 use super::report::figure_text;
 use super::table::{Cell, Table};
@@ -119,7 +120,7 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     out
 }
 
-fn word(figure: &Figure, change: &Change) -> (Ink, Said) {
+pub(super) fn word(figure: &Figure, change: &Change) -> (Ink, Said) {
     match (change.named, figure.is_better(change)) {
         (false, _) => (Ink::Plain, say!("")),
         (true, true) => (Ink::Good, say!("better")),
@@ -129,9 +130,13 @@ fn word(figure: &Figure, change: &Change) -> (Ink, Said) {
 
 /// A change with its sign: a share of the baseline, or points.
 pub(crate) fn by_text(figure: &Figure, by: f64) -> String {
+    percent_text(figure.unit(), by)
+}
+
+pub(super) fn percent_text(unit: Unit, by: f64) -> String {
     let percent = by * 100.0;
     let decimals = match percent.abs() {
-        it if it < 1.0 && figure.unit() == throng_metrics::Unit::Share => 2,
+        it if it < 1.0 && unit == Unit::Share => 2,
         it if it < 10.0 => 1,
         _ => 0,
     };
@@ -155,7 +160,7 @@ pub(crate) fn conclusion(comparison: &Comparison) -> Said {
 }
 
 // sentences
-fn judged_text(judged: &Judged) -> (Ink, Said) {
+pub(super) fn judged_text(judged: &Judged) -> (Ink, Said) {
     let text = &judged.text;
     match judged.fails {
         Fails::No => (Ink::Good, say!("passed: {text}")),

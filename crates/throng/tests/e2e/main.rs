@@ -29,6 +29,7 @@ mod goals;
 mod grpc;
 mod guard;
 mod held;
+mod history;
 mod http2;
 mod init;
 mod labels;

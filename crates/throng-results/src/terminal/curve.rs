@@ -1,0 +1,41 @@
+//! A row of figures as a small curve: one character for each, or for a few of them.
+
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The curve, in at most so many columns. It begins at half of the largest value where all lie
+/// above that, so that what hardly differs looks alike; a gap shows what is not known.
+pub(crate) fn curve(values: &[Option<f64>], columns: usize) -> String {
+    let columns = columns.min(values.len());
+    let known = || values.iter().flatten().copied().filter(|value| value.is_finite());
+    let most = known().fold(0.0, f64::max);
+    let least = known().fold(most / 2.0, f64::min);
+    let column = |at: usize| {
+        let (from, to) = (at * values.len() / columns, (at + 1) * values.len() / columns);
+        let some: Vec<f64> = values[from..to].iter().flatten().copied().collect();
+        let mean = some.iter().sum::<f64>() / some.len() as f64;
+        let part = if most > least { (mean - least) / (most - least) } else { 0.0 };
+        let level = (part * (LEVELS.len() - 1) as f64).round() as usize;
+        if some.is_empty() { ' ' } else { LEVELS[level.min(LEVELS.len() - 1)] }
+    };
+    (0..columns).map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::curve;
+
+    #[test]
+    fn curves_show_what_differs_and_no_more() {
+        let of = |values: &[f64], columns| {
+            let values: Vec<Option<f64>> = values.iter().map(|value| Some(*value)).collect();
+            curve(&values, columns)
+        };
+        assert_eq!(of(&[0.0, 50.0, 100.0], 80), "▁▅█");
+        assert_eq!(of(&[99.0, 100.0, 99.5], 80), "███");
+        assert_eq!(of(&[77.0, 100.0], 80), "▅█");
+        assert_eq!(of(&[0.0, 0.0], 80), "▁▁");
+        assert_eq!(of(&[0.0, 0.0, 8.0, 8.0, 4.0, 4.0], 3), "▁█▅");
+        assert_eq!((of(&[], 9), of(&[1.0], 0)), (String::new(), String::new()));
+        assert_eq!(curve(&[Some(1.0), None, Some(f64::NAN)], 9), "█ ▁");
+    }
+}

@@ -1,0 +1,206 @@
+//! The runs of a folder, a line each, with what has changed for good.
+
+use throng_base::{Exit, Said, clean};
+use throng_metrics::Measure;
+
+use super::comparison::{by_text, judged_text, percent_text, word};
+use super::curve::curve;
+use super::report::figure_text;
+use super::table::{Cell, Table};
+use super::text::{cut, width, wrap};
+use super::{Ink, Style};
+use crate::compare::{Figure, History, Past, Shift, Trend, figure_unit, figure_word};
+
+const LABELS_COLUMNS_MAX: usize = 20;
+const CURVE_COLUMNS_MAX: usize = 40;
+/// What is not as in the run before it is told of so many of the newest runs.
+const UNLIKE_MAX: usize = 5;
+const PASSED_OVER_MAX: usize = 10;
+pub(crate) const P50: Measure = Measure::Quantile(0.5);
+pub(crate) const P95: Measure = Measure::Quantile(0.95);
+pub(crate) const P99: Measure = Measure::Quantile(0.99);
+
+// sentences
+pub fn history_text(history: &History, style: &Style) -> String {
+    let mut out = String::new();
+    for (at, trend) in history.scenarios.iter().enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        out += &trend_text(trend, history.step.as_deref(), style);
+    }
+    if !history.passed_over.is_empty() {
+        out.push('\n');
+    }
+    for over in history.passed_over.iter().take(PASSED_OVER_MAX) {
+        let name = clean(&over.name());
+        let said = say!("passed over: {name}: {}", over.reason.clone().cleaned());
+        put(&mut out, Ink::Warn, &said, style);
+    }
+    if let Some(more) = history.passed_over.len().checked_sub(PASSED_OVER_MAX).filter(|it| *it > 0)
+    {
+        out += &format!("{}\n", style.say(say!("and {more} more; --json has them all")));
+    }
+    out
+}
+
+fn put(out: &mut String, ink: Ink, said: &Said, style: &Style) {
+    for line in wrap(&said.render(style.language), style.columns()) {
+        *out += &format!("{}\n", style.paint(ink, &line));
+    }
+}
+
+// sentences
+fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
+    let mut out = format!("{}\n", style.bold(&title(trend, step).render(style.language)));
+    if let Some(baseline) = &trend.baseline {
+        put(&mut out, Ink::Plain, &say!("baseline: {}", clean(baseline)), style);
+    }
+    out += &runs_table(trend, style);
+    out += &curves(trend, style);
+    for shifts in trend.shifts.chunk_by(|one, two| one.since == two.since) {
+        let is_better = shifts.iter().all(Shift::is_better);
+        let ink = if is_better { Ink::Good } else { Ink::Bad };
+        put(&mut out, ink, &shifts_said(trend, shifts), style);
+    }
+    let unlike = trend.runs.iter().filter(|run| !run.unlike.is_empty());
+    let mut unlike: Vec<&Past> = unlike.rev().take(UNLIKE_MAX).collect();
+    unlike.reverse();
+    for run in unlike {
+        let differs = Said::listed(run.unlike.iter().cloned()).cleaned();
+        let said = say!("note: since run {}: {differs}", clean(&run.name()));
+        put(&mut out, Ink::Warn, &said, style);
+    }
+    for judged in &trend.judged {
+        let (ink, said) = judged_text(judged);
+        put(&mut out, ink, &said, style);
+    }
+    out
+}
+
+// sentences
+pub(crate) fn title(trend: &Trend, step: Option<&str>) -> Said {
+    let (scenario, runs) = (clean(&trend.scenario), trend.runs.len());
+    match (step.map(clean), runs) {
+        (None, 1) => say!("{scenario}: 1 run"),
+        (None, _) => say!("{scenario}: {runs} runs"),
+        (Some(step), 1) => say!("{scenario}, {step}: 1 run"),
+        (Some(step), _) => say!("{scenario}, {step}: {runs} runs"),
+    }
+}
+
+fn runs_table(trend: &Trend, style: &Style) -> String {
+    let head = [
+        say!("run"),
+        say!("labels"),
+        say!("verdict"),
+        say!("rate"),
+        say!("failed"),
+        say!("p50"),
+        say!("p95"),
+        say!("p99"),
+        say!("±rate"),
+        say!("±p99"),
+    ];
+    let mut table = Table::new(head).words_in(&[1, 2]);
+    for run in &trend.runs {
+        let text = |measure| figure_cell(run.figure(measure));
+        let change = |measure| change_cell(run.figure(measure));
+        let (rate, failed) = (text(Measure::Rate), text(Measure::FailedShare));
+        table.row([
+            when(&run.started).into(),
+            cut(&labels(run), LABELS_COLUMNS_MAX).into(),
+            Cell::new(ink(run.exit), run.verdict.render(style.language)),
+            rate.trim_end_matches("/s").trim_end().into(),
+            failed.into(),
+            text(P50).into(),
+            text(P95).into(),
+            text(P99).into(),
+            change(Measure::Rate),
+            change(P99),
+        ]);
+    }
+    table.leave_out_columns_of("");
+    table.leave_out_for_names(&[say!("p95"), say!("p50"), say!("failed")], style);
+    table.render(style)
+}
+
+fn ink(exit: Exit) -> Ink {
+    match exit {
+        Exit::GoalsMet => Ink::Good,
+        Exit::ResultInvalid | Exit::Interrupted => Ink::Warn,
+        _ => Ink::Bad,
+    }
+}
+
+/// `2026-11-22T09:59:28.042Z` as people read it.
+pub(crate) fn when(started: &str) -> String {
+    clean(started.split('.').next().unwrap_or_default()).replace('T', " ").replace('Z', "")
+}
+
+pub(crate) fn labels(run: &Past) -> String {
+    let labels = run.labels.iter().map(|(name, value)| format!("{name}={value}"));
+    clean(&labels.collect::<Vec<_>>().join(" "))
+}
+
+pub(crate) fn figure_cell(figure: Option<&Figure>) -> String {
+    let value = figure.and_then(|figure| Some((figure.unit(), figure.after?)));
+    value.map_or("–".into(), |(unit, value)| figure_text(unit, value))
+}
+
+fn change_cell(figure: Option<&Figure>) -> Cell {
+    let change = figure.and_then(|figure| Some((figure, figure.change.as_ref()?)));
+    let Some((figure, change)) = change else { return Cell::from("–") };
+    let mark = if change.named { "*" } else { "" };
+    Cell::new(word(figure, change).0, by_text(figure, change.by) + mark)
+}
+
+/// The trend of what matters most, a character a run.
+fn curves(trend: &Trend, style: &Style) -> String {
+    if trend.runs.len() < 2 {
+        return String::new();
+    }
+    let mut out = String::new();
+    for measure in [Measure::Rate, P99] {
+        let Some((drawn, range)) = drawn(trend, measure) else { continue };
+        let name = figure_word(measure);
+        let pad = " ".repeat(4_usize.saturating_sub(width(&name)));
+        out += &format!("{name}{pad}  {drawn}  {}\n", style.dim(&range.render(style.language)));
+    }
+    out
+}
+
+/// The curve of a figure, and from where to where it goes.
+// sentences
+pub(crate) fn drawn(trend: &Trend, measure: Measure) -> Option<(String, Said)> {
+    let value = |run: &Past| run.figure(measure)?.after.filter(|_| run.is_comparable());
+    let values: Vec<Option<f64>> = trend.runs.iter().map(value).collect();
+    let known = || values.iter().flatten().copied();
+    let (least, most) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
+    let text = |value| figure_text(figure_unit(measure), value);
+    let range = say!("{} to {}", text(least), text(most));
+    Some((curve(&values, CURVE_COLUMNS_MAX), range))
+}
+
+/// What is another figure since one run.
+// sentences
+pub(crate) fn shifts_said(trend: &Trend, shifts: &[Shift]) -> Said {
+    let since = shifts.first().and_then(|shift| trend.runs.get(shift.since));
+    let run = since.map(|run| clean(&run.name())).unwrap_or_default();
+    let changes = Said::listed(shifts.iter().map(shift_said));
+    say!("since run {run}: {changes}")
+}
+
+// sentences
+fn shift_said(shift: &Shift) -> Said {
+    let unit = figure_unit(shift.measure);
+    let (before, after) = (figure_text(unit, shift.before), figure_text(unit, shift.after));
+    let by = percent_text(unit, shift.by.abs()).trim_start_matches('+').to_string();
+    let figure = figure_word(shift.measure);
+    match (shift.measure, shift.by > 0.0) {
+        (Measure::FailedShare, true) => say!("{by} more failures ({before} → {after})"),
+        (Measure::FailedShare, false) => say!("{by} fewer failures ({before} → {after})"),
+        (_, true) => say!("{figure} {by} higher ({before} → {after})"),
+        (_, false) => say!("{figure} {by} lower ({before} → {after})"),
+    }
+}

@@ -1,0 +1,43 @@
+//! `throng history`: the runs of a folder in the order of time, and what has changed for good.
+
+use std::path::Path;
+
+use throng_base::{Diagnostic, Exit};
+use throng_results::compare::{Asked, Condition, History, exit_of, history_json};
+use throng_results::markdown::history_markdown;
+use throng_results::terminal::history_text;
+
+use crate::arguments::HistoryArguments;
+use crate::conduct::RECORDS;
+use crate::screen::Screen;
+
+pub(crate) fn history(arguments: &HistoryArguments) -> Exit {
+    match read(arguments) {
+        Ok(history) => {
+            let screen = Screen::output(arguments.no_color);
+            match (arguments.json, arguments.markdown) {
+                (true, _) => screen.json(&history_json(&history)),
+                (_, true) => screen.text(&history_markdown(&history)),
+                _ => screen.text(&history_text(&history, &screen.style)),
+            }
+            exit_of(history.scenarios.iter().flat_map(|trend| &trend.judged))
+        }
+        Err(diagnostic) => {
+            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
+            Exit::Usage
+        }
+    }
+}
+
+fn read(arguments: &HistoryArguments) -> Result<History, Box<Diagnostic>> {
+    let conditions = arguments.conditions.iter().map(|text| Condition::parse(text));
+    let asked = Asked {
+        step: arguments.step.clone(),
+        labels: arguments.labels.clone(),
+        last: arguments.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
+        baseline: arguments.baseline.clone(),
+        conditions: conditions.collect::<Result<_, _>>()?,
+    };
+    let folder = arguments.folder.as_deref().unwrap_or(Path::new(RECORDS));
+    History::read(folder, &asked)
+}
