@@ -18,7 +18,7 @@ mod unlike;
 
 use throng_base::random::Random;
 use throng_base::{Diagnostic, Exit, diagnostic};
-use throng_metrics::{Measure, Unit, is_attempt, kind};
+use throng_metrics::{Unit, is_attempt, kind};
 
 use crate::directory::RunInfo;
 use crate::read::Run;
@@ -37,16 +37,33 @@ use units::{Cell, Subject, Units};
 pub const MATTERS_MIN: f64 = 0.02;
 const POINTS_MATTER_MIN: f64 = 0.001;
 
-/// In the order in which they are shown.
-pub const MEASURES: [Measure; 7] = [
-    Measure::Rate,
-    Measure::FailedShare,
-    Measure::Mean,
-    Measure::Quantile(0.5),
-    Measure::Quantile(0.9),
-    Measure::Quantile(0.95),
-    Measure::Quantile(0.99),
+/// What is compared of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantity {
+    /// Good and in time, per second.
+    Rate,
+    /// Share of all that failed.
+    Failed,
+    Mean,
+    Quantile(f64),
+    /// Processors that the generator kept busy.
+    Cores,
+    CpuPerAttempt,
+}
+
+/// Of rows, in the order in which they are shown.
+pub const MEASURES: [Quantity; 7] = [
+    Quantity::Rate,
+    Quantity::Failed,
+    Quantity::Mean,
+    Quantity::Quantile(0.5),
+    Quantity::Quantile(0.9),
+    Quantity::Quantile(0.95),
+    Quantity::Quantile(0.99),
 ];
+/// Of the generator itself: the name and the kind of its row.
+pub(crate) const GENERATOR: &str = "generator";
+pub(crate) const OF_GENERATOR: [Quantity; 2] = [Quantity::Cores, Quantity::CpuPerAttempt];
 
 /// A run with what is needed to hold it against another.
 #[derive(Debug)]
@@ -77,7 +94,7 @@ pub struct Row {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    pub measure: Measure,
+    pub measure: Quantity,
     pub before: Option<f64>,
     pub after: Option<f64>,
     pub change: Option<Change>,
@@ -103,7 +120,11 @@ impl Sampled {
     }
 
     fn attempts(&self) -> Subject {
-        attempts(&self.summary.info)
+        Subject::Steps(attempts(&self.summary.info))
+    }
+
+    fn generator(&self) -> Subject {
+        Subject::Generator(attempts(&self.summary.info))
     }
 
     /// Steps that did something and have a row, by their index.
@@ -125,9 +146,9 @@ impl Sampled {
     }
 }
 
-fn attempts(info: &RunInfo) -> Subject {
+fn attempts(info: &RunInfo) -> Vec<u16> {
     let attempts = (0..).zip(&info.steps).filter(|(_, step)| is_attempt(&step.kind));
-    Subject::Steps(attempts.map(|(index, _)| index).collect())
+    attempts.map(|(index, _)| index).collect()
 }
 
 /// A step, a kind of steps or `connect`; all attempts where nothing is named.
@@ -138,7 +159,7 @@ fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
     let of_kind = steps().filter(|(_, step)| step.kind == name);
     let of_kind: Vec<u16> = of_kind.map(|(index, _)| index).collect();
     match (name, called.is_empty(), of_kind.is_empty()) {
-        ("", _, _) => Some(attempts(info)),
+        ("", _, _) => Some(Subject::Steps(attempts(info))),
         (_, false, _) => Some(Subject::Steps(called)),
         (_, _, false) => Some(Subject::Steps(of_kind)),
         ("connect", _, _) => Some(Subject::Connect),
@@ -189,6 +210,7 @@ pub fn compare(
         let connect = Subject::Connect;
         rows.push(row(Some("connect"), "stage", baseline, &connect, other, &connect));
     }
+    rows.extend(generator_row(baseline, other));
     let compared = name_findings(rows.iter_mut().flat_map(|row| &mut row.figures).collect());
     let judged = conditions.iter().map(|one| {
         let (before, after) = (one.side(baseline), one.side(other));
@@ -229,6 +251,17 @@ fn figures(before: &Side, after: &Side) -> Vec<Figure> {
     figures.map(|(at, measure)| figure(*measure, at, before, after)).collect()
 }
 
+/// What the load has cost its generator, where both records say it.
+fn generator_row(baseline: &Sampled, other: &Sampled) -> Option<Row> {
+    let figures = OF_GENERATOR.iter().map(|quantity| {
+        let side = |run: &Sampled| measured(run, &run.generator(), &[*quantity]);
+        figure(*quantity, 0, &side(baseline), &side(other))
+    });
+    let figures: Vec<Figure> = figures.collect();
+    let known = figures.iter().any(|figure| figure.change.is_some());
+    known.then(|| Row { name: Some(GENERATOR.into()), kind: GENERATOR.into(), figures })
+}
+
 /// A row of one run.
 #[derive(Debug)]
 struct Side {
@@ -236,7 +269,7 @@ struct Side {
     noise: Option<Noise>,
 }
 
-fn measured(run: &Sampled, subject: &Subject, measures: &[Measure]) -> Side {
+fn measured(run: &Sampled, subject: &Subject, measures: &[Quantity]) -> Side {
     let whole = run.units.whole(subject);
     let figures = measures.iter().map(|measure| figure_of(run, &whole, *measure)).collect();
     let id = run.summary.info.id.bytes();
@@ -248,27 +281,34 @@ fn measured(run: &Sampled, subject: &Subject, measures: &[Measure]) -> Side {
     Side { figures, noise }
 }
 
-fn figure_of(run: &Sampled, whole: &Cell, measure: Measure) -> Option<f64> {
+fn figure_of(run: &Sampled, whole: &Cell, measure: Quantity) -> Option<f64> {
     let timed = whole.latency.count() as f64;
     match measure {
-        Measure::Rate => Some(per_second(whole.in_time, run.summary.measured)),
-        Measure::FailedShare => {
+        Quantity::Rate => Some(per_second(whole.in_time, run.summary.measured)),
+        Quantity::Failed => {
             (whole.count > 0).then(|| (whole.count - whole.ok) as f64 / whole.count as f64)
         }
-        Measure::Mean => (timed > 0.0).then(|| whole.latency.mean()),
+        Quantity::Mean => (timed > 0.0).then(|| whole.latency.mean()),
         // One value has to lie above it, as in reports.
-        Measure::Quantile(quantile) => {
+        Quantity::Quantile(quantile) => {
             let enough = timed * (1.0 - quantile) >= 1.0 - 1e-9;
             enough.then(|| whole.latency.value_at(quantile) as f64)
         }
-        _ => None,
+        // Records of older versions do not say it.
+        Quantity::Cores => {
+            (whole.cpu_ns > 0).then(|| per_second(whole.cpu_ns, run.summary.measured) / 1e9)
+        }
+        Quantity::CpuPerAttempt => {
+            let known = whole.cpu_ns > 0 && whole.count > 0;
+            known.then(|| whole.cpu_ns as f64 / whole.count as f64)
+        }
     }
 }
 
-fn figure(measure: Measure, at: usize, before: &Side, after: &Side) -> Figure {
+fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
     let (old, new) = (before.figures[at], after.figures[at]);
     let change = old.zip(new).and_then(|(old, new)| {
-        let points = measure == Measure::FailedShare;
+        let points = measure == Quantity::Failed;
         // Relative to nothing there is no change.
         if !points && old <= 0.0 {
             return None;
@@ -310,32 +350,35 @@ fn name_findings(mut figures: Vec<&mut Figure>) -> usize {
 }
 
 /// A smaller change does not matter.
-fn matters_min(measure: Measure) -> f64 {
+fn matters_min(measure: Quantity) -> f64 {
     match measure {
-        Measure::FailedShare => POINTS_MATTER_MIN,
+        Quantity::Failed => POINTS_MATTER_MIN,
         _ => MATTERS_MIN,
     }
 }
 
-pub(crate) fn figure_word(measure: Measure) -> String {
+pub(crate) fn figure_word(measure: Quantity) -> String {
     match measure {
-        Measure::Rate => "rate".into(),
-        Measure::FailedShare => "failed".into(),
-        Measure::Quantile(quantile) => format!("p{}", (quantile * 100.0).round()),
-        _ => "mean".into(),
+        Quantity::Rate => "rate".into(),
+        Quantity::Failed => "failed".into(),
+        Quantity::Mean => "mean".into(),
+        Quantity::Quantile(quantile) => format!("p{}", (quantile * 100.0).round()),
+        Quantity::Cores => "cores".into(),
+        Quantity::CpuPerAttempt => "cpu_per_attempt".into(),
     }
 }
 
-pub(crate) fn figure_unit(measure: Measure) -> Unit {
+pub(crate) fn figure_unit(measure: Quantity) -> Unit {
     match measure {
-        Measure::Rate => Unit::PerSecond,
-        Measure::FailedShare => Unit::Share,
-        _ => Unit::Nanoseconds,
+        Quantity::Rate => Unit::PerSecond,
+        Quantity::Failed => Unit::Share,
+        Quantity::Cores => Unit::Decimal,
+        Quantity::Mean | Quantity::Quantile(_) | Quantity::CpuPerAttempt => Unit::Nanoseconds,
     }
 }
 
-fn is_better(measure: Measure, by: f64) -> bool {
-    (by > 0.0) == (measure == Measure::Rate)
+fn is_better(measure: Quantity, by: f64) -> bool {
+    (by > 0.0) == (measure == Quantity::Rate)
 }
 
 impl Figure {

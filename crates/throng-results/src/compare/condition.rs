@@ -5,9 +5,11 @@
 use throng_base::diagnostic::{Source, Span};
 use throng_base::units::parse_share;
 use throng_base::{Diagnostic, Said};
-use throng_metrics::{Comparison, Measure};
+use throng_metrics::Comparison;
 
-use super::{Change, Sampled, Side, did_you_mean, figure, measured, subject};
+use super::{
+    Change, OF_GENERATOR, Quantity, Sampled, Side, did_you_mean, figure, measured, subject,
+};
 
 const HELP: Said = say!("write `http p99 > +10%`, `rate < -5%` or `\"NAME\" failed > +0.5%`");
 
@@ -16,7 +18,7 @@ pub struct Condition {
     pub text: String,
     /// A step, a kind of steps or `connect`; empty for all attempts.
     subject: String,
-    measure: Measure,
+    measure: Quantity,
     comparison: Comparison,
     limit: f64,
 }
@@ -76,9 +78,15 @@ impl Condition {
         let (subject, word) = left.rsplit_once([' ', '\t']).unwrap_or(("", left));
         let Some(measure) = measure(word) else {
             let message = say!("`{word}` is no figure that is compared");
-            let help = say!("take `rate`, `failed`, `mean` or a percentile such as `p99`");
+            let help = say!(
+                "take `rate`, `failed`, `mean`, a percentile such as `p99`, `cores` or `cpu_per_attempt`"
+            );
             return Err(wrong(word, message, help));
         };
+        if OF_GENERATOR.contains(&measure) && !subject.is_empty() {
+            let message = say!("`{word}` is a figure of the generator, not of a step");
+            return Err(wrong(subject, message, say!("write `{word} > +10%`")));
+        }
         let share = parse_share(value.trim_start_matches(['+', '-']));
         let share = share.map_err(|error| wrong(value, error.message, error.help))?;
         let limit = if value.starts_with('-') { -share } else { share };
@@ -111,7 +119,11 @@ impl Condition {
 
     /// What it looks at, of one run.
     pub(super) fn side(&self, run: &Sampled) -> Option<Side> {
-        Some(measured(run, &subject(&run.summary.info, &self.subject)?, &[self.measure]))
+        let subject = match OF_GENERATOR.contains(&self.measure) {
+            true => run.generator(),
+            false => subject(&run.summary.info, &self.subject)?,
+        };
+        Some(measured(run, &subject, &[self.measure]))
     }
 
     /// It holds where the change is beyond the limit and beyond noise: the whole interval is on
@@ -134,14 +146,16 @@ impl Condition {
     }
 }
 
-fn measure(word: &str) -> Option<Measure> {
+fn measure(word: &str) -> Option<Quantity> {
     match word {
-        "rate" => Some(Measure::Rate),
-        "failed" | "errors" => Some(Measure::FailedShare),
-        "mean" => Some(Measure::Mean),
+        "rate" => Some(Quantity::Rate),
+        "failed" | "errors" => Some(Quantity::Failed),
+        "mean" => Some(Quantity::Mean),
+        "cores" => Some(Quantity::Cores),
+        "cpu_per_attempt" => Some(Quantity::CpuPerAttempt),
         _ => {
             let percent: f64 = word.strip_prefix('p')?.parse().ok()?;
-            (percent > 0.0 && percent < 100.0).then_some(Measure::Quantile(percent / 100.0))
+            (percent > 0.0 && percent < 100.0).then_some(Quantity::Quantile(percent / 100.0))
         }
     }
 }

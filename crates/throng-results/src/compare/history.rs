@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::compare::Quantity;
 use throng_base::{Diagnostic, Exit, Said};
-use throng_metrics::Measure;
 
 use super::shift::{Point, SHIFTING, Shift, shifts};
 use super::unlike::Facts;
@@ -348,7 +348,7 @@ fn judge(runs: &[Past], asked: &Asked, baseline: Option<&Baseline>) -> Vec<Judge
     judged.collect()
 }
 
-fn points(runs: &[Past], measure: Measure) -> Vec<Point> {
+fn points(runs: &[Past], measure: Quantity) -> Vec<Point> {
     let Some(at) = MEASURES.iter().position(|known| *known == measure) else { return Vec::new() };
     let point = |(run, past): (usize, &Past)| {
         let value = past.side.figures[at]?;
@@ -409,7 +409,7 @@ impl Past {
         matches!(self.exit, Exit::GoalsMet | Exit::GoalsNotMet)
     }
 
-    pub fn figure(&self, measure: Measure) -> Option<&Figure> {
+    pub fn figure(&self, measure: Quantity) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.measure == measure)
     }
 }

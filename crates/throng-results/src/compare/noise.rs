@@ -10,8 +10,8 @@
 //! asks for. The spread of the figures so drawn is the standard error; with few stretches it is
 //! uncertain itself, and Student's t takes that into account.
 
+use crate::compare::Quantity;
 use throng_base::random::Random;
-use throng_metrics::Measure;
 use throng_metrics::histogram::bucket;
 
 use super::units::Cell;
@@ -44,19 +44,23 @@ struct Drawn {
     count: u64,
     failed: u64,
     in_time: u64,
+    cpu_ns: u64,
+    timed: u64,
     sum: f64,
     buckets: Vec<u64>,
 }
 
 impl Drawn {
     fn nothing(buckets: usize) -> Drawn {
-        Drawn { count: 0, failed: 0, in_time: 0, sum: 0.0, buckets: vec![0; buckets] }
+        let buckets = vec![0; buckets];
+        Drawn { count: 0, failed: 0, in_time: 0, cpu_ns: 0, timed: 0, sum: 0.0, buckets }
     }
 
     fn of(cell: &Cell, places: &[usize]) -> Drawn {
         let mut drawn = Drawn::nothing(places.len());
         (drawn.count, drawn.failed) = (cell.count, cell.count - cell.ok);
-        drawn.in_time = cell.in_time;
+        (drawn.in_time, drawn.cpu_ns) = (cell.in_time, cell.cpu_ns);
+        drawn.timed = cell.latency.count();
         drawn.sum = cell.latency.mean() * cell.latency.count() as f64;
         for (index, count) in cell.latency.buckets() {
             if let Ok(at) = places.binary_search(&index) {
@@ -70,27 +74,29 @@ impl Drawn {
         self.count += other.count * times;
         self.failed += other.failed * times;
         self.in_time += other.in_time * times;
+        self.cpu_ns += other.cpu_ns * times;
+        self.timed += other.timed * times;
         self.sum += other.sum * times as f64;
         let both = self.buckets.iter_mut().zip(&other.buckets);
         both.for_each(|(mine, theirs)| *mine += theirs * times);
     }
 
-    fn figure(&self, measure: Measure, places: &[usize], seconds: f64) -> Option<f64> {
-        let timed: u64 = self.buckets.iter().sum();
+    fn figure(&self, measure: Quantity, places: &[usize], seconds: f64) -> Option<f64> {
         match measure {
-            Measure::Rate => Some(self.in_time as f64 / seconds),
-            Measure::FailedShare => {
-                (self.count > 0).then(|| self.failed as f64 / self.count as f64)
+            Quantity::Rate => Some(self.in_time as f64 / seconds),
+            Quantity::Failed => (self.count > 0).then(|| self.failed as f64 / self.count as f64),
+            Quantity::Mean => (self.timed > 0).then(|| self.sum / self.timed as f64),
+            Quantity::Quantile(quantile) => self.quantile(quantile, places),
+            Quantity::Cores => Some(self.cpu_ns as f64 / 1e9 / seconds),
+            Quantity::CpuPerAttempt => {
+                (self.count > 0).then(|| self.cpu_ns as f64 / self.count as f64)
             }
-            Measure::Mean => (timed > 0).then(|| self.sum / timed as f64),
-            Measure::Quantile(quantile) => self.quantile(quantile, timed, places),
-            _ => None,
         }
     }
 
     /// Between the ends of its bucket: whole buckets would hide noise that is finer.
-    fn quantile(&self, quantile: f64, timed: u64, places: &[usize]) -> Option<f64> {
-        let rank = quantile * timed as f64;
+    fn quantile(&self, quantile: f64, places: &[usize]) -> Option<f64> {
+        let rank = quantile * self.timed as f64;
         let mut before = 0;
         for (count, place) in self.buckets.iter().zip(places) {
             if *count > 0 && (before + count) as f64 >= rank {
@@ -109,7 +115,7 @@ impl Noise {
     pub(super) fn of(
         cells: &[Cell],
         seconds: f64,
-        measures: &[Measure],
+        measures: &[Quantity],
         mut random: Random,
     ) -> Option<Noise> {
         let units = cells.len();
@@ -117,8 +123,10 @@ impl Noise {
         if cells.iter().filter(|cell| cell.count > 0).count() < UNITS_MIN {
             return None;
         }
-        let mut places: Vec<usize> =
-            cells.iter().flat_map(|cell| cell.latency.buckets()).map(|(index, _)| index).collect();
+        // Only percentiles need them, and they are most of the work.
+        let is_asked = measures.iter().any(|measure| matches!(measure, Quantity::Quantile(_)));
+        let buckets = cells.iter().filter(|_| is_asked).flat_map(|cell| cell.latency.buckets());
+        let mut places: Vec<usize> = buckets.map(|(index, _)| index).collect();
         places.sort_unstable();
         places.dedup();
         let drawn: Vec<Drawn> = cells.iter().map(|cell| Drawn::of(cell, &places)).collect();
@@ -140,7 +148,7 @@ impl Noise {
         let widened = (units as f64 / (units - length) as f64).sqrt();
         let errors = figures.iter().zip(measures).map(|(spread, measure)| {
             let rounded = match measure {
-                Measure::Quantile(_) => spread.mean * BUCKET_ERROR,
+                Quantity::Quantile(_) => spread.mean * BUCKET_ERROR,
                 _ => 0.0,
             };
             (spread.deviation() * widened).hypot(rounded)

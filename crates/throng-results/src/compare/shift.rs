@@ -7,7 +7,7 @@
 //! that are alike, and at least by the noise within them. A stretch counts when it is still a
 //! finding after all that were tried, of all figures, are taken into account (Bonferroni).
 
-use throng_metrics::Measure;
+use crate::compare::Quantity;
 
 use super::{CONFIDENCE, is_better, matters_min};
 
@@ -16,12 +16,12 @@ const SIDE_RUNS_MIN: usize = 2;
 /// Of a longer history the newest are looked at: the work grows with the square of the runs.
 const RUNS_MAX: usize = 1_000;
 /// Figures that are looked at.
-pub(super) const SHIFTING: [Measure; 5] = [
-    Measure::Rate,
-    Measure::FailedShare,
-    Measure::Quantile(0.5),
-    Measure::Quantile(0.95),
-    Measure::Quantile(0.99),
+pub(super) const SHIFTING: [Quantity; 5] = [
+    Quantity::Rate,
+    Quantity::Failed,
+    Quantity::Quantile(0.5),
+    Quantity::Quantile(0.95),
+    Quantity::Quantile(0.99),
 ];
 
 /// A figure is another one from a run on.
@@ -29,7 +29,7 @@ pub(super) const SHIFTING: [Measure; 5] = [
 pub struct Shift {
     /// The first run of which it is so, by its place in the history.
     pub since: usize,
-    pub measure: Measure,
+    pub measure: Quantity,
     /// Of the runs before it, back to the shift before, and of those from it on.
     pub before: f64,
     pub after: f64,
@@ -54,7 +54,7 @@ pub(super) struct Point {
 }
 
 /// The shifts of one figure, in the order of time.
-pub(super) fn shifts(measure: Measure, points: &[Point]) -> Vec<Shift> {
+pub(super) fn shifts(measure: Quantity, points: &[Point]) -> Vec<Shift> {
     let row = Row::new(measure, &points[points.len().saturating_sub(RUNS_MAX)..]);
     let mut cuts = Vec::new();
     row.cut(0, row.runs.len(), &mut cuts);
@@ -85,8 +85,8 @@ struct Row {
 }
 
 impl Row {
-    fn new(measure: Measure, points: &[Point]) -> Row {
-        let by_points = measure == Measure::FailedShare;
+    fn new(measure: Quantity, points: &[Point]) -> Row {
+        let by_points = measure == Quantity::Failed;
         let known = points.iter().filter(|point| by_points || point.value > 0.0);
         let mut row = Row {
             runs: Vec::new(),
@@ -211,7 +211,7 @@ mod tests {
         values.iter().enumerate().map(value).collect()
     }
 
-    const P99: Measure = Measure::Quantile(0.99);
+    const P99: Quantity = Quantity::Quantile(0.99);
 
     #[test]
     fn students_t_is_as_in_the_tables() {
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn shares_of_failures_change_by_points() {
         let values = [0.0, 0.0, 0.0, 0.02, 0.021, 0.02];
-        let found = shifts(Measure::FailedShare, &points(&values, 0.0005));
+        let found = shifts(Quantity::Failed, &points(&values, 0.0005));
         assert_eq!(found.len(), 1);
         assert!((found[0].by - 0.0203).abs() < 0.001, "{found:?}");
     }

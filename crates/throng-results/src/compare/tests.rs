@@ -1,7 +1,7 @@
 //! Comparisons of runs that are drawn from known distributions.
 
 use throng_base::random::Random;
-use throng_metrics::{Histogram, Interval, StepInterval};
+use throng_metrics::{Histogram, Interval, Resources, StepInterval};
 
 use super::*;
 use crate::directory::{PhaseInfo, RunInfo, StepInfo};
@@ -10,6 +10,11 @@ use crate::sample::summary_of;
 /// A run of as many seconds: some hundred answers in each, with times around `mean_ns`; a second
 /// is like the one before it.
 fn run(seed: u64, seconds: u64, mean_ns: f64) -> Sampled {
+    costing(seed, seconds, mean_ns, 0)
+}
+
+/// The same, with so much CPU time of the generator for each attempt, or a little less.
+fn costing(seed: u64, seconds: u64, mean_ns: f64, cpu_ns: u64) -> Sampled {
     let mut random = Random::new(seed);
     let step = StepInfo { name: "GET /".into(), kind: "http".into(), ..StepInfo::default() };
     let phase = PhaseInfo { name: "hold".into(), measured: true, ..PhaseInfo::default() };
@@ -26,7 +31,10 @@ fn run(seed: u64, seconds: u64, mean_ns: f64) -> Sampled {
             latency.record((mean_ns * (1.0 + mood + random.uniform(-0.2, 0.2))) as u64);
         }
         let row = StepInterval { count, ok: count, latency, ..StepInterval::default() };
-        let interval = Interval { second, shards: 1, steps: vec![row], ..Interval::default() };
+        let cpu_user_ns = count * cpu_ns - cpu_ns / (random.below(40) + 10);
+        let resources = Some(Resources { cpu_user_ns, ..Resources::default() });
+        let steps = vec![row];
+        let interval = Interval { second, shards: 1, steps, resources, ..Interval::default() };
         units.add(&interval);
         intervals.push(interval);
     }
@@ -34,8 +42,8 @@ fn run(seed: u64, seconds: u64, mean_ns: f64) -> Sampled {
 }
 
 fn mean_change(one: &Sampled, two: &Sampled) -> Change {
-    let side = |run: &Sampled| measured(run, &run.attempts(), &[Measure::Mean]);
-    figure(Measure::Mean, 0, &side(one), &side(two)).change.unwrap()
+    let side = |run: &Sampled| measured(run, &run.attempts(), &[Quantity::Mean]);
+    figure(Quantity::Mean, 0, &side(one), &side(two)).change.unwrap()
 }
 
 #[test]
@@ -63,6 +71,33 @@ fn a_change_that_is_there_is_found() {
     assert_eq!(held.compared, 7);
     let same = compare(&one, &one, &[]).unwrap();
     assert_eq!(same.findings().count(), 0);
+}
+
+#[test]
+fn what_the_load_costs_the_generator_is_compared() {
+    let (one, two) = (costing(1, 30, 1e6, 10_000), costing(2, 30, 1e6, 15_000));
+    let held = compare(&one, &two, &[]).unwrap();
+    let row = held.rows.last().unwrap();
+    assert_eq!((row.kind.as_str(), row.figures.len(), held.compared), (GENERATOR, 2, 9));
+    for figure in &row.figures {
+        let change = figure.change.as_ref().unwrap();
+        assert!(change.named && !figure.is_better(change), "{figure:?}");
+        assert!((0.45..0.55).contains(&change.by), "{figure:?}");
+    }
+    let whole = row.figures[1].before.unwrap();
+    assert!((9_900.0..10_000.0).contains(&whole), "{whole}");
+    let text =
+        crate::terminal::comparison_text(&one, &two, &held, &crate::terminal::Style::plain());
+    assert!(text.contains("CPU per attempt"), "{text}");
+    let conditions = ["cpu_per_attempt > +10%", "cores > +60%"];
+    let conditions = conditions.map(|text| Condition::parse(text).unwrap());
+    let held = compare(&one, &two, &conditions).unwrap();
+    let fails: Vec<Fails> = held.judged.iter().map(|judged| judged.fails).collect();
+    assert_eq!(fails, [Fails::Yes, Fails::No]);
+    // Where a record does not say it, there is nothing to compare.
+    assert!(
+        compare(&run(1, 30, 1e6), &two, &[]).unwrap().rows.iter().all(|row| row.kind != GENERATOR)
+    );
 }
 
 #[test]
@@ -111,6 +146,7 @@ fn what_is_wrong_with_a_condition_is_told() {
         ("", "has no comparison"),
         ("p99 > +10ms", "the `%` is missing"),
         ("http size > 5%", "`size` is no figure"),
+        ("http cores > 5%", "figure of the generator"),
         ("p100 > 5%", "`p100` is no figure"),
         ("p99 > -10%", "where nothing has changed"),
         ("rate < 5%", "where nothing has changed"),

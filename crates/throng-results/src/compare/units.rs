@@ -16,6 +16,8 @@ pub(super) enum Subject {
     /// These steps together, by their index in the run.
     Steps(Vec<u16>),
     Connect,
+    /// The generator, and the attempts that it made: these steps.
+    Generator(Vec<u16>),
 }
 
 /// What a row did in a unit of time.
@@ -24,6 +26,8 @@ pub(super) struct Cell {
     pub(super) count: u64,
     pub(super) ok: u64,
     pub(super) in_time: u64,
+    /// Of the generator.
+    pub(super) cpu_ns: u64,
     pub(super) latency: Histogram,
 }
 
@@ -32,6 +36,7 @@ impl Cell {
         self.count += other.count;
         self.ok += other.ok;
         self.in_time += other.in_time;
+        self.cpu_ns += other.cpu_ns;
         self.latency.merge(&other.latency);
     }
 }
@@ -40,6 +45,7 @@ impl Cell {
 struct Unit {
     steps: BTreeMap<u16, Cell>,
     connect: Cell,
+    cpu_ns: u64,
 }
 
 impl Unit {
@@ -48,6 +54,7 @@ impl Unit {
             self.steps.entry(*step).or_default().merge(cell);
         }
         self.connect.merge(&other.connect);
+        self.cpu_ns += other.cpu_ns;
     }
 }
 
@@ -80,6 +87,9 @@ impl Units {
             (cell.count, cell.ok) = (cell.count + row.count, cell.ok + row.ok);
             cell.in_time += row.ok_in_time();
             cell.latency.merge(&row.latency);
+        }
+        if let Some(own) = &interval.resources {
+            unit.cpu_ns += own.cpu_user_ns + own.cpu_system_ns;
         }
         if let Some(stage) = interval.stage(Stage::Connect) {
             unit.connect.count += stage.ok + stage.failed;
@@ -117,10 +127,13 @@ impl Units {
 fn cell(unit: &Unit, subject: &Subject) -> Cell {
     match subject {
         Subject::Connect => unit.connect.clone(),
-        Subject::Steps(steps) => {
-            let mut sum = Cell::default();
-            steps.iter().filter_map(|step| unit.steps.get(step)).for_each(|one| sum.merge(one));
-            sum
-        }
+        Subject::Steps(steps) => sum(unit, steps),
+        Subject::Generator(attempts) => Cell { cpu_ns: unit.cpu_ns, ..sum(unit, attempts) },
     }
+}
+
+fn sum(unit: &Unit, steps: &[u16]) -> Cell {
+    let mut sum = Cell::default();
+    steps.iter().filter_map(|step| unit.steps.get(step)).for_each(|one| sum.merge(one));
+    sum
 }

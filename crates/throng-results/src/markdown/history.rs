@@ -1,7 +1,7 @@
 //! The runs of a folder as tables.
 
+use crate::compare::Quantity;
 use throng_base::Said;
-use throng_metrics::Measure;
 
 use super::escape;
 use crate::compare::{Figure, History, Past, Trend, figure_word};
@@ -36,7 +36,7 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
         "| run | labels | verdict | rate | failed | p50 | p95 | p99 | change of rate | of p99 |\n";
     out += "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     trend.runs.iter().for_each(|run| out += &line(run));
-    let curves = [Measure::Rate, P99].into_iter().filter_map(|measure| {
+    let curves = [Quantity::Rate, P99].into_iter().filter_map(|measure| {
         let (drawn, range) = drawn(trend, measure)?;
         Some(format!("{:<4}  {drawn}  {}\n", figure_word(measure), range.english()))
     });
@@ -70,12 +70,12 @@ fn line(run: &Past) -> String {
         escape(&when(&run.started)),
         escape(&labels(run)),
         run.verdict.english(),
-        text(Measure::Rate),
-        text(Measure::FailedShare),
+        text(Quantity::Rate),
+        text(Quantity::Failed),
         text(P50),
         text(P95),
         text(P99),
-        change(Measure::Rate),
+        change(Quantity::Rate),
         change(P99),
     )
 }

@@ -7,7 +7,9 @@ use super::report::figure_text;
 use super::table::{Cell, Table};
 use super::text::{cut_middle, wrap};
 use super::{Ink, Style};
-use crate::compare::{Change, Comparison, Fails, Figure, Judged, MEASURES, Row, Sampled};
+use crate::compare::{
+    Change, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row, Sampled,
+};
 
 /// Rows of steps that are shown; those with a finding come first.
 const ROWS_MAX: usize = 40;
@@ -35,7 +37,8 @@ pub fn comparison_text(
     }
     out.push('\n');
     if let Some(total) = comparison.rows.first() {
-        out += &total_table(total, style).render(style);
+        let generator = comparison.rows.iter().find(|row| row.kind == GENERATOR);
+        out += &total_table(total, generator, style).render(style);
     }
     out += &rows_table(comparison, style);
     out.push('\n');
@@ -51,7 +54,7 @@ pub fn comparison_text(
     out
 }
 
-fn total_table(row: &Row, style: &Style) -> Table {
+fn total_table(row: &Row, generator: Option<&Row>, style: &Style) -> Table {
     let head = [
         say!("all attempts"),
         say!("baseline"),
@@ -61,7 +64,7 @@ fn total_table(row: &Row, style: &Style) -> Table {
         say!(""),
     ];
     let mut table = Table::new(head).words_in(&[5]);
-    for figure in &row.figures {
+    for figure in row.figures.iter().chain(generator.iter().flat_map(|row| &row.figures)) {
         let text =
             |value: Option<f64>| value.map_or("–".into(), |it| figure_text(figure.unit(), it));
         let change = figure.change.as_ref();
@@ -72,16 +75,21 @@ fn total_table(row: &Row, style: &Style) -> Table {
         });
         let (ink, word) = change.map_or((Ink::Plain, say!("")), |it| word(figure, it));
         let word = Cell::new(ink, style.say(word));
-        let name = Cell::from(figure.word());
+        let name = match figure.measure {
+            Quantity::Cores => style.say(say!("cores of throng")),
+            Quantity::CpuPerAttempt => style.say(say!("CPU per attempt")),
+            _ => figure.word(),
+        };
         let (before, after) = (text(figure.before).into(), text(figure.after).into());
-        table.row([name, before, after, Cell::new(ink, by), between.into(), word]);
+        table.row([name.into(), before, after, Cell::new(ink, by), between.into(), word]);
     }
     table
 }
 
 /// How each step has changed; what is within noise stands without a mark.
 fn rows_table(comparison: &Comparison, style: &Style) -> String {
-    let mut rows: Vec<&Row> = comparison.rows.iter().skip(1).collect();
+    let rows = comparison.rows.iter().skip(1).filter(|row| row.kind != GENERATOR);
+    let mut rows: Vec<&Row> = rows.collect();
     if rows.is_empty() {
         return String::new();
     }

@@ -1,7 +1,7 @@
 //! The runs of a folder, a line each, with what has changed for good.
 
+use crate::compare::Quantity;
 use throng_base::{Exit, Said, clean};
-use throng_metrics::Measure;
 
 use super::comparison::{by_text, judged_text, percent_text, word};
 use super::curve::curve;
@@ -16,9 +16,9 @@ const CURVE_COLUMNS_MAX: usize = 40;
 /// What is not as in the run before it is told of so many of the newest runs.
 const UNLIKE_MAX: usize = 5;
 const PASSED_OVER_MAX: usize = 10;
-pub(crate) const P50: Measure = Measure::Quantile(0.5);
-pub(crate) const P95: Measure = Measure::Quantile(0.95);
-pub(crate) const P99: Measure = Measure::Quantile(0.99);
+pub(crate) const P50: Quantity = Quantity::Quantile(0.5);
+pub(crate) const P95: Quantity = Quantity::Quantile(0.95);
+pub(crate) const P99: Quantity = Quantity::Quantile(0.99);
 
 // sentences
 pub fn history_text(history: &History, style: &Style) -> String {
@@ -106,7 +106,7 @@ fn runs_table(trend: &Trend, style: &Style) -> String {
     for run in &trend.runs {
         let text = |measure| figure_cell(run.figure(measure));
         let change = |measure| change_cell(run.figure(measure));
-        let (rate, failed) = (text(Measure::Rate), text(Measure::FailedShare));
+        let (rate, failed) = (text(Quantity::Rate), text(Quantity::Failed));
         table.row([
             when(&run.started).into(),
             cut(&labels(run), LABELS_COLUMNS_MAX).into(),
@@ -116,7 +116,7 @@ fn runs_table(trend: &Trend, style: &Style) -> String {
             text(P50).into(),
             text(P95).into(),
             text(P99).into(),
-            change(Measure::Rate),
+            change(Quantity::Rate),
             change(P99),
         ]);
     }
@@ -161,7 +161,7 @@ fn curves(trend: &Trend, style: &Style) -> String {
         return String::new();
     }
     let mut out = String::new();
-    for measure in [Measure::Rate, P99] {
+    for measure in [Quantity::Rate, P99] {
         let Some((drawn, range)) = drawn(trend, measure) else { continue };
         let name = figure_word(measure);
         let pad = " ".repeat(4_usize.saturating_sub(width(&name)));
@@ -172,7 +172,7 @@ fn curves(trend: &Trend, style: &Style) -> String {
 
 /// The curve of a figure, and from where to where it goes.
 // sentences
-pub(crate) fn drawn(trend: &Trend, measure: Measure) -> Option<(String, Said)> {
+pub(crate) fn drawn(trend: &Trend, measure: Quantity) -> Option<(String, Said)> {
     let value = |run: &Past| run.figure(measure)?.after.filter(|_| run.is_comparable());
     let values: Vec<Option<f64>> = trend.runs.iter().map(value).collect();
     let known = || values.iter().flatten().copied();
@@ -198,8 +198,8 @@ fn shift_said(shift: &Shift) -> Said {
     let by = percent_text(unit, shift.by.abs()).trim_start_matches('+').to_string();
     let figure = figure_word(shift.measure);
     match (shift.measure, shift.by > 0.0) {
-        (Measure::FailedShare, true) => say!("{by} more failures ({before} → {after})"),
-        (Measure::FailedShare, false) => say!("{by} fewer failures ({before} → {after})"),
+        (Quantity::Failed, true) => say!("{by} more failures ({before} → {after})"),
+        (Quantity::Failed, false) => say!("{by} fewer failures ({before} → {after})"),
         (_, true) => say!("{figure} {by} higher ({before} → {after})"),
         (_, false) => say!("{figure} {by} lower ({before} → {after})"),
     }

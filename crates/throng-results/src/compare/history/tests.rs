@@ -90,7 +90,7 @@ fn conditions(texts: &[&str]) -> Vec<Condition> {
     texts.iter().map(|text| Condition::parse(text).unwrap()).collect()
 }
 
-fn by(run: &Past, measure: Measure) -> Option<f64> {
+fn by(run: &Past, measure: Quantity) -> Option<f64> {
     Some(run.figure(measure)?.change.as_ref()?.by)
 }
 
@@ -101,7 +101,7 @@ fn runs_are_held_against_the_one_before_and_lasting_changes_are_named() {
     let history = History::read(folder.path(), &asked()).unwrap();
     let trend = &history.scenarios[0];
     assert_eq!((history.scenarios.len(), trend.runs.len()), (1, 7));
-    assert_eq!(by(&trend.runs[0], Measure::Mean), None);
+    assert_eq!(by(&trend.runs[0], Quantity::Mean), None);
     let named = |run: &Past| {
         let changes = run.figures.iter().filter_map(|figure| figure.change.as_ref());
         changes.filter(|change| change.named).count()
@@ -110,7 +110,7 @@ fn runs_are_held_against_the_one_before_and_lasting_changes_are_named() {
     assert_eq!([&counts[..4], &counts[5..]].concat(), [0; 6]);
     // The median lies in the gap between two steps: it is noise.
     assert_eq!(counts[4], 4, "mean, p90, p95 and p99: {:#?}", trend.runs[4].figures);
-    let p99 = by(&trend.runs[4], Measure::Quantile(0.99)).unwrap();
+    let p99 = by(&trend.runs[4], Quantity::Quantile(0.99)).unwrap();
     assert!((0.25..0.35).contains(&p99), "{p99}");
     let since: Vec<usize> = trend.shifts.iter().map(|shift| shift.since).collect();
     assert_eq!(since, [4, 4], "p95 and p99: {:?}", trend.shifts);
@@ -140,7 +140,7 @@ fn what_cannot_be_used_is_named_and_is_no_reference() {
     let history = History::read(folder.path(), &asked()).unwrap();
     let runs: Vec<String> = history.scenarios[0].runs.iter().map(Past::name).collect();
     assert_eq!(runs, ["000-shop", "004-shop"]);
-    assert!(by(&history.scenarios[0].runs[1], Measure::Mean).is_some());
+    assert!(by(&history.scenarios[0].runs[1], Quantity::Mean).is_some());
     let over = |over: &PassedOver| format!("{}: {}", over.name(), over.reason.english());
     let over: Vec<String> = history.passed_over.iter().map(over).collect();
     let all = over.join("\n");
@@ -177,10 +177,10 @@ fn scenarios_steps_labels_and_the_newest_are_chosen() {
     // The oldest that is shown has one before it all the same.
     let last = Asked { last: Some(1), ..asked() };
     let history = History::read(folder.path(), &last).unwrap();
-    assert!(by(&history.scenarios[1].runs[0], Measure::Rate).is_some());
+    assert!(by(&history.scenarios[1].runs[0], Quantity::Rate).is_some());
     let step = Asked { step: Some("GET /cart".into()), ..asked() };
     let history = History::read(folder.path(), &step).unwrap();
-    let mean = history.scenarios[1].runs[0].figure(Measure::Mean).unwrap().after.unwrap();
+    let mean = history.scenarios[1].runs[0].figure(Quantity::Mean).unwrap().after.unwrap();
     assert!((1.9e6..2.1e6).contains(&mean), "{mean}");
     let wrong = Asked { step: Some("GET /card".into()), ..asked() };
     let told = History::read(folder.path(), &wrong).unwrap_err().render(false);
@@ -203,7 +203,7 @@ fn all_may_be_held_against_one_baseline() {
     let history = History::read(folder.path(), &Asked { baseline, conditions, ..asked() }).unwrap();
     assert_eq!(history.scenarios.len(), 1);
     let trend = &history.scenarios[0];
-    let changes: Vec<Option<f64>> = trend.runs.iter().map(|run| by(run, Measure::Mean)).collect();
+    let changes: Vec<Option<f64>> = trend.runs.iter().map(|run| by(run, Quantity::Mean)).collect();
     assert_eq!(changes[0], None);
     assert!(changes[1..].iter().flatten().all(|by| (0.25..0.35).contains(by)), "{changes:?}");
     let fails: Vec<Fails> = trend.judged.iter().map(|judged| judged.fails).collect();
