@@ -171,6 +171,9 @@ impl Driven {
             }
             schedule.begin_iteration();
             self.lane.iteration_begins();
+            if paced {
+                self.lane.start_begins();
+            }
         }
         if schedule.next_to_drop().is_some_and(|due| due <= before && due + WAITED <= now) {
             schedule.drop_iterations(before.min(Time(now.0 - WAITED.as_nanos() as u64)));
@@ -335,14 +338,14 @@ impl Driver {
         let driven = &mut self.lanes[index];
         // Before its load begins there is nothing to say.
         let is_told = driven.lane.schedule().has_begun() || driven.lane.stopping.get();
-        let interval = (driven.second, driven.phase_of_run());
+        let (interval, until) = ((driven.second, driven.phase_of_run()), driven.end.min(now));
         driven.begin_interval(now);
         self.set_window();
         if leads {
             self.shard.tidy_up(now);
         }
         if is_told {
-            let report = self.lanes[index].lane.report(interval, leads, false);
+            let report = self.lanes[index].lane.report(interval, until, leads, false);
             let reached = self.reached();
             // Nobody listens any more only when the run is being torn down.
             let _ = self.reports.send(Report { reached, ..report });
@@ -351,10 +354,11 @@ impl Driver {
 
     /// The last of the shard: of each lane, and at the end that it was the last.
     fn hand_over_last(&mut self) {
+        let now = self.shard.clock.now();
         let leading = self.leading();
         for (index, driven) in self.lanes.iter().enumerate() {
             let interval = (driven.second, driven.phase_of_run());
-            let report = driven.lane.report(interval, index == leading, true);
+            let report = driven.lane.report(interval, now, index == leading, true);
             let last = index + 1 == self.lanes.len();
             let _ = self.reports.send(Report { last, ..report });
         }
@@ -409,7 +413,7 @@ impl Driver {
         if word >= STOP && self.lanes.iter().any(|driven| !driven.lane.stopping.get()) {
             // What was due a moment ago would have begun: it does not count as unmet.
             let waited = Time(now.0.saturating_sub(WAITING_AT_THE_STOP.as_nanos() as u64));
-            self.shard.schedules.borrow_mut().cancel(waited);
+            self.shard.schedules.borrow_mut().cancel(waited, now);
             for driven in &mut self.lanes {
                 driven.lane.cut_short.set(true);
                 if !driven.lane.stopping.get() {
@@ -496,7 +500,10 @@ impl Driver {
 fn arrive(lane: &Rc<Lane>, due: Time) {
     match lane.is_full() {
         true => lane.schedule_mut().drop_arrival(),
-        false => spawn(lane, due, false),
+        false => {
+            lane.start_begins();
+            spawn(lane, due, false);
+        }
     }
 }
 

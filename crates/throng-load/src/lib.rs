@@ -33,5 +33,5 @@ pub use forecast::{Assumed, Bound, Course, Forecast, Rates, Stretch, connects};
 pub use held::Held;
 pub use plan::{Planned, comers, plan, plan_of, reached};
 pub use profile::{Piece, Profile};
-pub use schedule::{Action, Pace, Schedule};
+pub use schedule::{Action, Asked, Pace, Schedule};
 pub use schedules::Schedules;

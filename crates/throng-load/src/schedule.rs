@@ -35,6 +35,17 @@ pub enum Action {
     End,
 }
 
+/// What a load asked for in some time: starts at a rate, be it users who arrive or iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Fell due. Each begins, is dropped, is unmet or is withdrawn.
+    pub wanted: u64,
+    /// Were due before and have not begun.
+    pub backlog: u64,
+    /// Had been due for a moment only when the run was stopped.
+    pub withdrawn: u64,
+}
+
 /// When users who stay begin an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -73,6 +84,10 @@ pub struct Schedule {
     /// are asked for.
     unmet: u64,
     dropped: u64,
+    /// Starts at a rate that were begun, dropped or given up; and how many were told to be wanted.
+    settled: u64,
+    told: u64,
+    withdrawn: u64,
     held: Held,
     /// How long growth had been held when the running phase began.
     held_before: Duration,
@@ -117,6 +132,9 @@ impl Schedule {
             churning: Churning::default(),
             unmet: 0,
             dropped: 0,
+            settled: 0,
+            told: 0,
+            withdrawn: 0,
             held: Held::default(),
             held_before: Duration::ZERO,
             staying_max: u64::MAX,
@@ -229,7 +247,7 @@ impl Schedule {
         self.starts = Some(starts);
         match dealt {
             Some(dealt) if waits => self.wait_behind(dealt, count),
-            _ => self.give_up_starts(at),
+            _ => _ = self.give_up_starts(at),
         }
         self.set_rest(drive, at);
         self.whole_before = present;
@@ -557,6 +575,7 @@ impl Schedule {
 
     fn user_action(&mut self, due: Time) -> Action {
         if let Some(Drive::Arrivals(_)) = self.drive() {
+            self.settled += 1;
             return Action::Arrive { due };
         }
         if self.wanted_staying() < self.staying_before {
@@ -704,6 +723,7 @@ impl Schedule {
         while self.next_to_drop().is_some_and(|due| due <= until) {
             self.begun += 1;
             self.dropped += 1;
+            self.settled += 1;
         }
     }
 
@@ -714,6 +734,7 @@ impl Schedule {
 
     /// Takes the iteration that [`Schedule::next_iteration`] told, to begin it or to drop it.
     pub fn begin_iteration(&mut self) {
+        self.settled += u64::from(self.paces_iterations());
         let Some(behind) = self.behind.front_mut() else {
             self.begun += 1;
             return;
@@ -749,15 +770,32 @@ impl Schedule {
         std::mem::take(&mut self.dropped)
     }
 
+    /// What fell due at a rate since the last call, until `now`, and what of it still waits that
+    /// was due `patience` before.
+    pub fn asked(&mut self, now: Time, patience: Duration) -> Asked {
+        let backlog = self.waiting(Time(now.0.saturating_sub(patience.as_nanos() as u64)));
+        let wanted = (self.settled + self.waiting(now)).saturating_sub(self.told);
+        self.told += wanted;
+        Asked { wanted, backlog, withdrawn: std::mem::take(&mut self.withdrawn) }
+    }
+
+    /// What was due before `now` and has not begun.
+    fn waiting(&self, now: Time) -> u64 {
+        let behind = self.behind.iter().map(|behind| behind.count - behind.begun);
+        behind.sum::<u64>() + self.unmet_until(now.min(self.amended_at()))
+    }
+
     /// What was due until now in the running phase and will not be done: every start that was due
-    /// is begun, dropped or unmet.
-    fn give_up_starts(&mut self, now: Time) {
+    /// is begun, dropped or unmet. How many there were.
+    fn give_up_starts(&mut self, now: Time) -> u64 {
         let behind = self.behind.drain(..).map(|behind| behind.count - behind.begun);
         let left = behind.sum::<u64>() + self.unmet_until(now);
+        self.settled += left;
         match self.drops_iterations() {
             true => self.dropped += left,
             false => self.unmet += left,
         }
+        left
     }
 
     /// Iterations that were due before `now` and were not begun, and users who should have
@@ -790,9 +828,13 @@ impl Schedule {
         self.start + starts.due(total).unwrap_or_default()
     }
 
-    /// Nothing is due any more, whatever the load says.
-    pub fn cancel(&mut self, now: Time) {
-        self.give_up_starts(now);
+    /// Nothing is due any more from `now` on, whatever the load says. Starts that were due after
+    /// `until` and wait are withdrawn, the others never happened.
+    pub fn cancel(&mut self, until: Time, now: Time) {
+        let waiting = self.waiting(now);
+        let withdrawn = waiting.saturating_sub(self.give_up_starts(until));
+        self.withdrawn += withdrawn;
+        self.settled += withdrawn;
         self.current = self.phases.len();
     }
 }

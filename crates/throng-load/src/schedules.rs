@@ -109,8 +109,8 @@ impl Schedules {
     }
 
     /// See [`Schedule::cancel`].
-    pub fn cancel(&mut self, now: Time) {
-        self.loads.iter_mut().for_each(|schedule| schedule.cancel(now));
+    pub fn cancel(&mut self, until: Time, now: Time) {
+        self.loads.iter_mut().for_each(|schedule| schedule.cancel(until, now));
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Starts {
 struct Chance {
     begin: Random,
     reached: RefCell<Reached>,
+    /// Those that were counted, up to some time.
+    counted: RefCell<(Reached, Duration)>,
 }
 
 /// How far the drawing has come.
@@ -38,10 +40,32 @@ struct Reached {
     sum: f64,
 }
 
+impl Reached {
+    fn draw(&mut self) {
+        self.sum += self.random.exponential(1.0);
+        self.drawn += 1;
+    }
+}
+
 impl Chance {
     fn new(begin: Random) -> Chance {
         let reached = Reached { random: begin.clone(), drawn: 0, sum: 0.0 };
-        Chance { begin, reached: RefCell::new(reached) }
+        let counted = RefCell::new((reached.clone(), Duration::ZERO));
+        Chance { begin, reached: RefCell::new(reached), counted }
+    }
+
+    /// How many come before `time`. Who asks for one time after the other draws each once.
+    fn count_before(&self, time: Duration, is_before: impl Fn(f64) -> bool) -> u64 {
+        let mut counted = self.counted.borrow_mut();
+        if time < counted.1 {
+            counted.0 = Reached { random: self.begin.clone(), drawn: 0, sum: 0.0 };
+        }
+        counted.1 = time;
+        let reached = &mut counted.0;
+        while reached.drawn == 0 || is_before(reached.sum) {
+            reached.draw();
+        }
+        reached.drawn - 1
     }
 
     /// What has been drawn until start `k`. Whoever asks for one after the other draws each once.
@@ -51,8 +75,7 @@ impl Chance {
             *reached = Reached { random: self.begin.clone(), drawn: 0, sum: 0.0 };
         }
         while reached.drawn <= k {
-            reached.sum += reached.random.exponential(1.0);
-            reached.drawn += 1;
+            reached.draw();
         }
         reached.sum
     }
@@ -97,11 +120,13 @@ impl Starts {
     /// How many are due before `time`: those for which [`Starts::due`] says so. It is known of the
     /// first `known` of them.
     pub(crate) fn count_before(&self, time: Duration, known: u64) -> u64 {
-        let before = |k: u64| self.due(k).is_some_and(|due| due < time);
-        match self.chance {
-            // As they come by chance, they have to be asked one by one.
-            Some(_) => (known..).find(|k| !before(*k)).unwrap_or(known),
-            None => count(before),
+        let is_before = |due: Option<Duration>| due.is_some_and(|due| due < time);
+        match &self.chance {
+            Some(chance) => {
+                let before = |sum: f64| is_before(self.profile.reaches(sum));
+                chance.count_before(time, before).max(known)
+            }
+            None => count(|k| is_before(self.due(k))),
         }
     }
 }

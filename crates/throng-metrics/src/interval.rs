@@ -299,9 +299,23 @@ pub struct Population {
     /// scenario wants to be left out then.
     #[serde(default)]
     pub dropped: u64,
+    /// Starts at a rate (users who arrive, iterations) that fell due. Each is begun, unmet,
+    /// dropped or withdrawn: of a whole run `wanted = begun + unmet + dropped + withdrawn`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wanted: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begun: u64,
+    /// Had waited for a moment only when the run was stopped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub withdrawn: u64,
 }
 
 impl Population {
+    /// Of a whole run: whether it is known of each start that was wanted what became of it.
+    pub fn is_balanced(&self) -> bool {
+        self.wanted == self.begun + self.unmet + self.dropped + self.withdrawn
+    }
+
     /// Starts that were due: those that were begun, and those that never were.
     pub fn due(&self) -> u64 {
         self.iterations_started.max(self.started) + self.unmet + self.dropped
@@ -322,6 +336,9 @@ pub struct Gauges {
     pub connections_open: u64,
     /// Requests sent whose answer has not come.
     pub in_flight: u64,
+    /// Starts at a rate that were due and have not begun.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub backlog: u64,
 }
 
 impl Gauges {
@@ -333,6 +350,7 @@ impl Gauges {
         self.connections_opening += other.connections_opening;
         self.connections_open += other.connections_open;
         self.in_flight += other.in_flight;
+        self.backlog += other.backlog;
     }
 }
 
@@ -653,6 +671,9 @@ impl Population {
         self.unmet += other.unmet;
         self.waited += other.waited;
         self.dropped += other.dropped;
+        self.wanted += other.wanted;
+        self.begun += other.begun;
+        self.withdrawn += other.withdrawn;
     }
 }
 

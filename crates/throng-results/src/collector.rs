@@ -201,6 +201,7 @@ impl Collector {
             users_online_max: self.figures.users_online_max,
             users_present_max: self.figures.users_present_max,
             connections_open_max: self.figures.connections_open_max,
+            backlog_max: self.figures.backlog_max,
             heartbeats: heartbeat_row(&info, &sum),
             tcp: tcp_row(&sum),
             retries: sum.retries,

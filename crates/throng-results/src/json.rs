@@ -406,6 +406,10 @@ fn users(summary: &Summary) -> Value {
         "starts_unmet": p.unmet,
         "starts_waited": p.waited,
         "starts_dropped": p.dropped,
+        "starts_wanted": p.wanted,
+        "starts_begun": p.begun,
+        "starts_withdrawn": p.withdrawn,
+        "starts_backlog_max": summary.backlog_max,
     })
 }
 

@@ -281,7 +281,7 @@ fn weight(interval: &Interval) -> u64 {
         [g.connections_opening, g.connections_open, g.in_flight, m.received, m.sent, m.pushes],
         [m.pings, interval.bytes_in, interval.bytes_out, interval.lateness.count(), 0, 0],
         [r.cpu_user_ns, r.cpu_system_ns, r.run_queue_ns, r.packets_dropped, r.listen_dropped, 0],
-        [p.dropped, 0, 0, 0, 0, 0],
+        [p.dropped, p.wanted, p.begun, p.withdrawn, g.backlog, 0],
     ];
     let lived = interval.residence.iter().map(|row| row.time.count());
     sum(steps.chain(stages).chain(lived).chain(plain.into_iter().flatten()))

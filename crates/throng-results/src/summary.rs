@@ -95,6 +95,8 @@ pub struct Summary {
     pub users_present_max: u64,
     /// Of the whole run.
     pub connections_open_max: u64,
+    /// Starts that were due and had not begun at the end of a second, at most; of the whole run.
+    pub backlog_max: u64,
     pub connections: Connections,
     /// How long connections were there, by who ended them; those that were open first.
     pub residence: Vec<ResidenceRow>,

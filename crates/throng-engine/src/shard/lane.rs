@@ -127,6 +127,7 @@ impl Lane {
                 if !schedule.paces_iterations() {
                     return Some(now);
                 }
+                self.start_begins();
                 if free - due >= WAITED {
                     self.recorder.borrow_mut().population.waited += 1;
                 }
@@ -167,6 +168,11 @@ impl Lane {
     pub(crate) fn iteration_begins(&self) {
         self.running.set(self.running.get() + 1);
         self.recorder.borrow_mut().population.iterations_started += 1;
+    }
+
+    /// What the schedule has at a rate begins.
+    pub(crate) fn start_begins(&self) {
+        self.recorder.borrow_mut().population.begun += 1;
     }
 
     /// An iteration is over, whatever came of it.
@@ -256,9 +262,15 @@ impl Lane {
         }
     }
 
-    /// What happened in this interval, second and phase of the run. Who `leads` has what was
-    /// delivered. Behind the `end` nothing comes of this lane any more.
-    pub(crate) fn report(&self, interval: (u64, u16), leads: bool, end: bool) -> Report {
+    /// What happened in this interval, second and phase of the run, which ended at `until`. Who
+    /// `leads` has what was delivered. Behind the `end` nothing comes of this lane any more.
+    pub(crate) fn report(
+        &self,
+        interval: (u64, u16),
+        until: Time,
+        leads: bool,
+        end: bool,
+    ) -> Report {
         let now = self.clock.now();
         if end {
             self.left.borrow_mut().end(now, &self.recorder);
@@ -272,6 +284,10 @@ impl Lane {
             true => 0,
             false => self.schedule().staying(),
         };
+        let asked = self.schedule_mut().asked(until, WAITED + self.prepared.program.precision);
+        recorder.population.wanted += asked.wanted;
+        recorder.population.withdrawn += asked.withdrawn;
+        recorder.gauges.backlog = asked.backlog;
         debug_assert!(!end || recorder.is_complete(), "an attempt was begun and has no end");
         let (second, phase) = interval;
         let (interval, examples) = recorder.take(second, phase);

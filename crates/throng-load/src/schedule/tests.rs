@@ -7,6 +7,7 @@ use super::*;
 use crate::curve::Curve;
 
 mod amended;
+mod asked;
 mod shapes;
 
 const S: Duration = Duration::from_secs(1);

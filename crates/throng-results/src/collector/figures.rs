@@ -21,6 +21,8 @@ pub(crate) struct Figures {
     pub(super) users_online_max: u64,
     pub(super) users_present_max: u64,
     pub(super) connections_open_max: u64,
+    #[serde(default)]
+    pub(super) backlog_max: u64,
     second: Second,
     pub(super) pace: Pace,
     pub(super) machines: Machines,
@@ -63,6 +65,7 @@ impl Figures {
             users_online_max: 0,
             users_present_max: 0,
             connections_open_max: 0,
+            backlog_max: 0,
             second: Second::default(),
             pace: Pace::default(),
             machines: Machines::new(info),
@@ -89,6 +92,7 @@ impl Figures {
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
+        self.backlog_max = self.backlog_max.max(gauges.backlog);
         if interval.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
         }

@@ -28,6 +28,7 @@ enum Figure {
     Max,
     Bytes,
     Delivered,
+    Wanted,
 }
 
 /// How wide it is, with the blank before it.
@@ -58,6 +59,9 @@ const LONG_LIVED_COLUMNS: [Column; 10] = [
     (7, say!("max"), Figure::Max),
     (8, say!("bytes/s"), Figure::Bytes),
 ];
+
+/// Where less begins than was wanted, how much that is says more than the bytes.
+const WANTED: Column = (9, say!("wanted/s"), Figure::Wanted);
 
 /// Where messages have to reach an audience, how many of them did says more than the worst time.
 const DELIVERED: Column = (8, say!("deliv/s"), Figure::Delivered);
@@ -161,6 +165,7 @@ impl Live {
         self.ok += total.ok;
         self.failed += total.failed();
         let now = Moment { until, seconds, since: &since, total: &total };
+        let is_new = self.tells_what_is_wanted(&since);
         let mut line = String::new();
         for (columns, _, figure) in &self.columns {
             let text = self.figure(*figure, &now, columns - 1);
@@ -170,10 +175,17 @@ impl Live {
         }
         line.push_str(&self.codes(&since, &total));
         self.lines += 1;
-        match self.lines % LINES_PER_HEADER == 1 {
+        match is_new || self.lines % LINES_PER_HEADER == 1 {
             true => format!("{}\n{line}", self.header()),
             false => line,
         }
+    }
+
+    /// From the first second on in which starts wait or are dropped; whether it is this one.
+    fn tells_what_is_wanted(&mut self, since: &Interval) -> bool {
+        let is_behind = since.gauges.backlog > 0 || since.population.dropped > 0;
+        let bytes = |column: &&mut Column| is_behind && column.2 == Figure::Bytes;
+        self.columns.iter_mut().find(bytes).map(|column| *column = WANTED).is_some()
     }
 
     /// A figure of the time since the line before, in at most `room` columns.
@@ -197,6 +209,7 @@ impl Live {
                 let delivered = self.delivered(since).map(|row| row.ok).sum();
                 compact(per_second(delivered).round() as u64, room)
             }
+            Figure::Wanted => compact(per_second(since.population.wanted).round() as u64, room),
             Figure::Bytes => format_bytes(per_second(since.bytes_in + since.bytes_out)),
         }
     }

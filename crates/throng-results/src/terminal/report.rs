@@ -18,7 +18,7 @@ use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::summary::{
-    ErrorRow, GoalRow, Latency, LogLine, Percentile, PhaseRow, Row, STAY, Summary,
+    ErrorRow, GoalRow, Latency, LogLine, Percentile, PhaseRow, Row, STAY, Summary, per_second,
 };
 use crate::verdict::{Tone, generator_is_to_blame, headline, starts_dropped_text, unmet_text};
 
@@ -684,7 +684,13 @@ fn load(summary: &Summary, style: &Style) -> String {
         (population.interrupted, say!("{{}} cut off by the end")),
     ];
     out += &section(say!("users"), &counters, style);
+    let is_behind = population.wanted > population.begun || summary.backlog_max > 0;
+    let each = |count: u64| per_second(count, summary.measured).round() as u64;
+    let [wanted, begun] = [population.wanted, population.begun].map(each);
     let counters = [
+        (when(is_behind, wanted), say!("{{}} starts a second wanted")),
+        (when(is_behind && wanted > 0, begun), say!("{{}} begun")),
+        (summary.backlog_max, say!("{{}} starts were behind at most")),
         (population.unmet, say!("{{}} starts never happened")),
         (population.waited, say!("{{}} starts waited for a free user")),
         (population.dropped, say!("{{}} starts were dropped")),

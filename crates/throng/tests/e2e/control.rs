@@ -41,6 +41,7 @@ fn a_run_is_changed_by_commands_and_says_so() {
     tell(&child, "end-phase").exits(0);
     // What was due while it was paused is not missed.
     let run = child.wait().exits(0);
+    run.check(run.wanted() > 0, "starts were wanted");
     let json = run.json();
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
     let changes = json["changes"].as_array().expect("changes");

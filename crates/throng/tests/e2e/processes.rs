@@ -60,6 +60,8 @@ fn one_two_and_five_processes_do_the_same() {
         assert_eq!(json["run"]["shards"], 2 * processes, "{run}");
         let machines = json["machines"].as_array().map_or(0, Vec::len);
         assert_eq!(machines, if processes > 1 { processes } else { 0 }, "{run}");
+        // Those who arrive.
+        assert_eq!((run.wanted(), run.figure("/users/starts_begun")), (65, 65.0), "{run}");
         assert_eq!(*first.get_or_insert(all.clone()), all, "{processes} processes\n{run}");
         let again = report(&run).exits(0);
         assert_eq!(begun(&again), all, "{again}");

@@ -447,6 +447,15 @@ impl Run {
         self.check((low..=high).contains(&got), &fault);
     }
 
+    /// So many starts were wanted, and of each it is known what became of it.
+    #[track_caller]
+    pub(crate) fn wanted(&self) -> u64 {
+        let of = |what: &str| self.figure(&format!("/users/starts_{what}")) as u64;
+        let known = of("begun") + of("unmet") + of("dropped") + of("withdrawn");
+        self.check(of("wanted") == known, &format!("{known} starts are known"));
+        known
+    }
+
     /// All attempts were good, and so many of them were requests.
     #[track_caller]
     pub(crate) fn succeeds(self, count: u64) -> Run {

@@ -29,8 +29,32 @@ fn whoever_no_user_is_free_for_is_dropped_and_counted() {
         run.has("/users/starts_dropped", 90);
         run.has("/users/iterations_started", 10);
         run.has("/users/starts_unmet", 0);
+        assert_eq!(run.wanted(), 100, "{run}");
         assert_eq!(target.counts("/requests") - before, 10, "{load}");
     }
+}
+
+/// 200 a second of two users, with a target that takes 20 ms: half of it waits.
+#[test]
+fn what_is_wanted_is_told_where_it_is_more_than_is_begun() {
+    let target = Target::start("http --latency 20ms");
+    let line = format!("bench {} -c 2 --rate 200 -d 3s --out record", target.http("/"));
+    let run = throng(&line).run();
+    run.says(&[" wanted/s", " 200 ", "starts a second wanted", "were behind at most"]);
+    let again = throng(&format!("report --json {}", run.folder().join("record").display())).run();
+    assert_eq!(again.wanted(), 600, "{again}");
+    again.within("/users/starts_begun", 100.0, 310.0);
+    again.within("/users/starts_backlog_max", 190.0, 500.0);
+    // Every second wants the same.
+    let lines = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
+    let lines = lines.expect("lines");
+    let mut wanted = [0; 3];
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line");
+        let second = line["second"].as_u64().expect("a second").min(2) as usize;
+        wanted[second] += line["population"]["wanted"].as_u64().unwrap_or(0);
+    }
+    again.check(wanted.iter().all(|it| (199..=201).contains(it)), &format!("{wanted:?}"));
 }
 
 #[test]

@@ -15,6 +15,8 @@ struct Done {
     begun: u64,
     unmet: u64,
     dropped: u64,
+    /// At a rate.
+    wanted: u64,
 }
 
 impl Done {
@@ -56,6 +58,7 @@ fn play_amended(
         let mut random = Random::new(index + 1000 * shards);
         let share = Share::WHOLE.thread(index, shards);
         let mut schedule = Schedule::new(&load, share, ms(0), 5);
+        let (mut wanted, mut settled) = (0, 0);
         let early = Duration::from_millis(1 + random.below(200));
         let mut heard: VecDeque<Amendment> = amendments.iter().copied().collect();
         let mut words: VecDeque<(Time, Word)> = holds.iter().copied().collect();
@@ -79,19 +82,28 @@ fn play_amended(
                 if !schedule.has_begun() || (busy && random.chance(0.5)) {
                     break;
                 }
+                settled += u64::from(schedule.paces_iterations());
                 schedule.begin_iteration();
                 done.begun += 1;
                 if !busy {
                     done.seen.push((due, "iteration"));
                 }
             }
+            // Whoever asks now and then misses nothing.
+            if random.chance(0.3) {
+                wanted += schedule.asked(next, 5 * MS).wanted;
+            }
             while let Some(action) = schedule.pop(next) {
+                settled += u64::from(matches!(action, Action::Arrive { .. }));
                 done.seen.extend(word(action).map(|word| (next, word)));
             }
         }
         assert!(schedule.is_over());
-        done.unmet += schedule.take_unmet();
-        done.dropped += schedule.take_dropped();
+        let (unmet, dropped) = (schedule.take_unmet(), schedule.take_dropped());
+        wanted += schedule.asked(Time::NEVER, Duration::ZERO).wanted;
+        assert_eq!(wanted, settled + unmet + dropped, "shard {index} of {shards}");
+        (done.unmet, done.dropped) = (done.unmet + unmet, done.dropped + dropped);
+        done.wanted += wanted;
     }
     done.seen.sort_unstable();
     done
