@@ -22,6 +22,8 @@ const NEEDED: &[Needed] = &[
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
+    Needed { program: "prometheus", package: "prometheus" },
+    Needed { program: "influxd", package: "influxdb" },
     // Of Python's packages the place that Debian gives them.
     Needed {
         program: "/usr/lib/python3/dist-packages/grpc/__init__.py",
@@ -86,14 +88,15 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 }
 
 /// Packages of npm, each with its version: a WebSocket server, what editors ask about YAML files
-/// that have a schema, the compliance suite of JSONPath, which another implementation brings, and
-/// CSS selectors of others.
+/// that have a schema, the compliance suite of JSONPath, which another implementation brings,
+/// CSS selectors of others, and what reads logs of HdrHistogram.
 const NODE_PACKAGES: &[(&str, &str)] = &[
     ("ws", "8"),
     ("yaml-language-server", "1"),
     ("jsonpath-rfc9535", "1.3.0"),
     ("css-select", "5.2.2"),
     ("htmlparser2", "9.1.0"),
+    ("hdr-histogram-js", "3.0.1"),
 ];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.
@@ -125,20 +128,25 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     Err(format!("`npm install {packages}` failed in {} ({status})", folder.display()))
 }
 
-/// Packages of Python: Autobahn's cases with a runner that needs no Python 2, libxml2 for its
-/// XPath, and the cases of html5lib, which only the source of a package has (the last).
-const PYTHON_PACKAGES: [(&str, &str); 3] =
-    [("kosoku", "0.1.0"), ("lxml", "6.1.3"), ("html5rdf", "1.2.1")];
+/// Packages of Python with the folder each brings: Autobahn's cases with a runner that needs no
+/// Python 2, libxml2 for its XPath, OTLP's messages for the protobuf of Debian, and the cases of
+/// html5lib, which only the source of a package has (the last).
+const PYTHON_PACKAGES: [(&str, &str, &str); 4] = [
+    ("kosoku", "0.1.0", "kosoku"),
+    ("lxml", "6.1.3", "lxml"),
+    ("opentelemetry-proto", "1.15.0", "opentelemetry"),
+    ("html5rdf", "1.2.1", "html5rdf"),
+];
 
 /// Installs them into `target/ci/python` unless they are there; gives that folder.
 pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     let folder = target.join("ci/python");
-    let are_there = || PYTHON_PACKAGES.iter().all(|(name, _)| folder.join(name).is_dir());
+    let are_there = || PYTHON_PACKAGES.iter().all(|(.., name)| folder.join(name).is_dir());
     if are_there() {
         return Ok(folder);
     }
-    let [cases, library, source] =
-        PYTHON_PACKAGES.map(|(name, version)| format!("{name}=={version}"));
+    let [cases, library, otlp, source] =
+        PYTHON_PACKAGES.map(|(name, version, _)| format!("{name}=={version}"));
     let place = folder.to_string_lossy();
     // Older sources ask setuptools for what newer ones no longer have.
     let constraint = folder.join("constraint.txt");
@@ -150,9 +158,9 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
         command.args(["-m", "pip", "-q"]).args(arguments).env("PIP_CONSTRAINT", &constraint);
         finish(&mut command)
     };
-    pip(&["install", "--no-deps", "--upgrade", "--target", &place, &cases, &library])?;
+    pip(&["install", "--no-deps", "--upgrade", "--target", &place, &cases, &library, &otlp])?;
     pip(&["download", "--no-deps", "--no-binary", ":all:", "--dest", &place, &source])?;
-    let (name, archive) = (PYTHON_PACKAGES[2].0, source.replace("==", "-"));
+    let (name, archive) = (PYTHON_PACKAGES[3].0, source.replace("==", "-"));
     let file = format!("{place}/{archive}.tar.gz");
     let inside = format!("{archive}/{name}");
     let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];

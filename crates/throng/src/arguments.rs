@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use throng_base::{Language, units};
+use throng_base::{Language, Said, units};
+use throng_export::Wanted;
 use throng_program::HttpVersion;
 use throng_program::load::PRECISION_MAX;
 use throng_scenario::LoadChanges;
@@ -371,6 +372,10 @@ pub(crate) struct OutputArguments {
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Tell another program the figures of each second while the run goes on, or write them into a
+    /// file: `prometheus=127.0.0.1:9464`, `otlp=http://…`, `csv=FILE` and more; see docs/export.md
+    #[arg(long = "export", value_name = "KIND=WHERE", value_parser = export)]
+    pub(crate) exports: Vec<Wanted>,
     /// Record the run in this new directory, instead of one under ./throng-runs
     #[arg(short = 'o', long, value_name = "DIR", conflicts_with = "no_record")]
     pub(crate) out: Option<PathBuf>,
@@ -726,6 +731,10 @@ pub(crate) struct LoadPart {
     pub(crate) first: u64,
     pub(crate) width: u64,
     pub(crate) of: u64,
+}
+
+fn export(text: &str) -> Result<Wanted, String> {
+    text.parse().map_err(|told: Said| told.spoken())
 }
 
 fn load_part(text: &str) -> Result<LoadPart, String> {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Exit, Said, Share, clock::wall_now};
 use throng_engine::{Options, StartError, start};
+use throng_export::Opened;
 use throng_program::{Drive, OncePart, Program};
 use throng_results::{
     MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
@@ -167,6 +168,14 @@ impl Conduct<'_> {
             return Exit::Usage;
         }
         let mut info = self.describe();
+        let exports = match Opened::open(&self.output.exports, &info) {
+            Ok(exports) => exports,
+            Err(diagnostic) => {
+                errors.diagnostic(&diagnostic);
+                errors.say(say!("nothing was sent"));
+                return Exit::Usage;
+            }
+        };
         // Heard from before there is anything on the disk; acted on once the run is there.
         let mut signals = match Signals::new() {
             Ok(signals) => signals,
@@ -200,7 +209,8 @@ impl Conduct<'_> {
             info.started = timestamp(wall_now());
         }
         if processes > 1 {
-            return self.in_processes(told, info, recorder, (&options, signals)).await;
+            let kept = (recorder, exports);
+            return self.in_processes(told, info, kept, (&options, signals)).await;
         }
         let run = match start(&self.program, &options) {
             Ok(run) => run,
@@ -219,7 +229,7 @@ impl Conduct<'_> {
         let (clock, users_spare) = (run.clock.clone(), run.users_spare);
         let posts = Posts { clock, orders: vec![orders], lines: told_lines, users_spare };
         let post = Post::new(&self.program, run, self.limits, (0, lines));
-        let desk = Desk::new(&self, posts, info, recorder);
+        let desk = Desk::new(&self, posts, info, (recorder, exports));
         tokio::join!(post.work(obeyed), desk.work(told, &options, signals)).1
     }
 
@@ -228,18 +238,18 @@ impl Conduct<'_> {
         &self,
         setup: Option<OnceRun>,
         mut info: RunInfo,
-        recorder: Option<Recorder>,
+        kept: (Option<Recorder>, Opened),
         (options, mut signals): (&Options, Signals),
     ) -> Exit {
         let errors = Screen::errors(self.output.no_color);
         match processes::start(self, &mut info, errors) {
             Ok(posts) => {
                 self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-                Desk::new(self, posts, info, recorder).work(setup, options, signals).await
+                Desk::new(self, posts, info, kept).work(setup, options, signals).await
             }
             Err(exit) => {
                 tear_down(self, options, &mut signals).await;
-                forget(recorder);
+                forget(kept.0);
                 exit
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use throng_base::units::format_duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
 use throng_engine::Options;
+use throng_export::{Exports, Opened, Told};
 use throng_load::plan;
 use throng_metrics::{AbortRule, Interval, StepInterval};
 use throng_results::terminal::figure_text;
@@ -86,6 +87,7 @@ pub(super) struct Desk<'a> {
     posts: Posts,
     info: RunInfo,
     recorder: Option<Recorder>,
+    exports: Exports,
     merge: Merge,
     collector: Collector,
     live: Live,
@@ -116,7 +118,7 @@ impl<'a> Desk<'a> {
         conduct: &'a Conduct<'a>,
         posts: Posts,
         info: RunInfo,
-        recorder: Option<Recorder>,
+        (recorder, exports): (Option<Recorder>, Opened),
     ) -> Desk<'a> {
         let no_color = conduct.output.no_color;
         let errors = Screen::errors(no_color);
@@ -132,6 +134,7 @@ impl<'a> Desk<'a> {
             steer: Steer::new(&conduct.program, posts.users_spare),
             conduct,
             posts,
+            exports: exports.begin(&info),
             info,
             recorder,
             pending: None,
@@ -193,6 +196,7 @@ impl<'a> Desk<'a> {
         if let Some(once) = tear_down(self.conduct, options, &mut signals).await {
             self.event(&Event::Once { at_ns, once: Box::new(once) });
         }
+        self.finish_exports();
         let Desk { conduct, info, collector, recorder, whole, .. } = self;
         Ending { conduct, info, collector, recorder }.conclude(whole)
     }
@@ -302,6 +306,7 @@ impl<'a> Desk<'a> {
             let diagnostic = error.diagnostic();
             self.trouble(&diagnostic);
         }
+        self.exports.line(interval);
         self.collector.interval(interval);
         if self.pending.is_some_and(|pending| pending < interval.second) {
             self.print_line();
@@ -311,6 +316,20 @@ impl<'a> Desk<'a> {
         self.judge(interval);
         self.give_up_if_unreachable();
         self.give_up_if_lost();
+    }
+
+    /// Waits for what receivers have not taken yet, and says what they never took. That changes
+    /// nothing of the result: the record has it all.
+    fn finish_exports(&mut self) {
+        for (wanted, told) in std::mem::take(&mut self.exports).finish() {
+            let Told { seconds, lost, trouble } = told;
+            let Some(trouble) = trouble.filter(|_| lost > 0) else { continue };
+            let all = seconds + lost;
+            let export = wanted.to_string();
+            let text = say!("`--export {export}` missed {lost} of {all} seconds: {trouble}");
+            self.event(&Event::Notice { at_ns: self.ended_ns, text: text.english() });
+            self.say(text);
+        }
     }
 
     fn print_line(&mut self) {

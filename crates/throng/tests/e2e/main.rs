@@ -22,6 +22,7 @@ mod events;
 mod evidence;
 mod examples;
 mod explain;
+mod export;
 mod faults;
 mod faulty;
 mod flow;

@@ -1,0 +1,42 @@
+//! The figures of a run for other programs while it goes on, a second at a time.
+//!
+//! - [`metrics`]: what is told of a second, in the same words to all.
+//! - [`queue`]: a thread and a bounded queue for each receiver; a slow or dead one is counted, and
+//!   never slows the load.
+//! - `prometheus`, `remote_write`, `otlp`, `statsd`, `influx`, `text`, `hdr`: a kind of receiver
+//!   each, behind the one trait [`Export`].
+
+#![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate throng_base;
+
+mod hdr;
+mod influx;
+pub mod metrics;
+mod otlp;
+mod prometheus;
+pub mod queue;
+mod remote_write;
+mod sender;
+mod statsd;
+mod text;
+mod totals;
+pub mod wanted;
+
+pub use metrics::Second;
+pub use queue::{Exports, Opened, Told};
+pub use wanted::{Kind, Wanted};
+
+use throng_base::Said;
+
+/// Takes the figures of a run, a second at a time. It runs in a thread of its own and may wait.
+pub trait Export: Send {
+    /// A second that failed is offered again, until the run has ended for some time.
+    fn second(&mut self, second: &Second<'_>) -> Result<(), Said>;
+
+    /// The run has ended.
+    fn finish(&mut self) -> Result<(), Said> {
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! What is told of a second. Names follow Prometheus: base units, `_total` for what only grows. A
+//! counter has what it grew by in the second; a receiver that wants sums adds up (`totals`).
+
+use std::borrow::Cow;
+
+use throng_metrics::{Ending, Histogram, Interval};
+use throng_results::RunInfo;
+
+/// All loads on all machines together, in a second.
+pub struct Second<'a> {
+    pub info: &'a RunInfo,
+    pub figures: &'a Interval,
+}
+
+impl Second<'_> {
+    /// The end of the second, in nanoseconds since the Unix epoch.
+    pub fn end_unix_ns(&self) -> u64 {
+        self.begin_unix_ns().saturating_add(SECOND_NS)
+    }
+
+    pub fn begin_unix_ns(&self) -> u64 {
+        self.info.zero_unix_ns.saturating_add(self.figures.second.saturating_mul(SECOND_NS))
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A figure with its name and labels.
+pub struct Metric<'a> {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub labels: Vec<(&'a str, Cow<'a, str>)>,
+    pub value: Value<'a>,
+}
+
+pub enum Value<'a> {
+    /// By how much it grew.
+    Counter(f64),
+    Gauge(f64),
+    /// Times of the second, in nanoseconds.
+    Times(&'a Histogram),
+}
+
+/// The quantiles that are told where a receiver takes no histograms.
+pub const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
+
+/// Labels that all metrics of a run have: which run it is, and its own.
+pub fn labels_of(info: &RunInfo) -> Vec<(String, String)> {
+    let own = [("run", &info.id), ("scenario", &info.name)];
+    let own = own.into_iter().map(|(name, value)| (name.to_string(), value.clone()));
+    let taken = |name: &String| !["run", "scenario", "step", "kind"].contains(&name.as_str());
+    let labels = info.labels.iter().filter(|(name, _)| taken(name));
+    own.chain(labels.map(|(name, value)| (word(name), value.clone()))).collect()
+}
+
+/// A name as all receivers take it: letters, digits and `_`.
+fn word(name: &str) -> String {
+    let part = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let word: String = name.chars().map(part).collect();
+    if word.starts_with(|c: char| c.is_ascii_digit()) { format!("_{word}") } else { word }
+}
+
+/// The metrics of a second; each name stands in one run of metrics.
+pub fn metrics<'a>(second: &'a Second<'_>) -> Vec<Metric<'a>> {
+    let mut all = Vec::new();
+    steps(second, &mut all);
+    connections(second.figures, &mut all);
+    users(second.figures, &mut all);
+    generator(second.figures, &mut all);
+    all
+}
+
+fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
+    let rows = || second.figures.steps.iter();
+    let labels = |step: u16| {
+        let kind = second.info.steps.get(usize::from(step)).map_or("", |it| it.kind.as_str());
+        vec![("step", Cow::from(second.info.step_name(step))), ("kind", Cow::from(kind))]
+    };
+    let with = |step: u16, name: &'static str, value: &'static str| {
+        let mut labels = labels(step);
+        labels.push((name, Cow::from(value)));
+        labels
+    };
+    let (name, help) = ("throng_attempts_total", "Attempts that ended, by step and result.");
+    for row in rows() {
+        for (result, count) in
+            [("ok", row.ok), ("failed", row.failed()), ("interrupted", row.interrupted)]
+        {
+            let value = Value::Counter(count as f64);
+            all.push(Metric { name, help, labels: with(row.step, "result", result), value });
+        }
+    }
+    let (name, help) = ("throng_errors_total", "Failed attempts, by step and cause.");
+    for row in rows() {
+        for (cause, count) in &row.errors {
+            let value = Value::Counter(*count as f64);
+            all.push(Metric { name, help, labels: with(row.step, "cause", cause.word()), value });
+        }
+    }
+    let (name, help) = ("throng_codes_total", "Answers, by step and code.");
+    for row in rows() {
+        for (code, count) in &row.codes {
+            let mut labels = labels(row.step);
+            labels.push(("code", Cow::from(code.to_string())));
+            all.push(Metric { name, help, labels, value: Value::Counter(*count as f64) });
+        }
+    }
+    let (name, help) = (
+        "throng_response_time_seconds",
+        "From when an attempt was due to the last byte of its answer, by step.",
+    );
+    for row in rows().filter(|row| !row.latency.is_empty()) {
+        all.push(Metric {
+            name,
+            help,
+            labels: labels(row.step),
+            value: Value::Times(&row.latency),
+        });
+    }
+}
+
+fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
+    let (name, help) = ("throng_connections_total", "Connections, by what became of them.");
+    let mut counts = figures.connections.clone();
+    let opened = [("attempted", counts.attempted), ("opened", counts.opened)];
+    let ended = Ending::ALL.map(|ending| (ending.word(), *ending.of(&mut counts)));
+    for (state, count) in opened.into_iter().chain(ended) {
+        let labels = vec![("state", Cow::from(state))];
+        all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
+    }
+    let (name, help) = ("throng_stage_seconds", "Stages of opening a connection that went well.");
+    for stage in figures.stages.iter().filter(|stage| !stage.latency.is_empty()) {
+        let labels = vec![("stage", Cow::from(stage.stage.word()))];
+        all.push(Metric { name, help, labels, value: Value::Times(&stage.latency) });
+    }
+    let (name, help) = ("throng_bytes_total", "Bytes of payload, by direction.");
+    for (direction, count) in [("in", figures.bytes_in), ("out", figures.bytes_out)] {
+        let labels = vec![("direction", Cow::from(direction))];
+        all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
+    }
+}
+
+fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
+    let gauges = &figures.gauges;
+    let (name, help) = ("throng_users", "Users at the end of the second, by state.");
+    for (state, count) in [
+        ("wanted", gauges.users_wanted),
+        ("present", gauges.users_present),
+        ("online", gauges.users_online),
+    ] {
+        let labels = vec![("state", Cow::from(state))];
+        all.push(Metric { name, help, labels, value: Value::Gauge(count as f64) });
+    }
+    let plain = [
+        ("throng_connections_open", "Open connections.", gauges.connections_open),
+        ("throng_in_flight", "Requests that wait for their answer.", gauges.in_flight),
+    ];
+    for (name, help, count) in plain {
+        all.push(Metric { name, help, labels: Vec::new(), value: Value::Gauge(count as f64) });
+    }
+    let population = &figures.population;
+    let (name, help) =
+        ("throng_starts_total", "Starts of users and iterations, by what became of them.");
+    for (state, count) in [
+        ("begun", population.iterations_started),
+        ("delayed", population.waited),
+        ("dropped", population.dropped),
+        ("unmet", population.unmet),
+    ] {
+        let labels = vec![("state", Cow::from(state))];
+        all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
+    }
+}
+
+fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
+    if !figures.lateness.is_empty() {
+        let name = "throng_lateness_seconds";
+        let help = "How late throng itself did what was due.";
+        let value = Value::Times(&figures.lateness);
+        all.push(Metric { name, help, labels: Vec::new(), value });
+    }
+    let Some(resources) = &figures.resources else { return };
+    let cpu = (resources.cpu_user_ns + resources.cpu_system_ns) as f64 / 1e9;
+    let mut push = |name, help, value| all.push(Metric { name, help, labels: Vec::new(), value });
+    push("throng_cpu_seconds_total", "Processor time of throng.", Value::Counter(cpu));
+    let memory = Value::Gauge(resources.memory_bytes as f64);
+    push("throng_memory_bytes", "Memory of throng.", memory);
+    let host = Value::Gauge(resources.host_cpu);
+    push("throng_host_cpu_ratio", "Share of the host's processors in use, 0 to 1.", host);
+}

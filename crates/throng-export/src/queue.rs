@@ -1,0 +1,207 @@
+//! A thread and a bounded queue for each receiver. Lines of a second are put together there; when a
+//! queue is full, lines are dropped and counted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use throng_base::{Clock, Diagnostic, Said, Time};
+use throng_metrics::Interval;
+use throng_results::{AllGauges, RunInfo};
+
+use crate::wanted::Wanted;
+use crate::{Export, Second};
+
+/// Lines that may wait for a receiver, for each machine: so long it may be slow.
+const SECONDS_MAX: usize = 60;
+/// How long a receiver is tried that has failed, before the next second.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long what waits may take when the run has ended.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// All receivers of a run.
+#[derive(Default)]
+pub struct Exports {
+    all: Vec<Exported>,
+}
+
+struct Exported {
+    wanted: Wanted,
+    lines: SyncSender<Arc<Interval>>,
+    thread: JoinHandle<Told>,
+    /// Seconds of which there was no room for a line, and the last of them.
+    dropped: u64,
+    dropped_last: Option<u64>,
+}
+
+/// What became of what a receiver was to be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    pub seconds: u64,
+    /// Seconds it did not take, or of which lines were dropped, as it was too slow.
+    pub lost: u64,
+    /// Of the last that it did not take.
+    pub trouble: Option<Said>,
+}
+
+impl Exports {
+    /// Gives a line to all. It never waits.
+    pub fn line(&mut self, interval: &Interval) {
+        if self.all.is_empty() {
+            return;
+        }
+        let line = Arc::new(interval.clone());
+        for one in &mut self.all {
+            if let Err(TrySendError::Full(_)) = one.lines.try_send(Arc::clone(&line)) {
+                let last = one.dropped_last.replace(interval.second);
+                one.dropped += u64::from(last != Some(interval.second));
+            }
+        }
+    }
+
+    /// The run has ended: waits for what still waits, so long and no longer.
+    pub fn finish(self) -> Vec<(Wanted, Told)> {
+        let waiting: Vec<_> = self
+            .all
+            .into_iter()
+            .map(|one| {
+                drop(one.lines);
+                (one.wanted, one.thread, one.dropped)
+            })
+            .collect();
+        waiting
+            .into_iter()
+            .map(|(wanted, thread, dropped)| {
+                let mut told = thread.join().unwrap_or_default();
+                told.lost += dropped;
+                (wanted, told)
+            })
+            .collect()
+    }
+}
+
+/// Receivers that are open, before it is known when the run begins.
+#[derive(Default)]
+pub struct Opened(Vec<(Wanted, Box<dyn Export>)>);
+
+impl Opened {
+    /// Opens all; nothing has been sent yet.
+    pub fn open(wanted: &[Wanted], info: &RunInfo) -> Result<Opened, Box<Diagnostic>> {
+        let open = |wanted: &Wanted| wanted.open(info).map(|export| (wanted.clone(), export));
+        Ok(Opened(wanted.iter().map(open).collect::<Result<_, _>>()?))
+    }
+
+    /// The run begins. `info` has its clock.
+    pub fn begin(self, info: &RunInfo) -> Exports {
+        let info = Arc::new(info.clone());
+        let lines_max = SECONDS_MAX * info.machines.len().max(1);
+        let begin = |(wanted, export): (Wanted, Box<dyn Export>)| {
+            let (lines, told) = sync_channel(lines_max);
+            let worker = Worker {
+                export,
+                info: Arc::clone(&info),
+                told: Told::default(),
+                is_failing: false,
+                until: None,
+                clock: Clock::start(),
+            };
+            let thread = std::thread::Builder::new().name("export".into());
+            let thread = thread.spawn(move || worker.work(&told)).ok()?;
+            Some(Exported { wanted, lines, thread, dropped: 0, dropped_last: None })
+        };
+        Exports { all: self.0.into_iter().filter_map(begin).collect() }
+    }
+}
+
+/// What a thread does.
+struct Worker {
+    export: Box<dyn Export>,
+    info: Arc<RunInfo>,
+    told: Told,
+    /// It has not taken what it was told last.
+    is_failing: bool,
+    /// The run has ended: it is tried until then.
+    until: Option<Time>,
+    clock: Clock,
+}
+
+impl Worker {
+    fn work(mut self, lines: &Receiver<Arc<Interval>>) -> Told {
+        let mut gauges = AllGauges::default();
+        let mut current: Option<Interval> = None;
+        let mut waiting = VecDeque::new();
+        loop {
+            let line = match lines.recv_timeout(RETRY) {
+                Ok(line) => Some(line),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if let Some(line) = line {
+                self.add(&line, &mut gauges, &mut current, &mut waiting);
+            }
+            self.tell(&mut waiting);
+        }
+        self.until = Some(self.clock.now() + END_MAX);
+        waiting.extend(current);
+        self.tell(&mut waiting);
+        let ended = self.export.finish();
+        self.told.trouble = ended.err().or(self.told.trouble);
+        self.told
+    }
+
+    /// What comes late counts to the second that goes on.
+    fn add(
+        &self,
+        line: &Interval,
+        gauges: &mut AllGauges,
+        current: &mut Option<Interval>,
+        waiting: &mut VecDeque<Interval>,
+    ) {
+        let phase = self.info.phases.get(usize::from(line.phase));
+        let all = gauges.add(phase.map_or(0, |phase| usize::from(phase.load)), line);
+        match current {
+            Some(second) if second.second >= line.second => second.merge_later(line),
+            _ => waiting.extend(current.replace(line.clone())),
+        }
+        if let Some(second) = current {
+            second.gauges = all;
+        }
+    }
+
+    /// Tells the seconds that wait, until one is not taken. At the end a receiver that has taken
+    /// what came before is tried again, but only for so long.
+    fn tell(&mut self, waiting: &mut VecDeque<Interval>) {
+        while let Some(figures) = waiting.front() {
+            match self.export.second(&Second { info: &self.info, figures }) {
+                Ok(()) => {
+                    self.told.seconds += 1;
+                    self.is_failing = false;
+                    waiting.pop_front();
+                }
+                Err(trouble) => {
+                    self.told.trouble = Some(trouble);
+                    let was_failing = std::mem::replace(&mut self.is_failing, true);
+                    match self.until {
+                        None => break,
+                        Some(until) if self.clock.now() < until && !was_failing => {
+                            std::thread::park_timeout(RETRY);
+                        }
+                        Some(_) => {
+                            self.told.lost += waiting.len() as u64;
+                            waiting.clear();
+                        }
+                    }
+                }
+            }
+        }
+        while waiting.len() > SECONDS_MAX {
+            self.told.lost += 1;
+            waiting.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

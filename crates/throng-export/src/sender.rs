@@ -1,0 +1,62 @@
+//! Posts bodies to a URL.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+use throng_base::Said;
+
+/// How long an answer is waited for.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+pub(crate) struct Sender {
+    agent: ureq::Agent,
+    url: String,
+    credentials: Option<String>,
+}
+
+impl Sender {
+    /// Credentials of the URL, `http://NAME:PASSWORD@…`, go into a header (RFC 7617).
+    pub(crate) fn new(url: &str) -> Sender {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(ANSWER_MAX))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .user_agent(concat!("throng/", env!("CARGO_PKG_VERSION")));
+        let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (credentials, url) = match rest[..end].rsplit_once('@') {
+            Some((own, host)) => (Some(own), format!("{scheme}://{host}{}", &rest[end..])),
+            None => (None, url.to_string()),
+        };
+        let credentials = credentials.map(|own| format!("Basic {}", STANDARD.encode(own)));
+        Sender { agent: config.build().new_agent(), url, credentials }
+    }
+
+    /// Good when the receiver says 2xx.
+    pub(crate) fn post(&self, headers: &[(&str, &str)], body: &[u8]) -> Result<(), Said> {
+        let mut request = self.agent.post(&self.url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(credentials) = &self.credentials {
+            request = request.header("Authorization", credentials);
+        }
+        let mut answer = request.send(body).map_err(|error| Said::of_others(error.to_string()))?;
+        let status = answer.status().as_u16();
+        if (200..300).contains(&status) {
+            // To its end, so that the connection is kept.
+            let _ = answer.body_mut().with_config().limit(TEXT_BYTES_MAX).read_to_vec();
+            return Ok(());
+        }
+        let text = answer.body_mut().with_config().limit(TEXT_BYTES_MAX).read_to_string();
+        let text: String = text.unwrap_or_default().trim().chars().take(TEXT_CHARS_MAX).collect();
+        let text = Said::of_others(text);
+        Err(say!("it answers {status}: {text}", text = text))
+    }
+}
+
+/// Of an answer.
+const TEXT_BYTES_MAX: u64 = 64 * 1024;
+const TEXT_CHARS_MAX: usize = 200;

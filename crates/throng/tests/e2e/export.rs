@@ -1,0 +1,232 @@
+//! `--export`: what Prometheus, InfluxDB, a receiver of OTLP, StatsD and files hold equals what the
+//! run and the target have counted.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use throng_base::clock::wall_now;
+use throng_fuzz::{node_modules, python_packages};
+
+use crate::run::{Child, Run, throng};
+use crate::servers::{Target, fetch, free_port, program};
+
+const LINE: &str = "-d 5s --rate 300/s --json --no-record --label team=blue";
+
+/// Good and failed attempts of a run, as the target has counted them, too.
+fn counted(run: &Run, target: &Target) -> (u64, u64) {
+    let (ok, failed) = (run.figure("/total/ok") as u64, run.figure("/total/failed") as u64);
+    assert_eq!(ok + failed, target.counts("/requests"));
+    assert!(failed > 0, "the target has faults");
+    (ok, failed)
+}
+
+fn faulty() -> Target {
+    Target::start("http --errors 10%")
+}
+
+#[test]
+fn receivers_and_files_hold_what_was_counted() {
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/receivers.py"));
+    command.env("PYTHONPATH", python_packages("opentelemetry"));
+    let receiver = Child::start(command);
+    let ports = receiver.line("listening ");
+    let (http, udp) = ports.split_once(' ').expect("two ports");
+    let target = faulty();
+    let run = throng(&format!("bench {} {LINE}", target.http("/")))
+        .arg(format!("--export=otlp=http://127.0.0.1:{http}/v1/metrics"))
+        .arg(format!("--export=statsd=127.0.0.1:{udp}"))
+        .arg("--export=csv=figures.csv")
+        .arg("--export=jsonl=figures.jsonl")
+        .arg("--export=hdr=figures.hlog")
+        .run()
+        .exits(0);
+    let (ok, failed) = counted(&run, &target);
+    let address: SocketAddr = format!("127.0.0.1:{http}").parse().expect("an address");
+    let told = || -> Value { serde_json::from_str(&fetch(address, "/")).expect("JSON") };
+    receiver.until("all datagrams", || {
+        told()["statsd"]["throng.response_time.GET__.http.count"] == (ok + failed) as f64
+    });
+    let told = told();
+    run.check(told["errors"] == serde_json::json!([]), &told["errors"].to_string());
+    let otlp = |name: &str| told["otlp"][name].as_f64().map(|count| count as u64);
+    assert_eq!(otlp("throng_attempts_total ok"), Some(ok));
+    assert_eq!(otlp("throng_attempts_total failed"), Some(failed));
+    assert_eq!(otlp("throng_response_time_seconds"), Some(ok + failed));
+    assert!(otlp("named") >= Some(5));
+    let statsd = |name: &str| told["statsd"][name].as_f64().map(|count| count as u64);
+    assert_eq!(statsd("throng.attempts.GET__.http.ok"), Some(ok));
+    assert_eq!(statsd("throng.errors.GET__.http.status-unexpected"), Some(failed));
+
+    let text = |name: &str| std::fs::read_to_string(run.folder().join(name)).expect(name);
+    let (mut csv_ok, mut csv_failed) = (0, 0);
+    let csv = text("figures.csv");
+    for line in csv.lines().filter(|line| line.contains(",throng_attempts_total,")) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let count: u64 = cells[11].parse().expect("a number");
+        match cells[5] {
+            "ok" => csv_ok += count,
+            "failed" => csv_failed += count,
+            _ => {}
+        }
+    }
+    assert_eq!((csv_ok, csv_failed), (ok, failed), "{csv}");
+    let dashboard = include_str!("../../../../docs/grafana/throng.json");
+    let _: Value = serde_json::from_str(dashboard).expect("JSON");
+    for name in dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        let name = name.trim_end_matches("_bucket");
+        let is_told = !name.starts_with("throng_") || csv.contains(&format!(",{name},"));
+        assert!(is_told, "the dashboard asks for {name}");
+    }
+    let lines = text("figures.jsonl");
+    let rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let timed = rows.filter(|row| row["metric"] == "throng_response_time_seconds");
+    let sum: u64 = timed.map(|row| row["count"].as_u64().expect("a count")).sum();
+    assert_eq!(sum, ok + failed);
+
+    let mut command = Command::new(program("node", "nodejs"));
+    command.args(["-e", HDR]).arg(run.folder().join("figures.hlog"));
+    command.env("NODE_PATH", node_modules("hdr-histogram-js"));
+    let read = Child::start(command).wait().exits(0);
+    let read: Value = serde_json::from_str(&read.out).expect("JSON");
+    assert_eq!(read["count"], ok + failed);
+    let (p50, wanted) =
+        (read["p50"].as_f64().expect("a time"), run.figure("/total/latency/p50_ns"));
+    assert!((p50 / wanted - 1.0).abs() < 0.02, "{p50} {wanted}");
+}
+
+/// The count and the median of a log, by another implementation.
+const HDR: &str = r#"
+const hdr = require("hdr-histogram-js");
+const sum = hdr.build({ lowestDiscernibleValue: 1, numberOfSignificantValueDigits: 3 });
+for (const line of require("fs").readFileSync(process.argv[1], "utf8").split("\n")) {
+  if (line.startsWith("Tag=")) sum.add(hdr.decodeFromCompressedBase64(line.split(",").at(-1)));
+}
+console.log(JSON.stringify({ count: sum.totalCount, p50: sum.getValueAtPercentile(50) }));
+"#;
+
+#[test]
+fn prometheus_and_influxdb_hold_what_was_counted() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let (scraped, prometheus, influx) = (free_port(), free_port(), free_port());
+    let _servers =
+        [start_prometheus(home.path(), prometheus, scraped), start_influx(home.path(), influx)];
+    let target = faulty();
+    let run = throng(&format!("bench {} {LINE}", target.http("/")))
+        .arg(format!("--export=prometheus=127.0.0.1:{scraped}"))
+        .arg(format!("--export=prometheus-rw=http://127.0.0.1:{prometheus}/api/v1/write"))
+        .arg(format!("--export=influx=http://127.0.0.1:{influx}/write?db=runs"))
+        .run()
+        .exits(0);
+    let (ok, failed) = counted(&run, &target);
+    let query = "select sum(value) from throng_attempts_total group by result,team";
+    let told = ask(&format!("http://127.0.0.1:{influx}/query?db=runs"), &[("q", query)]);
+    let of = |result: &str| {
+        let series = told["results"][0]["series"].as_array().expect("series");
+        let one = series.iter().find(|one| one["tags"]["result"] == result).expect(result);
+        assert_eq!(one["tags"]["team"], "blue");
+        one["values"][0][1].as_u64()
+    };
+    assert_eq!((of("ok"), of("failed")), (Some(ok), Some(failed)), "{told}");
+    // By the time of what was written: the end of its second, which may lie ahead.
+    let ahead = (wall_now().as_secs() + 2).to_string();
+    let last = |series: &str| {
+        let query = format!("last_over_time({series}[1m])");
+        let url = format!("http://127.0.0.1:{prometheus}/api/v1/query");
+        let told = ask(&url, &[("query", &query), ("time", &ahead)]);
+        let value = told["data"]["result"][0]["value"][1].as_str().map(str::to_string);
+        value.and_then(|value| value.parse::<u64>().ok())
+    };
+    assert_eq!(last(r#"throng_attempts_total{job="",result="ok"}"#), Some(ok));
+    assert_eq!(last(r#"throng_attempts_total{job="",result="failed"}"#), Some(failed));
+    let all = r#"throng_response_time_seconds_bucket{job="",le="+Inf"}"#;
+    assert_eq!(last(all), Some(ok + failed));
+    let seen = last(r#"throng_attempts_total{job="throng",result="ok"}"#);
+    assert!(seen.is_some_and(|seen| seen > 0 && seen <= ok), "{seen:?} of {ok}");
+}
+
+/// What a server says to a query.
+fn ask(url: &str, values: &[(&str, &str)]) -> Value {
+    let mut command = Command::new(program("curl", "curl"));
+    command.args(["-sf", "-G", url]);
+    for (name, value) in values {
+        command.arg("--data-urlencode").arg(format!("{name}={value}"));
+    }
+    let told = Child::start(command).wait().exits(0);
+    serde_json::from_str(&told.out).unwrap_or_else(|error| panic!("{error}: {}", told.out))
+}
+
+fn start_prometheus(home: &Path, port: u16, scraped: u16) -> Child {
+    let conf = home.join("prometheus.yml");
+    let text = format!(
+        "global: {{scrape_interval: 500ms, scrape_timeout: 400ms}}\n\
+         scrape_configs:\n- job_name: throng\n  static_configs: [{{targets: ['127.0.0.1:{scraped}']}}]\n"
+    );
+    std::fs::write(&conf, text).expect("a configuration");
+    let mut command = Command::new(program("prometheus", "prometheus"));
+    command.arg(format!("--config.file={}", conf.display()));
+    command.arg(format!("--storage.tsdb.path={}", home.join("tsdb").display()));
+    command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
+    command.arg("--web.enable-remote-write-receiver");
+    let child = Child::start(command);
+    child.hears("Prometheus", |_, err| err.contains("ready to receive").then_some(()));
+    child
+}
+
+fn start_influx(home: &Path, port: u16) -> Child {
+    let folder = |name: &str| home.join(name).display().to_string();
+    let conf = home.join("influx.conf");
+    let text = format!(
+        "reporting-disabled = true\nbind-address = \"127.0.0.1:{}\"\n[meta]\ndir = \"{}\"\n\
+         [data]\ndir = \"{}\"\nwal-dir = \"{}\"\n[http]\nbind-address = \"127.0.0.1:{port}\"\n",
+        free_port(),
+        folder("meta"),
+        folder("data"),
+        folder("wal"),
+    );
+    std::fs::write(&conf, text).expect("a configuration");
+    let mut command = Command::new(program("influxd", "influxdb"));
+    command.arg("-config").arg(conf);
+    let child = Child::start(command);
+    child.until("InfluxDB to make a database", || {
+        let mut made = Command::new(program("curl", "curl"));
+        made.args(["-sf", "-XPOST", "--data-urlencode", "q=CREATE DATABASE runs"]);
+        made.arg(format!("http://127.0.0.1:{port}/query"));
+        made.output().is_ok_and(|made| made.status.success())
+    });
+    child
+}
+
+#[test]
+fn what_cannot_be_opened_is_said_before_anything_is_sent() {
+    let target = Target::start("http");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address");
+    for (export, told) in [
+        (format!("prometheus={address}"), "Address already in use"),
+        ("csv=/no/such/folder/x.csv".to_string(), "No such file or directory"),
+        ("xml=x".to_string(), "`xml` is no kind of export"),
+        ("otlp=127.0.0.1:4318".to_string(), "wants the URL"),
+    ] {
+        let line = format!("bench {} -c 1 -d 1s --no-record --export", target.http("/"));
+        let run = throng(&line).arg(&export).run().exits(2);
+        run.check(run.err.contains(told), told);
+    }
+    assert_eq!(target.counts("/requests"), 0);
+}
+
+#[test]
+fn a_dead_receiver_is_counted_and_changes_no_result() {
+    let target = Target::start("http");
+    let dead = format!("influx=http://me:secret@127.0.0.1:{}/write?db=x", free_port());
+    let line = format!("bench {} -d 2s --rate 50/s", target.http("/"));
+    let run = throng(&line).arg("--export").arg(&dead).run().exits(0);
+    run.check(run.err.contains("missed "), "what it missed is said");
+    run.check(!run.err.contains("secret"), "a password is not");
+    let notice = std::fs::read_dir(run.folder().join("throng-runs")).expect("runs");
+    let record = notice.flatten().next().expect("a run").path();
+    let events = std::fs::read_to_string(record.join("events.ndjson")).expect("events");
+    assert!(events.contains("missed ") && !events.contains("secret"), "{events}");
+}
