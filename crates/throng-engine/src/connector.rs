@@ -144,7 +144,7 @@ pub(crate) async fn open(shard: Rc<Lane>, order: Order) -> Result<Opened, Failur
 
 async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
-    let nth = (order.turn % target.addresses.len().max(1) as u64) as usize;
+    let nth = target.nth(order.turn);
     let (transport, before) = match &shard.connector {
         Connector::Network(network) => reach(shard, order, network, nth).await?,
         #[cfg(test)]

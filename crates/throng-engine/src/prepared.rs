@@ -10,6 +10,7 @@ use throng_base::{Random, StepId, UserId};
 use throng_expression::{Fault, Scope};
 use throng_extract::Digest;
 use throng_load::comers;
+use throng_metrics::Place;
 use throng_program::sessions;
 use throng_program::{
     Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Phase, Program, Retry, Scheme,
@@ -36,6 +37,9 @@ pub(crate) struct Prepared {
     pub(crate) program: Arc<Program>,
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
+    /// All addresses of all targets, where there are several; more than can be numbered are not
+    /// told apart.
+    pub(crate) places: Arc<[Place]>,
     pub(crate) loads: Vec<LoadPlan>,
     /// By row of the ledger: whether a message is one of it.
     pub(crate) deliveries: Box<[Look]>,
@@ -51,6 +55,20 @@ pub(crate) struct PreparedTarget {
     pub(crate) target: Target,
     pub(crate) authority: String,
     pub(crate) addresses: Vec<SocketAddr>,
+    /// Where they begin among those of all targets.
+    pub(crate) first_place: u16,
+}
+
+impl PreparedTarget {
+    /// Which of its addresses the turn of a connection means.
+    pub(crate) fn nth(&self, turn: u64) -> usize {
+        (turn % self.addresses.len().max(1) as u64) as usize
+    }
+
+    /// The same among those of all targets.
+    pub(crate) fn place(&self, turn: u64) -> u16 {
+        self.first_place.saturating_add(self.nth(turn) as u16)
+    }
 }
 
 /// What is known beforehand of an instruction.
@@ -293,6 +311,29 @@ impl LoadPlan {
     }
 }
 
+/// Every target has a place, also one without an address.
+fn first_places(addresses: &[Vec<SocketAddr>]) -> impl Iterator<Item = u16> {
+    addresses.iter().scan(0_u16, |next, of_target| {
+        let first = *next;
+        *next = next.saturating_add(of_target.len().max(1) as u16);
+        Some(first)
+    })
+}
+
+fn places(addresses: &[Vec<SocketAddr>]) -> Arc<[Place]> {
+    let mut places = Vec::new();
+    for (target, of_target) in (0_u16..).zip(addresses) {
+        places.extend(of_target.iter().map(|address| Place { target, address: Some(*address) }));
+        if of_target.is_empty() {
+            places.push(Place { target, address: None });
+        }
+    }
+    if places.len() < 2 || places.len() >= usize::from(u16::MAX) {
+        places.clear();
+    }
+    places.into()
+}
+
 impl Prepared {
     /// What is known beforehand of a link of a session.
     #[inline]
@@ -345,10 +386,12 @@ impl Prepared {
             .targets
             .iter()
             .zip(addresses)
-            .map(|(target, addresses)| PreparedTarget {
+            .zip(first_places(addresses))
+            .map(|((target, addresses), first_place)| PreparedTarget {
                 target: target.clone(),
                 authority: target.authority(),
                 addresses: addresses.clone(),
+                first_place,
             })
             .collect();
         let limits = &program.limits;
@@ -358,6 +401,7 @@ impl Prepared {
             ..http1::Limits::default()
         };
         Prepared {
+            places: places(addresses),
             sessions: program
                 .sessions
                 .iter()

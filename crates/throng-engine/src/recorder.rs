@@ -1,13 +1,14 @@
 //! What one shard writes down: the figures of the running interval, and one example per kind of
 //! error. Its size depends on the steps, never on users or time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats, Histogram,
-    Interval, LOST_NS_MIN, Lifecycle, Messages, Population, ResidenceInterval, Retries, Stage,
-    StageInterval, StepInterval, TcpSamples, Together,
+    Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval, Retries,
+    Stage, StageInterval, StepInterval, TargetInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -51,33 +52,36 @@ pub(crate) struct Attempt {
     pub(crate) retry_after_s: u64,
 }
 
-/// The rows of those steps that did something in this interval: most shards of many are quiet in
-/// most steps of many, and a row is a quarter of a kilobyte.
-struct Rows {
+/// The rows of those steps, or addresses, that did something in this interval: most shards of many
+/// are quiet in most steps of many, and a row is a quarter of a kilobyte.
+struct Rows<T> {
     /// By step: where its row is, or [`NO_ROW`].
     places: Box<[u32]>,
-    rows: Vec<StepInterval>,
+    rows: Vec<T>,
 }
 
 const NO_ROW: u32 = u32::MAX;
 
-impl Rows {
-    fn new(steps: usize) -> Rows {
+impl<T> Rows<T> {
+    fn new(steps: usize) -> Rows<T> {
         Rows { places: vec![NO_ROW; steps].into(), rows: Vec::new() }
     }
 
     #[inline]
-    fn of(&mut self, step: StepId) -> &mut StepInterval {
-        let place = &mut self.places[step.index()];
+    fn at(&mut self, index: usize, new: impl FnOnce() -> T) -> &mut T {
+        let place = &mut self.places[index];
         if *place == NO_ROW {
             *place = self.rows.len() as u32;
-            self.rows.push(StepInterval { step: step.0, ..StepInterval::default() });
+            self.rows.push(new());
         }
         &mut self.rows[*place as usize]
     }
 
-    /// Hands the rows over, in the order of the steps.
-    fn take(&mut self) -> Vec<StepInterval> {
+    /// Hands the rows over, in their order.
+    fn take(&mut self) -> Vec<T>
+    where
+        T: Default,
+    {
         if self.rows.is_empty() {
             return Vec::new();
         }
@@ -92,12 +96,23 @@ impl Rows {
         taken
     }
 
+    fn own_bytes(&self) -> usize {
+        size_of_val(&*self.places) + self.rows.capacity() * size_of::<T>()
+    }
+}
+
+impl Rows<StepInterval> {
+    #[inline]
+    fn of(&mut self, step: StepId) -> &mut StepInterval {
+        self.at(step.index(), || StepInterval { step: step.0, ..StepInterval::default() })
+    }
+
     fn heap_bytes(&self) -> usize {
         let histograms =
             |row: &StepInterval| [&row.latency, &row.with_pauses, &row.first_byte].map(of_heap);
         let service = self.rows.iter().filter_map(|row| row.service.as_ref()).map(of_heap);
         let filled = self.rows.iter().flat_map(histograms).chain(service).sum::<usize>();
-        size_of_val(&*self.places) + self.rows.capacity() * size_of::<StepInterval>() + filled
+        self.own_bytes() + filled
     }
 }
 
@@ -105,8 +120,32 @@ fn of_heap(histogram: &Histogram) -> usize {
     histogram.heap_bytes()
 }
 
+/// What goes to which address, where there are several: else it costs nothing.
+struct Targets {
+    places: Arc<[Place]>,
+    rows: Rows<TargetInterval>,
+}
+
+impl Targets {
+    fn new(places: &Arc<[Place]>) -> Targets {
+        Targets { places: Arc::clone(places), rows: Rows::new(places.len()) }
+    }
+
+    #[inline]
+    fn of(&mut self, address: u16) -> Option<&mut TargetInterval> {
+        let place = self.places.get(usize::from(address))?;
+        Some(self.rows.at(usize::from(address), || TargetInterval::new(*place)))
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let filled = self.rows.rows.iter().map(|row| of_heap(&row.latency)).sum::<usize>();
+        self.rows.own_bytes() + filled
+    }
+}
+
 pub(crate) struct Recorder {
-    steps: Rows,
+    steps: Rows<StepInterval>,
+    targets: Targets,
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     residence: Vec<ResidenceInterval>,
@@ -179,9 +218,11 @@ impl Open {
 }
 
 impl Recorder {
-    pub(crate) fn new(steps: usize) -> Recorder {
+    /// For so many steps, and for these addresses where there are several.
+    pub(crate) fn new(steps: usize, places: &Arc<[Place]>) -> Recorder {
         Recorder {
             steps: Rows::new(steps),
+            targets: Targets::new(places),
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
             residence: Vec::new(),
@@ -215,7 +256,8 @@ impl Recorder {
         let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
         let residence = self.residence.iter().map(|row| of_heap(&row.time) + size_of_val(row));
         let histograms = stages.chain(own).chain(residence).sum::<usize>();
-        (histograms + self.steps.heap_bytes() + size_of::<Recorder>()) as u64
+        (histograms + self.steps.heap_bytes() + self.targets.heap_bytes() + size_of::<Recorder>())
+            as u64
     }
 
     /// Records at every step and stage as many different times, over so many powers of two from a
@@ -252,6 +294,33 @@ impl Recorder {
     pub(crate) fn interrupted(&mut self, step: StepId) {
         self.steps.of(step).interrupted += 1;
         self.open.end(step);
+    }
+
+    /// The row of what goes to an address, where there are several.
+    #[inline]
+    pub(crate) fn target(&mut self, address: u16) -> Option<&mut TargetInterval> {
+        self.targets.of(address)
+    }
+
+    /// The same, where its last try had gone to an address.
+    pub(crate) fn target_interrupted(&mut self, place: Option<u16>) {
+        if let Some(row) = place.and_then(|place| self.targets.of(place)) {
+            row.interrupted += 1;
+        }
+    }
+
+    /// An attempt ended whose last try went to this address.
+    #[inline]
+    pub(crate) fn target_ended(&mut self, address: u16, attempt: &Attempt, ok: bool) {
+        if let Some(row) = self.targets.of(address) {
+            row.count += 1;
+            row.ok += u64::from(ok);
+            if let Some(latency) = attempt.latency {
+                row.latency.record(nanos(latency));
+            }
+            row.bytes_in += attempt.bytes_in;
+            row.bytes_out += attempt.bytes_out;
+        }
     }
 
     /// Whether every attempt that was begun has ended.
@@ -485,6 +554,7 @@ impl Recorder {
     pub(crate) fn take(&mut self, second: u64, phase: u16) -> (Interval, Vec<Example>) {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
         interval.steps = self.steps.take();
+        interval.targets = self.targets.rows.take();
         for stage in Stage::ALL {
             let figures = &mut self.stages[stage as usize];
             if figures.began + figures.ok + figures.failed > 0 {
@@ -543,7 +613,7 @@ mod tests {
 
     #[test]
     fn rows_are_there_for_the_steps_that_did_something_and_in_their_order() {
-        let mut recorder = Recorder::new(1000);
+        let mut recorder = Recorder::new(1000, &Arc::default());
         let empty = recorder.bytes();
         let attempt = Attempt { latency: Some(Duration::from_millis(3)), ..Attempt::default() };
         let rows = |recorder: &mut Recorder, second: u64| {
@@ -578,7 +648,7 @@ mod tests {
 
     #[test]
     fn a_row_of_the_ledger_is_there_when_something_was_lost() {
-        let mut recorder = Recorder::new(4);
+        let mut recorder = Recorder::new(4, &Arc::default());
         let interval = DeliveryInterval { step: 2, sent: 5, ..DeliveryInterval::default() };
         recorder.delivered(interval.clone(), &[], Time::ZERO);
         let (first, _) = recorder.take(0, 0);
@@ -591,7 +661,7 @@ mod tests {
 
     #[test]
     fn handing_over_loses_and_doubles_nothing() {
-        let mut recorder = Recorder::new(3);
+        let mut recorder = Recorder::new(3, &Arc::default());
         let attempt = Attempt {
             latency: Some(Duration::from_millis(2)),
             code: 200,

@@ -9,6 +9,7 @@ use throng_base::StepId;
 use crate::connections::{Connections, ResidenceInterval};
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
+use crate::places::TargetInterval;
 
 /// What one step did. An attempt is one doing of it, with all its tries. Each that is begun ends
 /// once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first two. So
@@ -441,6 +442,9 @@ pub struct Interval {
     pub connections: Connections,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residence: Vec<ResidenceInterval>,
+    /// By the address it went to, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<TargetInterval>,
     pub population: Population,
     #[serde(default)]
     pub lifecycle: Lifecycle,
@@ -542,6 +546,7 @@ impl Interval {
         for row in &other.residence {
             ResidenceInterval::add(&mut self.residence, row);
         }
+        TargetInterval::merge_all(&mut self.targets, &other.targets);
         self.population.merge(&other.population);
         self.lifecycle.merge(&other.lifecycle);
         self.heartbeats.merge(&other.heartbeats);

@@ -4,6 +4,7 @@
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
+//! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: which steps are attempts, and which only hold others together.
 //! - [`threshold`]: goals and verdicts.
 
@@ -17,6 +18,7 @@ pub mod histogram;
 pub mod interval;
 pub mod kind;
 pub mod outcome;
+pub mod places;
 pub mod threshold;
 
 pub use connections::{Connections, Ending, ResidenceInterval};
@@ -27,6 +29,7 @@ pub use interval::{
 };
 pub use kind::{is_asked, is_attempt};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
+pub use places::{Place, TargetInterval};
 pub use threshold::{
     AbortRule, Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit,
     Verdict,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval, Stage,
-    StageInterval, StepInterval, Threshold, Verdict, is_asked, is_attempt, kind,
+    StageInterval, StepInterval, TargetInterval, Threshold, Verdict, is_asked, is_attempt, kind,
 };
 
 use crate::directory::{Outcome, RunInfo, StepInfo};
@@ -23,8 +23,8 @@ use crate::once::OnceRun;
 use crate::summary::{
     Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
     Growth, HEARTBEAT, HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow,
-    ResidenceRow, Row, StageRow, Stopped, Summary, TcpRow, Unbalanced, Validity, most_first,
-    per_second,
+    ResidenceRow, Row, StageRow, Stopped, Summary, TargetRow, TcpRow, Unbalanced, Validity,
+    most_first, per_second,
 };
 use crate::verdict;
 
@@ -207,6 +207,7 @@ impl Collector {
             retries: sum.retries,
             growth,
             machines: self.figures.machines.rows(&info, measured),
+            targets: sum.targets.iter().map(|row| target_row(&info, row, measured)).collect(),
             residence: sum.residence.iter().map(residence_row).collect(),
             connections: sum.connections,
             population: sum.population,
@@ -576,6 +577,18 @@ fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
     let beats = sum.steps.iter().filter(|step| kind_of(info, step.step) == HEARTBEAT);
     beats.for_each(|step| latency.merge(&step.latency));
     HeartbeatRow { counts: sum.heartbeats.clone(), latency: Latency::of(&latency) }
+}
+
+/// Rates leave nothing out that came after the load had ended: it is little, and told by no row.
+fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> TargetRow {
+    let target = info.targets.get(usize::from(row.place.target)).cloned();
+    TargetRow {
+        target: target.unwrap_or_default(),
+        address: row.place.address,
+        ok_per_s: per_second(row.ok, measured),
+        latency: Latency::of(&row.latency),
+        counts: row.clone(),
+    }
 }
 
 fn residence_row(row: &ResidenceInterval) -> ResidenceRow {

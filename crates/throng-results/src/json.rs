@@ -11,7 +11,7 @@ use crate::once::OnceRun;
 use crate::summary::{
     Change, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow,
     MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, StageRow, Stopped, Summary,
-    Unbalanced,
+    TargetRow, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -64,6 +64,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
         "users": users(summary),
         "connections": connections(summary),
+        "targets": summary.targets.iter().map(target).collect::<Vec<_>>(),
         "residence": summary.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
@@ -431,6 +432,26 @@ fn connections(summary: &Summary) -> Value {
         "vanished": c.vanished,
         "half_closed": c.half_closed,
         "timed_out": c.timed_out,
+    })
+}
+
+fn target(row: &TargetRow) -> Value {
+    let counts = &row.counts;
+    json!({
+        "target": row.target,
+        "address": row.address,
+        "begun": counts.begun,
+        "count": counts.count,
+        "ok": counts.ok,
+        "failed": counts.failed(),
+        "interrupted": counts.interrupted,
+        "ok_per_s": row.ok_per_s,
+        "latency": latency(&row.latency),
+        "received_bytes": counts.bytes_in,
+        "sent_bytes": counts.bytes_out,
+        "connections_attempted": counts.connections_attempted,
+        "connections_opened": counts.connections_opened,
+        "connections_failed": counts.connections_failed,
     })
 }
 

@@ -236,7 +236,8 @@ impl Plausible for Interval {
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
         let lived = self.residence.iter().all(|row| is_sound(&row.time));
-        steps && stages && own && lived && budget.take(weight(self))
+        let places = self.targets.iter().all(|row| row.ok <= row.count && is_sound(&row.latency));
+        steps && stages && own && lived && places && budget.take(weight(self))
     }
 
     fn is_equal(&self) -> bool {
@@ -284,7 +285,13 @@ fn weight(interval: &Interval) -> u64 {
         [p.dropped, p.wanted, p.begun, p.withdrawn, g.backlog, 0],
     ];
     let lived = interval.residence.iter().map(|row| row.time.count());
-    sum(steps.chain(stages).chain(lived).chain(plain.into_iter().flatten()))
+    let places = interval.targets.iter().map(|row| {
+        let attempts = [row.begun, row.count, row.interrupted, row.latency.count()];
+        let connections = [row.connections_attempted, row.connections_opened];
+        let bytes = [row.bytes_in, row.bytes_out, row.connections_failed];
+        sum(attempts.into_iter().chain(connections).chain(bytes))
+    });
+    sum(steps.chain(stages).chain(lived).chain(places).chain(plain.into_iter().flatten()))
 }
 
 fn sum(numbers: impl IntoIterator<Item = u64>) -> u64 {

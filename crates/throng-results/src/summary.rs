@@ -4,6 +4,7 @@
 mod validity;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Histogram,
-    Interval, Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, Together,
-    TrendUnit, Unit, Verdict, is_attempt,
+    Interval, Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval,
+    TargetInterval, Together, TrendUnit, Unit, Verdict, is_attempt,
 };
 
 use crate::directory::{RunInfo, Totals};
@@ -98,6 +99,8 @@ pub struct Summary {
     /// Starts that were due and had not begun at the end of a second, at most; of the whole run.
     pub backlog_max: u64,
     pub connections: Connections,
+    /// What went to which address, in the order of the targets; empty where there is only one.
+    pub targets: Vec<TargetRow>,
     /// How long connections were there, by who ended them; those that were open first.
     pub residence: Vec<ResidenceRow>,
     pub opening: Opening,
@@ -262,6 +265,18 @@ pub struct StageRow {
     pub latency: Latency,
     /// The most frequent first.
     pub errors: Vec<(Cause, u64)>,
+}
+
+/// What went to one of several addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetRow {
+    /// The target as it was written; empty of one that the run does not know.
+    pub target: String,
+    /// Of a unix socket there is none.
+    pub address: Option<SocketAddr>,
+    pub counts: TargetInterval,
+    pub ok_per_s: f64,
+    pub latency: Latency,
 }
 
 /// How long those connections were there that ended in one way.

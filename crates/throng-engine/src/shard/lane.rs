@@ -60,7 +60,7 @@ impl Lane {
         Rc::new(Lane {
             shard: Rc::clone(shard),
             load,
-            recorder: RefCell::new(Recorder::new(program.steps.len())),
+            recorder: RefCell::new(Recorder::new(program.steps.len(), &shard.prepared.places)),
             left: RefCell::default(),
             seats: RefCell::new(Seats::new(churns)),
             due: RefCell::default(),

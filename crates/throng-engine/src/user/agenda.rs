@@ -190,19 +190,23 @@ impl State {
         if active.task.is_pass() {
             shard.iteration_ends(false);
         }
-        let Some(step) = active.take_begun() else { return };
+        let Some((step, place)) = active.take_begun() else { return };
         let mut recorder = shard.recorder.borrow_mut();
         recorder.gauges.in_flight -= u64::from(task.in_flight);
         match cause {
             Some(cause) => {
                 let detail = || say!("the connection ended before the answer came");
                 recorder.failed(step, &Attempt::default(), cause, self.now, detail);
+                if let Some(place) = place {
+                    recorder.target_ended(place, &Attempt::default(), false);
+                }
                 if task.retries > 0 {
                     recorder.given_up(step);
                 }
             }
             None => {
                 recorder.interrupted(step);
+                recorder.target_interrupted(place);
                 recorder.population.interrupted += 1;
             }
         }

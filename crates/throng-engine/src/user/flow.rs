@@ -8,7 +8,7 @@ use throng_metrics::Cause;
 use throng_program::{Retry, Statement};
 
 use super::outcome::Onward;
-use super::task::{Active, Doing, GONE, Task};
+use super::task::{Active, Begun, Doing, GONE, Task};
 use super::transaction::End;
 use super::{State, Turn, User};
 use crate::code::Instruction;
@@ -175,7 +175,7 @@ impl Active<'_> {
 
     /// Goes on with this instruction, due now.
     pub(super) fn go_to(&mut self, pc: u32) {
-        debug_assert!(!self.task.begun, "{:?} has no end", self.instruction().step());
+        debug_assert!(self.task.begun == Begun::No, "{:?} has no end", self.instruction().step());
         if !self.task.is_body() {
             self.stay_over();
         }

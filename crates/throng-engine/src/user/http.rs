@@ -154,6 +154,9 @@ impl Active<'_> {
         // sent.
         let reused = self.user.connection(line).is_some_and(|one| one.used > Time::ZERO);
         let is_good = !reused || self.user.multiplexes(line) || self.user.is_still_good(line, cx);
+        if is_good {
+            self.goes_out();
+        }
         is_good.then_some(reused)
     }
 

@@ -29,6 +29,8 @@ pub(super) struct Line {
     pub(super) loss: Option<Box<Loss>>,
     /// Which of the link's targets is this user's.
     pub(super) target: u16,
+    /// The address that its connection goes to, or the last that one was opened to.
+    pub(super) place: u16,
     pub(super) link: u8,
     /// The life of a long-lived connection has begun and not ended.
     pub(super) alive: bool,
@@ -36,7 +38,15 @@ pub(super) struct Line {
 
 impl Line {
     fn new(link: u8, target: u16) -> Line {
-        Line { connection: None, beats: Beats::NONE, loss: None, target, link, alive: false }
+        Line {
+            connection: None,
+            beats: Beats::NONE,
+            loss: None,
+            target,
+            place: 0,
+            link,
+            alive: false,
+        }
     }
 
     pub(super) fn slow_until(&self) -> Time {

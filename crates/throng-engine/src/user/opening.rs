@@ -82,6 +82,9 @@ impl State {
         let scheme = shard.prepared.targets[usize::from(target)].target.scheme;
         let mut recorder = shard.recorder.borrow_mut();
         recorder.connections.opened += 1;
+        if let Some(row) = recorder.target(self.lines.get(line).place) {
+            row.connections_opened += 1;
+        }
         recorder.connections.http2 += u64::from(opened.multiplexes);
         recorder.gauges.connections_open += 1;
         recorder.bytes_in += opened.bytes_in;
@@ -124,7 +127,13 @@ impl Active<'_> {
         let order =
             Order { target, turn, handshake, times, who, slow, progress: Rc::clone(&progress) };
         let work = connector::open(Rc::clone(&user.shard), order);
+        let place = self.shard.prepared.targets[usize::from(target)].place(turn);
+        self.user.lines.get_mut(self.task.line).place = place;
+        self.goes_out();
         let mut recorder = self.shard.recorder.borrow_mut();
+        if let Some(row) = recorder.target(place) {
+            row.connections_attempted += 1;
+        }
         recorder.connections.attempted += 1;
         recorder.gauges.connections_opening += 1;
         drop(recorder);
@@ -239,6 +248,10 @@ impl Active<'_> {
     }
 
     fn not_opened(&mut self, failure: &Failure) {
+        let place = self.user.lines.get(self.task.line).place;
+        if let Some(row) = self.shard.recorder.borrow_mut().target(place) {
+            row.connections_failed += 1;
+        }
         let attempt = Attempt { code: failure.status, ..Attempt::default() };
         let finding = (failure.cause, failure.detail.clone());
         let instruction = self.instruction();

@@ -36,8 +36,13 @@ impl Active<'_> {
     #[inline]
     pub(super) fn step_ok(&mut self, step: StepId, attempt: &Attempt) {
         self.flight_ends();
-        self.task.begun = false;
-        self.shard.recorder.borrow_mut().ok(step, attempt);
+        let place = self.attempt_over();
+        let mut recorder = self.shard.recorder.borrow_mut();
+        recorder.ok(step, attempt);
+        if let Some(place) = place {
+            recorder.target_ended(place, attempt, true);
+        }
+        drop(recorder);
         if self.shard.is_traced() {
             self.user.trace_ended(step, attempt, None);
         }
@@ -87,7 +92,13 @@ impl Active<'_> {
         if (opens || !matches!(onward, Onward::Anew { .. }))
             && failing.retry.is_some_and(|retry| self.tries_again(retry, cause, attempt))
         {
-            return shard.recorder.borrow_mut().retried(step, attempt, cause);
+            let place = self.user.lines.get(self.task.line).place;
+            let mut recorder = shard.recorder.borrow_mut();
+            if let Some(row) = recorder.target(place) {
+                row.bytes_in += attempt.bytes_in;
+                row.bytes_out += attempt.bytes_out;
+            }
+            return recorder.retried(step, attempt, cause);
         }
         self.attempt_failed(step, attempt, (cause, &detail));
         match instruction {
@@ -139,9 +150,11 @@ impl Active<'_> {
 
     /// The last try at the running step failed, and so has the attempt.
     fn attempt_failed(&mut self, step: StepId, attempt: &Attempt, (cause, detail): (Cause, &Said)) {
-        self.task.begun = false;
-        let shard = self.shard;
+        let (shard, place) = (self.shard, self.attempt_over());
         let mut recorder = shard.recorder.borrow_mut();
+        if let Some(place) = place {
+            recorder.target_ended(place, attempt, false);
+        }
         if recorder.failed(step, attempt, cause, self.user.now, || detail.clone()) {
             recorder.add_evidence(self.evidence(attempt.code));
         }

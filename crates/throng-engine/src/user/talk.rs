@@ -61,6 +61,7 @@ impl Active<'_> {
             return self.without_connection(expect.step);
         }
         self.flight_begins(expect.step);
+        self.goes_out();
         let exchange = Exchange::new(Awaits::Message, self.task.due);
         self.wait_for(Doing::Exchange(exchange), self.user.now + expect.timeout);
     }
@@ -79,6 +80,7 @@ impl Active<'_> {
             return false;
         }
         self.flight_begins(step);
+        self.goes_out();
         let sent = match self.send_step(line, step, message, cx) {
             Ok(sent) => sent,
             // Nothing was sent.

@@ -43,13 +43,22 @@ pub(super) struct Task {
     pub(super) of: u8,
     /// Of a body, whether a message of the target is done with when it is over.
     pub(super) answers: bool,
-    /// The step there has begun and not ended: also while its connection opens, and between its
-    /// tries.
-    pub(super) begun: bool,
+    /// Whether the step there has begun and not ended: also while its connection opens, and between
+    /// its tries.
+    pub(super) begun: Begun,
     /// A try at a step is on its way.
     pub(super) in_flight: bool,
     /// The next step counts from when it was due, and not from when it begins.
     pub(super) is_scheduled: bool,
+}
+
+/// How far an attempt at a step is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    No,
+    Yes,
+    /// It went out to an address, or opens a connection to one: it counts there, too.
+    Out,
 }
 
 pub(super) const NO_LINE: u8 = u8::MAX;
@@ -139,7 +148,7 @@ impl Task {
             line: 0,
             of: 0,
             answers: false,
-            begun: false,
+            begun: Begun::No,
             in_flight: false,
             is_scheduled: false,
         }
@@ -236,12 +245,31 @@ impl<'a> Active<'a> {
 
     /// An attempt at the step begins, if it has not begun already.
     pub(super) fn begin(&mut self, step: StepId) {
-        if !std::mem::replace(&mut self.task.begun, true) {
+        if self.task.begun == Begun::No {
+            self.task.begun = Begun::Yes;
             if !std::mem::take(&mut self.task.is_scheduled) {
                 self.task.due = self.user.now;
             }
             self.shard.recorder.borrow_mut().begun(step);
         }
+    }
+
+    /// The running attempt goes to an address: that of its connection, be it open or to be opened.
+    #[inline]
+    pub(super) fn goes_out(&mut self) {
+        if std::mem::replace(&mut self.task.begun, Begun::Out) == Begun::Yes {
+            let place = self.user.lines.get(self.task.line).place;
+            if let Some(row) = self.shard.recorder.borrow_mut().target(place) {
+                row.begun += 1;
+            }
+        }
+    }
+
+    /// The running attempt ended; says where, if it had gone anywhere.
+    #[inline]
+    pub(super) fn attempt_over(&mut self) -> Option<u16> {
+        let was_out = std::mem::replace(&mut self.task.begun, Begun::No) == Begun::Out;
+        was_out.then(|| self.user.lines.get(self.task.line).place)
     }
 
     /// A try at the step begins, if it has not begun already.
@@ -258,18 +286,20 @@ impl<'a> Active<'a> {
         }
     }
 
-    /// The running step, if there is one; it does not run any more.
-    pub(super) fn take_begun(&mut self) -> Option<StepId> {
-        let begun = std::mem::take(&mut self.task.begun);
-        self.instruction().step().filter(|_| begun)
+    /// The running step, if there is one, and where it had gone; it does not run any more.
+    pub(super) fn take_begun(&mut self) -> Option<(StepId, Option<u16>)> {
+        let begun = self.task.begun != Begun::No;
+        let place = self.attempt_over();
+        Some((self.instruction().step().filter(|_| begun)?, place))
     }
 
     /// The running step, if there is one, will not end.
     pub(super) fn interrupt(&mut self) {
         self.flight_ends();
-        if let Some(step) = self.take_begun() {
+        if let Some((step, place)) = self.take_begun() {
             let mut recorder = self.shard.recorder.borrow_mut();
             recorder.interrupted(step);
+            recorder.target_interrupted(place);
             recorder.population.interrupted += 1;
         }
     }

@@ -207,6 +207,7 @@ impl Outcome {
         let unopened = c.attempted - c.opened;
         assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
         self.has_residences(seed);
+        self.has_targets(seed);
         assert!(sum.population.is_balanced(), "seed {seed}: {:?}", sum.population);
         let lives = &sum.lifecycle;
         assert!(lives.complete + lives.broken <= lives.begun, "seed {seed}: {lives:?}");

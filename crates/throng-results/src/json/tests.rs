@@ -1,5 +1,7 @@
 //! The schema and its document agree.
 
+use throng_metrics::{Place, TargetInterval};
+
 use super::*;
 use crate::sample;
 
@@ -34,6 +36,14 @@ fn every_field_is_in_the_document_and_the_other_way_round() {
     names(&summary_json(&sample::chat()), "", &mut found);
     let mut strained = sample::summary();
     strained.generator.late_seconds = strained.generator.seconds;
+    let place = Place { target: 0, address: Some(([127, 0, 0, 1], 80).into()) };
+    strained.targets.push(TargetRow {
+        target: "http://a.test".into(),
+        address: place.address,
+        counts: TargetInterval::new(place),
+        ok_per_s: 1.0,
+        latency: Latency::default(),
+    });
     names(&summary_json(&strained), "", &mut found);
     assert!(found.len() > 100, "{}", found.len());
     let documented: Vec<&str> =

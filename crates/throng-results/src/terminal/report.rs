@@ -7,6 +7,7 @@ mod own;
 mod residence;
 mod service;
 mod staying;
+mod targets;
 
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
@@ -48,6 +49,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         service::service(summary, style),
         transactions(summary, style),
         errors(summary, style),
+        targets::targets(summary, style),
         resent(summary, style),
         slowest(summary, style),
         codes(summary, style),

@@ -62,6 +62,7 @@ mod servers;
 mod several;
 mod shapes;
 mod side_by_side;
+mod targets;
 mod tcp;
 mod tls;
 mod truth;

@@ -32,13 +32,24 @@ impl Target {
     /// By one of the ways to begin a command.
     #[track_caller]
     pub(crate) fn begun(words: &str, command: fn(&str) -> Throng) -> Target {
+        Target::begun_on("127.0.0.1:0", words, command)
+    }
+
+    /// At an address of its own.
+    #[track_caller]
+    pub(crate) fn start_on(listen: &str, words: &str) -> Target {
+        Target::begun_on(listen, words, throng)
+    }
+
+    #[track_caller]
+    fn begun_on(listen: &str, words: &str, command: fn(&str) -> Throng) -> Target {
         let (kind, words) = words.split_once(' ').unwrap_or((words, ""));
         // Every flag of these has one value, and that may have blanks: `stall 1s every 5s`.
         let flags = words.split("--").map(str::trim).filter(|flag| !flag.is_empty());
         let flags: Vec<String> =
             flags.map(|flag| format!("--{}", flag.replacen(' ', "=", 1))).collect();
         // Room for more connections would cost workers.
-        let line = format!("target {kind} --listen 127.0.0.1:0 --admin 127.0.0.1:0");
+        let line = format!("target {kind} --listen {listen} --admin 127.0.0.1:0");
         let child = flags.iter().fold(command(&line), |it, flag| it.arg(flag));
         let child = child.arg("--connections=2k").start();
         let first = child.line("listening on ");

@@ -1,6 +1,7 @@
-//! How long connections were there: as many times as ends were counted.
+//! What is recorded beside the steps adds up with them: how long connections were there, and what
+//! went to which address.
 
-use throng_metrics::{Ending, ResidenceInterval, Stage, StageInterval};
+use throng_metrics::{Ending, ResidenceInterval, Stage, StageInterval, TargetInterval};
 
 use super::*;
 
@@ -22,5 +23,57 @@ impl Outcome {
         let unanswered = connect.errors.iter().find(|(cause, _)| *cause == Cause::ConnectTimeout);
         let ended = connect.ok + unanswered.map_or(0, |(_, count)| *count);
         assert_eq!(times(&|row| row.unopened), ended - counters.opened, "seed {seed}: {connect:?}");
+    }
+
+    /// What went to addresses, where there are several.
+    fn all_targets(&self) -> TargetInterval {
+        let mut all = TargetInterval::default();
+        let of_all = |row: &TargetInterval| TargetInterval { place: all.place, ..row.clone() };
+        let rows: Vec<TargetInterval> = self.sum.targets.iter().map(of_all).collect();
+        let mut sum = Vec::new();
+        TargetInterval::merge_all(&mut sum, &rows);
+        if let Some(row) = sum.pop() {
+            all = row;
+        }
+        all
+    }
+
+    pub(super) fn has_targets(&self, seed: u64) {
+        if self.sum.targets.is_empty() {
+            return;
+        }
+        let (all, connections) = (self.all_targets(), &self.sum.connections);
+        assert_eq!(all.begun, all.count + all.interrupted, "seed {seed}: {all:?}");
+        assert_eq!(all.connections_attempted, connections.attempted, "seed {seed}");
+        assert_eq!(all.connections_opened, connections.opened, "seed {seed}");
+        let not_opened = connections.attempted - connections.opened;
+        assert!(all.connections_failed <= not_opened, "seed {seed}: {all:?}");
+        let total = self.sum.total();
+        assert!(all.count <= total.count && all.ok <= total.ok, "seed {seed}: {all:?}");
+    }
+}
+
+/// Each user has one of two targets.
+#[test]
+fn what_goes_to_two_targets_is_told_apart() {
+    for seed in 1..20 {
+        let drive = Drive::Users(Users { to: 20, coming: Coming::AtOnce });
+        let mut one = program(
+            Scheme::Http,
+            vec![session(vec![get(Vec::new())], 0)],
+            &[StepKind::Http],
+            phase(drive, Some(S)),
+        );
+        let second = one.targets[0].clone();
+        one.targets.push(second);
+        one.sessions[0].links[0].targets = Box::new([0, 1]);
+        let outcome = run(one, seed, |world| world, http_server(|_| vec![(MS, say(HELLO))]));
+        outcome.is_sound(seed);
+        let (rows, all, total) = (&outcome.sum.targets, outcome.all_targets(), outcome.sum.total());
+        assert_eq!(rows.len(), 2);
+        assert_eq!((all.begun, all.count, all.ok), (total.begun, total.count, total.ok));
+        assert_eq!((all.interrupted, &all.latency), (total.interrupted, &total.latency));
+        assert_eq!((all.bytes_in, all.bytes_out), (total.bytes_in, total.bytes_out));
+        assert!(rows.iter().all(|row| row.ok > 100), "seed {seed}: {rows:?}");
     }
 }

@@ -1,0 +1,109 @@
+//! What was done by the place it went to, where there are several.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// Where connections go: an address of a target, or of the proxy before it. A unix socket has none.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Place {
+    /// The target, by its index in the run.
+    pub target: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+}
+
+/// What went to one address. Attempts count there from when they are sent the first time, or open
+/// a connection for that; they end where the last of their tries went. So of a whole run all rows
+/// together have `begun = count + interrupted`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetInterval {
+    #[serde(flatten)]
+    pub place: Place,
+    pub begun: u64,
+    pub count: u64,
+    pub ok: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted: u64,
+    /// As that of steps.
+    pub latency: Histogram,
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub connections_attempted: u64,
+    pub connections_opened: u64,
+    pub connections_failed: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl TargetInterval {
+    pub fn new(place: Place) -> TargetInterval {
+        TargetInterval { place, ..TargetInterval::default() }
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.count.saturating_sub(self.ok)
+    }
+
+    /// Adds rows to others, which are in the order of their places.
+    pub fn merge_all(rows: &mut Vec<TargetInterval>, others: &[TargetInterval]) {
+        for other in others {
+            match rows.binary_search_by_key(&other.place, |row| row.place) {
+                Ok(at) => rows[at].merge(other),
+                Err(at) => rows.insert(at, other.clone()),
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &TargetInterval) {
+        self.begun += other.begun;
+        self.count += other.count;
+        self.ok += other.ok;
+        self.interrupted += other.interrupted;
+        self.latency.merge(&other.latency);
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.connections_attempted += other.connections_attempted;
+        self.connections_opened += other.connections_opened;
+        self.connections_failed += other.connections_failed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_add_up_by_target_and_address() {
+        let row = |target: u16, address: Option<&str>, count: u64| {
+            let address = address.map(|text| text.parse().unwrap());
+            let mut row = TargetInterval::new(Place { target, address });
+            (row.begun, row.count, row.ok) = (count + 1, count, count / 2);
+            (row.interrupted, row.bytes_in, row.bytes_out) = (1, 10 * count, count);
+            row.latency.record_times(1_000, count);
+            let connections = [count, count - 1, 1];
+            [row.connections_attempted, row.connections_opened, row.connections_failed] =
+                connections;
+            row
+        };
+        let (one, two) = (Some("127.0.0.1:80"), Some("127.0.0.2:80"));
+        let mut sum = vec![row(0, one, 4)];
+        TargetInterval::merge_all(&mut sum, &[row(1, None, 2), row(0, two, 8), row(0, one, 6)]);
+        let seen = sum.iter().map(|row| (row.place.target, row.count, row.latency.count()));
+        assert_eq!(seen.collect::<Vec<_>>(), [(0, 10, 10), (0, 8, 8), (1, 2, 2)]);
+        assert_eq!((sum[0].begun, sum[0].interrupted, sum[0].failed()), (12, 2, 5));
+        assert_eq!((sum[0].connections_opened, sum[0].connections_failed), (8, 2));
+        let json = serde_json::to_string(&sum[0]).unwrap();
+        assert!(json.starts_with(r#"{"target":0,"address":"127.0.0.1:80","begun":12,"#), "{json}");
+        assert_eq!(serde_json::from_str::<TargetInterval>(&json).unwrap(), sum[0]);
+        let json = serde_json::to_string(&sum[2]).unwrap();
+        assert!(!json.contains("address"), "{json}");
+        assert_eq!(serde_json::from_str::<TargetInterval>(&json).unwrap(), sum[2]);
+    }
+}

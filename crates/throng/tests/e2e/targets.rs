@@ -1,0 +1,98 @@
+//! What went to which address, where a name has several: as their own books have it.
+
+use serde_json::Value;
+
+use crate::run::{Run, throng};
+use crate::servers::Target;
+
+/// Two servers at one port, the second of which is slow and fails.
+fn both() -> (Target, Target) {
+    let good = Target::start("http --latency 2ms");
+    let port = good.address.port();
+    let bad = Target::start_on(&format!("127.0.0.2:{port}"), "http --latency 60ms --errors 30%");
+    (good, bad)
+}
+
+fn row<'a>(json: &'a Value, target: &Target) -> &'a Value {
+    let address = target.address.to_string();
+    let mut rows = json["targets"].as_array().expect("rows").iter();
+    rows.find(|row| row["address"] == address).unwrap_or_else(|| panic!("no row of {address}"))
+}
+
+/// The rows are what the targets have counted, and together all that was done.
+#[track_caller]
+fn add_up(run: &Run, targets: &[&Target]) {
+    let json = run.json();
+    let of = |row: &Value, name: &str| row[name].as_u64().expect("a count");
+    for target in targets {
+        let row = row(&json, target);
+        run.check(of(row, "count") == target.counts("/requests"), "its requests");
+        run.check(of(row, "failed") == target.counts("/errors_sent"), "its errors");
+        let accepted = target.counts("/connections/accepted");
+        run.check(of(row, "connections_opened") == accepted, "its connections");
+    }
+    let rows = json["targets"].as_array().expect("rows");
+    run.check(rows.len() == targets.len(), "a row for each");
+    let names = ["begun", "count", "ok", "failed", "interrupted", "received_bytes", "sent_bytes"];
+    for name in names {
+        let sum: u64 = rows.iter().map(|row| of(row, name)).sum();
+        run.check(sum == of(&json["total"], name), &format!("all together: {name}"));
+    }
+    let sum: u64 = rows.iter().map(|row| of(&row["latency"], "count")).sum();
+    run.check(sum == of(&json["total"]["latency"], "count"), "their times");
+}
+
+#[test]
+fn the_address_that_is_slow_and_fails_is_named() {
+    let (good, bad) = both();
+    let port = good.address.port();
+    let line = format!(
+        "http://shop.test:{port}/ --resolve shop.test:{port}:127.0.0.1,127.0.0.2 -c 8 -n 400"
+    );
+    let run = throng(&format!("bench {line} --json --shards 2 --out record")).run();
+    add_up(&run, &[&good, &bad]);
+    let json = run.json();
+    let (fast, slow) = (row(&json, &good), row(&json, &bad));
+    run.check(fast["failed"] == 0 && slow["failed"].as_u64() > Some(0), "who fails");
+    run.check(slow["latency"]["min_ns"].as_u64() >= Some(60_000_000), "who is slow");
+    run.check(fast["latency"]["p50_ns"].as_u64() < Some(40_000_000), "who is not");
+    let record = run.folder().join("record");
+    let text = throng(&format!("report {}", record.display())).run();
+    text.says(&["address", &good.address.to_string(), &bad.address.to_string()]);
+    let again = throng(&format!("report --json {}", record.display())).run();
+    again.check(again.json()["targets"] == json["targets"], "the record has the same");
+}
+
+#[test]
+fn several_processes_have_the_rows_of_one() {
+    let (good, bad) = both();
+    let scenario = format!(
+        "target: [{}, {}]\nsessions: {{one: {{steps: [{{http: GET /}}]}}}}\n\
+         load: [{{iterations: 200, users: 12}}]\n",
+        good.http(""),
+        bad.http("")
+    );
+    let line = "run s.yaml --json --shards 1 --processes 3";
+    let run = throng(line).file("s.yaml", scenario).run();
+    add_up(&run, &[&good, &bad]);
+}
+
+#[test]
+fn a_closed_address_has_connections_that_failed_and_one_address_has_no_row() {
+    let good = Target::start("http");
+    let port = good.address.port();
+    let both = format!("--resolve shop.test:{port}:127.0.0.1,127.0.0.3");
+    let run = throng(&format!("bench http://shop.test:{port}/ {both} -c 4 -n 40 --json")).run();
+    let json = run.json();
+    let closed = json["targets"].as_array().expect("rows").iter();
+    let closed: Vec<&Value> =
+        closed.filter(|row| row["address"] == format!("127.0.0.3:{port}")).collect();
+    run.check(closed.len() == 1, "a row for it");
+    run.check(closed[0]["connections_failed"] == closed[0]["failed"], "all of them failed");
+    run.check(closed[0]["failed"] == json["total"]["failed"], "and nothing else did");
+    run.check(row(&json, &good)["failed"] == 0, "the other is good");
+    let run = throng(&format!("bench {} -c 4 -n 40 --json --out record", good.http("/"))).run();
+    run.check(run.json()["targets"].as_array().is_some_and(Vec::is_empty), "nothing to tell apart");
+    let lines = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
+    run.check(!lines.expect("lines").contains("\"targets\""), "nothing is written");
+}
