@@ -90,6 +90,8 @@ pub struct Bench {
     pub heartbeat_message: Option<String>,
     pub seed: Option<u64>,
     pub thresholds: Vec<String>,
+    /// Conditions that end the run before its time.
+    pub abort_when: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -568,11 +570,13 @@ impl Writer<'_> {
     }
 
     fn goals(&mut self) {
-        if !self.bench.thresholds.is_empty() {
-            self.line("thresholds:");
-        }
-        for goal in &self.bench.thresholds {
-            self.line(&format!("  - {}", text(goal)));
+        let bench = self.bench;
+        let lists = [("thresholds:", &bench.thresholds), ("abort_when:", &bench.abort_when)];
+        for (key, conditions) in lists.into_iter().filter(|(_, all)| !all.is_empty()) {
+            self.line(key);
+            for condition in conditions {
+                self.line(&format!("  - {}", text(condition)));
+            }
         }
     }
 }

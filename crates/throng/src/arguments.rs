@@ -290,6 +290,10 @@ pub(crate) struct ExpectationArguments {
     /// A goal, such as `http p99 < 50ms` or `errors < 0.1%`; may be given more than once
     #[arg(long = "threshold", value_name = "GOAL")]
     pub(crate) thresholds: Vec<String>,
+    /// What ends the run before its time with exit code 4, such as `errors > 10% over 10s for 20s`;
+    /// may be given more than once
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) abort_when: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

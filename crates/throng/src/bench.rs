@@ -116,6 +116,7 @@ fn assemble(
         warm_up: arguments.warm_up,
         seed: arguments.seed,
         thresholds: arguments.expectation.thresholds.clone(),
+        abort_when: arguments.expectation.abort_when.clone(),
         ..Bench::default()
     };
     let mut errors = Vec::new();

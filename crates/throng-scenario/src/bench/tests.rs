@@ -118,6 +118,7 @@ fn everything_of_http_comes_through() {
         sources: vec!["::1".into(), "fd00::/120".into()],
         seed: Some(9),
         thresholds: vec!["http p99 < 50ms".into(), "errors = 0 in bench".into()],
+        abort_when: vec!["errors > 10% over 10s for 20s".into()],
         iterations: Some(1000),
         rate: Some(0.5),
         ..base("https://me:p%20w@[::1]:8443/a b#f")
@@ -147,6 +148,7 @@ fn everything_of_http_comes_through() {
     let want = Iterations::new(10, Some(0.5), Some(1000));
     assert_eq!(program.loads[0].phases[1].drive, Drive::Iterations(want));
     assert_eq!(program.thresholds[1].phase, Some(1));
+    assert_eq!(program.abort_when[0].condition.text, "errors > 10% over 10s for 20s");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn impossible_flags() {
         ("bench URL -H nocolon", &["nocolon", "Name: value"]),
         ("bench URL -a nocolon", &["nocolon", "user:password"]),
         ("bench URL --threshold fast", &["fast", "comparison"]),
+        ("bench URL --abort-when fast", &["fast", "comparison"]),
         ("bench URL URL", &["URL"]),
         ("bench URL -u URL", &["two-urls"]),
         ("bench URL --cert a.pem", &["--key"]),

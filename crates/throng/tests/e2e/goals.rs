@@ -274,6 +274,16 @@ fn a_condition_that_holds_ends_the_run() {
 }
 
 #[test]
+fn a_command_line_says_what_ends_its_run() {
+    let target = Target::start("http --errors 30%");
+    let line = format!("bench {} -c 5 --think 5ms -d 60s --json --abort-when", target.http(""));
+    let run = throng(&line).arg("errors > 10% over 2s for 1s").run().exits(4);
+    let stopped = run.json()["outcome"]["stopped"].to_string();
+    run.check(stopped.contains("abort_when: errors > 10% over 2s for 1s"), &stopped);
+    run.says(&["`errors > 10% over 2s for 1s` holds: "]);
+}
+
+#[test]
 fn a_threshold_over_stretches_is_missed_by_one_of_them() {
     let target = Target::start("http");
     let text = format!(
