@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use throng_base::Clock;
 
 use crate::workspace::Workspace;
-use crate::{packages, say, tidy, workspace};
+use crate::{packages, say, tidy, web, workspace};
 
 /// Enough to find what the everyday rounds miss, few enough for five minutes on two cores.
 const FUZZ_ROUNDS: &str = "50000";
@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", run: check_format, slow: false, needed: false },
     Step { name: "clippy", run: check_clippy, slow: false, needed: false },
     Step { name: "tidy", run: check_tidy, slow: false, needed: false },
+    Step { name: "web", run: check_web, slow: true, needed: false },
     Step { name: "release build", run: build_release, slow: true, needed: true },
     Step { name: "fuzz", run: fuzz, slow: true, needed: false },
     Step { name: "tests", run: test, slow: false, needed: false },
@@ -147,6 +148,10 @@ fn check_clippy(ci: &mut Ci) -> Result<(), String> {
 
 fn check_tidy(_: &mut Ci) -> Result<(), String> {
     tidy::run()
+}
+
+fn check_web(ci: &mut Ci) -> Result<(), String> {
+    web::check(&ci.workspace)
 }
 
 fn build_release(ci: &mut Ci) -> Result<(), String> {

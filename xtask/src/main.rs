@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod packages;
 mod tidy;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ cargo xtask <chore>
   ci [--quick]            every check and every test; --quick leaves out the release build and
                           the long fuzz
   tidy                    the rules of the house that no compiler checks
+  web                     makes the page of a run anew: web/dist/report.html
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench http2 [options]   streams of HTTP/2 beside h2load, gRPC calls beside ghz
   bench rate [options]    open load at 1,000 to 100,000 requests a second: throng at several
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["ci", rest @ ..] => ci::run(rest),
         ["tidy"] => tidy::run(),
+        ["web"] => workspace::load().and_then(|workspace| web::make(&workspace)),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(USAGE.to_string()),
     };

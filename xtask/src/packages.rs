@@ -22,6 +22,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
+    Needed { program: "chromium", package: "chromium" },
     Needed { program: "prometheus", package: "prometheus" },
     Needed { program: "influxd", package: "influxdb" },
     // Of Python's packages the place that Debian gives them.
@@ -89,7 +90,8 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 
 /// Packages of npm, each with its version: a WebSocket server, what editors ask about YAML files
 /// that have a schema, the compliance suite of JSONPath, which another implementation brings,
-/// CSS selectors of others, and what reads logs of HdrHistogram.
+/// CSS selectors of others, what reads logs of HdrHistogram, and what opens pages in a browser and
+/// looks at whether all people can read them.
 const NODE_PACKAGES: &[(&str, &str)] = &[
     ("ws", "8"),
     ("yaml-language-server", "1"),
@@ -97,6 +99,8 @@ const NODE_PACKAGES: &[(&str, &str)] = &[
     ("css-select", "5.2.2"),
     ("htmlparser2", "9.1.0"),
     ("hdr-histogram-js", "3.0.1"),
+    ("puppeteer-core", "24.9.0"),
+    ("axe-core", "4.14.1"),
 ];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.

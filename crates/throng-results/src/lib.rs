@@ -17,6 +17,7 @@
 //! - [`verdict`]: whether the result stands, and the exit code.
 //! - [`terminal`]: what a person sees; pure functions that make text.
 //! - [`json`]: what a program sees.
+//! - [`page`]: what a browser shows.
 //! - [`junit`]: what a build server sees.
 //! - [`markdown`]: what a pull request shows.
 //!
@@ -40,6 +41,7 @@ pub mod markdown;
 pub mod merge;
 pub mod once;
 mod packer;
+pub mod page;
 pub mod read;
 pub mod record;
 mod segments;
@@ -63,6 +65,7 @@ pub use json::summary_json;
 pub use junit::junit;
 pub use merge::{Line, Merge, merge_runs};
 pub use once::{OnceFailure, OnceOutcome, OncePart, OnceRun, OnceStep};
+pub use page::report_html;
 pub use read::Run;
 pub use record::{RecordError, Recorder};
 pub use summary::{Damage, InvalidReason, Summary, Validity};

@@ -704,6 +704,10 @@ pub(crate) struct ReportArguments {
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Write the run as a page for a browser: one file without network, `report.html` in its
+    /// directory if no file is named
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) html: Option<Option<PathBuf>>,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

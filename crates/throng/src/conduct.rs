@@ -29,8 +29,8 @@ use throng_engine::{Options, StartError, start};
 use throng_export::Opened;
 use throng_program::{Drive, OncePart, Program};
 use throng_results::{
-    MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, Summary, ThresholdInfo,
-    create_directory, junit, timestamp,
+    MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, ThresholdInfo, create_directory,
+    timestamp,
 };
 use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
@@ -39,6 +39,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::arguments::{LimitArguments, LoadPart, OutputArguments, RunArguments};
 use crate::bundle;
+use crate::files::try_junit;
 use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
@@ -456,29 +457,4 @@ fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
     Diagnostic::error("target-not-allowed", message)
         .note(say!("the list that does not name it: {list}"))
         .help(say!("add its name, address or network to the list if the service is your own"))
-}
-
-/// The verdict for a CI server.
-pub(crate) fn write_junit(path: &Path, summary: &Summary) -> Result<(), Box<Diagnostic>> {
-    std::fs::write(path, junit(summary)).map_err(|error| junit_unwritable(path, &error))
-}
-
-/// Whether the verdict can be written there, before it is known. What the file holds stays, and
-/// none is left that was not there; pipes and devices are not tried, as opening one may wait.
-fn try_junit(path: &Path) -> Result<(), Box<Diagnostic>> {
-    let mut open = std::fs::OpenOptions::new();
-    let tried = match std::fs::metadata(path) {
-        Ok(there) if there.is_file() || there.is_dir() => open.append(true).open(path).map(drop),
-        Ok(_) => Ok(()),
-        Err(_) => {
-            open.write(true).create_new(true).open(path).and_then(|_| std::fs::remove_file(path))
-        }
-    };
-    tried.map_err(|error| junit_unwritable(path, &error))
-}
-
-fn junit_unwritable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
-    let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
-    let error = Diagnostic::error("file-unwritable", message);
-    Box::new(error.help(say!("give --junit a path you may write to")))
 }

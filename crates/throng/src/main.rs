@@ -24,6 +24,7 @@ mod conduct;
 mod control;
 mod doctor;
 mod explain;
+mod files;
 mod fingers;
 mod guard;
 mod history;

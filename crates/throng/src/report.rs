@@ -6,7 +6,8 @@ use throng_base::{Diagnostic, Exit};
 use throng_results::{Run, details_text, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
-use crate::conduct::{RECORDS, write_junit};
+use crate::conduct::RECORDS;
+use crate::files::{write_junit, write_page};
 use crate::screen::Screen;
 
 /// How many run directories are looked at for one that fits.
@@ -31,6 +32,12 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
                         screen.text(&details_text(&summary, &screen.style));
                     }
                 }
+            }
+            if let Some(path) = &arguments.html
+                && let Err(diagnostic) = write_page(&summary, path.as_deref())
+            {
+                Screen::errors(arguments.no_color).diagnostic(&diagnostic);
+                return Exit::Usage;
             }
             if let Some(path) = &arguments.junit
                 && let Err(diagnostic) = write_junit(path, &summary)

@@ -6,7 +6,8 @@ use throng_results::{
     Collector, Event, Recorder, RunInfo, details_text, exit_code, summary_json, timestamp,
 };
 
-use super::{Conduct, write_junit};
+use super::Conduct;
+use crate::files::{write_junit, write_page};
 use crate::screen::Screen;
 
 /// A run that is over, or that never began.
@@ -43,6 +44,12 @@ impl Ending<'_> {
         {
             errors.diagnostic(&error.diagnostic());
             untold = true;
+        }
+        if self.recorder.is_some()
+            && let Err(diagnostic) = write_page(&summary, None)
+        {
+            // The record has all that the page would show.
+            errors.diagnostic(&diagnostic);
         }
         if output.json {
             Screen::output(true).json(&summary_json(&summary));

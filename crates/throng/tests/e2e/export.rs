@@ -172,6 +172,11 @@ fn start_prometheus(home: &Path, port: u16, scraped: u16) -> Child {
     command.arg("--web.enable-remote-write-receiver");
     let child = Child::start(command);
     child.hears("Prometheus", |_, err| err.contains("ready to receive").then_some(()));
+    // It learns of its targets after seconds, and scrapes one that is not there yet, too.
+    child.until("Prometheus to scrape", || {
+        let url = format!("http://127.0.0.1:{port}/api/v1/query");
+        ask(&url, &[("query", "up")])["data"]["result"][0]["value"].is_array()
+    });
     child
 }
 

@@ -41,6 +41,7 @@ mod merge;
 mod mistakes;
 mod once;
 mod own_metrics;
+mod page;
 mod plan;
 mod precision;
 mod processes;

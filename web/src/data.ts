@@ -1,0 +1,123 @@
+// What a page is made from: the summary as in `throng report --json`, and figures over time.
+
+/** A column: one number for each point in time; null where there is nothing to tell. */
+export type Column = (number | null)[];
+
+export interface Times {
+  count: number;
+  min_ns: number | null;
+  mean_ns: number | null;
+  p50_ns: number | null;
+  p90_ns: number | null;
+  p95_ns: number | null;
+  p99_ns: number | null;
+  p99_9_ns: number | null;
+  max_ns: number | null;
+}
+
+export interface Row {
+  name: string;
+  kind: string;
+  begun: number;
+  count: number;
+  ok: number;
+  failed: number;
+  ok_per_s: number;
+  latency: Times;
+  service?: Times;
+}
+
+export interface ErrorRow {
+  step: string;
+  cause: string;
+  text: string;
+  blame: string;
+  count: number;
+  share: number | null;
+  example: { at_ns: number; detail: string } | null;
+}
+
+export interface Threshold {
+  text: string;
+  verdict: string;
+  figure: number | null;
+  unit: string;
+}
+
+export interface Phase {
+  name: string;
+  measured: boolean;
+  lasted_ns: number;
+  count: number;
+  failed: number;
+  ok_per_s: number;
+  users_online_max: number;
+  latency: Times;
+}
+
+// Only what the page reads; the whole is documented in docs/json.md.
+export interface Summary {
+  run: Record<string, any>;
+  outcome: { exit_code: number; headline: string; reasons: string[]; valid: boolean; invalid_reasons: unknown[]; warnings: string[] } | null;
+  total: Row;
+  steps: Row[];
+  transactions: Row[];
+  errors: ErrorRow[];
+  thresholds: Threshold[];
+  phases: Phase[];
+  stages: any[];
+  residence: any[];
+  machines: any[];
+  users: Record<string, number>;
+  connections: Record<string, number>;
+  generator: Record<string, any>;
+  host: Record<string, any>;
+  lasted_ns: number;
+  measured_ns: number;
+  received_bytes: number;
+  sent_bytes: number;
+  failures: any[];
+  record: Record<string, any>;
+  [name: string]: any;
+}
+
+export interface StepSeries {
+  step: number;
+  at: number[];
+  ok: Column;
+  failed: Column;
+  curve: [number, number][];
+  [quantile: string]: any;
+}
+
+export interface Series {
+  width_s: number;
+  step_width_s: number;
+  times: Record<string, Column>;
+  errors: { cause: string; text: string; count: Column }[];
+  stages: { stage: string; p99: Column }[];
+  steps: StepSeries[];
+  curve: [number, number][];
+  heat: { points: number; cells: number[] };
+  [column: string]: any;
+}
+
+export interface Told {
+  at_ns: number;
+  kind: string;
+  text: string;
+}
+
+export interface Data {
+  language: string;
+  summary: Summary;
+  names: string[];
+  starts_s: [number, string][];
+  series: Series;
+  events: Told[];
+  scenario: string;
+}
+
+export function read(): Data {
+  return JSON.parse(document.getElementById("data")!.textContent!) as Data;
+}

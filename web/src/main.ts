@@ -1,0 +1,424 @@
+// The page of a run: what a person wants first, then the curves, then all tables.
+
+import { chart, COLOURS, forget, heat, percentiles, redraw, zoomOut, type Chart, type Line, type Mark } from "./charts";
+import { read, type Column as Values, type Data, type Row, type Times } from "./data";
+import { element, section, table, type Column } from "./dom";
+import { bytes, clock, count, duration, micros, share, short } from "./units";
+import { say, speak, spoken } from "./words";
+
+const data: Data = read();
+const { summary, series } = data;
+const page = document.getElementById("page")!;
+
+/** The last point may be a piece of one: too little of it tells no rate. */
+const covered = (at: number): number => Math.min(series.width_s, summary.lasted_ns / 1e9 - at * series.width_s);
+const rate = (values: Values): Values => values.map((value, at) => (value === null || covered(at) < series.width_s / 2 ? null : value / covered(at)));
+const perSecond = (value: number) => `${count(value)}/s`;
+
+/** Places of the points on the time axis, in seconds. */
+const times: number[] = series.times.p50.map((_, at) => at * series.width_s);
+
+function marks(): Mark[] {
+  const name = (text: string) => summary.phases[Number(text)]?.name ?? text;
+  return data.events
+    .filter((event) => event.kind !== "notice")
+    .map((event) => ({
+      at_s: event.at_ns / 1e9,
+      text: event.kind === "phase" ? name(event.text) : event.text || event.kind,
+      phase: event.kind === "phase",
+    }));
+}
+
+function verdict(): [string, string] {
+  const outcome = summary.outcome;
+  if (!outcome) return ["warn", "unfinished"];
+  if (outcome.exit_code === 5 || !outcome.valid) return ["bad", "invalid"];
+  if (outcome.exit_code !== 0) return ["bad", "failed"];
+  return summary.thresholds.length > 0 ? ["good", "passed"] : ["warn", "no thresholds"];
+}
+
+function header(): HTMLElement {
+  const { run } = summary;
+  const [tone, word] = verdict();
+  const exit = summary.outcome ? ` · ${say("exit code")} ${summary.outcome.exit_code}` : "";
+  const badge = element("span", { class: `badge ${tone}` }, say(word) + exit);
+  const facts = [run.targets.join(", "), `${count(run.users_planned)} ${say("users")}`, duration(summary.lasted_ns), String(run.started).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")];
+  const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
+  theme.addEventListener("click", () => {
+    setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    redraw();
+  });
+  const language = element("button", { type: "button", id: "language" }, spoken() === "zh" ? "English" : "中文");
+  language.addEventListener("click", () => {
+    speak(spoken() === "zh" ? "en" : "zh");
+    draw();
+  });
+  const labels = Object.entries(run.labels ?? {}).map(([name, value]) => `${name}=${value}`);
+  return element(
+    "header",
+    {},
+    element("div", { class: "what" }, element("h1", {}, run.name), element("p", {}, facts.join(" · ")), labels.length > 0 && element("p", {}, labels.join(" · "))),
+    badge,
+    element("div", { class: "tools" }, language, theme),
+  );
+}
+
+function notices(): HTMLElement | null {
+  const outcome = summary.outcome;
+  const damaged = ["lines_missing", "lines_lost", "lines_unreadable"].some((name) => summary.record[name] > 0);
+  const lines = [
+    outcome && !outcome.valid && `${say("The result is invalid")}: ${outcome.headline}`,
+    damaged && say("The record is not complete"),
+    ...(outcome?.warnings ?? []).map((warning) => (typeof warning === "string" ? warning : ((warning as any).text ?? JSON.stringify(warning)))),
+  ].filter((line): line is string => Boolean(line));
+  return lines.length === 0 ? null : element("div", { class: "notice", role: "note" }, ...lines.map((line) => element("p", {}, line)));
+}
+
+function cards(): HTMLElement {
+  const { total, users, connections } = summary;
+  const card = (name: string, figure: string, note: string) => element("div", { class: "card" }, element("span", {}, say(name)), element("b", {}, figure), element("span", {}, note));
+  const failed = total.count > 0 ? total.failed / total.count : null;
+  const measured = Math.max(summary.measured_ns, 1) / 1e9;
+  return element(
+    "div",
+    { class: "cards" },
+    card("attempts", short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}`),
+    card("failures", share(failed), `${count(total.failed)}`),
+    card("response time", `p99 ${duration(total.latency.p99_ns)}`, `${say("median")} ${duration(total.latency.p50_ns)} · p95 ${duration(total.latency.p95_ns)}`),
+    card("longest", duration(total.latency.max_ns), `p99.9 ${duration(total.latency.p99_9_ns)}`),
+    card("users", short(users.online_max), `${say("most at a time")} · ${count(connections.open_max)} ${say("connections")}`),
+    card("throughput", `${bytes(summary.received_bytes / measured)}/s`, `${say("received")} · ${say("sent")} ${bytes(summary.sent_bytes / measured)}/s`),
+  );
+}
+
+function figureOf(figure: number | null, unit: string): string {
+  if (figure === null) return "–";
+  if (unit === "ns" || unit === "time") return duration(figure);
+  if (unit === "share") return share(figure);
+  if (unit === "per_s" || unit === "rate") return perSecond(figure);
+  return unit === "bytes" ? bytes(figure) : count(figure);
+}
+
+function first(): HTMLElement {
+  const thresholds = [...summary.thresholds].sort((one, two) => Number(one.verdict === "met") - Number(two.verdict === "met"));
+  const line = (it: (typeof thresholds)[number]) => {
+    const met = it.verdict === "met";
+    const sign = element("span", { class: met ? "met" : "missed", "aria-label": it.verdict }, met ? "✓" : "✗");
+    return element("li", {}, sign, element("span", {}, it.text), element("span", {}, figureOf(it.figure, it.unit)));
+  };
+  const worst = summary.errors.slice(0, 5).map((it) => element("li", {}, element("span", {}, `${it.step}: ${it.text}`), element("span", {}, count(it.count))));
+  const reasons = (summary.outcome?.reasons ?? []).map((reason) => element("li", {}, element("span", {}, reason), element("span", {})));
+  return element(
+    "div",
+    { class: "two" },
+    section("thresholds", say("Thresholds"), thresholds.length > 0 && element("ul", { class: "plain" }, ...thresholds.map(line))),
+    section("findings", say("Findings"), reasons.length + worst.length > 0 && element("ul", { class: "plain" }, ...reasons, ...worst)),
+  );
+}
+
+const QUANTILES: [string, string, string][] = [
+  ["p50", "p50", "#56b4e9"],
+  ["p90", "p90", "#0072b2"],
+  ["p99", "p99", "#e69f00"],
+  ["p999", "p99.9", "#d55e00"],
+  ["max", "max", "#9a9a9a"],
+];
+
+function charts(): Chart[] {
+  const all: Chart[] = [
+    {
+      title: say("Attempts per second"),
+      unit: perSecond,
+      axis: short,
+      lines: [
+        { label: say("good"), values: rate(series.ok), colour: COLOURS[2], fill: true },
+        { label: say("failures"), values: rate(series.failed), colour: COLOURS[3] },
+        { label: say("wanted"), values: rate(series.wanted), colour: COLOURS[7], dash: [4, 4] },
+        { label: say("waiting starts"), values: series.backlog, colour: COLOURS[4] },
+      ],
+    },
+    {
+      title: say("Response times"),
+      unit: micros,
+      logarithmic: true,
+      lines: [
+        ...QUANTILES.map(([name, label, colour]) => ({ label, values: series.times[name], colour })),
+        { label: `${say("service time")} p99`, values: series.service_p99, colour: COLOURS[4], dash: [4, 4] },
+      ],
+    },
+    {
+      title: say("Users"),
+      unit: count,
+      axis: short,
+      lines: [
+        { label: say("online"), values: series.users_online, colour: COLOURS[0], fill: true },
+        { label: say("present"), values: series.users_present, colour: COLOURS[5] },
+        { label: say("wanted"), values: series.users_wanted, colour: COLOURS[7], dash: [4, 4] },
+      ],
+    },
+    { title: say("Failures by cause, per second"), unit: perSecond, axis: short, lines: series.errors.map((it) => ({ label: it.text, values: rate(it.count) })) },
+    {
+      title: say("Connections and requests"),
+      unit: count,
+      axis: short,
+      lines: [
+        { label: say("open"), values: series.connections_open },
+        { label: say("in flight"), values: series.in_flight },
+        { label: say("opened per second"), values: rate(series.opened) },
+      ],
+    },
+    { title: say("Opening a connection, p99"), unit: micros, logarithmic: true, lines: series.stages.map((it) => ({ label: it.stage, values: it.p99 })) },
+    {
+      title: say("Deliveries per second"),
+      unit: perSecond,
+      axis: short,
+      lines: [
+        { label: say("delivered"), values: rate(series.delivered), colour: COLOURS[2] },
+        { label: say("lost"), values: rate(series.lost), colour: COLOURS[3] },
+        { label: say("heartbeats lost"), values: rate(series.heartbeats_lost), colour: COLOURS[4] },
+      ],
+    },
+    {
+      title: say("Bytes per second"),
+      unit: (value) => `${bytes(value)}/s`,
+      axis: bytes,
+      lines: [
+        { label: say("received"), values: rate(series.bytes_in) },
+        { label: say("sent"), values: rate(series.bytes_out) },
+      ],
+    },
+    { title: say("Lateness of throng, p99"), unit: micros, logarithmic: true, lines: [{ label: say("lateness"), values: series.lateness_p99 }] },
+    {
+      title: say("Processors"),
+      unit: (value) => Number(value.toPrecision(3)).toString(),
+      lines: [
+        { label: say("throng"), values: rate(series.cpu_ns).map((ns) => (ns === null ? null : ns / 1e9)) },
+        { label: say("host, share"), values: series.host_cpu, colour: COLOURS[7] },
+      ],
+    },
+    { title: say("Memory of throng"), unit: bytes, lines: [{ label: say("memory"), values: series.memory_bytes }] },
+  ];
+  return all;
+}
+
+/** A step's figures at the points of all; coarser ones are held until the next. */
+function stepChart(step: number, marks: Mark[]): HTMLElement | null {
+  const own = series.steps.find((it) => it.step === step);
+  if (!own) return null;
+  const points = Math.round(series.step_width_s / series.width_s);
+  const spread = (values: Values, each = 1): Values => {
+    const column: Values = times.map(() => null);
+    own.at.forEach((at, index) => {
+      const value = values[index];
+      for (let point = at * points; point < Math.min((at + 1) * points, column.length); point += 1) column[point] = value === null ? null : value / each;
+    });
+    return column;
+  };
+  const lines: Line[] = QUANTILES.map(([name, label, colour]) => ({ label, values: spread(own[name]), colour }));
+  lines.push({ label: `${say("service time")} p99`, values: spread(own.service_p99), colour: COLOURS[4], dash: [4, 4] });
+  const rates: Line[] = [
+    { label: say("good"), values: spread(own.ok, series.step_width_s), colour: COLOURS[2], fill: true },
+    { label: say("failures"), values: spread(own.failed, series.step_width_s), colour: COLOURS[3] },
+  ];
+  const name = stepName(step);
+  return element(
+    "div",
+    { class: "charts" },
+    chart(times, { title: `${name} · ${say("Response times")}`, unit: micros, logarithmic: true, lines }, marks),
+    chart(times, { title: `${name} · ${say("Attempts per second")}`, unit: perSecond, axis: short, lines: rates }, marks),
+  );
+}
+
+const stepName = (step: number): string => data.names[step] ?? String(step);
+
+function byStep(marks: Mark[]): HTMLElement | null {
+  if (series.steps.length === 0) return null;
+  const select = element("select", { "aria-label": say("Step") });
+  for (const it of series.steps) select.append(element("option", { value: String(it.step) }, stepName(it.step)));
+  const holder = element("div");
+  const show = () => {
+    forget(holder);
+    const shown = stepChart(Number(select.value), marks);
+    holder.replaceChildren(...(shown ? [shown] : []));
+  };
+  select.addEventListener("change", show);
+  show();
+  return section("by-step", say("One step over time"), element("div", { class: "bar" }, element("label", {}, `${say("Step")} `, select)), holder);
+}
+
+const time = <It>(title: string, of: (row: It) => number | null | undefined): Column<It> => ({ title, value: of, text: (row) => duration(of(row)) });
+const number = <It>(title: string, of: (row: It) => number | null | undefined): Column<It> => ({ title, value: of, text: (row) => count(of(row)) });
+const text = <It>(title: string, of: (row: It) => string): Column<It> => ({ title, value: of, left: true });
+
+function quantiles<It>(of: (row: It) => Times | null | undefined): Column<It>[] {
+  return [
+    time("p50", (row) => of(row)?.p50_ns),
+    time("p90", (row) => of(row)?.p90_ns),
+    time("p95", (row) => of(row)?.p95_ns),
+    time("p99", (row) => of(row)?.p99_ns),
+    time("p99.9", (row) => of(row)?.p99_9_ns),
+    time(say("max"), (row) => of(row)?.max_ns),
+  ];
+}
+
+function tables(): HTMLElement | null {
+  const rows = (own: Row[], title: string) =>
+    table<Row>(
+      title,
+      [
+        text(say("step"), (row) => row.name),
+        number(say("count"), (row) => row.count),
+        number(say("failures"), (row) => row.failed),
+        number(say("ok/s"), (row) => row.ok_per_s),
+        time(say("mean"), (row) => row.latency.mean_ns),
+        ...quantiles<Row>((row) => row.latency),
+        ...(own.some((row) => row.service) ? [time<Row>(`${say("service time")} p99`, (row) => row.service?.p99_ns)] : []),
+      ],
+      own,
+      say("Filter"),
+    );
+  const phases = table<any>(
+    say("Phases"),
+    [
+      text(say("phase"), (row) => row.name + (row.measured ? "" : ` (${say("not measured")})`)),
+      time(say("time"), (row) => row.lasted_ns),
+      number(say("users"), (row) => row.users_online_max),
+      number(say("count"), (row) => row.count),
+      number(say("failures"), (row) => row.failed),
+      number(say("ok/s"), (row) => row.ok_per_s),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    summary.phases,
+    say("Filter"),
+  );
+  return section("tables", say("Response times"), rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases);
+}
+
+function errors(): HTMLElement | null {
+  const shown = table<any>(
+    say("Errors by step and cause"),
+    [
+      text(say("step"), (row) => row.step),
+      text(say("cause"), (row) => row.text),
+      text(say("blame"), (row) => row.blame),
+      number(say("count"), (row) => row.count),
+      { title: say("share"), value: (row) => row.share, text: (row) => share(row.share) },
+      text(say("example"), (row) => (row.example ? `${clock(row.example.at_ns / 1e9)} ${row.example.detail}` : "–")),
+    ],
+    summary.errors,
+    say("Filter"),
+  );
+  const piece = (title: string, of: any) => of && element("div", {}, element("span", {}, title), element("pre", {}, of.text ?? of.hex ?? ""));
+  const evidence = summary.failures.slice(0, 20).map((it) =>
+    element(
+      "details",
+      {},
+      element("summary", {}, `${it.step} · ${it.cause} · ${clock(it.at_ns / 1e9)} · ${it.detail}`),
+      piece(say("sent text"), it.evidence?.sent),
+      piece(say("received text"), it.evidence?.received),
+    ),
+  );
+  return section("errors", say("Errors"), shown, evidence.length > 0 && element("div", {}, ...evidence));
+}
+
+const ENDINGS: Record<string, string> = {
+  closed_by_us: "closed by throng",
+  closed_by_target: "closed by the target",
+  reset: "reset by the target",
+  reset_by_us: "reset by throng",
+  vanished: "left without a word",
+  half_closed: "half closed",
+  timed_out: "timed out",
+};
+
+function connections(): HTMLElement | null {
+  const stages = table<any>(
+    say("Stages of opening"),
+    [
+      text(say("stage"), (row) => row.stage),
+      number(say("began"), (row) => row.began),
+      number(say("ok"), (row) => row.ok),
+      number(say("failures"), (row) => row.failed),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    summary.stages,
+    say("Filter"),
+  );
+  const ended = table<any>(
+    say("Ended connections"),
+    [text(say("ended by"), (row) => say(ENDINGS[row.ended] ?? String(row.ended))), number(say("connections"), (row) => row.time?.count), ...quantiles<any>((row) => row.time)],
+    summary.residence ?? [],
+    say("Filter"),
+  );
+  return section("connections", say("Connections"), stages, ended);
+}
+
+function facts(rows: [string, string | null | undefined][]): HTMLElement {
+  const list = element("dl");
+  for (const [name, value] of rows) if (value) list.append(element("dt", {}, say(name)), element("dd", {}, value));
+  return list;
+}
+
+function environment(): HTMLElement | null {
+  const { run, host } = summary;
+  const machine = [host.hostname, host.os, host.kernel && `Linux ${host.kernel}`, host.cpu_model, host.cores_usable && `${host.cores_usable} ${say("cores")}`, bytes(host.memory_bytes)];
+  return section(
+    "run",
+    say("Run"),
+    facts([
+      ["started", run.started],
+      ["targets", run.targets.join(", ")],
+      ["host", machine.filter(Boolean).join(" · ")],
+      ["version", `throng ${run.throng_version}`],
+      ["seed", String(run.seed)],
+      ["command", run.command.join(" ")],
+    ]),
+    element("h2", {}, say("To repeat it")),
+    element("pre", {}, `throng rerun ${run.directory ?? "RUN"}`),
+    data.scenario !== "" && element("details", {}, element("summary", {}, say("Scenario")), element("pre", {}, data.scenario)),
+  );
+}
+
+function setTheme(theme: string): void {
+  document.documentElement.dataset.theme = theme;
+}
+
+function draw(): void {
+  const marked = marks();
+  forget(page);
+  document.title = `${summary.run.name} · throng`;
+  const zoom = element("button", { type: "button" }, say("Reset zoom"));
+  zoom.addEventListener("click", zoomOut);
+  const parts = [
+    header(),
+    notices(),
+    cards(),
+    first(),
+    section(
+      "time",
+      say("Over time"),
+      element("div", { class: "bar" }, zoom, element("span", {}, say("Drag over a chart to zoom; double-click to see all."))),
+      element("div", { class: "charts" }, ...charts().flatMap((it) => chart(times, it, marked) ?? [])),
+    ),
+    byStep(marked),
+    section(
+      "percentiles",
+      say("Percentiles"),
+      element(
+        "div",
+        { class: "charts" },
+        percentiles(say("response time"), [{ label: say("all steps"), pairs: series.curve }, ...series.steps.slice(0, 6).map((it) => ({ label: stepName(it.step), pairs: it.curve }))], micros),
+        heat(`${say("Heat map")}: ${say("how many attempts took how long, over time")}`, series.heat.cells, series.heat.points, series.width_s, micros),
+      ),
+    ),
+    tables(),
+    errors(),
+    connections(),
+    environment(),
+  ];
+  page.replaceChildren(...parts.filter((part): part is HTMLElement => part !== null));
+}
+
+setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+speak(data.language);
+draw();
