@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
-use crate::summary::Validity;
-use crate::summary::{GoalRow, Summary};
+use crate::summary::{GoalRow, Percentile, Summary, Validity};
 use crate::terminal::figure_text;
 use crate::verdict::{
     NOTHING_SUCCEEDED, failed_setup, headline, judge, record_trouble, rule_text, stopped_by_rule,
@@ -58,6 +57,8 @@ pub fn junit(summary: &Summary) -> String {
 
 struct Case {
     name: String,
+    /// What was measured, of a case that passed.
+    measured: Option<String>,
     outcome: Outcome,
 }
 
@@ -80,7 +81,14 @@ impl Case {
         let head = format!("    <testcase name=\"{name}\" classname=\"{class}\" time=\"{time}\"");
         out.push_str(&head);
         match &self.outcome {
-            Outcome::Passed => out.push_str("/>\n"),
+            Outcome::Passed => match &self.measured {
+                None => out.push_str("/>\n"),
+                Some(measured) => {
+                    let measured = escape(measured);
+                    out.push_str(&format!(">\n      <system-out>{measured}</system-out>\n"));
+                    out.push_str("    </testcase>\n");
+                }
+            },
             Outcome::Failed { kind, message, text } => {
                 let (message, text) = (escape(message), escape(text));
                 out.push_str(">\n");
@@ -115,7 +123,11 @@ fn goal_case(goal: &GoalRow) -> Case {
             Outcome::Skipped { message: "nothing was measured: it never happened".into() }
         }
     };
-    Case { name: goal.text.clone(), outcome }
+    let measured = match goal.verdict {
+        Verdict::Met(figure) => Some(format!("measured: {}", figure_text(goal.unit, figure))),
+        _ => None,
+    };
+    Case { name: goal.text.clone(), measured, outcome }
 }
 
 /// Of cases with one name GitLab reads only the first.
@@ -136,7 +148,7 @@ fn carried_case(summary: &Summary) -> Case {
         reasons.splice(0..0, invalid.iter().map(|reason| reason.text().english()));
     }
     let outcome = failed_by("result-invalid", &reasons);
-    Case { name: CARRIED.into(), outcome }
+    Case { name: CARRIED.into(), measured: None, outcome }
 }
 
 /// A run in which nothing went well, whatever its goals say.
@@ -144,6 +156,7 @@ fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
     let failed = headline(summary).text == NOTHING_SUCCEEDED;
     failed.then(|| Case {
         name: SUCCEEDED.into(),
+        measured: None,
         outcome: failed_by("nothing-succeeded", &judge(summary).1),
     })
 }
@@ -162,7 +175,7 @@ fn ended_case(summary: &Summary) -> Case {
         // A result that does not stand hides that a rule stopped the run.
         _ => ("stopped-by-rule", stopped_by_rule(summary).map(rule_text).into_iter().collect()),
     };
-    Case { name: ENDED.into(), outcome: failed_by(kind, &reasons) }
+    Case { name: ENDED.into(), measured: None, outcome: failed_by(kind, &reasons) }
 }
 
 fn failed_by(kind: &'static str, reasons: &[String]) -> Outcome {
@@ -182,11 +195,33 @@ fn properties(summary: &Summary) -> Vec<(String, String)> {
         ("targets", info.targets.join(" ")),
         ("exit_code", judge(summary).0.code().to_string()),
     ];
+    properties.extend(measured(summary));
     if let Some(directory) = &summary.directory {
         properties.push(("directory", directory.display().to_string()));
     }
     let labels = info.labels.iter().map(|(name, value)| (format!("label.{name}"), value.clone()));
     properties.into_iter().map(|(name, value)| (name.to_string(), value)).chain(labels).collect()
+}
+
+/// The figures of all attempts, by their names in `docs/json.md`.
+fn measured(summary: &Summary) -> Vec<(&'static str, String)> {
+    let (total, latency) = (&summary.total, &summary.total.latency);
+    let percentiles = [
+        ("p50_ns", latency.percentile(Percentile::P50)),
+        ("p90_ns", latency.percentile(Percentile::P90)),
+        ("p95_ns", latency.percentile(Percentile::P95)),
+        ("p99_ns", latency.percentile(Percentile::P99)),
+        ("p99_9_ns", latency.percentile(Percentile::P999)),
+        ("max_ns", (!latency.is_empty()).then_some(latency.max_ns)),
+    ];
+    let known = percentiles.into_iter().filter_map(|(name, ns)| Some((name, ns?.to_string())));
+    let mut figures = vec![
+        ("count", total.count.to_string()),
+        ("failed", total.failed.to_string()),
+        ("ok_per_s", total.ok_per_s.to_string()),
+    ];
+    figures.extend(known);
+    figures
 }
 
 /// The schema has times without a zone; ours are UTC.

@@ -2,6 +2,7 @@
 //!
 //! - [`collector`]: takes the record line by line, and makes the summary of it.
 //! - [`compare`]: runs side by side, with the noise taken into account.
+//! - [`csv`]: what a data frame sees: a row for each second and step.
 //! - [`directory`]: what stands in `run.json`, and how run directories are named.
 //! - [`event`]: what stands in `events.ndjson`.
 //! - [`evidence`]: what the first failures of each kind are told by.
@@ -30,6 +31,7 @@ extern crate throng_base;
 
 pub mod collector;
 pub mod compare;
+pub mod csv;
 pub mod directory;
 pub mod event;
 pub mod evidence;

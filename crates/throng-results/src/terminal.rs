@@ -10,7 +10,7 @@
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
 pub(crate) mod comparison;
-mod curve;
+pub(crate) mod curve;
 mod details;
 pub(crate) mod history;
 pub mod live;

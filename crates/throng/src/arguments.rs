@@ -376,6 +376,9 @@ pub(crate) struct OutputArguments {
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Write the summary as Markdown into this file, for pull requests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Tell another program the figures of each second while the run goes on, or write them into a
     /// file: `prometheus=127.0.0.1:9464`, `otlp=http://…`, `csv=FILE` and more; see docs/export.md
     #[arg(long = "export", value_name = "KIND=WHERE", value_parser = export)]
@@ -708,6 +711,13 @@ pub(crate) struct ReportArguments {
     /// directory if no file is named
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) html: Option<Option<PathBuf>>,
+    /// Write the summary as Markdown into this file, for pull requests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write a row for each second and step into this CSV file, or to standard output instead of
+    /// the summary; see docs/ci.md
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub(crate) csv: Option<PathBuf>,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

@@ -39,7 +39,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::arguments::{LimitArguments, LoadPart, OutputArguments, RunArguments};
 use crate::bundle;
-use crate::files::try_junit;
+use crate::files;
 use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
@@ -145,9 +145,7 @@ impl Conduct<'_> {
             errors.say(say!("nothing was sent"));
             return Exit::HostUnfit;
         }
-        if let Some(path) = &self.output.junit
-            && let Err(diagnostic) = try_junit(path)
-        {
+        if let Err(diagnostic) = files::tried(self.output) {
             errors.diagnostic(&diagnostic);
             errors.say(say!("nothing was sent"));
             return Exit::Usage;

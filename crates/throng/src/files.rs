@@ -1,4 +1,5 @@
-//! Files that are made of a run beside its record: the page, and the verdict for a CI server.
+//! Files that are made of a run beside its record: the page, and what a CI server
+//! and a pull request show.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -6,8 +7,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use throng_base::{Diagnostic, Said};
+use throng_results::markdown::{Curves, summary_markdown};
 use throng_results::{Run, Summary, junit, report_html};
 
+use crate::arguments::OutputArguments;
+
+const JUNIT: &str = "--junit";
+const MARKDOWN: &str = "--markdown";
 /// In the directory of a run.
 const PAGE_FILE: &str = "report.html";
 
@@ -28,14 +34,16 @@ pub(crate) fn write_page(summary: &Summary, path: Option<&Path>) -> Result<(), B
     })
 }
 
-/// The verdict for a CI server.
-pub(crate) fn write_junit(path: &Path, summary: &Summary) -> Result<(), Box<Diagnostic>> {
-    std::fs::write(path, junit(summary)).map_err(|error| junit_unwritable(path, &error))
+/// Whether all can be written, before what they say is known. What a file holds stays, and none is
+/// left that was not there; pipes and devices are not tried, as opening one may wait.
+pub(crate) fn tried(output: &OutputArguments) -> Result<(), Box<Diagnostic>> {
+    for (flag, path) in [(JUNIT, &output.junit), (MARKDOWN, &output.markdown)] {
+        path.as_ref().map_or(Ok(()), |path| try_file(flag, path))?;
+    }
+    Ok(())
 }
 
-/// Whether the verdict can be written there, before it is known. What the file holds stays, and
-/// none is left that was not there; pipes and devices are not tried, as opening one may wait.
-pub(crate) fn try_junit(path: &Path) -> Result<(), Box<Diagnostic>> {
+fn try_file(flag: &'static str, path: &Path) -> Result<(), Box<Diagnostic>> {
     let mut open = OpenOptions::new();
     let tried = match std::fs::metadata(path) {
         Ok(there) if there.is_file() || there.is_dir() => open.append(true).open(path).map(drop),
@@ -44,11 +52,37 @@ pub(crate) fn try_junit(path: &Path) -> Result<(), Box<Diagnostic>> {
             open.write(true).create_new(true).open(path).and_then(|_| std::fs::remove_file(path))
         }
     };
-    tried.map_err(|error| junit_unwritable(path, &error))
+    tried.map_err(|error| unwritable(flag, path, &error))
 }
 
-fn junit_unwritable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
+/// The verdict for a CI server, and the summary for a pull request; what cannot be written is told.
+pub(crate) fn write_files(
+    junit_path: Option<&Path>,
+    markdown_path: Option<&Path>,
+    summary: &Summary,
+) -> Vec<Diagnostic> {
+    let mut failed = Vec::new();
+    let mut write = |flag, path: &Path, text: String| {
+        let written = std::fs::write(path, text).map_err(|error| unwritable(flag, path, &error));
+        failed.extend(written.err().map(|told| *told));
+    };
+    if let Some(path) = junit_path {
+        write(JUNIT, path, junit(summary));
+    }
+    if let Some(path) = markdown_path {
+        let run = summary.directory.as_ref().and_then(|path| Run::open(path).ok());
+        let curves = run.and_then(|run| Curves::read(&run, summary));
+        write(MARKDOWN, path, summary_markdown(summary, curves.as_ref()));
+    }
+    failed
+}
+
+pub(crate) fn unwritable(
+    flag: &'static str,
+    path: &Path,
+    error: &std::io::Error,
+) -> Box<Diagnostic> {
     let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
     let error = Diagnostic::error("file-unwritable", message);
-    Box::new(error.help(say!("give --junit a path you may write to")))
+    Box::new(error.help(say!("give {flag} a path you may write to")))
 }

@@ -1,57 +1,79 @@
 //! `throng report`: the summary of a recorded run, printed again.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit};
+use throng_results::csv::seconds_csv;
 use throng_results::{Run, details_text, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
 use crate::conduct::RECORDS;
-use crate::files::{write_junit, write_page};
+use crate::files::{unwritable, write_files, write_page};
 use crate::screen::Screen;
 
+/// A path that stands for standard output.
+const OUTPUT: &str = "-";
 /// How many run directories are looked at for one that fits.
 const RUNS_MAX: usize = 1_000;
 /// Of a run directory's name: when the run began, `20261121-120301`.
 const STAMP_BYTES: usize = 15;
 
 pub(crate) fn report(arguments: &ReportArguments) -> Exit {
+    told(arguments).unwrap_or_else(|diagnostics| {
+        let errors = Screen::errors(arguments.no_color);
+        diagnostics.iter().for_each(|diagnostic| errors.diagnostic(diagnostic));
+        Exit::Usage
+    })
+}
+
+fn told(arguments: &ReportArguments) -> Result<Exit, Vec<Diagnostic>> {
     let screen = Screen::output(arguments.no_color).with_details(arguments.details);
     let run = match &arguments.run {
         Some(directory) => Run::open(directory),
         None => newest(|_| true).ok_or_else(no_runs),
     };
-    let summary = run.and_then(|run| run.summary());
-    match summary {
-        Ok(summary) => {
-            match arguments.json {
-                true => screen.json(&summary_json(&summary)),
-                false => {
-                    screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
-                    if arguments.details {
-                        screen.text(&details_text(&summary, &screen.style));
-                    }
-                }
+    let run = run.map_err(|told| vec![*told])?;
+    let summary = run.summary().map_err(|told| vec![*told])?;
+    let to_output = arguments.csv.as_deref() == Some(Path::new(OUTPUT));
+    match arguments.json {
+        true => screen.json(&summary_json(&summary)),
+        false if to_output => {}
+        false => {
+            screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
+            if arguments.details {
+                screen.text(&details_text(&summary, &screen.style));
             }
-            if let Some(path) = &arguments.html
-                && let Err(diagnostic) = write_page(&summary, path.as_deref())
-            {
-                Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-                return Exit::Usage;
-            }
-            if let Some(path) = &arguments.junit
-                && let Err(diagnostic) = write_junit(path, &summary)
-            {
-                Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-                return Exit::Usage;
-            }
-            exit_code(&summary)
-        }
-        Err(diagnostic) => {
-            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
-            Exit::Usage
         }
     }
+    if let Some(path) = &arguments.csv {
+        write_csv(&run, path, screen).map_err(|told| vec![*told])?;
+    }
+    if let Some(path) = &arguments.html {
+        write_page(&summary, path.as_deref()).map_err(|told| vec![*told])?;
+    }
+    let (junit, markdown) = (arguments.junit.as_deref(), arguments.markdown.as_deref());
+    match write_files(junit, markdown, &summary) {
+        failed if failed.is_empty() => Ok(exit_code(&summary)),
+        failed => Err(failed),
+    }
+}
+
+/// A row for each second and step, as they are read.
+fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
+    if path == Path::new(OUTPUT) {
+        return seconds_csv(run, |piece| screen.text(piece));
+    }
+    let failed = |error: &std::io::Error| unwritable("--csv", path, error);
+    let file = std::fs::File::create(path).map_err(|error| failed(&error))?;
+    let mut file = std::io::BufWriter::new(file);
+    let mut written = Ok(());
+    seconds_csv(run, |piece| {
+        if written.is_ok() {
+            written = file.write_all(piece.as_bytes());
+        }
+    })?;
+    written.and_then(|()| file.flush()).map_err(|error| failed(&error))
 }
 
 fn no_runs() -> Box<Diagnostic> {

@@ -7,7 +7,7 @@ use throng_results::{
 };
 
 use super::Conduct;
-use crate::files::{write_junit, write_page};
+use crate::files::{write_files, write_page};
 use crate::screen::Screen;
 
 /// A run that is over, or that never began.
@@ -60,9 +60,8 @@ impl Ending<'_> {
                 screen.text(&details_text(&summary, &screen.style));
             }
         }
-        if let Some(path) = &output.junit
-            && let Err(diagnostic) = write_junit(path, &summary)
-        {
+        let (junit, markdown) = (output.junit.as_deref(), output.markdown.as_deref());
+        for diagnostic in write_files(junit, markdown, &summary) {
             errors.diagnostic(&diagnostic);
             untold = true;
         }

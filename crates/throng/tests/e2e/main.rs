@@ -10,6 +10,7 @@ mod bursts;
 mod chat;
 mod check;
 mod chinese;
+mod ci;
 mod command_line;
 mod compare;
 mod control;

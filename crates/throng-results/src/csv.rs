@@ -1,0 +1,195 @@
+//! A record as rows for spreadsheets and data frames (RFC 4180): of each second one for all
+//! attempts and one for each step that did something. `docs/ci.md` names the columns.
+
+use std::collections::BTreeMap;
+
+use throng_base::{Diagnostic, clean};
+use throng_metrics::{Gauges, Histogram, Interval, StepInterval, is_attempt};
+
+use crate::directory::RunInfo;
+use crate::gauges::AllGauges;
+use crate::read::Run;
+use crate::summary::{Latency, Percentile};
+
+const COLUMNS: &str = "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,\
+    ok_in_time,received_bytes,sent_bytes,mean_ns,p50_ns,p90_ns,p95_ns,p99_ns,p99_9_ns,max_ns,\
+    users_wanted,users_online,connections_open,in_flight";
+/// So many seconds are open at once, as those of several machines do not come together.
+const OPEN_SECONDS_MAX: usize = 60;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What there is of a second.
+#[derive(Debug, Default)]
+struct Second {
+    phases: Vec<u16>,
+    steps: BTreeMap<u16, Row>,
+    gauges: Gauges,
+    /// All bytes, those of no step too.
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    begun: u64,
+    count: u64,
+    ok: u64,
+    failed: u64,
+    interrupted: u64,
+    in_time: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    latency: Histogram,
+}
+
+impl Row {
+    fn add(&mut self, step: &StepInterval) {
+        self.begun += step.begun;
+        self.count += step.count;
+        self.ok += step.ok;
+        self.failed += step.count.saturating_sub(step.ok);
+        self.interrupted += step.interrupted;
+        self.in_time += step.ok_in_time();
+        self.bytes_in += step.bytes_in;
+        self.bytes_out += step.bytes_out;
+        self.latency.merge(&step.latency);
+    }
+
+    fn merge(&mut self, other: &Row) {
+        self.begun += other.begun;
+        self.count += other.count;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.interrupted += other.interrupted;
+        self.in_time += other.in_time;
+        self.latency.merge(&other.latency);
+    }
+}
+
+/// Writes the head and all rows, in the order of time, piece by piece.
+pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Diagnostic>> {
+    write(&format!("{COLUMNS}\r\n"));
+    // What is measured and what is not stay apart, so that sums are those of the summary.
+    let mut open: BTreeMap<(u64, bool), Second> = BTreeMap::new();
+    let mut gauges = AllGauges::default();
+    run.summed(1, |interval| {
+        let phase = run.info.phases.get(usize::from(interval.phase));
+        let load = phase.map_or(0, |phase| usize::from(phase.load));
+        let measured = phase.is_none_or(|phase| phase.measured);
+        let second = open.entry((interval.second, measured)).or_default();
+        second.gauges = gauges.add(load, &interval);
+        second.add(&interval);
+        while open.len() > OPEN_SECONDS_MAX {
+            let Some((number, second)) = open.pop_first() else { return };
+            write(&second.rows(number, &run.info));
+        }
+    })?;
+    open.iter().for_each(|(number, second)| write(&second.rows(*number, &run.info)));
+    Ok(())
+}
+
+impl Second {
+    fn add(&mut self, interval: &Interval) {
+        if !self.phases.contains(&interval.phase) {
+            self.phases.push(interval.phase);
+        }
+        interval.steps.iter().for_each(|step| self.steps.entry(step.step).or_default().add(step));
+        self.bytes_in += interval.bytes_in;
+        self.bytes_out += interval.bytes_out;
+    }
+
+    fn rows(&self, (number, measured): (u64, bool), info: &RunInfo) -> String {
+        let phases: Vec<_> =
+            self.phases.iter().filter_map(|at| info.phases.get(usize::from(*at))).collect();
+        let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
+        let unix = match info.zero_unix_ns {
+            0 => String::new(),
+            zero => (zero / SECOND_NS + number).to_string(),
+        };
+        let head = format!("{number},{unix},{},{measured}", field(&names.join(" + ")));
+        let kind = |at: u16| info.steps.get(usize::from(at)).map_or("", |step| step.kind.as_str());
+        let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
+        let mut all = Row { bytes_in, bytes_out, ..Row::default() };
+        let attempts = self.steps.iter().filter(|(at, _)| is_attempt(kind(**at)));
+        attempts.for_each(|(_, row)| all.merge(row));
+        let gauges = &self.gauges;
+        let gauges = format!(
+            "{},{},{},{}",
+            gauges.users_wanted, gauges.users_online, gauges.connections_open, gauges.in_flight
+        );
+        let mut out = format!("{head},total,,{},{gauges}\r\n", all.figures());
+        for (at, row) in &self.steps {
+            let (kind, name) = (field(kind(*at)), field(&info.step_name(*at)));
+            out += &format!("{head},{kind},{name},{},,,,\r\n", row.figures());
+        }
+        out
+    }
+}
+
+impl Row {
+    fn figures(&self) -> String {
+        let latency = Latency::of(&self.latency);
+        let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+        let some = !latency.is_empty();
+        let plain = [self.begun, self.count, self.ok, self.failed, self.interrupted, self.in_time];
+        let plain = plain.into_iter().chain([self.bytes_in, self.bytes_out]);
+        let mut fields: Vec<String> = plain.map(|count| count.to_string()).collect();
+        fields.push(known(some.then(|| latency.mean_ns.round() as u64)));
+        let percentiles =
+            [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99, Percentile::P999];
+        fields.extend(percentiles.map(|percentile| known(latency.percentile(percentile))));
+        fields.push(known(some.then_some(latency.max_ns)));
+        fields.join(",")
+    }
+}
+
+/// A text of others as a field. What a spreadsheet would take for a formula begins with `'`
+/// (OWASP: "CSV Injection").
+fn field(text: &str) -> String {
+    let text = clean(text);
+    let mark = if text.trim_start().starts_with(['=', '+', '-', '@']) { "'" } else { "" };
+    match text.contains([',', '"', '\'']) || !mark.is_empty() {
+        true => format!("\"{mark}{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Recorder;
+    use crate::sample;
+
+    #[test]
+    fn texts_of_others_are_one_field_and_no_formula() {
+        assert_eq!(field("GET /a"), "GET /a");
+        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(field("=1+2"), "\"'=1+2\"");
+        assert_eq!(field("  @SUM(A1)"), "\"'  @SUM(A1)\"");
+        assert!(!field("a\r\nb\u{1b}[31m\0").contains(['\r', '\n', '\u{1b}', '\0']));
+    }
+
+    #[test]
+    fn every_second_has_a_row_of_all_and_one_of_each_step() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut info = sample::info();
+        info.steps[1].name = "=cmd|' /C calc'!\n\"x\"".into();
+        let mut recorder = Recorder::create(directory.path(), &info, "").unwrap();
+        sample::intervals().iter().for_each(|interval| recorder.interval(interval).unwrap());
+        recorder.finish(&info).unwrap();
+        let run = Run::open(directory.path()).unwrap();
+        let mut text = String::new();
+        seconds_csv(&run, |piece| text += piece).unwrap();
+        let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(lines.len(), 1 + 12 * 3);
+        assert_eq!(lines[0].split(',').count(), 25);
+        assert!(lines[1].starts_with("0,,warm-up,false,total,,"), "{}", lines[1]);
+        assert!(lines[2].contains(",http,GET /,0,10000,9990,10,0,9990,8230000,452000,"));
+        assert!(lines[3].contains(",request,\"'=cmd|' /C calc'!\\n\"\"x\"\"\","), "{}", lines[3]);
+        let figure = |line: &str, at: usize| line.rsplit(',').nth(at).unwrap().to_string();
+        let latency = Latency::of(&sample::intervals()[0].steps[0].latency);
+        assert_eq!(figure(lines[2], 4), latency.max_ns.to_string());
+        assert_eq!(figure(lines[2], 6), latency.p99_ns.to_string());
+        assert_eq!(figure(lines[1], 2), "64");
+    }
+}
