@@ -8,7 +8,7 @@ use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats, Histogram,
     Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval, Retries,
-    Stage, StageInterval, StepInterval, TargetInterval, TcpSamples, Together,
+    SessionInterval, Stage, StageInterval, StepInterval, TargetInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -143,9 +143,20 @@ impl Targets {
     }
 }
 
+/// How an iteration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Iteration {
+    /// After so long, where that is known.
+    Finished(Option<Duration>),
+    Failed,
+    Interrupted,
+}
+
 pub(crate) struct Recorder {
     steps: Rows<StepInterval>,
     targets: Targets,
+    /// None where there is only one session.
+    sessions: Rows<SessionInterval>,
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     residence: Vec<ResidenceInterval>,
@@ -223,6 +234,7 @@ impl Recorder {
         Recorder {
             steps: Rows::new(steps),
             targets: Targets::new(places),
+            sessions: Rows::new(0),
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
             residence: Vec::new(),
@@ -249,13 +261,49 @@ impl Recorder {
         }
     }
 
+    /// For so many sessions, if they are told apart.
+    pub(crate) fn with_sessions(self, sessions: usize) -> Recorder {
+        let several = if sessions > 1 { sessions } else { 0 };
+        Recorder { sessions: Rows::new(several), ..self }
+    }
+
+    fn session(&mut self, session: u16) -> Option<&mut SessionInterval> {
+        let new = || SessionInterval { session, ..SessionInterval::default() };
+        let is_told = usize::from(session) < self.sessions.places.len();
+        is_told.then(|| self.sessions.at(usize::from(session), new))
+    }
+
+    /// An iteration of a session begins.
+    pub(crate) fn session_begins(&mut self, session: u16) {
+        if let Some(row) = self.session(session) {
+            row.begun += 1;
+        }
+    }
+
+    /// An iteration of a session is over.
+    pub(crate) fn session_ends(&mut self, session: u16, how: Iteration) {
+        let Some(row) = self.session(session) else { return };
+        match how {
+            Iteration::Finished(time) => {
+                row.finished += 1;
+                if let Some(time) = time {
+                    row.time.record(nanos(time));
+                }
+            }
+            Iteration::Failed => row.failed += 1,
+            Iteration::Interrupted => row.interrupted += 1,
+        }
+    }
+
     /// The memory of it: with the steps that did something, and with the range of the times that
     /// were recorded.
     pub(crate) fn bytes(&self) -> u64 {
         let stages = self.stages.iter().map(|stage| of_heap(&stage.latency));
         let own = [&self.lateness, &self.tcp.round_trip].map(of_heap);
         let residence = self.residence.iter().map(|row| of_heap(&row.time) + size_of_val(row));
-        let histograms = stages.chain(own).chain(residence).sum::<usize>();
+        let sessions = self.sessions.rows.iter().map(|row| of_heap(&row.time));
+        let histograms = stages.chain(own).chain(residence).chain(sessions).sum::<usize>();
+        let histograms = histograms + self.sessions.own_bytes();
         (histograms + self.steps.heap_bytes() + self.targets.heap_bytes() + size_of::<Recorder>())
             as u64
     }
@@ -555,6 +603,7 @@ impl Recorder {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
         interval.steps = self.steps.take();
         interval.targets = self.targets.rows.take();
+        interval.sessions = self.sessions.take();
         for stage in Stage::ALL {
             let figures = &mut self.stages[stage as usize];
             if figures.began + figures.ok + figures.failed > 0 {

@@ -66,6 +66,7 @@ use throng_protocol::http1::Jar;
 use crate::failure::Ended;
 use crate::haste::After;
 use crate::memory::Memory;
+use crate::recorder::Iteration;
 use crate::shard::Lane;
 use crate::trace::What;
 use agenda::Agenda;
@@ -239,7 +240,8 @@ impl User {
         let told = shard.seats.borrow_mut().told(self.state.slot);
         if told.begin.is_some() && (told.leave || told.abort) {
             // An iteration was given to a user that is going.
-            shard.iteration_ends(false);
+            shard.recorder.borrow_mut().session_begins(self.state.session);
+            shard.iteration_ends(self.state.session, Iteration::Interrupted);
         }
         if told.abort {
             self.break_off();
@@ -385,7 +387,7 @@ impl User {
         self.state.end_bodies(task::PASS, None);
         self.state.drop_connections(Ended::CutOff);
         if std::mem::take(&mut self.state.running) {
-            shard.iteration_ends(false);
+            shard.iteration_ends(self.state.session, Iteration::Interrupted);
         }
     }
 }

@@ -9,7 +9,7 @@ use throng_base::StepId;
 use crate::connections::{Connections, ResidenceInterval};
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
-use crate::places::TargetInterval;
+use crate::places::{SessionInterval, TargetInterval};
 
 /// What one step did. An attempt is one doing of it, with all its tries. Each that is begun ends
 /// once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first two. So
@@ -445,6 +445,9 @@ pub struct Interval {
     /// By the address it went to, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetInterval>,
+    /// Iterations by their session, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<SessionInterval>,
     pub population: Population,
     #[serde(default)]
     pub lifecycle: Lifecycle,
@@ -547,6 +550,7 @@ impl Interval {
             ResidenceInterval::add(&mut self.residence, row);
         }
         TargetInterval::merge_all(&mut self.targets, &other.targets);
+        SessionInterval::merge_all(&mut self.sessions, &other.sessions);
         self.population.merge(&other.population);
         self.lifecycle.merge(&other.lifecycle);
         self.heartbeats.merge(&other.heartbeats);

@@ -29,7 +29,7 @@ pub use interval::{
 };
 pub use kind::{is_asked, is_attempt};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
-pub use places::{Place, TargetInterval};
+pub use places::{Place, SessionInterval, TargetInterval};
 pub use threshold::{
     AbortRule, Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit,
     Verdict,

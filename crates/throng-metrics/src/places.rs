@@ -1,4 +1,4 @@
-//! What was done by the place it went to, where there are several.
+//! What was done by the place it went to, and by the session it was of, where there are several.
 
 use std::net::SocketAddr;
 
@@ -75,6 +75,44 @@ impl TargetInterval {
     }
 }
 
+/// Iterations of one session. Each that begins ends once: of a whole run
+/// `begun = finished + failed + interrupted`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionInterval {
+    /// By its index in the run.
+    pub session: u16,
+    pub begun: u64,
+    pub finished: u64,
+    /// Given up, as a step failed or a connection was lost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Cut off, as the user had to go.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted: u64,
+    /// Of the finished ones.
+    pub time: Histogram,
+}
+
+impl SessionInterval {
+    /// Adds rows to others, which are in the order of their sessions.
+    pub fn merge_all(rows: &mut Vec<SessionInterval>, others: &[SessionInterval]) {
+        for other in others {
+            match rows.binary_search_by_key(&other.session, |row| row.session) {
+                Ok(at) => rows[at].merge(other),
+                Err(at) => rows.insert(at, other.clone()),
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &SessionInterval) {
+        self.begun += other.begun;
+        self.finished += other.finished;
+        self.failed += other.failed;
+        self.interrupted += other.interrupted;
+        self.time.merge(&other.time);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,5 +143,20 @@ mod tests {
         let json = serde_json::to_string(&sum[2]).unwrap();
         assert!(!json.contains("address"), "{json}");
         assert_eq!(serde_json::from_str::<TargetInterval>(&json).unwrap(), sum[2]);
+    }
+
+    #[test]
+    fn rows_add_up_by_session() {
+        let row = |session: u16, finished: u64| {
+            let mut time = Histogram::new();
+            time.record_times(1_000, finished);
+            let (failed, interrupted) = (1, 2);
+            SessionInterval { session, begun: finished + 3, finished, failed, interrupted, time }
+        };
+        let mut sum = vec![row(1, 4)];
+        SessionInterval::merge_all(&mut sum, &[row(2, 1), row(0, 3), row(1, 6)]);
+        let seen = sum.iter().map(|row| (row.session, row.begun, row.time.count()));
+        assert_eq!(seen.collect::<Vec<_>>(), [(0, 6, 3), (1, 16, 10), (2, 4, 1)]);
+        assert_eq!((sum[1].finished, sum[1].failed, sum[1].interrupted), (10, 2, 4));
     }
 }

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_metrics::{
-    Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval, Stage,
-    StageInterval, StepInterval, TargetInterval, Threshold, Verdict, is_asked, is_attempt, kind,
+    Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval,
+    SessionInterval, Stage, StageInterval, StepInterval, TargetInterval, Threshold, Verdict,
+    is_asked, is_attempt, kind,
 };
 
 use crate::directory::{Outcome, RunInfo, StepInfo};
@@ -23,8 +24,8 @@ use crate::once::OnceRun;
 use crate::summary::{
     Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
     Growth, HEARTBEAT, HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow,
-    ResidenceRow, Row, StageRow, Stopped, Summary, TargetRow, TcpRow, Unbalanced, Validity,
-    most_first, per_second,
+    ResidenceRow, Row, SessionRow, StageRow, Stopped, Summary, TargetRow, TcpRow, Unbalanced,
+    Validity, most_first, per_second,
 };
 use crate::verdict;
 
@@ -207,6 +208,7 @@ impl Collector {
             retries: sum.retries,
             growth,
             machines: self.figures.machines.rows(&info, measured),
+            sessions: sum.sessions.iter().map(|row| session_row(&info, row, measured)).collect(),
             targets: sum.targets.iter().map(|row| target_row(&info, row, measured)).collect(),
             residence: sum.residence.iter().map(residence_row).collect(),
             connections: sum.connections,
@@ -588,6 +590,19 @@ fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> Targe
         ok_per_s: per_second(row.ok, measured),
         latency: Latency::of(&row.latency),
         counts: row.clone(),
+    }
+}
+
+fn session_row(info: &RunInfo, row: &SessionInterval, measured: Duration) -> SessionRow {
+    let name = info.sessions.get(usize::from(row.session)).cloned();
+    SessionRow {
+        name: name.unwrap_or_else(|| format!("session {}", row.session)),
+        begun: row.begun,
+        finished: row.finished,
+        failed: row.failed,
+        interrupted: row.interrupted,
+        finished_per_s: per_second(row.finished, measured),
+        time: Latency::of(&row.time),
     }
 }
 

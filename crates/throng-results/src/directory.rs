@@ -75,6 +75,9 @@ pub struct RunInfo {
     /// The names of the loads that go on side by side; empty where there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<String>,
+    /// The names of the sessions; empty where there is only one, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
     /// Indexed by the `phase` of intervals and events.
     pub phases: Vec<PhaseInfo>,
     pub thresholds: Vec<ThresholdInfo>,
@@ -125,6 +128,7 @@ impl Default for RunInfo {
             targets: Vec::new(),
             steps: Vec::new(),
             loads: Vec::new(),
+            sessions: Vec::new(),
             phases: Vec::new(),
             thresholds: Vec::new(),
             users_planned: 0,

@@ -10,8 +10,8 @@ use crate::evidence::FailureRow;
 use crate::once::OnceRun;
 use crate::summary::{
     Change, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow,
-    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, StageRow, Stopped, Summary,
-    TargetRow, Unbalanced,
+    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, StageRow, Stopped,
+    Summary, TargetRow, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -64,6 +64,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
         "users": users(summary),
         "connections": connections(summary),
+        "sessions": summary.sessions.iter().map(session).collect::<Vec<_>>(),
         "targets": summary.targets.iter().map(target).collect::<Vec<_>>(),
         "residence": summary.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
@@ -432,6 +433,18 @@ fn connections(summary: &Summary) -> Value {
         "vanished": c.vanished,
         "half_closed": c.half_closed,
         "timed_out": c.timed_out,
+    })
+}
+
+fn session(row: &SessionRow) -> Value {
+    json!({
+        "name": row.name,
+        "begun": row.begun,
+        "finished": row.finished,
+        "failed": row.failed,
+        "interrupted": row.interrupted,
+        "finished_per_s": row.finished_per_s,
+        "time": latency(&row.time),
     })
 }
 

@@ -236,8 +236,9 @@ impl Plausible for Interval {
         let stages = self.stages.iter().all(|stage| is_sound(&stage.latency));
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
         let lived = self.residence.iter().all(|row| is_sound(&row.time));
+        let sessions = self.sessions.iter().all(|row| is_sound(&row.time));
         let places = self.targets.iter().all(|row| row.ok <= row.count && is_sound(&row.latency));
-        steps && stages && own && lived && places && budget.take(weight(self))
+        steps && stages && own && lived && places && sessions && budget.take(weight(self))
     }
 
     fn is_equal(&self) -> bool {
@@ -291,7 +292,16 @@ fn weight(interval: &Interval) -> u64 {
         let bytes = [row.bytes_in, row.bytes_out, row.connections_failed];
         sum(attempts.into_iter().chain(connections).chain(bytes))
     });
-    sum(steps.chain(stages).chain(lived).chain(places).chain(plain.into_iter().flatten()))
+    let sessions = interval
+        .sessions
+        .iter()
+        .map(|row| sum([row.begun, row.finished, row.failed, row.interrupted, row.time.count()]));
+    sum(steps
+        .chain(stages)
+        .chain(lived)
+        .chain(places)
+        .chain(sessions)
+        .chain(plain.into_iter().flatten()))
 }
 
 fn sum(numbers: impl IntoIterator<Item = u64>) -> u64 {

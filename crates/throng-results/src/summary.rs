@@ -99,6 +99,8 @@ pub struct Summary {
     /// Starts that were due and had not begun at the end of a second, at most; of the whole run.
     pub backlog_max: u64,
     pub connections: Connections,
+    /// Iterations by their session; empty where there is only one.
+    pub sessions: Vec<SessionRow>,
     /// What went to which address, in the order of the targets; empty where there is only one.
     pub targets: Vec<TargetRow>,
     /// How long connections were there, by who ended them; those that were open first.
@@ -265,6 +267,19 @@ pub struct StageRow {
     pub latency: Latency,
     /// The most frequent first.
     pub errors: Vec<(Cause, u64)>,
+}
+
+/// Iterations of one of several sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionRow {
+    pub name: String,
+    pub begun: u64,
+    pub finished: u64,
+    pub failed: u64,
+    pub interrupted: u64,
+    pub finished_per_s: f64,
+    /// Of the finished ones.
+    pub time: Latency,
 }
 
 /// What went to one of several addresses.

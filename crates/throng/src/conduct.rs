@@ -325,6 +325,10 @@ impl Conduct<'_> {
                 [_] => Vec::new(),
                 loads => loads.iter().map(|load| load.name.clone()).collect(),
             },
+            sessions: match program.sessions.as_slice() {
+                [_] => Vec::new(),
+                sessions => sessions.iter().map(|session| session.name.clone()).collect(),
+            },
             phases: phases.map(phase).collect(),
             rerun_of: self.rerun_of.clone(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),

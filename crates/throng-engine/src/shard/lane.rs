@@ -15,7 +15,7 @@ use crate::due::DueQueue;
 use crate::ledger::Fresh;
 use crate::left::Left;
 use crate::prepared::LoadPlan;
-use crate::recorder::{Attempt, Recorder};
+use crate::recorder::{Attempt, Iteration, Recorder};
 use crate::rendezvous::{Meeting, Waiting};
 use crate::seats::Seats;
 
@@ -27,6 +27,8 @@ pub(crate) struct Lane {
     shard: Rc<Shard>,
     load: usize,
     pub(crate) recorder: RefCell<Recorder>,
+    /// By slot, when the iteration of a user began: only where sessions are told apart.
+    iterations: RefCell<Vec<Time>>,
     /// Connections whose end is left to the target.
     pub(crate) left: RefCell<Left>,
     pub(crate) seats: RefCell<Seats>,
@@ -57,10 +59,12 @@ impl Lane {
     pub(crate) fn new(shard: &Rc<Shard>, load: usize) -> Rc<Lane> {
         let program = &shard.prepared.program;
         let churns = program.loads[load].phases.iter().any(|phase| phase.churn.is_some());
+        let recorder = Recorder::new(program.steps.len(), &shard.prepared.places);
         Rc::new(Lane {
             shard: Rc::clone(shard),
             load,
-            recorder: RefCell::new(Recorder::new(program.steps.len(), &shard.prepared.places)),
+            recorder: RefCell::new(recorder.with_sessions(program.sessions.len())),
+            iterations: RefCell::default(),
             left: RefCell::default(),
             seats: RefCell::new(Seats::new(churns)),
             due: RefCell::default(),
@@ -175,10 +179,31 @@ impl Lane {
         self.recorder.borrow_mut().population.begun += 1;
     }
 
+    /// A user does an iteration of its session, which counts from `since`.
+    pub(crate) fn iteration_is_done(&self, session: u16, slot: u32, since: Time) {
+        if self.prepared.sessions.len() < 2 {
+            return;
+        }
+        self.recorder.borrow_mut().session_begins(session);
+        let (mut iterations, slot) = (self.iterations.borrow_mut(), slot as usize);
+        if iterations.len() <= slot {
+            iterations.resize(slot + 1, Time::ZERO);
+        }
+        iterations[slot] = since;
+    }
+
+    /// How long the iteration of a user took, where that is told.
+    pub(crate) fn iteration_took(&self, slot: u32, now: Time) -> Option<Duration> {
+        self.iterations.borrow().get(slot as usize).map(|since| now - *since)
+    }
+
     /// An iteration is over, whatever came of it.
-    pub(crate) fn iteration_ends(&self, finished: bool) {
+    pub(crate) fn iteration_ends(&self, session: u16, how: Iteration) {
         self.running.set(self.running.get() - 1);
-        self.recorder.borrow_mut().population.iterations_finished += u64::from(finished);
+        let mut recorder = self.recorder.borrow_mut();
+        let finished = matches!(how, Iteration::Finished(_));
+        recorder.population.iterations_finished += u64::from(finished);
+        recorder.session_ends(session, how);
     }
 
     /// All iterations of the phase are done: the driver need not wait for its time.

@@ -19,7 +19,7 @@ use super::task::{Active, Doing, GONE, Task, Which};
 use super::{State, User};
 use crate::failure::Ended;
 use crate::prepared::StayPlan;
-use crate::recorder::Attempt;
+use crate::recorder::{Attempt, Iteration};
 use crate::shard::Lane;
 
 /// What a body does before the others have their turn.
@@ -188,7 +188,7 @@ impl State {
         active.withdraw_exchange();
         active.give_up();
         if active.task.is_pass() {
-            shard.iteration_ends(false);
+            shard.iteration_ends(active.user.session, Iteration::Interrupted);
         }
         let Some((step, place)) = active.take_begun() else { return };
         let mut recorder = shard.recorder.borrow_mut();
@@ -293,7 +293,12 @@ impl User {
     fn pass_over(&mut self, shard: &Lane) {
         let Some(agenda) = &mut self.state.agenda else { return };
         agenda.failed = None;
-        shard.iteration_ends(!std::mem::take(&mut agenda.leaves));
+        let how = match std::mem::take(&mut agenda.leaves) {
+            true => Iteration::Failed,
+            // When it began is known of the last one alone.
+            false => Iteration::Finished(None),
+        };
+        shard.iteration_ends(self.state.session, how);
         match self.session.doing {
             Doing::Join => {
                 (self.session.doing, self.session.due) = (Doing::Step, self.state.now);

@@ -13,7 +13,7 @@ use super::transaction::End;
 use super::{State, Turn, User};
 use crate::code::Instruction;
 use crate::prepared::{LoadPlan, Plan, weighted};
-use crate::recorder::Attempt;
+use crate::recorder::{Attempt, Iteration};
 use crate::shard::Lane;
 
 /// How a user holds back after connections that did not open: from this, doubled each time, to
@@ -73,6 +73,9 @@ impl User {
     }
 }
 
+/// How long it took is reckoned when it is over.
+const FINISHED: Iteration = Iteration::Finished(None);
+
 impl Active<'_> {
     /// What comes before the next instruction of the session: leaving, falling out, and the
     /// borders of iterations.
@@ -85,7 +88,7 @@ impl Active<'_> {
         if may && self.shard.seats.borrow().must_leave(self.user.slot) && !self.keeps_books() {
             match self.user.holds_back() {
                 true => self.wait_for(Doing::Idle, Time::NEVER),
-                false => self.take_leave(),
+                false => self.take_leave(Iteration::Interrupted),
             }
             return Some(Turn::Again);
         }
@@ -100,7 +103,7 @@ impl Active<'_> {
             return Some(self.ask_for_iteration());
         }
         if self.task.pc == end {
-            self.end_iteration(true);
+            self.end_iteration(FINISHED);
             return Some(Turn::Again);
         }
         None
@@ -225,6 +228,8 @@ impl Active<'_> {
     }
 
     fn iteration_begins(&mut self) {
+        let since = if self.task.is_scheduled { self.task.due } else { self.user.now };
+        self.shard.iteration_is_done(self.user.session, self.user.slot, since);
         self.user.running = true;
         self.user.iterations += 1;
         self.task.doing = Doing::Step;
@@ -237,9 +242,17 @@ impl Active<'_> {
     }
 
     /// The running iteration is over, if there is one.
-    pub(super) fn iteration_over(&mut self, finished: bool) {
+    pub(super) fn iteration_over(&mut self, how: Iteration) {
         if std::mem::take(&mut self.user.running) {
-            self.shard.iteration_ends(finished);
+            let finished = how == FINISHED;
+            let how = match finished {
+                true => {
+                    let took = self.shard.iteration_took(self.user.slot, self.user.now);
+                    Iteration::Finished(took)
+                }
+                false => how,
+            };
+            self.shard.iteration_ends(self.user.session, how);
             if let (Some(keep), Some(memory)) = (&self.shard.keep, &self.user.memory) {
                 keep.set(&memory.values);
             }
@@ -250,9 +263,9 @@ impl Active<'_> {
     }
 
     /// Goes on behind the running iteration, whether it ran through or not.
-    pub(super) fn end_iteration(&mut self, finished: bool) {
+    pub(super) fn end_iteration(&mut self, how: Iteration) {
         self.leave_transactions(End::Whole);
-        self.iteration_over(finished);
+        self.iteration_over(how);
         match self.user.once {
             true => self.leave_done(),
             false => self.go_to(self.of_session().begin),
@@ -276,7 +289,7 @@ impl Active<'_> {
                 self.branch_leaves();
                 self.return_from_body();
             }
-            true => self.end_iteration(true),
+            true => self.end_iteration(FINISHED),
             false if self.user.leaving => self.go_to(GONE),
             false => self.go_to(self.of_session().begin),
         }
@@ -291,18 +304,18 @@ impl Active<'_> {
         match self.user.leaving {
             true => self.go_to(GONE),
             false => {
-                self.iteration_over(true);
+                self.iteration_over(FINISHED);
                 self.leave_done();
             }
         }
     }
 
     /// Begins what a session does at its end, from whatever it was doing.
-    pub(super) fn take_leave(&mut self) {
+    pub(super) fn take_leave(&mut self, how: Iteration) {
         self.interrupt();
         self.user.leaving = true;
         self.leave_transactions(End::CutOff);
-        self.iteration_over(false);
+        self.iteration_over(how);
         self.go_to(self.of_session().end);
     }
 
@@ -322,7 +335,7 @@ impl Active<'_> {
         }
         self.user.now = self.shard.clock.now();
         self.break_off_step();
-        self.take_leave();
+        self.take_leave(Iteration::Interrupted);
         true
     }
 
@@ -342,7 +355,7 @@ impl Active<'_> {
     /// begins anew, after a pause that grows with every refusal in a row.
     pub(super) fn restart(&mut self, refused: bool) {
         self.leave_transactions(End::CutOff);
-        self.iteration_over(false);
+        self.iteration_over(Iteration::Failed);
         if self.user.once || self.user.leaving {
             self.user.leaving = true;
             self.go_to(GONE);

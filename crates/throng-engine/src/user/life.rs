@@ -13,6 +13,7 @@ use super::task::{Active, Doing, GONE};
 use super::transaction::End;
 use super::{State, Turn};
 use crate::failure::Ended;
+use crate::recorder::Iteration;
 
 /// A connection that was online for so long was no refusal.
 const LASTING: Duration = Duration::from_secs(10);
@@ -234,7 +235,7 @@ impl Active<'_> {
         self.user.now = self.shard.clock.now();
         self.break_off_step();
         self.leave_transactions(End::CutOff);
-        self.iteration_over(false);
+        self.iteration_over(Iteration::Interrupted);
         self.shard.seats.borrow_mut().not_idle(self.user.slot);
         self.go_to(0);
         self.user.rejoins = true;

@@ -13,7 +13,7 @@ use crate::code::Instruction;
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
 use crate::failure::Finding;
-use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
+use crate::recorder::{Attempt, Iteration, RETRY_AFTER_MAX_S};
 
 /// What is kept of one field of a row.
 const FIELD_BYTES_MAX: usize = 200;
@@ -241,7 +241,7 @@ impl Active<'_> {
             // last one is over.
             return self.restart(true);
         }
-        self.end_iteration(false);
+        self.end_iteration(Iteration::Failed);
         if onward == Onward::HoldBack && !self.user.leaving {
             self.hold_back();
         }
@@ -251,7 +251,11 @@ impl Active<'_> {
     pub(super) fn leave(&mut self, onward: Onward) {
         let gone = matches!(onward, Onward::Anew { .. });
         let leaving = self.user.leaving;
-        self.take_leave();
+        let over = match self.shard.data_is_over() {
+            true => Iteration::Interrupted,
+            false => Iteration::Failed,
+        };
+        self.take_leave(over);
         // A long-lived connection that is gone is nothing to take leave of, and what has failed
         // while the user took leave is not begun again.
         if gone || leaving {

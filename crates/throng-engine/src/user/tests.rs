@@ -208,6 +208,7 @@ impl Outcome {
         assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
         self.has_residences(seed);
         self.has_targets(seed);
+        self.has_sessions(seed);
         assert!(sum.population.is_balanced(), "seed {seed}: {:?}", sum.population);
         let lives = &sum.lifecycle;
         assert!(lives.complete + lives.broken <= lives.begun, "seed {seed}: {lives:?}");

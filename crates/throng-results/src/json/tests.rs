@@ -36,6 +36,15 @@ fn every_field_is_in_the_document_and_the_other_way_round() {
     names(&summary_json(&sample::chat()), "", &mut found);
     let mut strained = sample::summary();
     strained.generator.late_seconds = strained.generator.seconds;
+    strained.sessions.push(SessionRow {
+        name: "reader".into(),
+        begun: 2,
+        finished: 1,
+        failed: 1,
+        interrupted: 0,
+        finished_per_s: 1.0,
+        time: Latency::default(),
+    });
     let place = Place { target: 0, address: Some(([127, 0, 0, 1], 80).into()) };
     strained.targets.push(TargetRow {
         target: "http://a.test".into(),

@@ -6,6 +6,7 @@ mod once;
 mod own;
 mod residence;
 mod service;
+mod sessions;
 mod staying;
 mod targets;
 
@@ -50,6 +51,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         transactions(summary, style),
         errors(summary, style),
         targets::targets(summary, style),
+        sessions::sessions(summary, style),
         resent(summary, style),
         slowest(summary, style),
         codes(summary, style),

@@ -1,4 +1,5 @@
-//! What went to which address, where a name has several: as their own books have it.
+//! What went to which address, where a name has several, and what was done of which session: as
+//! the books of the targets have it.
 
 use serde_json::Value;
 
@@ -95,4 +96,46 @@ fn a_closed_address_has_connections_that_failed_and_one_address_has_no_row() {
     run.check(run.json()["targets"].as_array().is_some_and(Vec::is_empty), "nothing to tell apart");
     let lines = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
     run.check(!lines.expect("lines").contains("\"targets\""), "nothing is written");
+}
+
+#[test]
+fn iterations_are_told_apart_by_their_session() {
+    let target = Target::start("http --latency 2ms");
+    let scenario = format!(
+        "target: {}
+sessions:
+  reader: {{weight: 1, steps: [{{http: GET /read}}]}}
+  buyer: {{weight: 1, steps: [{{http: GET /a}}, {{think: 30ms}}, {{http: GET /b}}]}}
+  loser: {{weight: 1, steps: [{{http: GET /status/500, on_error: next}}, {{http: GET /never}}]}}
+load: [{{iterations: 300, users: 60}}]
+",
+        target.http("")
+    );
+    for processes in [1, 2] {
+        let before = target.counts("/requests");
+        let line = format!("run s.yaml --json --shards 2 --processes {processes} --out record");
+        let run = throng(&line).file("s.yaml", scenario.clone()).run();
+        let json = run.json();
+        let rows = json["sessions"].as_array().expect("rows");
+        let of = |name: &str| {
+            let row = rows.iter().find(|row| row["name"] == name).expect("a row");
+            let count = |what: &str| row[what].as_u64().expect("a count");
+            [count("begun"), count("finished"), count("failed"), count("interrupted")]
+        };
+        let [reader, buyer, loser] = ["reader", "buyer", "loser"].map(of);
+        run.check(reader[0] + buyer[0] + loser[0] == 300, "all of them");
+        run.check([reader, buyer].iter().all(|row| row[0] == row[1]), "they come to their end");
+        run.check(loser[0] == loser[2] && loser[2] > 0, "this one never does");
+        let asked = target.counts("/requests") - before;
+        run.check(asked == reader[1] + 2 * buyer[1] + loser[2], "what the target has got");
+        let time = |name: &str| {
+            let row = rows.iter().find(|row| row["name"] == name).expect("a row");
+            row["time"]["min_ns"].as_u64()
+        };
+        run.check(time("reader") >= Some(2_000_000), "an answer takes 2 ms");
+        run.check(time("buyer") >= Some(34_000_000) && time("loser").is_none(), "with its pause");
+        let record = run.folder().join("record");
+        let text = throng(&format!("report {}", record.display())).run();
+        text.says(&["session", "reader", "buyer", "loser"]);
+    }
 }

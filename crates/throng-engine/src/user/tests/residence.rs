@@ -1,7 +1,10 @@
 //! What is recorded beside the steps adds up with them: how long connections were there, and what
 //! went to which address.
 
-use throng_metrics::{Ending, ResidenceInterval, Stage, StageInterval, TargetInterval};
+use throng_metrics::{
+    Ending, ResidenceInterval, SessionInterval, Stage, StageInterval, TargetInterval,
+};
+use throng_program::OnError;
 
 use super::*;
 
@@ -36,6 +39,22 @@ impl Outcome {
             all = row;
         }
         all
+    }
+
+    /// Of iterations by their session.
+    pub(super) fn has_sessions(&self, seed: u64) {
+        let (rows, all) = (&self.sum.sessions, &self.sum.population);
+        if rows.is_empty() {
+            return;
+        }
+        for row in rows {
+            let ended = row.finished + row.failed + row.interrupted;
+            assert_eq!(row.begun, ended, "seed {seed}: {row:?}");
+            assert!(row.time.count() <= row.finished, "seed {seed}: {row:?}");
+        }
+        let sum = |of: fn(&SessionInterval) -> u64| rows.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|row| row.begun), all.iterations_started, "seed {seed}");
+        assert_eq!(sum(|row| row.finished), all.iterations_finished, "seed {seed}");
     }
 
     pub(super) fn has_targets(&self, seed: u64) {
@@ -75,5 +94,31 @@ fn what_goes_to_two_targets_is_told_apart() {
         assert_eq!((all.interrupted, &all.latency), (total.interrupted, &total.latency));
         assert_eq!((all.bytes_in, all.bytes_out), (total.bytes_in, total.bytes_out));
         assert!(rows.iter().all(|row| row.ok > 100), "seed {seed}: {rows:?}");
+    }
+}
+
+/// One session asks a server that answers after a millisecond, one pauses, too, and one fails.
+#[test]
+fn what_sessions_do_is_told_apart() {
+    for seed in 1..20u64 {
+        let mut fails = get(vec![status(404)]);
+        if let Statement::Http(http) = &mut fails {
+            Arc::make_mut(http).failing.then = OnError::Next;
+        }
+        let codes = [vec![get(Vec::new())], vec![get(Vec::new()), think()], vec![fails]];
+        let rate = (seed % 2 == 0).then_some(200.0);
+        let drive = Drive::Iterations(Iterations::new(30, rate, None));
+        let mut one = program(Scheme::Http, Vec::new(), &[StepKind::Http], phase(drive, Some(S)));
+        one.sessions = codes.map(|code| session(code, 0)).to_vec();
+        let stop_at = (seed % 3 == 0).then(|| Time::ZERO + 700 * MS);
+        let play = Play { stop_at, shards: 1 + seed % 2, ..Play::new(one, seed) };
+        let outcome = play.run(|world| world, http_server(|_| vec![(MS, say(HELLO))]));
+        outcome.is_sound(seed);
+        let rows = &outcome.sum.sessions;
+        assert_eq!(rows.iter().map(|row| row.session).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((rows[0].time.count(), rows[0].failed), (rows[0].finished, 0), "seed {seed}");
+        assert!(rows[0].finished > 10 && rows[2].failed > 10, "seed {seed}: {rows:?}");
+        assert_eq!((rows[2].finished, rows[2].time.count()), (0, 0), "seed {seed}");
+        assert!(rows[0].time.value_at(0.5) < rows[1].time.value_at(0.5), "seed {seed}: {rows:?}");
     }
 }
