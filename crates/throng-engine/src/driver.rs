@@ -345,7 +345,11 @@ impl Driver {
             self.shard.tidy_up(now);
         }
         if is_told {
-            let report = self.lanes[index].lane.report(interval, until, leads, false);
+            let driven = &self.lanes[index];
+            let report = driven.lane.report(interval, until, leads, false);
+            if driven.phase_of_run() != interval.1 {
+                driven.lane.recorder.borrow_mut().phase_begins();
+            }
             let reached = self.reached();
             // Nobody listens any more only when the run is being torn down.
             let _ = self.reports.send(Report { reached, ..report });

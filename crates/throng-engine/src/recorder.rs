@@ -8,7 +8,8 @@ use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats, Histogram,
     Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval, Retries,
-    SessionInterval, Stage, StageInterval, StepInterval, TargetInterval, TcpSamples, Together,
+    SessionInterval, Slow, SlowBounds, Stage, StageInterval, StepInterval, TargetInterval,
+    TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -50,6 +51,8 @@ pub(crate) struct Attempt {
     pub(crate) bytes_out: u64,
     /// So long the answer asks to be left alone; 0 where it says nothing.
     pub(crate) retry_after_s: u64,
+    /// The trace id that was sent.
+    pub(crate) trace: Option<u128>,
 }
 
 /// The rows of those steps, or addresses, that did something in this interval: most shards of many
@@ -160,6 +163,9 @@ pub(crate) struct Recorder {
     stages: [StageInterval; Stage::ALL.len()],
     pub(crate) connections: Connections,
     residence: Vec<ResidenceInterval>,
+    /// By step: how slow the slowest of the phase were, and those of the interval.
+    slow_bounds: Rows<SlowBounds>,
+    slowest: Vec<Slow>,
     pub(crate) population: Population,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) heartbeats: Heartbeats,
@@ -238,6 +244,8 @@ impl Recorder {
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
             residence: Vec::new(),
+            slow_bounds: Rows::new(steps),
+            slowest: Vec::new(),
             population: Population::default(),
             lifecycle: Lifecycle::default(),
             heartbeats: Heartbeats::default(),
@@ -303,9 +311,9 @@ impl Recorder {
         let residence = self.residence.iter().map(|row| of_heap(&row.time) + size_of_val(row));
         let sessions = self.sessions.rows.iter().map(|row| of_heap(&row.time));
         let histograms = stages.chain(own).chain(residence).chain(sessions).sum::<usize>();
-        let histograms = histograms + self.sessions.own_bytes();
-        (histograms + self.steps.heap_bytes() + self.targets.heap_bytes() + size_of::<Recorder>())
-            as u64
+        let slow = self.slow_bounds.own_bytes() + self.slowest.capacity() * size_of::<Slow>();
+        let rows = self.sessions.own_bytes() + self.steps.heap_bytes() + self.targets.heap_bytes();
+        (histograms + slow + rows + size_of::<Recorder>()) as u64
     }
 
     /// Records at every step and stage as many different times, over so many powers of two from a
@@ -369,6 +377,22 @@ impl Recorder {
             row.bytes_in += attempt.bytes_in;
             row.bytes_out += attempt.bytes_out;
         }
+    }
+
+    /// An attempt ended: it is kept where it is one of the slowest of its step in this phase.
+    #[inline]
+    pub(crate) fn slow(&mut self, step: StepId, attempt: &Attempt, told: impl FnOnce() -> Slow) {
+        let Some(latency_ns) = attempt.latency.map(nanos) else { return };
+        if self.slow_bounds.at(step.index(), SlowBounds::default).take(latency_ns) {
+            let trace = attempt.trace.map(|trace| format!("{trace:032x}"));
+            let slow = Slow { step: step.0, latency_ns, code: attempt.code, trace, ..told() };
+            Slow::add(&mut self.slowest, &slow);
+        }
+    }
+
+    /// Another phase begins, with slowest attempts of its own.
+    pub(crate) fn phase_begins(&mut self) {
+        self.slow_bounds.take();
     }
 
     /// Whether every attempt that was begun has ended.
@@ -612,6 +636,7 @@ impl Recorder {
         }
         interval.connections = std::mem::take(&mut self.connections);
         interval.residence = std::mem::take(&mut self.residence);
+        interval.slowest = std::mem::take(&mut self.slowest);
         interval.population = std::mem::take(&mut self.population);
         interval.lifecycle = std::mem::take(&mut self.lifecycle);
         interval.heartbeats = std::mem::take(&mut self.heartbeats);

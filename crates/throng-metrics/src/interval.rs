@@ -10,6 +10,7 @@ use crate::connections::{Connections, ResidenceInterval};
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
 use crate::places::{SessionInterval, TargetInterval};
+use crate::slowest::Slow;
 
 /// What one step did. An attempt is one doing of it, with all its tries. Each that is begun ends
 /// once: it is `ok`, or it is in `errors`, or it is `interrupted`; `count` has the first two. So
@@ -442,6 +443,9 @@ pub struct Interval {
     pub connections: Connections,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residence: Vec<ResidenceInterval>,
+    /// The slowest attempts so far of its phase, by step: those that are among them for a shard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<Slow>,
     /// By the address it went to, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetInterval>,
@@ -549,6 +553,7 @@ impl Interval {
         for row in &other.residence {
             ResidenceInterval::add(&mut self.residence, row);
         }
+        other.slowest.iter().for_each(|slow| Slow::add(&mut self.slowest, slow));
         TargetInterval::merge_all(&mut self.targets, &other.targets);
         SessionInterval::merge_all(&mut self.sessions, &other.sessions);
         self.population.merge(&other.population);

@@ -6,6 +6,7 @@
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: which steps are attempts, and which only hold others together.
+//! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
 //! - [`threshold`]: goals and verdicts.
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ pub mod interval;
 pub mod kind;
 pub mod outcome;
 pub mod places;
+pub mod slowest;
 pub mod threshold;
 
 pub use connections::{Connections, Ending, ResidenceInterval};
@@ -30,6 +32,7 @@ pub use interval::{
 pub use kind::{is_asked, is_attempt};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
 pub use places::{Place, SessionInterval, TargetInterval};
+pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
     AbortRule, Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit,
     Verdict,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval,
-    SessionInterval, Stage, StageInterval, StepInterval, TargetInterval, Threshold, Verdict,
+    SessionInterval, Slow, Stage, StageInterval, StepInterval, TargetInterval, Threshold, Verdict,
     is_asked, is_attempt, kind,
 };
 
@@ -24,8 +24,8 @@ use crate::once::OnceRun;
 use crate::summary::{
     Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
     Growth, HEARTBEAT, HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow,
-    ResidenceRow, Row, SessionRow, StageRow, Stopped, Summary, TargetRow, TcpRow, Unbalanced,
-    Validity, most_first, per_second,
+    ResidenceRow, Row, SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow,
+    Unbalanced, Validity, most_first, per_second,
 };
 use crate::verdict;
 
@@ -205,6 +205,7 @@ impl Collector {
             backlog_max: self.figures.backlog_max,
             heartbeats: heartbeat_row(&info, &sum),
             tcp: tcp_row(&sum),
+            slowest: slow_rows(&info, &sum),
             retries: sum.retries,
             growth,
             machines: self.figures.machines.rows(&info, measured),
@@ -604,6 +605,14 @@ fn session_row(info: &RunInfo, row: &SessionInterval, measured: Duration) -> Ses
         finished_per_s: per_second(row.finished, measured),
         time: Latency::of(&row.time),
     }
+}
+
+fn slow_rows(info: &RunInfo, sum: &Interval) -> Vec<SlowRow> {
+    let asked = sum.slowest.iter().filter(|slow| is_attempt(kind_of(info, slow.step)));
+    let row = |slow: &Slow| SlowRow { step: info.step_name(slow.step), slow: slow.clone() };
+    let mut rows: Vec<SlowRow> = asked.map(row).collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.slow.latency_ns), row.slow.at_ns, row.slow.user));
+    rows
 }
 
 fn residence_row(row: &ResidenceInterval) -> ResidenceRow {

@@ -10,8 +10,8 @@ use crate::evidence::FailureRow;
 use crate::once::OnceRun;
 use crate::summary::{
     Change, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow,
-    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, StageRow, Stopped,
-    Summary, TargetRow, Unbalanced,
+    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, SlowRow, StageRow,
+    Stopped, Summary, TargetRow, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -66,6 +66,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "connections": connections(summary),
         "sessions": summary.sessions.iter().map(session).collect::<Vec<_>>(),
         "targets": summary.targets.iter().map(target).collect::<Vec<_>>(),
+        "slowest": summary.slowest.iter().map(slow).collect::<Vec<_>>(),
         "residence": summary.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
@@ -465,6 +466,18 @@ fn target(row: &TargetRow) -> Value {
         "connections_attempted": counts.connections_attempted,
         "connections_opened": counts.connections_opened,
         "connections_failed": counts.connections_failed,
+    })
+}
+
+fn slow(row: &SlowRow) -> Value {
+    json!({
+        "step": row.step,
+        "at_ns": row.slow.at_ns,
+        "latency_ns": row.slow.latency_ns,
+        "user": row.slow.user,
+        "code": (row.slow.code != 0).then_some(row.slow.code),
+        "cause": row.slow.cause.map(Cause::word),
+        "trace": row.slow.trace,
     })
 }
 

@@ -105,6 +105,8 @@ pub struct Summary {
     pub targets: Vec<TargetRow>,
     /// How long connections were there, by who ended them; those that were open first.
     pub residence: Vec<ResidenceRow>,
+    /// The slowest attempts of the steps that are asked for, the slowest first.
+    pub slowest: Vec<SlowRow>,
     pub opening: Opening,
     pub population: Population,
     pub lifecycle: Lifecycle,
@@ -181,6 +183,13 @@ pub struct DeliveryRow {
 pub struct OwnRow {
     pub row: Row,
     pub unit: Option<TrendUnit>,
+}
+
+/// One of the slowest attempts, with the name of its step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlowRow {
+    pub step: String,
+    pub slow: throng_metrics::Slow,
 }
 
 /// Who ended the run, when and why.

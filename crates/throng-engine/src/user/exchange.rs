@@ -83,6 +83,7 @@ impl Exchange {
             bytes_in: self.bytes_in,
             bytes_out: self.bytes_out,
             retry_after_s: self.rare.as_ref().map_or(0, |rare| rare.retry_after_s),
+            trace: self.rare.as_ref().and_then(|rare| rare.trace),
         }
     }
 

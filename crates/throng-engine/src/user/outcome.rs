@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId};
 use throng_expression::Value;
-use throng_metrics::{Blame, Cause};
+use throng_metrics::{Blame, Cause, Slow};
 use throng_program::{OnError, Retry, Statement};
 
 use super::State;
@@ -39,6 +39,7 @@ impl Active<'_> {
         let place = self.attempt_over();
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.ok(step, attempt);
+        recorder.slow(step, attempt, || self.slow(None));
         if let Some(place) = place {
             recorder.target_ended(place, attempt, true);
         }
@@ -158,9 +159,17 @@ impl Active<'_> {
         if recorder.failed(step, attempt, cause, self.user.now, || detail.clone()) {
             recorder.add_evidence(self.evidence(attempt.code));
         }
+        recorder.slow(step, attempt, || self.slow(Some(cause)));
         if std::mem::take(&mut self.task.retries) > 0 {
             recorder.given_up(step);
         }
+    }
+
+    /// What finds an attempt that ended now in the logs of others.
+    #[cold]
+    fn slow(&self, cause: Option<Cause>) -> Slow {
+        let (at_ns, user) = (self.user.now.as_nanos(), self.user.id.0);
+        Slow { at_ns, user, cause, ..Slow::default() }
     }
 
     /// Who fails, and with which rows.

@@ -101,6 +101,9 @@ impl Place {
         let seconds = self.offset_ns.div_euclid(SECOND_NS)
             + i64::from(self.offset_ns.rem_euclid(SECOND_NS) >= SECOND_NS / 2);
         interval.second = interval.second.saturating_add_signed(seconds);
+        for slow in &mut interval.slowest {
+            slow.at_ns = slow.at_ns.saturating_add_signed(self.offset_ns);
+        }
         interval
     }
 }

@@ -1,6 +1,7 @@
 //! The summary at the end of a run, section by section; what has no content is left out.
 
 mod delivering;
+mod exemplars;
 mod machines;
 mod once;
 mod own;
@@ -54,6 +55,7 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         sessions::sessions(summary, style),
         resent(summary, style),
         slowest(summary, style),
+        exemplars::exemplars(summary, style),
         codes(summary, style),
         connecting(summary, style),
         staying::funnel(summary, style),

@@ -64,6 +64,7 @@ mod servers;
 mod several;
 mod shapes;
 mod side_by_side;
+mod slowest;
 mod targets;
 mod tcp;
 mod tls;
