@@ -134,7 +134,7 @@ impl Packing {
         for interval in lines.by_ref() {
             self.checkpoint.totals.interval(&interval);
             figures.interval(&interval);
-            sums.add(&interval, &mut told);
+            sums.add(interval, &mut told);
         }
         sums.finish(&mut told);
         result?;

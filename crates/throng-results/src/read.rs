@@ -70,10 +70,10 @@ impl Run {
         if let Some(checkpoint) = &checkpoint {
             packed = checkpoint.segments();
             let minutes = self.records(checkpoint.minutes(&self.directory), 0)?;
-            minutes.for_each(|interval| sums.add(&interval, &mut look));
+            minutes.for_each(|interval| sums.add(interval, &mut look));
         }
         let rest = self.records(segments::files(&self.directory, packed), 0)?;
-        rest.for_each(|interval| sums.add(&interval, &mut look));
+        rest.for_each(|interval| sums.add(interval, &mut look));
         sums.finish(&mut look);
         Ok(())
     }

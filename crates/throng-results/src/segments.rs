@@ -136,7 +136,7 @@ impl Sums {
     }
 
     /// Takes an interval, and tells the sums that are complete.
-    pub(crate) fn add(&mut self, interval: &Interval, told: &mut impl FnMut(Interval)) {
+    pub(crate) fn add(&mut self, interval: Interval, told: &mut impl FnMut(Interval)) {
         let place = interval.second / self.seconds;
         if place > self.latest {
             self.latest = place;
@@ -150,12 +150,12 @@ impl Sums {
                 // Parts of one second are there at the same time.
                 let mut gauges = sum.gauges.clone();
                 gauges.add(&interval.gauges);
-                sum.merge_later(interval);
+                sum.merge_later(&interval);
                 sum.gauges = gauges;
             }
-            Some(sum) => sum.merge_later(interval),
+            Some(sum) => sum.merge_later(&interval),
             None => {
-                self.pending.insert(key, interval.clone());
+                self.pending.insert(key, interval);
             }
         }
     }

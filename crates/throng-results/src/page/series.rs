@@ -73,12 +73,12 @@ impl Series {
             total: Histogram::new(),
         };
         let attempts = Attempts::new(&run.info);
-        run.summed(width_s, |sum| series.add(&run.info, &attempts, &sum))?;
+        run.summed(width_s, |sum| series.add(&run.info, &attempts, sum))?;
         series.steps.values_mut().for_each(StepSeries::end);
         Ok(series)
     }
 
-    fn add(&mut self, info: &RunInfo, attempts: &Attempts, sum: &Interval) {
+    fn add(&mut self, info: &RunInfo, attempts: &Attempts, mut sum: Interval) {
         let place = sum.second / self.width_s;
         // A record may tell of any second.
         let Some(at) = usize::try_from(place).ok().filter(|at| *at < POINTS_MAX) else { return };
@@ -86,12 +86,13 @@ impl Series {
             self.points.resize_with(at + 1, Point::default);
         }
         let phase = info.phases.get(usize::from(sum.phase));
-        let total = attempts.total(sum);
-        self.points[at].add(phase.map_or(0, |phase| phase.load), sum, &total);
+        let total = attempts.total(&sum);
+        let steps = std::mem::take(&mut sum.steps);
+        self.points[at].add(phase.map_or(0, |phase| phase.load), &sum, &total);
         if phase.is_none_or(|phase| phase.measured) {
             self.total.merge(&total.latency);
         }
-        for row in &sum.steps {
+        for row in &steps {
             let measured = phase.is_none_or(|phase| phase.measured);
             let step = self.steps.entry(row.step).or_default();
             step.add(place / self.step_points, row, measured);
@@ -215,9 +216,7 @@ impl Point {
         if *phase <= sum.phase {
             (*phase, *gauges) = (sum.phase, sum.gauges.clone());
         }
-        // Steps are kept apart.
-        let rest = Interval { steps: Vec::new(), ..sum.clone() };
-        self.sum.merge_later(&rest);
+        self.sum.merge_later(sum);
         self.attempts.merge(total);
     }
 }

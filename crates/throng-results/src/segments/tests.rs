@@ -163,7 +163,7 @@ fn sums_take_parts_of_a_second_and_what_is_late() {
     for (second, phase, online) in
         [(0, 0, 5), (0, 0, 6), (3, 0, 1), (3, 1, 2), (12, 1, 9), (9, 0, 4), (25, 1, 7), (2, 0, 3)]
     {
-        sums.add(&line(second, phase, online), &mut tell);
+        sums.add(line(second, phase, online), &mut tell);
     }
     sums.finish(&mut tell);
     let want = [(9, 0, 40, 4), (3, 1, 10, 2), (2, 0, 10, 3), (12, 1, 10, 9), (25, 1, 10, 7)];
