@@ -156,11 +156,10 @@ impl Collector {
         self.figures.end_second();
         let lasted = self.lasted();
         let spans = self.settle_phases(lasted);
-        let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
-        let lengths: Vec<Duration> = spans.iter().map(length).collect();
+        let lengths: Vec<Duration> =
+            spans.iter().map(|it| Duration::from_nanos(it.end - it.start)).collect();
         let (sum, measured) = self.measured(&spans);
         let goals = self.judge(&info, &sum, measured, &spans);
-        let unended = info.ended.is_none();
         let total = total_row(&info, &self.figures.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
         apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
@@ -174,7 +173,7 @@ impl Collector {
             Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) };
         let mut summary = Summary {
             directory: None,
-            unended,
+            unended: info.ended.is_none(),
             target_lost_ns: self.target_lost_ns,
             stopped: self.stopped.take(),
             once: std::mem::take(&mut self.once),

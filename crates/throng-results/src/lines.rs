@@ -167,7 +167,10 @@ pub(crate) fn number(line: &[u8]) -> Option<u64> {
     let rest = rest.and_then(|rest| rest.strip_prefix(b"\":"));
     let digits = rest.and_then(|rest| rest.split(|byte| !byte.is_ascii_digit()).next());
     let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    number.or_else(|| serde_json::from_slice::<Numbered>(line).ok()?.seq)
+    // Sums by minute have none.
+    let is_sum = line.starts_with(b"{\"second\":");
+    number
+        .or_else(|| if is_sum { None } else { serde_json::from_slice::<Numbered>(line).ok()?.seq })
 }
 
 /// Whether all whole numbers of a line together fit into 63 bits: then no sum made while the

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use throng_base::Said;
 
 use serde::Deserialize;
@@ -69,8 +70,8 @@ impl Run {
         let mut packed = 0;
         if let Some(checkpoint) = &checkpoint {
             packed = checkpoint.segments();
-            let minutes = self.records(checkpoint.minutes(&self.directory), 0)?;
-            minutes.for_each(|interval| sums.add(interval, &mut look));
+            let files = checkpoint.minutes(&self.directory);
+            ahead(files, |interval| sums.add(interval, &mut look));
         }
         let rest = self.records(segments::files(&self.directory, packed), 0)?;
         rest.for_each(|interval| sums.add(interval, &mut look));
@@ -156,6 +157,24 @@ impl Run {
         }
     }
 }
+
+/// Reads intervals in a thread of its own, a few ahead of who takes them. What cannot be read is
+/// not there: sums are made for curves, and the figures of a run come from its lines.
+fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
+    let (sender, read) = sync_channel(AHEAD_MAX);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let Ok(chain) = Chain::open(files) else { return };
+            let lines = Records::new(Box::new(BufReader::with_capacity(256 * 1024, chain)));
+            // Who does not take any more has been given up.
+            lines.map_while(|interval| sender.send(interval).ok()).for_each(drop);
+        });
+        read.iter().for_each(&mut take);
+    });
+}
+
+/// How many intervals wait to be taken.
+const AHEAD_MAX: usize = 4;
 
 fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
     #[derive(Deserialize)]
