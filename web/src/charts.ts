@@ -33,7 +33,11 @@ export interface Mark {
 }
 
 const HEIGHT = 210;
+/** Seconds between the ticks of the time axis. */
+const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
 const all = new Set<uPlot>();
+/** Those with an axis of their own. */
+const apart = new Set<uPlot>();
 const sync = uPlot.sync("time");
 let axisColour = "";
 let gridColour = "";
@@ -47,7 +51,7 @@ function colours(): void {
 /** Draws all anew, as after a change of the theme. */
 export function redraw(): void {
   colours();
-  all.forEach((chart) => chart.redraw(false, true));
+  [...all, ...apart].forEach((chart) => chart.redraw(false, true));
 }
 
 export function zoomOut(): void {
@@ -91,7 +95,7 @@ export function chart(times: number[], wanted: Chart, marks: Mark[]): HTMLElemen
         : { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] },
     },
     axes: [
-      { ...axis, values: (_, values) => values.map((value) => clock(value)), size: 30, space: 70 },
+      { ...axis, incrs: TIMES, values: (_, values) => values.map((value) => clock(value)), size: 30, space: 70 },
       { ...axis, values: (_, values) => values.map((value) => (value == null ? "" : (wanted.axis ?? wanted.unit)(value))), size: 68 },
     ],
     series,
@@ -113,12 +117,14 @@ export function chart(times: number[], wanted: Chart, marks: Mark[]): HTMLElemen
 
 /** Takes a chart out of those that move together. */
 export function forget(figure: Element): void {
-  all.forEach((plot) => {
-    if (figure.contains(plot.root)) {
-      all.delete(plot);
-      plot.destroy();
-    }
-  });
+  for (const plots of [all, apart]) {
+    plots.forEach((plot) => {
+      if (figure.contains(plot.root)) {
+        plots.delete(plot);
+        plot.destroy();
+      }
+    });
+  }
 }
 
 /** Decades around the values. */
@@ -216,6 +222,7 @@ export function percentiles(title: string, curves: { label: string; pairs: [numb
     [places, ...columns] as uPlot.AlignedData,
     holder,
   );
+  apart.add(plot);
   new ResizeObserver(() => plot.setSize({ width: Math.floor(holder.clientWidth), height: 260 })).observe(holder);
   return element("figure", {}, element("figcaption", {}, title), holder);
 }

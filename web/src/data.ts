@@ -23,8 +23,9 @@ export interface Row {
   ok: number;
   failed: number;
   ok_per_s: number;
-  latency: Times;
-  service?: Times;
+  /** Null where nothing was timed. */
+  latency: Times | null;
+  service?: Times | null;
 }
 
 export interface ErrorRow {
@@ -52,7 +53,7 @@ export interface Phase {
   failed: number;
   ok_per_s: number;
   users_online_max: number;
-  latency: Times;
+  latency: Times | null;
 }
 
 // Only what the page reads; the whole is documented in docs/json.md.
@@ -112,7 +113,6 @@ export interface Data {
   language: string;
   summary: Summary;
   names: string[];
-  starts_s: [number, string][];
   series: Series;
   events: Told[];
   scenario: string;

@@ -84,8 +84,8 @@ function cards(): HTMLElement {
     { class: "cards" },
     card("attempts", short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}`),
     card("failures", share(failed), `${count(total.failed)}`),
-    card("response time", `p99 ${duration(total.latency.p99_ns)}`, `${say("median")} ${duration(total.latency.p50_ns)} · p95 ${duration(total.latency.p95_ns)}`),
-    card("longest", duration(total.latency.max_ns), `p99.9 ${duration(total.latency.p99_9_ns)}`),
+    card("response time", `p99 ${duration(total.latency?.p99_ns)}`, `${say("median")} ${duration(total.latency?.p50_ns)} · p95 ${duration(total.latency?.p95_ns)}`),
+    card("longest", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`),
     card("users", short(users.online_max), `${say("most at a time")} · ${count(connections.open_max)} ${say("connections")}`),
     card("throughput", `${bytes(summary.received_bytes / measured)}/s`, `${say("received")} · ${say("sent")} ${bytes(summary.sent_bytes / measured)}/s`),
   );
@@ -95,16 +95,28 @@ function figureOf(figure: number | null, unit: string): string {
   if (figure === null) return "–";
   if (unit === "ns" || unit === "time") return duration(figure);
   if (unit === "share") return share(figure);
+  if (unit === "bytes_per_s") return `${bytes(figure)}/s`;
   if (unit === "per_s" || unit === "rate") return perSecond(figure);
   return unit === "bytes" ? bytes(figure) : count(figure);
+}
+
+const SIGNS: Record<string, [string, string]> = { met: ["met", "✓"], "not-met": ["missed", "✗"] };
+
+/** Whether throng itself was part of what was measured. */
+function ownFigures(): HTMLElement {
+  const { generator } = summary;
+  const late = generator.lateness ? `p99 ${duration(generator.lateness.p99_ns)}` : "–";
+  const told = `${say("lateness")} ${late} · ${generator.cores.toFixed(2)} ${say("cores")} · ${bytes(generator.memory_max_bytes)}`;
+  return element("li", {}, element("span", {}, say("throng itself")), element("span", {}, told));
 }
 
 function first(): HTMLElement {
   const thresholds = [...summary.thresholds].sort((one, two) => Number(one.verdict === "met") - Number(two.verdict === "met"));
   const line = (it: (typeof thresholds)[number]) => {
-    const met = it.verdict === "met";
-    const sign = element("span", { class: met ? "met" : "missed", "aria-label": it.verdict }, met ? "✓" : "✗");
-    return element("li", {}, sign, element("span", {}, it.text), element("span", {}, figureOf(it.figure, it.unit)));
+    const [tone, sign] = SIGNS[it.verdict] ?? ["unsure", "?"];
+    const told = tone === "unsure" ? `${say(it.verdict)} · ` : "";
+    const shown = element("span", { class: tone, role: "img", "aria-label": say(it.verdict) }, sign);
+    return element("li", {}, shown, element("span", {}, it.text), element("span", {}, told + figureOf(it.figure, it.unit)));
   };
   const worst = summary.errors.slice(0, 5).map((it) => element("li", {}, element("span", {}, `${it.step}: ${it.text}`), element("span", {}, count(it.count))));
   const reasons = (summary.outcome?.reasons ?? []).map((reason) => element("li", {}, element("span", {}, reason), element("span", {})));
@@ -112,7 +124,7 @@ function first(): HTMLElement {
     "div",
     { class: "two" },
     section("thresholds", say("Thresholds"), thresholds.length > 0 && element("ul", { class: "plain" }, ...thresholds.map(line))),
-    section("findings", say("Findings"), reasons.length + worst.length > 0 && element("ul", { class: "plain" }, ...reasons, ...worst)),
+    section("findings", say("Findings"), element("ul", { class: "plain" }, ...reasons, ...worst, ownFigures())),
   );
 }
 
@@ -124,6 +136,18 @@ const QUANTILES: [string, string, string][] = [
   ["max", "max", "#9a9a9a"],
 ];
 
+/** Of loads with a rate: what was wanted, what began, and what waits. */
+function starts(): Chart[] {
+  if (!series.wanted.some((value: number | null) => value)) return [];
+  const begun = { label: say("begun"), values: rate(series.begun), colour: COLOURS[2] };
+  const wanted = { label: say("wanted"), values: rate(series.wanted), colour: COLOURS[7], dash: [4, 4] };
+  const waiting = { label: say("waiting starts"), values: series.backlog, colour: COLOURS[4] };
+  return [
+    { title: say("Starts per second"), unit: perSecond, axis: short, lines: [begun, wanted] },
+    { title: say("Starts that wait"), unit: count, axis: short, lines: [waiting] },
+  ];
+}
+
 function charts(): Chart[] {
   const all: Chart[] = [
     {
@@ -133,8 +157,6 @@ function charts(): Chart[] {
       lines: [
         { label: say("good"), values: rate(series.ok), colour: COLOURS[2], fill: true },
         { label: say("failures"), values: rate(series.failed), colour: COLOURS[3] },
-        { label: say("wanted"), values: rate(series.wanted), colour: COLOURS[7], dash: [4, 4] },
-        { label: say("waiting starts"), values: series.backlog, colour: COLOURS[4] },
       ],
     },
     {
@@ -156,6 +178,7 @@ function charts(): Chart[] {
         { label: say("wanted"), values: series.users_wanted, colour: COLOURS[7], dash: [4, 4] },
       ],
     },
+    ...starts(),
     { title: say("Failures by cause, per second"), unit: perSecond, axis: short, lines: series.errors.map((it) => ({ label: it.text, values: rate(it.count) })) },
     {
       title: say("Connections and requests"),
@@ -270,7 +293,7 @@ function tables(): HTMLElement | null {
         number(say("count"), (row) => row.count),
         number(say("failures"), (row) => row.failed),
         number(say("ok/s"), (row) => row.ok_per_s),
-        time(say("mean"), (row) => row.latency.mean_ns),
+        time(say("mean"), (row) => row.latency?.mean_ns),
         ...quantiles<Row>((row) => row.latency),
         ...(own.some((row) => row.service) ? [time<Row>(`${say("service time")} p99`, (row) => row.service?.p99_ns)] : []),
       ],
@@ -291,7 +314,56 @@ function tables(): HTMLElement | null {
     summary.phases,
     say("Filter"),
   );
-  return section("tables", say("Response times"), rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases);
+  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases];
+  return section("tables", say("Response times"), ...shown, byTarget(), bySession(), slowest());
+}
+
+function byTarget(): HTMLElement | null {
+  return table<any>(
+    say("Addresses"),
+    [
+      text(say("target"), (row) => row.target),
+      text(say("address"), (row) => row.address ?? "–"),
+      number(say("count"), (row) => row.count),
+      number(say("failures"), (row) => row.failed),
+      number(say("ok/s"), (row) => row.ok_per_s),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    summary.targets ?? [],
+    say("Filter"),
+  );
+}
+
+function bySession(): HTMLElement | null {
+  return table<any>(
+    say("Sessions"),
+    [
+      text(say("session"), (row) => row.name),
+      number(say("began"), (row) => row.begun),
+      number(say("finished"), (row) => row.finished),
+      number(say("failures"), (row) => row.failed),
+      ...quantiles<any>((row) => row.time),
+    ],
+    summary.sessions ?? [],
+    say("Filter"),
+  );
+}
+
+function slowest(): HTMLElement | null {
+  return table<any>(
+    say("Slowest attempts"),
+    [
+      text(say("step"), (row) => row.step),
+      time(say("response time"), (row) => row.latency_ns),
+      { title: say("at"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
+      number(say("user"), (row) => row.user),
+      number(say("code"), (row) => row.code),
+      text(say("cause"), (row) => row.cause ?? "–"),
+      text(say("trace id"), (row) => row.trace ?? "–"),
+    ],
+    summary.slowest ?? [],
+    say("Filter"),
+  );
 }
 
 function errors(): HTMLElement | null {

@@ -133,7 +133,7 @@ impl Series {
             "ok": attempts(|it| it.ok),
             "failed": attempts(StepInterval::failed),
             "wanted": sum(|it| it.population.wanted),
-            "begun": sum(|it| it.population.iterations_started),
+            "begun": sum(|it| it.population.begun),
             "bytes_in": sum(|it| it.bytes_in),
             "bytes_out": sum(|it| it.bytes_out),
             "opened": sum(|it| it.connections.opened),

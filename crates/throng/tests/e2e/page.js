@@ -31,6 +31,7 @@ const { readFileSync } = require("fs");
   told.rows = await page.$$eval("#tables tbody tr", (rows) =>
     rows.map((row) => [...row.cells].map((cell) => cell.textContent)),
   );
+  told.captions = await texts("caption");
   told.errors_table = await texts("#errors td");
   told.evidence = await texts("#errors pre");
   const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");

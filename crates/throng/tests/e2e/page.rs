@@ -8,7 +8,7 @@ use serde_json::Value;
 use throng_fuzz::node_modules;
 
 use crate::run::{Child, Run, throng};
-use crate::servers::{Node, Target, program};
+use crate::servers::{Node, Target, free_port, program};
 
 /// Answers whatever it is asked with a failure that would be a script, if anybody read it as one.
 const HOSTILE: &str = r#"
@@ -76,8 +76,21 @@ fn a_page_shows_the_figures_of_its_run() {
         assert!(charts.contains(&wanted), "{charts:?}");
     }
     assert!(texts(&told["headings"]).contains(&"Thresholds"));
+    let captions = texts(&told["captions"]);
+    for wanted in ["Steps", "Phases", "Slowest attempts", "Errors by step and cause"] {
+        assert!(captions.contains(&wanted), "{captions:?}");
+    }
     assert!(texts(&told["chinese"]).contains(&"目标"), "{}", told["chinese"]);
     assert_eq!(told["sorted"], "descending");
+}
+
+#[test]
+fn a_run_in_which_nothing_was_timed_has_a_page_too() {
+    let line = format!("bench http://127.0.0.1:{}/ -n 3", free_port());
+    let run = throng(&line).run().exits(4);
+    let told = opened(&page_of(&run));
+    assert!(texts(&told["cards"])[0].contains('3'), "{}", told["cards"]);
+    assert!(texts(&told["headings"]).contains(&"Errors"));
 }
 
 #[test]
