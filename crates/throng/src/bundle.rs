@@ -479,3 +479,6 @@ fn changed_variable(variable: &VariableInfo) -> Option<Said> {
         _ => Some(say!("the environment variable `{name}` had another value in that run")),
     }
 }
+
+#[cfg(test)]
+mod tests;

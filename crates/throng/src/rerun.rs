@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_base::Exit;
 use throng_results::Run;
 
-use crate::arguments::RerunArguments;
+use crate::arguments::{LoadPart, RerunArguments};
 use crate::bundle::{Given, load};
 use crate::conduct::Conduct;
 use crate::scenario::assignments;
@@ -41,6 +41,14 @@ pub(crate) fn with_record(
     // Shards share the users and the rows among them.
     let shards = usize::try_from(run.info.shards).ok().filter(|shards| *shards > 0);
     arguments.output.shards = arguments.output.shards.or(shards);
+    // One part of a load stays that part; the processes of a run had the whole of it.
+    if let [only] = &*run.info.machines
+        && only.width < only.of
+        && arguments.output.processes.is_none()
+    {
+        let part = LoadPart { first: only.first, width: only.width, of: only.of };
+        arguments.output.part.get_or_insert(part);
+    }
     then(Conduct {
         program: Arc::new(loaded.program),
         recorded: loaded.recorded,

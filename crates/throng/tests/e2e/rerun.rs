@@ -136,6 +136,26 @@ fn a_run_is_repeated_from_its_directory_alone() {
 }
 
 #[test]
+fn a_part_stays_that_part_and_processes_make_the_whole() {
+    let target = Target::start("http");
+    let part = recorded(&target.http(""), "--part 2/3", SCENARIO).exits(0);
+    let record = part.folder().join("record");
+    let same = again(&record, "").exits(0);
+    let machines = |record: &Path| info(record)["machines"].clone();
+    let old = machines(&record);
+    assert_eq!(old[0]["of"], 3, "{old}");
+    let now = machines(&same.folder().join("again"));
+    for field in ["first", "width", "of"] {
+        assert_eq!(old[0][field], now[0][field], "{field}: {now}");
+    }
+    assert_eq!(part.json()["total"]["count"], same.json()["total"]["count"]);
+
+    let whole = recorded(&target.http(""), "", SCENARIO).succeeds(24);
+    let run = again(&whole.folder().join("record"), "--processes 2").succeeds(24);
+    assert_eq!(run.json()["machines"].as_array().map(Vec::len), Some(2), "{run}");
+}
+
+#[test]
 fn an_edited_directory_is_refused() {
     let target = Target::start("http");
     let run = recorded(&target.http(""), "", SCENARIO).succeeds(24);

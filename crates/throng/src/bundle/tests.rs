@@ -1,0 +1,71 @@
+//! What is copied, what is not because of a secret in it, and what a bundle may name.
+
+use super::*;
+
+fn run(directory: &Path, files: &[(&str, Option<&str>)]) -> Run {
+    let file = |(path, copy): &(&str, Option<&str>)| FileInfo {
+        path: (*path).into(),
+        copy: copy.map(Into::into),
+        ..FileInfo::default()
+    };
+    let mut info = RunInfo::default();
+    info.files.push(FileInfo { role: SCENARIO.into(), ..FileInfo::default() });
+    info.files.extend(files.iter().map(file));
+    Run { directory: directory.to_path_buf(), info, scenario: String::new() }
+}
+
+#[test]
+fn copies_are_looked_for_in_the_directory_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    for outside in ["../x", "/etc/passwd", "a/../../x"] {
+        let run = run(path, &[("/data/x", Some(outside))]);
+        assert_eq!(copy_of(&run, &run.info.files[1]), None, "{outside}");
+        assert!(copied_bytes(&run, &run.info.files[1]).is_err(), "{outside}");
+    }
+    std::fs::create_dir(path.join("files")).unwrap();
+    std::fs::write(path.join("files/a.csv"), "a").unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", path.join("files/link")).unwrap();
+    let run = run(path, &[("/data/a.csv", Some("files/a.csv")), ("/data/l", Some("files/link"))]);
+    assert_eq!(copied_bytes(&run, &run.info.files[1]).unwrap(), b"a");
+    assert!(copied_bytes(&run, &run.info.files[2]).is_err());
+    let copy = whole(&path.join("files/a.csv"));
+    assert_eq!(readable(&run, Path::new("/data/a.csv")), Some(copy));
+    assert_eq!(readable(&run, Path::new("/etc/shadow")), None);
+}
+
+#[test]
+fn files_with_a_key_leave_no_copy_wherever_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = b"-----BEGIN PRIVATE KEY-----\n".as_slice();
+    for lines in [0, 1, 70_000] {
+        let to = directory.path().join(format!("copy-{lines}"));
+        let bytes = [&b"a plain line of data\n".repeat(lines)[..], key].concat();
+        let input = Box::new(io::Cursor::new(bytes.clone()));
+        let copied = copy(input, Some(&to), Some(&Secrets::default())).unwrap();
+        assert!(copied.has_secret && !to.exists(), "{lines}");
+        assert_eq!(copied.sha256, Digest::Sha256.of(&bytes), "{lines}");
+        assert_eq!(copied.bytes, bytes.len() as u64);
+    }
+    let to = directory.path().join("plain");
+    let bytes = b"a plain line of data\n".repeat(70_000);
+    let input = Box::new(io::Cursor::new(bytes.clone()));
+    let copied = copy(input, Some(&to), Some(&Secrets::default())).unwrap();
+    assert!(!copied.has_secret);
+    assert_eq!(std::fs::read(&to).unwrap(), bytes);
+}
+
+#[test]
+fn what_the_command_changed_comes_back() {
+    let load = LoadChanges {
+        users: Some(7),
+        time: Some(Duration::from_millis(1_500)),
+        rate: Some(0.5),
+        precision: Some(Duration::ZERO),
+    };
+    let back = changes_of(&changed_info(load));
+    assert_eq!(
+        (back.users, back.time, back.rate, back.precision),
+        (load.users, load.time, load.rate, load.precision)
+    );
+}
