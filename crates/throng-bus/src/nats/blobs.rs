@@ -1,0 +1,95 @@
+//! Blobs: the object store `THR_BLOB`, whose objects are named by their digest. An object comes
+//! and goes in pieces; what is interrupted for too long is to be asked for again.
+
+use std::time::Duration;
+
+use async_nats::jetstream::object_store::{
+    GetErrorKind, InfoErrorKind, Object, ObjectMetadata, ObjectStore,
+};
+use bytes::Bytes;
+use throng_extract::Digest;
+use tokio::io::AsyncReadExt as _;
+use tokio::time::timeout;
+
+use super::connection::Connection;
+use super::failed::is_full;
+use super::names::{BLOBS, BLOBS_STREAM};
+use crate::{BLOB_BYTES_MAX, BusError};
+
+/// Bytes of a piece.
+const PIECE_BYTES: usize = 128 << 10;
+/// Between two pieces may be so long, with a cut in between.
+const SILENT_TIME: Duration = Duration::from_secs(60);
+
+fn parts() -> Vec<String> {
+    vec![BLOBS_STREAM.to_string(), format!("$O.{BLOBS}.")]
+}
+
+async fn objects(connection: &Connection) -> Result<ObjectStore, BusError> {
+    let context = connection.blobs().await?;
+    context.get_object_store(BLOBS).await.map_err(|_| BusError::Cut)
+}
+
+pub(super) async fn store(connection: &Connection, blob: Bytes) -> Result<String, BusError> {
+    if blob.len() > BLOB_BYTES_MAX {
+        return Err(too_large());
+    }
+    let act = async {
+        let name = Digest::Sha256.of(&blob);
+        let objects = objects(connection).await?;
+        match objects.info(&name).await {
+            Ok(info) if !info.deleted && info.size == blob.len() => return Ok(name),
+            Err(error) if error.kind() != InfoErrorKind::NotFound => return Err(BusError::Cut),
+            _ => {}
+        }
+        let chunk_size = Some(PIECE_BYTES);
+        let about = ObjectMetadata { name: name.clone(), chunk_size, ..ObjectMetadata::default() };
+        match objects.put(about, &mut &*blob).await {
+            Ok(_) => Ok(name),
+            Err(error) if is_full(&error) => Err(BusError::Full),
+            Err(_) => Err(BusError::Cut),
+        }
+    };
+    connection.asked(parts(), act).await
+}
+
+pub(super) async fn fetch(connection: &Connection, name: &str) -> Result<Option<Bytes>, BusError> {
+    if name.len() != 64 || !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(None);
+    }
+    let act = async {
+        match objects(connection).await?.get(name).await {
+            Ok(object) => Ok(Some(gather(object, name).await?)),
+            Err(error) if error.kind() == GetErrorKind::NotFound => Ok(None),
+            Err(_) => Err(BusError::Cut),
+        }
+    };
+    connection.asked(parts(), act).await
+}
+
+async fn gather(mut object: Object, name: &str) -> Result<Bytes, BusError> {
+    let size = object.info().size;
+    if size > BLOB_BYTES_MAX {
+        return Err(too_large());
+    }
+    let mut blob = Vec::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    while blob.len() < size {
+        match timeout(SILENT_TIME, object.read(&mut piece)).await {
+            Ok(Ok(read @ 1..)) => blob.extend_from_slice(&piece[..read]),
+            _ => return Err(BusError::Cut),
+        }
+        if blob.len() > size {
+            return Err(BusError::Cut);
+        }
+    }
+    match Digest::Sha256.of(&blob) == name {
+        true => Ok(blob.into()),
+        false => Err(BusError::Refused(say!("the bus has another blob under the name {name}"))),
+    }
+}
+
+fn too_large() -> BusError {
+    let most = BLOB_BYTES_MAX >> 20;
+    BusError::Refused(say!("a blob of the bus has more than {most} MiB"))
+}

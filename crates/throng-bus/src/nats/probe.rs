@@ -1,0 +1,79 @@
+//! Why a connection does not come about: tries one by hand, and says what can be said for sure.
+//! A bus that is not there, or falls silent, may come back; one with a wrong certificate will not.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+use throng_base::Said;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::identity::Identity;
+
+const STEP_TIME: Duration = Duration::from_secs(5);
+
+/// Why it will never come; none where it may.
+pub(super) async fn probe(identity: &Identity) -> Option<Said> {
+    let config = match identity.tls.as_ref()?.client() {
+        Ok(config) => config,
+        Err(said) => return Some(said),
+    };
+    let name = ServerName::IpAddress(identity.address.ip().into());
+    let stream = timeout(STEP_TIME, TcpStream::connect(identity.address)).await.ok()?.ok()?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut stream = match timeout(STEP_TIME, connector.connect(name, stream)).await.ok()? {
+        Ok(stream) => stream,
+        Err(error) => return judge(&error, identity),
+    };
+    // What the bus makes of our certificate comes with the first bytes.
+    let mut first = [0];
+    match timeout(STEP_TIME, stream.read(&mut first)).await.ok()? {
+        Ok(_) => None,
+        Err(error) => judge(&error, identity),
+    }
+}
+
+fn judge(error: &io::Error, identity: &Identity) -> Option<Said> {
+    let address = identity.address;
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    Some(match error {
+        Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
+            say!("what answers at {address} has not shown a certificate of this fleet")
+        }
+        Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+            say!("the certificate of the bus at {address} has expired, or this clock is wrong")
+        }
+        Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
+            say!("the certificate of the bus at {address} is not valid yet, or this clock is wrong")
+        }
+        Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
+            say!("the certificate of the bus was not made for the address {address}")
+        }
+        Error::InvalidCertificate(other) => {
+            let other = Said::of_others(other.to_string());
+            say!("the certificate of the bus at {address} is not good: {other}")
+        }
+        Error::AlertReceived(Alert::CertificateExpired) => expired(identity),
+        Error::AlertReceived(Alert::UnknownCA | Alert::BadCertificate) => {
+            say!("the bus at {address} does not know who has signed our certificate")
+        }
+        Error::AlertReceived(alert) => {
+            let alert = Said::of_others(format!("{alert:?}"));
+            say!("the bus at {address} does not take our certificate: {alert}")
+        }
+        Error::InvalidMessage(_) => {
+            say!("what answers at {address} does not speak TLS first, as a bus of throng does")
+        }
+        _ => return None,
+    })
+}
+
+fn expired(identity: &Identity) -> Said {
+    let name = &identity.name;
+    say!("the certificate of `{name}` has expired, or the clock of the bus is wrong")
+}

@@ -1,0 +1,67 @@
+//! What goes over the bus comes back as it was, and nothing else is taken for it.
+
+use super::*;
+
+fn batch() -> Batch {
+    let lines = b"{\"a\":1}\n{\"b\":2}\n".to_vec();
+    let end = Some(End {
+        lines: 9,
+        cut_short: Some(say!("signal {signal} ended it", signal = 9)),
+        refused: false,
+    });
+    Batch { head: Head { life: Incarnation(5), first: 7, count: 2, end }, lines }
+}
+
+#[test]
+fn a_batch_comes_back_as_it_was() {
+    let empty = Head { life: Incarnation(5), first: 0, count: 0, end: None };
+    for batch in [batch(), Batch { head: empty, lines: Vec::new() }] {
+        assert_eq!(Batch::from_bytes(&batch.to_bytes()), Some(batch));
+    }
+}
+
+#[test]
+fn what_is_torn_or_does_not_add_up_is_no_batch() {
+    let whole = batch().to_bytes();
+    for end in 0..whole.len() {
+        assert_eq!(Batch::from_bytes(&whole[..end]), None, "cut at {end}");
+    }
+    let wrong = |change: fn(&mut Batch)| {
+        let mut batch = batch();
+        change(&mut batch);
+        Batch::from_bytes(&batch.to_bytes())
+    };
+    assert_eq!(wrong(|batch| batch.head.count = 3), None);
+    assert_eq!(wrong(|batch| batch.head.first = u64::MAX), None);
+    assert_eq!(wrong(|batch| batch.lines.truncate(3)), None);
+    assert_eq!(wrong(|batch| batch.head.end.as_mut().unwrap().lines = 8), None);
+}
+
+fn spoken() -> Spoken {
+    Spoken { error_ns: 12_345, text: "{\"first\":0,\"rows\":[]}".into() }
+}
+
+#[test]
+fn what_is_spoken_comes_back_whole_or_not_at_all() {
+    let whole = spoken().to_bytes();
+    assert_eq!(Spoken::from_bytes(&whole), Some(spoken()));
+    for end in 0..whole.len() {
+        assert_eq!(Spoken::from_bytes(&whole[..end]), None, "cut at {end}");
+    }
+}
+
+#[test]
+fn fuzz_no_bytes_that_are_spoken_make_it_panic() {
+    throng_fuzz::mutations(&[&spoken().to_bytes()], |bytes, _| {
+        drop(Spoken::from_bytes(bytes));
+    });
+}
+
+#[test]
+fn fuzz_no_bytes_make_it_panic() {
+    throng_fuzz::mutations(&[&batch().to_bytes()], |bytes, _| {
+        if let Some(Batch { head, lines }) = Batch::from_bytes(bytes) {
+            assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count() as u64, head.count);
+        }
+    });
+}
