@@ -27,7 +27,7 @@ pub(crate) struct HdrLog {
 impl HdrLog {
     pub(crate) fn create(path: &str, info: &RunInfo) -> io::Result<HdrLog> {
         let mut out = BufWriter::new(File::create(path)?);
-        writeln!(out, "#[throng {}: {}]", info.throng_version, one_line(&info.name))?;
+        writeln!(out, "#[throng {}: {}]", info.build(), one_line(&info.name))?;
         writeln!(out, "#[Histogram log format version 1.3]")?;
         out.flush()?;
         Ok(HdrLog { out, serializer: V2DeflateSerializer::new(), begun: false })

@@ -5,6 +5,7 @@
 //!   never slows the load.
 //! - `prometheus`, `remote_write`, `otlp`, `statsd`, `influx`, `text`, `hdr`: a kind of receiver
 //!   each, behind the one trait [`Export`].
+//! - `totals`: sums since the beginning; `native`: native histograms; `wire`: Protocol Buffers.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,8 @@ extern crate throng_base;
 mod hdr;
 mod influx;
 pub mod metrics;
+mod native;
+mod open;
 mod otlp;
 mod prometheus;
 pub mod queue;
@@ -22,11 +25,10 @@ mod sender;
 mod statsd;
 mod text;
 mod totals;
-pub mod wanted;
+mod wire;
 
 pub use metrics::Second;
 pub use queue::{Exports, Opened, Told};
-pub use wanted::{Kind, Wanted};
 
 use throng_base::Said;
 

@@ -1,39 +1,32 @@
-//! An address on which Prometheus scrapes: text exposition format 0.0.4.
+//! An address on which Prometheus scrapes: the text exposition format 0.0.4, and for one that asks
+//! for it the format of Protocol Buffers, which has native histograms beside the classic ones.
 
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use throng_base::Said;
+use throng_web::{Reply, Request, Running, Server};
 
+use crate::native::Fields;
 use crate::totals::{Family, Labels, Total, Totals};
+use crate::wire::{double, field, number, varint};
 use crate::{Export, Second};
-
-/// How long a scraper may take with its request and with the answer.
-const SCRAPE_MAX: Duration = Duration::from_secs(5);
-const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 /// What is scraped; it is there until the run has ended.
 pub(crate) struct Scraped {
     totals: Arc<Mutex<Totals>>,
+    _server: Running,
 }
 
 impl Scraped {
     pub(crate) fn listen(address: &str) -> io::Result<Scraped> {
-        let listener = TcpListener::bind(address)?;
         let totals = Arc::new(Mutex::new(Totals::default()));
-        let shared = Arc::downgrade(&totals);
-        std::thread::Builder::new().name("scraped".into()).spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let Some(totals) = shared.upgrade() else { return };
-                // Whoever does not want the answer has to ask again.
-                let _ =
-                    answer(stream, || text(&totals.lock().unwrap_or_else(PoisonError::into_inner)));
-            }
+        let shared = Arc::clone(&totals);
+        let server = Server::bind(address)?.run("scraped", move |request| {
+            answer(request, &shared.lock().unwrap_or_else(PoisonError::into_inner))
         })?;
-        Ok(Scraped { totals })
+        Ok(Scraped { totals, _server: server })
     }
 }
 
@@ -44,31 +37,88 @@ impl Export for Scraped {
     }
 }
 
-fn answer(mut stream: TcpStream, text: impl FnOnce() -> String) -> io::Result<()> {
-    stream.set_read_timeout(Some(SCRAPE_MAX))?;
-    stream.set_write_timeout(Some(SCRAPE_MAX))?;
-    let mut request = Vec::new();
-    let mut buffer = [0; 4096];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut buffer)? {
-            0 => return Ok(()),
-            count if request.len() + count > REQUEST_BYTES_MAX => return Ok(()),
-            count => request.extend(&buffer[..count]),
-        }
+/// By their Content-Type. A Prometheus that was told to take native histograms asks for the second,
+/// before all others.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+const MESSAGES: &str = "application/vnd.google.protobuf; \
+                        proto=io.prometheus.client.MetricFamily; encoding=delimited";
+
+fn answer(request: &Request, totals: &Totals) -> Reply {
+    if !matches!(request.path.as_str(), "/metrics" | "/") {
+        return Reply::text(404, "the metrics are at /metrics\n");
     }
-    let path = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
-    let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
-    let (status, body) = match path {
-        b"/metrics" | b"/" => ("200 OK", text()),
-        _ => ("404 Not Found", "the metrics are at /metrics\n".to_string()),
+    match asks_for_messages(request.header("accept").unwrap_or_default()) {
+        true => Reply::new(200, MESSAGES, messages(totals)),
+        false => Reply::new(200, TEXT, text(totals)),
+    }
+}
+
+/// Whether messages are what is asked for first.
+fn asks_for_messages(accept: &str) -> bool {
+    let first = accept.split(',').next().unwrap_or_default().replace(' ', "");
+    first.starts_with("application/vnd.google.protobuf;") && first.contains("encoding=delimited")
+}
+
+/// Of the message `io.prometheus.client.Histogram`.
+const HISTOGRAM: Fields =
+    Fields { count: 1, sum: 2, schema: 5, zero_threshold: 6, zero_count: 7, spans: 12, deltas: 13 };
+
+/// A `MetricFamily { string name = 1; string help = 2; MetricType type = 3;
+/// repeated Metric metric = 4; }` for each name, with its length before it.
+fn messages(totals: &Totals) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (name, family) in &totals.families {
+        let kind = match family.series.values().next() {
+            Some(Total::Counter(_)) => 0,
+            Some(Total::Gauge(_)) => 1,
+            Some(Total::Times(_)) | None => 4,
+        };
+        let mut message = Vec::new();
+        field(&mut message, 1, name.as_bytes());
+        field(&mut message, 2, family.help.as_bytes());
+        number(&mut message, 3, kind);
+        for (labels, total) in &family.series {
+            field(&mut message, 4, &metric(labels, total));
+        }
+        varint(&mut all, message.len() as u64);
+        all.extend(message);
+    }
+    all
+}
+
+/// `Metric { repeated LabelPair label = 1; Gauge gauge = 2; Counter counter = 3;
+/// Histogram histogram = 7; }`
+fn metric(labels: &Labels, total: &Total) -> Vec<u8> {
+    let mut metric = Vec::new();
+    for (name, value) in labels {
+        let mut label = Vec::new();
+        field(&mut label, 1, name.as_bytes());
+        field(&mut label, 2, value.as_bytes());
+        field(&mut metric, 1, &label);
+    }
+    let mut told = Vec::new();
+    let place = match total {
+        Total::Gauge(value) => {
+            double(&mut told, 1, *value);
+            2
+        }
+        Total::Counter(value) => {
+            double(&mut told, 1, *value);
+            3
+        }
+        Total::Times(times) => {
+            times.native.write(&mut told, &HISTOGRAM, (times.count, times.sum_s));
+            for (bound, count) in times.cumulative() {
+                let mut bucket = Vec::new();
+                number(&mut bucket, 1, count);
+                double(&mut bucket, 2, bound.unwrap_or(f64::INFINITY));
+                field(&mut told, 3, &bucket);
+            }
+            7
+        }
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+    field(&mut metric, place, &told);
+    metric
 }
 
 /// All that is known.

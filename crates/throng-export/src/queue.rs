@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use throng_base::{Clock, Diagnostic, Said, Time};
 use throng_metrics::Interval;
+use throng_program::Output;
 use throng_results::{AllGauges, RunInfo};
 
-use crate::wanted::Wanted;
-use crate::{Export, Second};
+use crate::{Export, Second, open};
 
 /// Lines that may wait for a receiver, for each machine: so long it may be slow.
 const SECONDS_MAX: usize = 60;
@@ -28,7 +28,7 @@ pub struct Exports {
 }
 
 struct Exported {
-    wanted: Wanted,
+    wanted: Output,
     lines: SyncSender<Arc<Interval>>,
     thread: JoinHandle<Told>,
     /// Seconds of which there was no room for a line, and the last of them.
@@ -62,7 +62,7 @@ impl Exports {
     }
 
     /// The run has ended: waits for what still waits, so long and no longer.
-    pub fn finish(self) -> Vec<(Wanted, Told)> {
+    pub fn finish(self) -> Vec<(Output, Told)> {
         let waiting: Vec<_> = self
             .all
             .into_iter()
@@ -84,20 +84,23 @@ impl Exports {
 
 /// Receivers that are open, before it is known when the run begins.
 #[derive(Default)]
-pub struct Opened(Vec<(Wanted, Box<dyn Export>)>);
+pub struct Opened(Vec<(Output, Box<dyn Export>)>);
 
 impl Opened {
     /// Opens all; nothing has been sent yet.
-    pub fn open(wanted: &[Wanted], info: &RunInfo) -> Result<Opened, Box<Diagnostic>> {
-        let open = |wanted: &Wanted| wanted.open(info).map(|export| (wanted.clone(), export));
-        Ok(Opened(wanted.iter().map(open).collect::<Result<_, _>>()?))
+    pub fn open<'a>(
+        wanted: impl Iterator<Item = &'a Output>,
+        info: &RunInfo,
+    ) -> Result<Opened, Box<Diagnostic>> {
+        let open = |one: &Output| open::open(one, info).map(|export| (one.clone(), export));
+        Ok(Opened(wanted.map(open).collect::<Result<_, _>>()?))
     }
 
     /// The run begins. `info` has its clock.
     pub fn begin(self, info: &RunInfo) -> Exports {
         let info = Arc::new(info.clone());
         let lines_max = SECONDS_MAX * info.machines.len().max(1);
-        let begin = |(wanted, export): (Wanted, Box<dyn Export>)| {
+        let begin = |(wanted, export): (Output, Box<dyn Export>)| {
             let (lines, told) = sync_channel(lines_max);
             let worker = Worker {
                 export,

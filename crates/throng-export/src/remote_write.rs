@@ -2,20 +2,32 @@
 
 use throng_base::Said;
 
+use crate::native::Fields;
 use crate::sender::Sender;
-use crate::totals::{Labels, Total, Totals};
+use crate::totals::{Labels, Times, Total, Totals};
+use crate::wire::{double, field, number};
 use crate::{Export, Second};
+
+/// How times are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Histograms {
+    /// A series for each bound.
+    Classic,
+    /// One series, which the receiver has to be told to take.
+    Native,
+}
 
 pub(crate) struct RemoteWrite {
     sender: Sender,
+    histograms: Histograms,
     totals: Totals,
     /// The second that is in the totals: one that is offered again is not added again.
     added: Option<u64>,
 }
 
 impl RemoteWrite {
-    pub(crate) fn new(sender: Sender) -> RemoteWrite {
-        RemoteWrite { sender, totals: Totals::default(), added: None }
+    pub(crate) fn new(sender: Sender, histograms: Histograms) -> RemoteWrite {
+        RemoteWrite { sender, histograms, totals: Totals::default(), added: None }
     }
 }
 
@@ -25,7 +37,7 @@ impl Export for RemoteWrite {
             self.totals.add(second);
             self.added = Some(second.figures.second);
         }
-        let body = request(&self.totals, second.end_unix_ns() / 1_000_000);
+        let body = request(&self.totals, self.histograms, second.end_unix_ns() / 1_000_000);
         let packed = snap::raw::Encoder::new().compress_vec(&body);
         let packed = packed.map_err(|error| Said::of_others(error.to_string()))?;
         let headers = [
@@ -38,9 +50,9 @@ impl Export for RemoteWrite {
 }
 
 /// `WriteRequest { repeated TimeSeries timeseries = 1; }`
-fn request(totals: &Totals, at_ms: u64) -> Vec<u8> {
+fn request(totals: &Totals, histograms: Histograms, at_ms: u64) -> Vec<u8> {
     let mut body = Vec::new();
-    let mut series = |name: &str, labels: &Labels, bound: Option<String>, value: f64| {
+    let mut series = |name: &str, labels: &Labels, bound: Option<String>, point: Point<'_>| {
         let mut all: Vec<(&str, &str)> =
             labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         all.push(("__name__", name));
@@ -48,20 +60,26 @@ fn request(totals: &Totals, at_ms: u64) -> Vec<u8> {
         // The receiver wants them in order, and none that is empty.
         all.retain(|(_, value)| !value.is_empty());
         all.sort_unstable();
-        field(&mut body, 1, &time_series(&all, value, at_ms));
+        field(&mut body, 1, &time_series(&all, point, at_ms));
     };
     for (name, family) in &totals.families {
         for (labels, total) in &family.series {
             match total {
-                Total::Counter(value) | Total::Gauge(value) => series(name, labels, None, *value),
+                Total::Counter(value) | Total::Gauge(value) => {
+                    series(name, labels, None, Point::Value(*value));
+                }
+                Total::Times(times) if histograms == Histograms::Native => {
+                    series(name, labels, None, Point::Times(times));
+                }
                 Total::Times(times) => {
                     let bucket = format!("{name}_bucket");
                     for (bound, count) in times.cumulative() {
                         let bound = bound.map_or("+Inf".to_string(), |bound| bound.to_string());
-                        series(&bucket, labels, Some(bound), count as f64);
+                        series(&bucket, labels, Some(bound), Point::Value(count as f64));
                     }
-                    series(&format!("{name}_sum"), labels, None, times.sum_s);
-                    series(&format!("{name}_count"), labels, None, times.count as f64);
+                    series(&format!("{name}_sum"), labels, None, Point::Value(times.sum_s));
+                    let count = Point::Value(times.count as f64);
+                    series(&format!("{name}_count"), labels, None, count);
                 }
             }
         }
@@ -69,10 +87,21 @@ fn request(totals: &Totals, at_ms: u64) -> Vec<u8> {
     body
 }
 
-/// `TimeSeries { repeated Label labels = 1; repeated Sample samples = 2; }` with
-/// `Label { string name = 1; string value = 2; }` and
+/// What a series has at a moment.
+#[derive(Clone, Copy)]
+enum Point<'a> {
+    Value(f64),
+    Times(&'a Times),
+}
+
+/// Of the message `prometheus.Histogram`; the moment is its field 15.
+const HISTOGRAM: Fields =
+    Fields { count: 1, sum: 3, schema: 4, zero_threshold: 5, zero_count: 6, spans: 11, deltas: 12 };
+
+/// `TimeSeries { repeated Label labels = 1; repeated Sample samples = 2;
+/// repeated Histogram histograms = 4; }` with `Label { string name = 1; string value = 2; }` and
 /// `Sample { double value = 1; int64 timestamp = 2; }`
-fn time_series(labels: &[(&str, &str)], value: f64, at_ms: u64) -> Vec<u8> {
+fn time_series(labels: &[(&str, &str)], point: Point<'_>, at_ms: u64) -> Vec<u8> {
     let mut series = Vec::new();
     for (name, value) in labels {
         let mut label = Vec::new();
@@ -80,24 +109,18 @@ fn time_series(labels: &[(&str, &str)], value: f64, at_ms: u64) -> Vec<u8> {
         field(&mut label, 2, value.as_bytes());
         field(&mut series, 1, &label);
     }
-    let mut sample = vec![1 << 3 | 1];
-    sample.extend(value.to_le_bytes());
-    sample.push(2 << 3);
-    varint(&mut sample, at_ms);
-    field(&mut series, 2, &sample);
-    series
-}
-
-fn field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
-    out.push(number << 3 | 2);
-    varint(out, bytes.len() as u64);
-    out.extend(bytes);
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+    let mut told = Vec::new();
+    match point {
+        Point::Value(value) => {
+            double(&mut told, 1, value);
+            number(&mut told, 2, at_ms);
+            field(&mut series, 2, &told);
+        }
+        Point::Times(times) => {
+            times.native.write(&mut told, &HISTOGRAM, (times.count, times.sum_s));
+            number(&mut told, 15, at_ms);
+            field(&mut series, 4, &told);
+        }
     }
-    out.push(value as u8);
+    series
 }

@@ -6,6 +6,7 @@ use throng_metrics::Histogram;
 use throng_metrics::histogram::bucket;
 
 use crate::metrics::{Metric, Second, Value, labels_of, metrics};
+use crate::native::Native;
 
 /// Upper bounds of classic histograms, in seconds. What is told is right to within a bucket of
 /// throng's own, which is at most 1.6 % wide.
@@ -38,6 +39,8 @@ pub(crate) enum Total {
 pub(crate) struct Times {
     /// Within each of [`BOUNDS`] and not within the one before, and above all.
     counts: [u64; BOUNDS.len() + 1],
+    /// The same, finer.
+    pub(crate) native: Native,
     pub(crate) sum_s: f64,
     pub(crate) count: u64,
 }
@@ -48,6 +51,7 @@ impl Times {
             let values = bucket(index);
             let middle_s = (values.start + (values.end - values.start) / 2) as f64 / 1e9;
             self.counts[BOUNDS.partition_point(|bound| *bound < middle_s)] += count;
+            self.native.add(middle_s, count);
         }
         self.count += histogram.count();
         self.sum_s += histogram.mean() * histogram.count() as f64 / 1e9;

@@ -42,7 +42,7 @@ impl Run {
         let taken = Taken::default();
         let gate = Arc::new((Mutex::new(is_open), Condvar::new()));
         let stub = Stub { fails, taken: Arc::clone(&taken), gate: Arc::clone(&gate) };
-        let wanted: Wanted = "csv=x".parse().unwrap();
+        let wanted: Output = "csv=x".parse().unwrap();
         let opened = Opened(vec![(wanted, Box::new(stub))]);
         Run { exports: opened.begin(&RunInfo::default()), taken, gate }
     }

@@ -1,0 +1,42 @@
+//! Makes the receivers that a person has named, before the run begins.
+
+use throng_base::{Diagnostic, Said};
+use throng_program::{Output, OutputKind};
+use throng_results::RunInfo;
+
+use crate::Export;
+use crate::hdr::HdrLog;
+use crate::influx::Influx;
+use crate::otlp::Otlp;
+use crate::prometheus::Scraped;
+use crate::remote_write::{Histograms, RemoteWrite};
+use crate::sender::Sender;
+use crate::statsd::Statsd;
+use crate::text::{Csv, JsonLines};
+
+/// Makes a receiver: its file is written and its port taken before anything is sent.
+pub(crate) fn open(output: &Output, info: &RunInfo) -> Result<Box<dyn Export>, Box<Diagnostic>> {
+    let place = &output.place;
+    let failed = |error: std::io::Error| {
+        let message = say!("`--export {}` cannot be opened", output.to_string());
+        let told = Diagnostic::error("export-failed", message)
+            .note(say!("cause: {error}", error = Said::of_error(&error)))
+            .help(say!("give a file that can be written, or an address that is free"));
+        Box::new(told)
+    };
+    Ok(match output.kind {
+        OutputKind::Prometheus => Box::new(Scraped::listen(place).map_err(failed)?),
+        OutputKind::PrometheusRw => {
+            Box::new(RemoteWrite::new(Sender::new(place), Histograms::Classic))
+        }
+        OutputKind::PrometheusRwNative => {
+            Box::new(RemoteWrite::new(Sender::new(place), Histograms::Native))
+        }
+        OutputKind::Otlp => Box::new(Otlp::new(Sender::new(place))),
+        OutputKind::Statsd => Box::new(Statsd::new(place).map_err(failed)?),
+        OutputKind::Influx => Box::new(Influx::new(Sender::new(place))),
+        OutputKind::Csv => Box::new(Csv::create(place).map_err(failed)?),
+        OutputKind::Jsonl => Box::new(JsonLines::create(place).map_err(failed)?),
+        OutputKind::Hdr => Box::new(HdrLog::create(place, info).map_err(failed)?),
+    })
+}

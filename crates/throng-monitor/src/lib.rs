@@ -1,0 +1,17 @@
+//! Series of other sources beside a run: what exporters on the target's hosts say of themselves,
+//! asked for again and again over HTTP in the text format of Prometheus.
+//!
+//! - [`exposition`]: the text format, sample by sample.
+//! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
+//!   told, and slows nothing.
+
+#![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate throng_base;
+
+pub mod exposition;
+pub mod poll;
+mod scrape;
+
+pub use poll::{Polls, Told};

@@ -1,0 +1,360 @@
+//! HTTP/1.1 with one request for each connection. Who says too much, too little or too slowly is
+//! hung up on; there are so many connections at a time and no more.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::LocalSet;
+
+/// Connections at a time. Of those who come when there are as many, the new ones push out who has
+/// been silent for longest; who is being served stays.
+const CONNECTIONS_MAX: usize = 128;
+/// How long a client may take with its request.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a whole exchange may take that is no stream.
+const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(30);
+/// Of a request's head, and of what hyper holds of an answer.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+const HEADERS_MAX: usize = 64;
+const BODY_BYTES_MAX: usize = 16 * 1024;
+/// After an accept(2) that failed: there may be no descriptor left for a while.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A request with its body.
+pub struct Request {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub connection: Connection,
+}
+
+impl Request {
+    /// Of a header that there is, and that is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The value of a name in the query, as it stands there.
+    pub fn asked(&self, name: &str) -> Option<&str> {
+        let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+}
+
+/// What is answered.
+pub struct Reply {
+    status: StatusCode,
+    kind: &'static str,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Content,
+}
+
+impl Reply {
+    pub fn new(status: u16, kind: &'static str, body: impl Into<Bytes>) -> Reply {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Reply { status, kind, headers: Vec::new(), body: Content::Whole(Some(body.into())) }
+    }
+
+    pub fn text(status: u16, text: impl Into<Bytes>) -> Reply {
+        Reply::new(status, "text/plain; charset=utf-8", text)
+    }
+
+    /// What comes, until the other end of the channel is gone. Its connection may last.
+    pub fn stream(kind: &'static str, parts: mpsc::Receiver<Bytes>) -> Reply {
+        let (status, headers) = (StatusCode::OK, Vec::new());
+        Reply { status, kind, headers, body: Content::Stream(parts) }
+    }
+
+    /// One header more.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Reply {
+        let value = HeaderValue::from_static(value);
+        self.headers.push((HeaderName::from_static(name), value));
+        self
+    }
+
+    pub fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    fn into_response(self) -> Response<Content> {
+        let mut response = Response::new(self.body);
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static(self.kind));
+        for (name, value) in HEADERS {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        headers.extend(self.headers);
+        response
+    }
+}
+
+/// Nothing is kept, framed, guessed, or given to pages of others.
+const HEADERS: [(&str, &str); 5] = [
+    ("cache-control", "no-store"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+];
+
+enum Content {
+    Whole(Option<Bytes>),
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match self.get_mut() {
+            Content::Whole(body) => Poll::Ready(body.take().filter(|body| !body.is_empty())),
+            Content::Stream(parts) => parts.poll_recv(context),
+        };
+        next.map(|part| part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Content::Whole(None))
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        match self {
+            Content::Whole(body) => {
+                hyper::body::SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            Content::Stream(_) => hyper::body::SizeHint::default(),
+        }
+    }
+}
+
+/// One client's connection.
+#[derive(Clone)]
+pub struct Connection(Rc<State>);
+
+#[derive(Default)]
+struct State {
+    gone: Notify,
+    is_heard: Cell<bool>,
+    is_stream: Cell<bool>,
+}
+
+impl Connection {
+    /// Closes it, whatever it has not taken yet.
+    pub fn hang_up(&self) {
+        self.0.gone.notify_one();
+    }
+}
+
+/// A port that is taken.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// The connections that there are.
+#[derive(Clone, Default)]
+pub struct Connections {
+    open: Rc<Cell<usize>>,
+    busy: Rc<Cell<usize>>,
+    silent: Rc<RefCell<VecDeque<Weak<State>>>>,
+}
+
+impl Connections {
+    /// Those that have asked for something.
+    pub fn busy(&self) -> usize {
+        self.busy.get()
+    }
+
+    /// Whether one more may come.
+    fn make_room(&self) -> bool {
+        let mut silent = self.silent.borrow_mut();
+        silent.retain(|state| state.upgrade().is_some_and(|state| !state.is_heard.get()));
+        if self.open.get() < CONNECTIONS_MAX {
+            return true;
+        }
+        let longest = silent.pop_front().and_then(|state| state.upgrade());
+        longest.inspect(|state| state.gone.notify_one()).is_some()
+    }
+}
+
+/// Counts one as long as it lives.
+struct Counted(Rc<Cell<usize>>);
+
+impl Counted {
+    fn new(count: &Rc<Cell<usize>>) -> Counted {
+        count.set(count.get() + 1);
+        Counted(Rc::clone(count))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A server in a thread of its own, until this is dropped.
+pub struct Running {
+    _stop: oneshot::Sender<Infallible>,
+}
+
+impl Server {
+    pub fn bind(address: impl ToSocketAddrs) -> io::Result<Server> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok(Server { listener, address })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers what comes, in a thread of its own.
+    pub fn run<F>(self, name: &str, answer: F) -> io::Result<Running>
+    where
+        F: Fn(&Request) -> Reply + Send + 'static,
+    {
+        let (stop, stopped) = oneshot::channel();
+        std::thread::Builder::new().name(name.into()).spawn(move || {
+            let answer = move |request: Request| std::future::ready(answer(&request));
+            in_thread(async move {
+                tokio::select! {
+                    _ = stopped => {}
+                    _ = self.serve(Connections::default(), answer) => {}
+                }
+            });
+        })?;
+        Ok(Running { _stop: stop })
+    }
+
+    /// Answers what comes, for ever; on the [`LocalSet`] of this thread.
+    pub async fn serve<F, Fut>(self, connections: Connections, answer: F) -> io::Result<()>
+    where
+        F: Fn(Request) -> Fut + 'static,
+        Fut: Future<Output = Reply> + 'static,
+    {
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let answer = Rc::new(answer);
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            if !connections.make_room() {
+                continue;
+            }
+            let state = Rc::new(State::default());
+            connections.silent.borrow_mut().push_back(Rc::downgrade(&state));
+            let (answer, connections) = (Rc::clone(&answer), connections.clone());
+            tokio::task::spawn_local(async move {
+                let _open = Counted::new(&connections.open);
+                serve_one(stream, state, answer, &connections).await;
+            });
+        }
+    }
+}
+
+/// Runs it on a runtime of this thread.
+pub fn in_thread(work: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    if let Ok(runtime) = runtime {
+        LocalSet::new().block_on(&runtime, work);
+    }
+}
+
+async fn serve_one<F, Fut>(
+    stream: TcpStream,
+    state: Rc<State>,
+    answer: Rc<F>,
+    connections: &Connections,
+) where
+    F: Fn(Request) -> Fut + 'static,
+    Fut: Future<Output = Reply> + 'static,
+{
+    let _ = stream.set_nodelay(true);
+    let busy = RefCell::new(None);
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        let (answer, connection) = (Rc::clone(&answer), Connection(Rc::clone(&state)));
+        busy.replace(Some(Counted::new(&connections.busy)));
+        async move { Ok::<_, Infallible>(exchange(request, connection, &*answer).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .keep_alive(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX);
+    let served = builder.serve_connection(TokioIo::new(stream), service);
+    let late = async {
+        tokio::time::sleep(EXCHANGE_TIME_MAX).await;
+        if state.is_stream.get() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = served => {}
+        () = state.gone.notified() => {}
+        () = late => {}
+    }
+}
+
+async fn exchange<F, Fut>(
+    request: hyper::Request<Incoming>,
+    connection: Connection,
+    answer: &F,
+) -> Response<Content>
+where
+    F: Fn(Request) -> Fut,
+    Fut: Future<Output = Reply>,
+{
+    connection.0.is_heard.set(true);
+    let (head, body) = request.into_parts();
+    let body = Limited::new(body, BODY_BYTES_MAX).collect();
+    let reply = match tokio::time::timeout(REQUEST_TIME_MAX, body).await {
+        Ok(Ok(body)) => {
+            let request = Request {
+                method: head.method,
+                path: head.uri.path().to_string(),
+                query: head.uri.query().unwrap_or_default().to_string(),
+                headers: head.headers,
+                body: body.to_bytes(),
+                connection: connection.clone(),
+            };
+            answer(request).await
+        }
+        Ok(Err(_)) => Reply::text(413, "the body is too long\n"),
+        Err(_) => Reply::text(408, "the body did not come\n"),
+    };
+    connection.0.is_stream.set(matches!(reply.body, Content::Stream(_)));
+    reply.into_response()
+}
+
+#[cfg(test)]
+mod tests;
