@@ -84,6 +84,13 @@ impl Clock {
         Clock::Real { origin: Instant::now() + ahead }
     }
 
+    /// A clock that has gone for so long.
+    #[allow(clippy::disallowed_methods)]
+    pub fn started(ago: Duration) -> Clock {
+        let now = Instant::now();
+        Clock::Real { origin: now.checked_sub(ago).unwrap_or(now) }
+    }
+
     /// Sleeps until the clock goes.
     #[allow(clippy::disallowed_methods)]
     pub fn wait_for_zero(&self) {

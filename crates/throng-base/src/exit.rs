@@ -4,10 +4,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Exit {
-    /// Everything asked for was done and every goal was met.
-    GoalsMet = 0,
+    /// Everything asked for was done and every threshold was met.
+    Success = 0,
     /// The run was good, but a threshold was not met.
-    GoalsNotMet = 1,
+    ThresholdsNotMet = 1,
     /// The command line or the scenario is wrong; nothing was sent.
     Usage = 2,
     /// This host cannot carry the run; nothing was sent.

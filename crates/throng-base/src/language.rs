@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::packed;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
     #[default]
@@ -134,12 +136,16 @@ const OF_OTHERS: [&str; 31] = [
     "invalid indentation in quoted scalar",
 ];
 
-const CHINESE: &str = include_str!("../words/zh.txt");
+/// Unpacked where Chinese is spoken.
+fn chinese() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| packed::text(throng_words::packed!("words/zh.txt")))
+}
 
 fn catalogue() -> &'static HashMap<&'static str, String> {
     static CATALOGUE: OnceLock<HashMap<&'static str, String>> = OnceLock::new();
     let entry = |entry: Entry<'static>| (entry.english, entry.translated);
-    CATALOGUE.get_or_init(|| entries(CHINESE).into_iter().map(entry).collect())
+    CATALOGUE.get_or_init(|| entries(chinese()).into_iter().map(entry).collect())
 }
 
 #[cfg(test)]
@@ -167,7 +173,7 @@ mod tests {
 
     #[test]
     fn no_sentence_stands_twice() {
-        assert_eq!(entries(CHINESE).len(), catalogue().len());
+        assert_eq!(entries(chinese()).len(), catalogue().len());
     }
 
     #[test]

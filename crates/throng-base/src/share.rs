@@ -25,6 +25,11 @@ impl Share {
         Share { first, width, of, ..Share::WHOLE }
     }
 
+    /// The machine's part: of every `of` events the `width` that follow the first `first`.
+    pub fn machine(self) -> (u64, u64, u64) {
+        (self.first, self.width, self.of)
+    }
+
     /// The part of one of the machine's threads.
     pub fn thread(self, thread: u64, threads: u64) -> Share {
         assert!(thread < threads, "thread {thread} of {threads} does not exist");
@@ -57,6 +62,11 @@ impl Share {
     /// Which thread of the machine this is, and of how many.
     pub fn place(self) -> (u64, u64) {
         (self.thread, self.threads)
+    }
+
+    /// Which thread of all machines this is, and of how many, as if all had as many as this one.
+    pub fn stripe(self) -> (u64, u64) {
+        (self.first * self.threads + self.thread, self.of * self.threads)
     }
 
     /// Our part of what is dealt out to so many users in turn, one event each; without a number,

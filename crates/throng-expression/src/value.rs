@@ -63,10 +63,10 @@ impl Value {
             Value::Int(_) | Value::UInt(_) | Value::Float(_) => add(0, 8),
             Value::Text(text) => add(0, text.len()),
             Value::Bytes(bytes) => add(0, bytes.len()),
-            Value::List(items) => items.iter().try_fold(1, inside),
+            Value::List(items) => items.iter().try_fold(add(0, 1)?, inside),
             Value::Map(entries) => entries
                 .iter()
-                .try_fold(1, |sum, (name, item)| inside(add(sum, name.len() + 3)?, item)),
+                .try_fold(add(0, 1)?, |sum, (name, item)| inside(add(sum, name.len() + 3)?, item)),
         }
     }
 
@@ -407,6 +407,18 @@ mod tests {
 
     fn text_of(value: &Value) -> String {
         value.to_text().to_string()
+    }
+
+    #[test]
+    fn the_bytes_of_a_value_are_none_under_every_limit_that_is_too_small() {
+        let inner = Value::List([Value::from("seven b"), Value::List([].into())].into());
+        let entry = ("name".into(), inner.clone());
+        let outer = Value::List([inner, Value::Map([entry].into()), Value::Null].into());
+        let whole = outer.written_bytes(usize::MAX).expect("it is small");
+        for most in 0..whole {
+            assert_eq!(outer.written_bytes(most), None, "a limit of {most} bytes");
+        }
+        assert_eq!(outer.written_bytes(whole), Some(whole));
     }
 
     #[test]

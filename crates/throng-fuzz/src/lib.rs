@@ -7,7 +7,7 @@
 
 mod packages;
 
-pub use packages::{node_modules, python_packages};
+pub use packages::{nats_server, node_modules, python_packages};
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

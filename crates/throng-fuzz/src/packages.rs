@@ -24,6 +24,17 @@ pub fn python_packages(package: &str) -> PathBuf {
     packages
 }
 
+/// The server of NATS: where `THRONG_NATS_SERVER` says, or where `cargo xtask ci` puts it.
+///
+/// # Panics
+/// Where it is not there.
+pub fn nats_server() -> PathBuf {
+    let path = std::env::var_os("THRONG_NATS_SERVER");
+    let path = path.map_or(ci("nats/nats-server"), PathBuf::from);
+    assert!(path.is_file(), "nats-server is missing: `cargo xtask ci` installs it");
+    path
+}
+
 fn ci(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/ci").join(folder)
 }

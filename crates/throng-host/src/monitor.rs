@@ -24,6 +24,8 @@ pub struct Monitor {
     host: HostCpu,
     /// Processors that this process may use, as affinity and control group allow.
     processors: f64,
+    /// All that are online.
+    host_processors: f64,
     usage: ProcessUsage,
     drops: Drops,
     shares: Shares,
@@ -43,6 +45,7 @@ struct Told {
     shard: f64,
     process: f64,
     host: Option<HostShare>,
+    others: Option<f64>,
 }
 
 /// What was read. Counters are since the reading before.
@@ -65,6 +68,10 @@ pub struct Reading {
     pub memory_bytes: u64,
     pub memory_left: Option<MemoryLeft>,
     pub host: Option<HostShare>,
+    /// Of all processors of the host, 0 to 1: what all but this process used.
+    pub others_cpu: Option<f64>,
+    /// Of the last ten seconds, 0 to 1: in which some program of the host waited for memory.
+    pub memory_stall: Option<f64>,
     pub packets_dropped: u64,
     pub listen_dropped: u64,
     /// What the kernel spends on all sockets of TCP and UDP of the host; 0 where it does not count
@@ -81,6 +88,7 @@ impl Monitor {
     pub fn new(root: &Root, now: Duration) -> Monitor {
         let facts = HostFacts::read(root, "");
         let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
+        let all = facts.cores.unwrap_or(1).max(1) as f64;
         let allowed = facts.cgroup_cores_max.unwrap_or(processors);
         Monitor {
             cost: SocketCost::read(root),
@@ -89,6 +97,7 @@ impl Monitor {
             quotas: Quotas::new(root.clone()),
             host: HostCpu::new(root.clone()),
             processors: processors.min(allowed).max(0.01),
+            host_processors: all,
             usage: ProcessUsage::read(root),
             drops: Drops::read(root),
             shares: Shares { since: now, ..Shares::default() },
@@ -130,6 +139,8 @@ impl Monitor {
             memory_bytes: usage.memory_bytes,
             memory_left: self.memory.left(),
             host: self.shares.told.host,
+            others_cpu: self.shares.told.others,
+            memory_stall: memory_stall(&self.root),
             packets_dropped: dropped.packets,
             listen_dropped: dropped.connections,
             kernel_socket_bytes: sockets.bytes(self.cost),
@@ -143,13 +154,32 @@ impl Monitor {
         let of = |ns: u64, processors: f64| {
             (ns as f64 / (passed.as_nanos() as f64 * processors)).clamp(0.0, 1.0)
         };
+        let host = self.host.since_last();
+        let own = of(self.shares.cpu_ns, self.host_processors);
         self.shares.told = Told {
             shard: of(shard_cpu_max_ns, 1.0),
             process: of(self.shares.cpu_ns, self.processors),
-            host: self.host.since_last().or(self.shares.told.host),
+            host: host.or(self.shares.told.host),
+            others: host.map(|host| others(host, own)).or(self.shares.told.others),
         };
         self.shares.cpu_ns = 0;
     }
+}
+
+/// What all others use. The kernel does not say for whom packets come and go: for each as much as
+/// it uses otherwise.
+fn others(host: HostShare, own: f64) -> f64 {
+    let of_programs = (host.busy - host.softirq).max(own).max(f64::MIN_POSITIVE);
+    (host.busy * (of_programs - own) / of_programs).clamp(0.0, 1.0)
+}
+
+/// Kernels that do not keep it have no such file.
+fn memory_stall(root: &Root) -> Option<f64> {
+    let text = root.read("proc/pressure/memory")?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let mut words = some.split_whitespace();
+    let percent: f64 = words.find_map(|word| word.strip_prefix("avg10="))?.parse().ok()?;
+    Some((percent / 100.0).clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

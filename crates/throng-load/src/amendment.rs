@@ -21,7 +21,7 @@ pub struct Amendment {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// Its level, times this: what is held or constant changes at once, and what goes on its way
-    /// gets another goal.
+    /// gets another threshold.
     Times(f64),
     /// So many users stay.
     Users(u64),
@@ -29,6 +29,9 @@ pub enum Change {
     Rate(f64),
     /// Its rest falls away.
     EndPhase,
+    /// Who hears of it makes this part of what the load wants of it, now and in all phases behind,
+    /// whatever else is changed. A number of iterations stays what it is.
+    Portion(f64),
 }
 
 impl Change {
@@ -42,6 +45,10 @@ impl Change {
         passed: Duration,
     ) -> Option<Drive> {
         let mut drive = phase.drive.clone();
+        let counted = matches!(&drive, Drive::Iterations(iterations) if iterations.total.is_some());
+        if counted && matches!(self, Change::Portion(_)) {
+            return None;
+        }
         if let Some(rate) = drive.rate_mut() {
             *rate = self.rate(rate, phase.time, passed)?;
             return Some(drive);
@@ -71,6 +78,8 @@ impl Change {
                 })
             }
             Change::Users(users) => Some(users),
+            // What the load wants stays the same.
+            Change::Portion(_) => Some(before),
             Change::Rate(_) | Change::EndPhase => None,
         }
     }
@@ -79,6 +88,7 @@ impl Change {
     fn rate(self, rate: &Rate, time: Option<Duration>, passed: Duration) -> Option<Rate> {
         let times = match self {
             Change::Times(times) => times,
+            Change::Portion(_) => 1.0,
             Change::Rate(rate) => return Some(Rate::constant(rate)),
             Change::Users(_) | Change::EndPhase => return None,
         };

@@ -21,6 +21,7 @@ mod flow;
 mod forecast;
 mod held;
 mod plan;
+mod portion;
 mod profile;
 mod schedule;
 mod schedules;

@@ -10,6 +10,7 @@ use crate::amendment::{Amendment, Change};
 use crate::churning::Churning;
 use crate::coming;
 use crate::held::Held;
+use crate::portion::Portion;
 use crate::starts::Starts;
 
 /// How many users of one shard come or go at a time, where there are so many shards at least, and
@@ -59,6 +60,8 @@ pub enum Pace {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     phases: Vec<Phase>,
+    /// What is made of what they want.
+    portion: Portion,
     share: Share,
     /// Index of the running phase; `phases.len()` after the last.
     current: usize,
@@ -116,6 +119,7 @@ impl Schedule {
     pub fn new(load: &Load, share: Share, start: Time, seed: u64) -> Schedule {
         let phases = load.phases.clone();
         let mut schedule = Schedule {
+            portion: Portion::whole(&phases),
             phases,
             share,
             current: 0,
@@ -176,10 +180,12 @@ impl Schedule {
         }
     }
 
-    /// What is changed at an instant that lies ahead; amendments come in the order of their
-    /// instants. A load that has not begun is changed for when it does.
+    /// What is changed at an instant that lies ahead. A load that has not begun is changed for
+    /// when it does.
     pub fn amend(&mut self, amendment: Amendment) {
-        self.amendments.push_back(amendment);
+        // Those of a person and those of this machine itself do not know of each other.
+        let place = self.amendments.partition_point(|known| known.at <= amendment.at);
+        self.amendments.insert(place, amendment);
     }
 
     /// When the phase that runs is amended next.
@@ -199,19 +205,25 @@ impl Schedule {
             self.whole_before = present;
             return self.enter(self.current + 1, at);
         }
-        let phase = &self.phases[self.current];
         let passed = if has_begun { at.since(self.start) } else { Duration::ZERO };
+        let present_whole = self.portion.present(present, self.current);
+        if let Change::Portion(portion) = change {
+            let behind = self.current + usize::from(has_begun);
+            self.portion.set(portion, self.phases.iter_mut().skip(behind));
+        }
+        let phase = self.portion.phase_of_whole(&self.phases[self.current], self.current);
         let usual = self.phases[..self.current].iter().rev().find_map(|phase| match phase.drive {
             Drive::Users(users) => Some(users.coming),
             _ => None,
         });
-        let usual = (present, usual.unwrap_or(Coming::AtOnce));
-        let Some(mut drive) = change.drive(phase, usual, passed) else { return };
+        let usual = (present_whole, usual.unwrap_or(Coming::AtOnce));
+        let Some(mut drive) = change.drive(&phase, usual, passed) else { return };
         match &mut drive {
             Drive::Users(users) => users.to = users.to.min(users_max),
             Drive::Iterations(iterations) => iterations.users = iterations.users.min(users_max),
             Drive::Arrivals(_) | Drive::Hold => {}
         }
+        let drive = self.portion.amended(drive, self.current);
         if !has_begun {
             self.phases[self.current].drive = drive;
             return self.enter(0, self.start);

@@ -102,12 +102,12 @@ impl Ending {
     /// For a person.
     pub fn text(self) -> Said {
         match self {
-            Ending::ClosedByUs => say!("by our FIN"),
-            Ending::ClosedByTarget => say!("by the target's FIN"),
-            Ending::Reset => say!("by the target's RST"),
-            Ending::ResetByUs => say!("by our RST"),
-            Ending::Vanished => say!("by us, without a word"),
-            Ending::HalfClosed => say!("half-closed by us"),
+            Ending::ClosedByUs => say!("closed by throng"),
+            Ending::ClosedByTarget => say!("closed by the target"),
+            Ending::Reset => say!("reset by the target"),
+            Ending::ResetByUs => say!("reset by throng"),
+            Ending::Vanished => say!("left by throng without a word"),
+            Ending::HalfClosed => say!("half-closed by throng"),
             Ending::TimedOut => say!("timed out"),
         }
     }

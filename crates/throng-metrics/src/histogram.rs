@@ -79,6 +79,19 @@ impl Filled {
         }
     }
 
+    /// The same where indexes mostly rise: those of a list then need no search.
+    fn append(&mut self, index: usize, times: u64) {
+        let entry = Entry::new(index, times);
+        if let (Filled::Few(entries), Some(entry)) = (&mut *self, entry)
+            && entries.len() < FEW_MAX
+            && entries.last().is_none_or(|last| last.index() < index)
+        {
+            entries.push(entry);
+            return;
+        }
+        self.add(index, times);
+    }
+
     /// Turns the list into buckets, if it is one.
     fn as_many(&mut self) -> &mut [Octave; OCTAVES] {
         if let Filled::Few(entries) = self {
@@ -324,6 +337,11 @@ impl<'de> Deserialize<'de> for Histogram {
                 false => Err(D::Error::custom("a histogram has at least sum, min and max")),
             };
         };
+        let pairs = rest.len() / 2;
+        histogram.filled = Filled::Few(Vec::with_capacity(pairs.min(FEW_MAX)));
+        if pairs > FEW_MAX {
+            histogram.filled.as_many();
+        }
         let mut index = 0usize;
         for pair in rest.chunks(2) {
             let [step, count] = pair else {
@@ -334,7 +352,7 @@ impl<'de> Deserialize<'de> for Histogram {
                 return Err(D::Error::custom(format!("bucket {index} does not exist")));
             }
             if *count > 0 {
-                histogram.filled.add(index, *count);
+                histogram.filled.append(index, *count);
             }
             histogram.count = histogram.count.saturating_add(*count);
         }

@@ -1,5 +1,5 @@
 //! Which steps are attempts at something with the target. The one place that decides it, for sums
-//! of all steps, shares, goals without a subject, and what stands in which table.
+//! of all steps, shares, thresholds without a subject, and what stands in which table.
 
 /// The steps inside are attempts of their own: counted together they would count twice.
 pub const TRANSACTION: &str = "transaction";
@@ -31,8 +31,8 @@ pub fn is_asked(kind: &str) -> bool {
 }
 
 /// Whether each doing of a step of the kind (the word of the language), with all its tries, is an
-/// attempt. The one rule for the row of all attempts, shares of failures, goals without a subject,
-/// phases and the live line. What is none has rows of its own and is in no such sum.
+/// attempt. The one rule for the row of all attempts, shares of failures, thresholds without a
+/// subject, phases and the live line. What is none has rows of its own and is in no such sum.
 pub fn is_attempt(kind: &str) -> bool {
     ![TRANSACTION, RENDEZVOUS, MESSAGE, DELIVERY, BROKEN, COUNTER, TREND].contains(&kind)
 }

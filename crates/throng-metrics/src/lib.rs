@@ -7,7 +7,7 @@
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: which steps are attempts, and which only hold others together.
 //! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
-//! - [`threshold`]: goals and verdicts.
+//! - [`threshold`]: thresholds and verdicts.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod connections;
 pub mod histogram;
 pub mod interval;
 pub mod kind;
+mod next;
 pub mod outcome;
 pub mod places;
 pub mod slowest;

@@ -1,4 +1,4 @@
-//! Goals of a run, and whether they were met. What is serialised here stands in `run.json`.
+//! Thresholds of a run, and whether they were met. What is serialised here stands in `run.json`.
 
 use std::time::Duration;
 
@@ -307,7 +307,7 @@ impl Comparison {
     }
 }
 
-/// A goal, such as `http p99 < 50ms`.
+/// A threshold, such as `http p99 < 50ms`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
     /// As the person wrote it.
@@ -405,8 +405,8 @@ impl Threshold {
         Unit::of(&self.subject, self.measure)
     }
 
-    /// Whether any figure misses the goal. `errors <= 100%` and `count >= 0` cannot fail, and say
-    /// nothing about a run. That there is no figure at all does not count here.
+    /// Whether any figure misses the threshold. `errors <= 100%` and `count >= 0` cannot fail, and
+    /// say nothing about a run. That there is no figure at all does not count here.
     pub fn can_fail(&self) -> bool {
         let (low, high) = self.range();
         match self.comparison {
@@ -465,7 +465,7 @@ impl Threshold {
         }
     }
 
-    /// Whether any figure meets the goal. `checks > 100%` and `count < 0` cannot be met.
+    /// Whether any figure meets the threshold. `checks > 100%` and `count < 0` cannot be met.
     pub fn can_be_met(&self) -> bool {
         let (low, high) = self.range();
         match self.comparison {
@@ -622,7 +622,12 @@ mod tests {
     use super::*;
     use crate::interval::StepInterval;
 
-    fn goal(subject: Subject, measure: Measure, comparison: Comparison, value: f64) -> Threshold {
+    fn threshold(
+        subject: Subject,
+        measure: Measure,
+        comparison: Comparison,
+        value: f64,
+    ) -> Threshold {
         let text = String::new();
         let (phase, with_pauses) = (None, false);
         Threshold {
@@ -643,11 +648,11 @@ mod tests {
     }
 
     fn judge(measure: Measure, comparison: Comparison, value: f64, sum: &Interval) -> Verdict {
-        goal(all(), measure, comparison, value).judge(sum, Duration::from_secs(2))
+        threshold(all(), measure, comparison, value).judge(sum, Duration::from_secs(2))
     }
 
     #[test]
-    fn goals_are_judged_over_all_their_steps() {
+    fn thresholds_are_judged_over_all_their_steps() {
         let mut sum = Interval::default();
         for step in 0..3 {
             let mut figures = StepInterval { step, count: 10, ok: 9, ..StepInterval::default() };
@@ -687,8 +692,9 @@ mod tests {
         let (mut figures, mut words) = (Vec::new(), Vec::new());
         for counter in Counter::ALL {
             let judged = |measure| {
-                let goal = goal(Subject::Counter(*counter), measure, Comparison::Greater, 0.0);
-                goal.judge(&sum, Duration::from_secs(2))
+                let threshold =
+                    threshold(Subject::Counter(*counter), measure, Comparison::Greater, 0.0);
+                threshold.judge(&sum, Duration::from_secs(2))
             };
             let figure = counter.of(&sum);
             assert_eq!(judged(Measure::Count), Verdict::Met(figure as f64));
@@ -715,8 +721,8 @@ mod tests {
         let sum = Interval { deliveries: vec![row], ..Interval::default() };
         let judged = |step, counter, measure, value| {
             let subject = Subject::Delivery { step: StepId(step), counter };
-            let goal = goal(subject, measure, Comparison::Equal, value);
-            goal.judge(&sum, Duration::from_secs(2))
+            let threshold = threshold(subject, measure, Comparison::Equal, value);
+            threshold.judge(&sum, Duration::from_secs(2))
         };
         use DeliveryCounter::{Delivered, Foreign, Lost, Sent};
         assert_eq!(judged(4, Lost, Measure::Count, 0.0), Verdict::NotMet(1.0));
@@ -737,22 +743,22 @@ mod tests {
         figures.latency.record_times(1_000, 2);
         figures.with_pauses.record_times(9_000, 2);
         let sum = Interval { steps: vec![figures], ..Interval::default() };
-        let mut goal = goal(all(), Measure::Max, Comparison::Less, 5_000.0);
-        let judged = |goal: &Threshold| goal.judge(&sum, Duration::from_secs(1));
-        assert_eq!(judged(&goal), Verdict::Met(1_000.0));
-        goal.with_pauses = true;
-        assert_eq!(judged(&goal), Verdict::NotMet(9_000.0));
-        (goal.measure, goal.value) = (Measure::Count, 3.0);
-        assert_eq!(judged(&goal), Verdict::Met(2.0));
+        let mut threshold = threshold(all(), Measure::Max, Comparison::Less, 5_000.0);
+        let judged = |threshold: &Threshold| threshold.judge(&sum, Duration::from_secs(1));
+        assert_eq!(judged(&threshold), Verdict::Met(1_000.0));
+        threshold.with_pauses = true;
+        assert_eq!(judged(&threshold), Verdict::NotMet(9_000.0));
+        (threshold.measure, threshold.value) = (Measure::Count, 3.0);
+        assert_eq!(judged(&threshold), Verdict::Met(2.0));
     }
 
     #[test]
-    fn goals_that_say_nothing_are_known() {
+    fn thresholds_that_say_nothing_are_known() {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
         use Measure::{Count, FailedShare, OkShare, Quantile};
         let can = |subject: Subject, measure, comparison, value| {
-            let goal = goal(subject, measure, comparison, value);
-            (goal.can_fail(), goal.can_be_met())
+            let threshold = threshold(subject, measure, comparison, value);
+            (threshold.can_fail(), threshold.can_be_met())
         };
         let open = (true, true);
         let (always, never) = ((false, true), (true, false));
@@ -775,7 +781,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_written_and_read_back() {
+    fn thresholds_are_written_and_read_back() {
         let subjects = [
             (all(), r#"{"steps":[0,1]}"#),
             (Subject::Stage(Stage::Tls), r#"{"stage":"tls"}"#),
@@ -790,13 +796,13 @@ mod tests {
         for (subject, text) in subjects {
             assert_eq!(serde_json::to_string(&subject).unwrap(), text);
             let measure = Measure::Quantile(0.99);
-            let mut goal = goal(subject, measure, Comparison::LessOrEqual, 50e6);
+            let mut threshold = threshold(subject, measure, Comparison::LessOrEqual, 50e6);
             for (phase, with_pauses) in [(None, false), (Some(3), true)] {
-                (goal.phase, goal.with_pauses) = (phase, with_pauses);
-                let text = serde_json::to_string(&goal).unwrap();
+                (threshold.phase, threshold.with_pauses) = (phase, with_pauses);
+                let text = serde_json::to_string(&threshold).unwrap();
                 assert!(text.contains(r#""measure":{"quantile":0.99},"comparison":"<=""#));
                 assert_eq!(text.contains("with_pauses"), with_pauses);
-                assert_eq!(serde_json::from_str::<Threshold>(&text).unwrap(), goal, "{text}");
+                assert_eq!(serde_json::from_str::<Threshold>(&text).unwrap(), threshold, "{text}");
             }
         }
         let verdict = |verdict| serde_json::to_string(&verdict).unwrap();

@@ -7,7 +7,9 @@
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
+//! - [`monitor`]: sources of series beside the run.
 //! - [`once`]: what is done once in a run, before and after its loads.
+//! - [`output`]: who is told the figures while the run goes on.
 //! - [`rate`]: starts per second over the time of a phase.
 //! - [`route`]: where connections go, if not to what a target's name resolves to.
 //! - [`sessions`]: which users do which session.
@@ -23,7 +25,9 @@ pub mod check;
 pub mod delivery;
 pub mod flow;
 pub mod load;
+pub mod monitor;
 pub mod once;
+pub mod output;
 pub mod rate;
 pub mod route;
 pub mod sessions;
@@ -54,7 +58,9 @@ pub use flow::{
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
 };
+pub use monitor::{Metric, Monitor, Selector};
 pub use once::{Once, OncePart};
+pub use output::{Output, OutputKind};
 pub use rate::{Point, Points, Rate, Sine, Spacing};
 pub use route::{ConnectTo, Endpoints, Proxy, Resolve, Routing, UnixSocket, authority};
 pub use tally::tallied;
@@ -103,6 +109,10 @@ pub struct Program {
     /// How many places there are where users wait for each other.
     pub rendezvous: u16,
     pub trace: Option<Trace>,
+    /// What is read of other sources meanwhile.
+    pub monitors: Vec<Monitor>,
+    /// Who is told the figures of each second.
+    pub outputs: Vec<Output>,
     /// The same seed gives the same users.
     pub seed: u64,
     /// `run.id`: no other run has it, whatever the seed.

@@ -70,6 +70,8 @@ impl Program {
             deliveries: Vec::new(),
             thresholds: Vec::new(),
             abort_when: Vec::new(),
+            monitors: Vec::new(),
+            outputs: Vec::new(),
             loads: vec![Load::alone(vec![phase])],
             graceful_stop: GRACEFUL_STOP,
             precision: Duration::ZERO,

@@ -151,7 +151,7 @@ pub fn write(bench: &Bench) -> String {
     writer.line("sessions:\n  bench:");
     writer.session();
     writer.load();
-    writer.goals();
+    writer.thresholds();
     writer.out
 }
 
@@ -569,7 +569,7 @@ impl Writer<'_> {
         self.line(&format!("  - {{name: drain, users: {{to: 0, rate: {drain}/s}}}}"));
     }
 
-    fn goals(&mut self) {
+    fn thresholds(&mut self) {
         let bench = self.bench;
         let lists = [("thresholds:", &bench.thresholds), ("abort_when:", &bench.abort_when)];
         for (key, conditions) in lists.into_iter().filter(|(_, all)| !all.is_empty()) {

@@ -57,6 +57,22 @@ pub(crate) fn read_headers(cx: &mut Context<'_>, node: &Node) -> Headers {
     headers
 }
 
+/// Headers whose values are the same for the whole run.
+pub(crate) fn read_plain_headers(cx: &mut Context<'_>, node: &Node) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    let help = say!("write `headers: {{Accept: text/html}}`");
+    for (key, value) in cx.entries(node, say!("a map of headers"), help).unwrap_or_default() {
+        let is_good = check_name(cx, &key.text, key.place);
+        if let Some(text) = cx.text(value, say!("the value of a header")).filter(|_| is_good) {
+            match text.bytes().find(|byte| !is_value_byte(*byte)) {
+                None => headers.push((key.text.clone(), text)),
+                Some(byte) => drop(bad_value::<()>(cx, value.place, byte)),
+            }
+        }
+    }
+    headers
+}
+
 fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
     if !is_token(name) {
         let message = say!("`{}` cannot be the name of a header", shorten(name));
@@ -89,17 +105,17 @@ fn header_value(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     });
     match bad {
         None => Some(text),
-        Some(byte) => {
-            let message = say!("a header value cannot contain line breaks or control characters");
-            let error = cx
-                .error("bad-header", message, node.place)
-                .label(say!("it contains `{}`", byte.escape_ascii()))
-                .help(say!(
-                    "write each header under its own name; a list sends one name several times"
-                ));
-            cx.fail(error)
-        }
+        Some(byte) => bad_value(cx, node.place, *byte),
     }
+}
+
+fn bad_value<T>(cx: &mut Context<'_>, place: Place, byte: u8) -> Option<T> {
+    let message = say!("a header value cannot contain line breaks or control characters");
+    let error = cx
+        .error("bad-header", message, place)
+        .label(say!("it contains `{}`", byte.escape_ascii()))
+        .help(say!("write each header under its own name; a list sends one name several times"));
+    cx.fail(error)
 }
 
 pub(crate) fn has(headers: &Headers, name: &str) -> bool {

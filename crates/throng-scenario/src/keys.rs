@@ -84,7 +84,7 @@ const ONCES: Shape = OneOf(&[Steps, Kind(&ONCE)]);
 const LABELS: Shape = Map(&Text);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
-const LABEL: &str = "Labels of its row, by which goals may choose: `{tier: gold}`.";
+const LABEL: &str = "Labels of its row, by which thresholds may choose: `{tier: gold}`.";
 const ON_LINK: &str = "The connection that is meant, if a user has several open.";
 const UNIX_SOCKET: &str = "Connections go to this socket of this host instead of an address: \
      `/run/app.sock`, or `@name` for an abstract one.";
@@ -121,12 +121,15 @@ macro_rules! scenario_maps {
         precision: Duration =>
             "How late starts, ends of pauses and heartbeats may be, so that several share one \
              waking: `250us` if left out; `0s` wakes for each.",
-        thresholds: List(&Text) => "Goals, such as `http p99 < 50ms`.",
+        thresholds: List(&Text) => "Thresholds, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
             "What ends the run before its time: `errors > 10% over 10s for 20s`.",
         source: Kind(&SOURCE) => "Where connections come from: `{addresses: 127.1.0.0/16}`.",
-        outputs: List(&Anything) => "Other places to write the figures to.",
+        outputs: List(&Kind(&OUTPUT)) =>
+            "Who is told the figures of each second while the run goes on.",
         trace: Kind(&TRACE) => "Trace headers, to find slow requests in tracing.",
+        monitor: List(&Kind(&MONITOR)) =>
+            "Prometheus exporters that are read while the run goes on, for the report.",
         protocol: PROTOCOLS => "A private protocol: the file that declares it.",
         proto: TEXTS =>
             "The `.proto` files, or sets of descriptors, of the services that `grpc` calls.",
@@ -142,9 +145,6 @@ macro_rules! scenario_maps {
         events: Anything =>
             "Commands that run at a time of the run.",
             say!("leave it out and run the commands by hand"),
-        monitor: Anything =>
-            "Agents that watch the target's hosts.",
-            say!("leave it out and watch the hosts with other tools"),
     }
     INCLUDED Included = "an included file" {
         include: TEXTS => "Further files whose parts, vars, data and defaults are used.",
@@ -225,6 +225,35 @@ macro_rules! scenario_maps {
     TRACE Trace = "`trace`" {
         header: Text => "The name of the header; `traceparent` if left out.",
         share: Share => "How many of the requests carry it; all if left out.",
+    }
+    MONITOR Monitor = "a source of `monitor`" {
+        url: Text => "The URL of its metrics: `http://127.0.0.1:9100/metrics`.",
+        name: Text => "What it is called in reports; its host and port if left out.",
+        metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
+            "What is kept, as Prometheus selects it: `node_load1`, `up{job=\"shop\"}`.",
+        every: Duration => "The time between two readings; `5s` if left out, `1s` at least.",
+        headers: Map(&Text) => "Headers of its requests.",
+    } => later {
+        agent: Anything =>
+            "An agent of throng on the target's host.",
+            say!("name an exporter there: `url: \"http://127.0.0.1:9100/metrics\"`"),
+    }
+    METRIC Metric = "a metric" {
+        metric: Text => "What is kept, as Prometheus selects it: `node_load1`.",
+        name: Text => "What it is called in reports; as the metric if left out.",
+        sum: Bool => "`true` adds up all series that are selected, to one.",
+    }
+    OUTPUT Output = "an output" {
+        prometheus: Text => "The address where Prometheus scrapes them: `127.0.0.1:9464`.",
+        prometheus_rw "prometheus-rw": Text => "The URL of a receiver of Prometheus remote write.",
+        prometheus_rw_native "prometheus-rw-native": Text =>
+            "The same, with native histograms instead of classic ones.",
+        otlp: Text => "The URL of a receiver of OpenTelemetry over HTTP.",
+        statsd: Text => "Host and port of a StatsD server.",
+        influx: Text => "The URL to which InfluxDB's line protocol is written.",
+        csv: Text => "A file of comma-separated values.",
+        jsonl: Text => "A file of JSON lines.",
+        hdr: Text => "A file of histograms, as HdrHistogram logs them.",
     }
     VARIABLE Variable = "a variable" {
         env: Text => "The name of an environment variable that has the value.",
@@ -504,12 +533,12 @@ macro_rules! scenario_maps {
         set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
     }
     COUNT Count = "a `count` step" {
-        count: Text => "The counter, a name of your own: goals may say `NAME count > 10`.",
+        count: Text => "The counter, a name of your own: thresholds may say `NAME count > 10`.",
         by: OneOf(&[Count, Expression]) => "What is added, a whole number; 1 if left out.",
         label: LABELS => LABEL,
     }
     MEASURE Measure = "a `measure` step" {
-        measure: Text => "The trend, a name of your own: goals may say `NAME p95 < 3`.",
+        measure: Text => "The trend, a name of your own: thresholds may say `NAME p95 < 3`.",
         value: OneOf(&[Text, Expression]) => "The value, a number that is not below 0.",
         unit: Words(&["ns", "us", "ms", "s", "bytes"]) =>
             "What the value is: a time in this unit, or bytes; a plain number if left out.",

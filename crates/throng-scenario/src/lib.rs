@@ -30,8 +30,10 @@ mod include;
 mod json;
 mod labels;
 mod load;
+mod monitor;
 mod names;
 mod once;
+mod output;
 mod parts;
 mod proto;
 mod quote;
@@ -88,6 +90,7 @@ pub use secrets::{Masked, masked_in, masked_scenario};
 pub use source::check_source;
 pub use syntax::{NESTING_MAX, SOURCE_BYTES_MAX};
 pub use url::Url;
+pub use vars::{Input, inputs};
 pub use wants::{JsonWant, parse_json_expectation};
 
 use parts::Parts;
@@ -204,8 +207,8 @@ fn mask_names(program: &mut Program) {
     }
     mask_labels(secrets, &mut program.labels);
     let conditions = program.abort_when.iter_mut().map(|rule| &mut rule.condition);
-    for goal in program.thresholds.iter_mut().chain(conditions) {
-        goal.text = secrets.mask(&goal.text).into_owned();
+    for threshold in program.thresholds.iter_mut().chain(conditions) {
+        threshold.text = secrets.mask(&threshold.text).into_owned();
     }
 }
 
@@ -233,7 +236,6 @@ fn read_scenario(
     let name = fields.name.node().and_then(|node| cx.text(node, say!("the name of the scenario")));
     let labels = labels::read_run_labels(cx, fields.label.node(), &run.labels);
     let reaches = Reaches::read(cx, &fields);
-    let tls = fields.tls.node().map(|node| target::read_tls(cx, node, &reaches.targets));
     let connection = target::read_connection(cx, &fields, &reaches.targets);
     let limits = fields.limits.node();
     let mut limits = limits.map_or(Limits::default(), |node| target::read_limits(cx, node));
@@ -259,17 +261,17 @@ fn read_scenario(
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let rows = &compiler.rows.steps;
-    let (thresholds, abort_when) = read_goals(cx, &fields, rows, &loads, &reaches);
+    let (thresholds, abort_when) = read_thresholds(cx, &fields, rows, &loads, &reaches);
     let seed = fields.seed.node().and_then(|node| cx.whole(node));
-    warn_unused(cx, &fields, &parts, &reaches);
-    let broken = broken_row(cx, &mut compiler, &reaches, root.place);
+    warn_unused(cx, &parts, &reaches);
     Some(Program {
+        tls: target::read_tls(cx, &fields, &reaches.targets),
+        broken: broken_row(cx, &mut compiler, &reaches, root.place),
         name: name.unwrap_or_else(|| file_stem(&cx.source(root.place).name)),
         labels,
         rendezvous: compiler.rendezvous(),
         steps: compiler.rows.finish().0,
         targets: reaches.targets,
-        broken,
         expressions,
         protocols: reaches.protocols,
         schema: cx.descriptors.schema().cloned(),
@@ -283,11 +285,12 @@ fn read_scenario(
         precision,
         thresholds,
         abort_when,
-        tls: tls.unwrap_or_default(),
         connection,
         limits,
         data: std::mem::take(&mut cx.data.sources),
         trace: fields.trace.node().and_then(|node| trace::read_trace(cx, node)),
+        monitors: monitor::read_monitors(cx, &fields),
+        outputs: output::read_outputs(cx, &fields),
         seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
         run_id: run.id.clone(),
         secrets: cx.secrets.clone(),
@@ -307,7 +310,7 @@ fn read_ledger(
     ledger.map(read).unwrap_or_default()
 }
 
-fn read_goals(
+fn read_thresholds(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
     steps: &[Step],
@@ -320,11 +323,11 @@ fn read_goals(
         is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),
     };
-    let goals = fields.thresholds.node();
-    let goals = goals.map(|node| thresholds::read_thresholds(cx, node, &names));
+    let thresholds = fields.thresholds.node();
+    let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
     let rules = fields.abort_when.node();
     let rules = rules.map(|node| thresholds::read_abort_rules(cx, node, &names));
-    (goals.unwrap_or_default(), rules.unwrap_or_default())
+    (thresholds.unwrap_or_default(), rules.unwrap_or_default())
 }
 
 /// The row of packets that break their declaration, where there is any.
@@ -354,13 +357,7 @@ fn expressions_row(
 }
 
 /// Warns of what is written and has no effect.
-fn warn_unused(
-    cx: &mut Context<'_>,
-    fields: &ast::Scenario<'_>,
-    parts: &Parts<'_>,
-    reaches: &Reaches,
-) {
-    fields.outputs.node().into_iter().for_each(|node| warn_outputs(cx, node));
+fn warn_unused(cx: &mut Context<'_>, parts: &Parts<'_>, reaches: &Reaches) {
     if !cx.has_errors() {
         reaches.warn_unused(cx);
         vars::warn_unused(cx);
@@ -391,25 +388,6 @@ fn read_defaults(cx: &mut Context<'_>, node: Option<&Node>, connecting: Duration
         defaults.cookies = headers::read_cookies(cx, node);
     }
     defaults
-}
-
-/// Outputs are part of the language; the figures stay in the run directory until they are there.
-fn warn_outputs(cx: &mut Context<'_>, node: &Node) {
-    let help = say!("write `outputs: [{{statsd: 127.0.0.1:8125}}]`");
-    for item in cx.items(node, say!("a list of outputs"), help).unwrap_or_default() {
-        let name = match &item.kind {
-            Kind::Map(entries) => entries.first().map_or("", |(key, _)| key.text.as_str()),
-            Kind::Scalar { text, .. } => text,
-            Kind::List(_) => "",
-        };
-        let message =
-            say!("the output `{}` is not supported in this version", words::shorten(name));
-        let warning = cx
-            .warning("not-yet", message, item.place)
-            .label(say!("nothing is sent there"))
-            .help(say!("the figures of every second are in the run directory"));
-        cx.note(warning);
-    }
 }
 
 #[cfg(test)]

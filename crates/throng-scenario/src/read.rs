@@ -229,7 +229,7 @@ impl<'a> Context<'a> {
     /// than what is left.
     pub(crate) fn take_value(&mut self, value: &Value) -> bool {
         let left = VALUE_BYTES_MAX - self.value_bytes;
-        let bytes = value.written_bytes(left).filter(|bytes| *bytes <= left);
+        let bytes = value.written_bytes(left);
         self.value_bytes += bytes.unwrap_or(0);
         bytes.is_some()
     }

@@ -11,8 +11,8 @@ use throng_expression::Value;
 use crate::read::Context;
 use crate::syntax::{self, Key, Kind, Node, Place};
 
-/// Maps that hold what is looked for, files, or goals: nothing in them is sent, and their names
-/// are not those of values.
+/// Maps that hold what is looked for, files, or thresholds: nothing in them is sent, and their
+/// names are not those of values.
 const NOT_SENT: [&str; 12] = [
     "save",
     "check",

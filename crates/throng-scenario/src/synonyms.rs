@@ -148,7 +148,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["separator", "terminated_by", "until"], &["terminator", "delimiter"]),
     (&["values", "labels"], &["enum"]),
     (&["unsolicited", "server_push", "notification"], &["push"]),
-    // Figures of goals.
+    // Figures of thresholds.
     (&["error_rate", "fail_rate", "failures", "failed", "http_req_failed", "fails"], &["errors"]),
     (&["median", "med"], &["p50"]),
     (&["average"], &["avg", "mean"]),

@@ -159,8 +159,13 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight, unix_socket: None })
 }
 
-pub(crate) fn read_tls(cx: &mut Context<'_>, node: &Node, targets: &[Target]) -> Tls {
+pub(crate) fn read_tls(
+    cx: &mut Context<'_>,
+    scenario: &ast::Scenario<'_>,
+    targets: &[Target],
+) -> Tls {
     let mut tls = Tls::default();
+    let Some(node) = scenario.tls.node() else { return tls };
     let Some(fields) = ast::Tls::read(cx, node) else { return tls };
     let is_secure = targets.iter().any(|target| target.scheme.is_secure());
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {

@@ -520,12 +520,12 @@ fn the_example_of_a_million_compiles() {
     assert_eq!(rows, want);
     let users = Users { to: 1_000_000, coming: Coming::Rate(20_000.0) };
     assert_eq!(im.loads[0].phases[0].drive, Drive::Users(users));
-    let goals: Vec<(&Subject, Measure)> =
-        im.thresholds.iter().map(|goal| (&goal.subject, goal.measure)).collect();
+    let thresholds: Vec<(&Subject, Measure)> =
+        im.thresholds.iter().map(|threshold| (&threshold.subject, threshold.measure)).collect();
     let lost = Subject::Counter(Counter::HeartbeatsLost);
-    assert_eq!(goals[0], (&Subject::UsersOnline, Measure::Count));
+    assert_eq!(thresholds[0], (&Subject::UsersOnline, Measure::Count));
     assert_eq!(im.thresholds[0].value, 1e6);
-    assert_eq!(goals[2], (&lost, Measure::ShareOfWhole));
+    assert_eq!(thresholds[2], (&lost, Measure::ShareOfWhole));
 }
 
 /// The parts of the wider language that shared examples have.

@@ -1,8 +1,7 @@
-//! Goals: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PLACE]`, such as `http p99 < 50ms in
-//! hold [over 10s]`. A place is a phase, or one of several loads; a time says that every stretch
-//! of so many seconds has to meet it. A subject is a step, a transaction, all
-//! steps of a kind, a stage or a counter; of steps, those with a label may be chosen:
-//! `http{region:east} p99 < 50ms`.
+//! Thresholds: `SUBJECT [with pauses] FIGURE COMPARISON VALUE [in PLACE]`, such as `http p99 < 50ms
+//! in hold [over 10s]`. A place is a phase, or one of several loads; a time says that every stretch
+//! of so many seconds has to meet it. A subject is a step, a transaction, all steps of a kind, a
+//! stage or a counter; of steps, those with a label may be chosen: `http{region:east} p99 < 50ms`.
 //!
 //! - [`chosen`]: steps that are chosen by their labels.
 
@@ -32,7 +31,7 @@ const HELP: Said = say!(
                     `http rate > 500/s` or `unmet = 0`"
 );
 
-/// The most goals of a scenario.
+/// The most thresholds of a scenario.
 const THRESHOLDS_MAX: usize = 1_000;
 /// The longest stretch that is looked at, and the longest time that a condition has to hold.
 const TIME_S_MAX: u64 = 3600;
@@ -105,8 +104,8 @@ struct Reader<'r, 'a, 'p> {
 
 impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
-        let (goal, over_s) = self.split_time(text, " over ")?;
-        let threshold = Threshold { text: written(text), over_s, ..self.condition(goal)? };
+        let (threshold, over_s) = self.split_time(text, " over ")?;
+        let threshold = Threshold { text: written(text), over_s, ..self.condition(threshold)? };
         self.certain(&threshold)?;
         Some(threshold)
     }
@@ -143,12 +142,12 @@ impl Reader<'_, '_, '_> {
 
     /// A threshold without the time behind it.
     fn condition(&mut self, text: &str) -> Option<Threshold> {
-        let (goal, place) = self.split_place(text);
-        let Some((left, comparison, value)) = split_comparison(goal) else {
+        let (threshold, place) = self.split_place(text);
+        let Some((left, comparison, value)) = split_comparison(threshold) else {
             return self.fail("bad-threshold", say!("the threshold has no comparison"), text, HELP);
         };
         if left.ends_with('=')
-            && let Some(sign) = goal.get(left.len() - 1..=left.len())
+            && let Some(sign) = threshold.get(left.len() - 1..=left.len())
         {
             let right = if sign == "=<" { "<=" } else { ">=" };
             let message = say!("`{sign}` is not a comparison");
@@ -210,7 +209,7 @@ impl Reader<'_, '_, '_> {
         called.map(|(number, (load, phase))| (load, number, phase.measured)).collect()
     }
 
-    /// A goal that no figure meets is a mistake; one that every figure meets says nothing.
+    /// A threshold that no figure meets is a mistake; one that every figure meets says nothing.
     fn certain(&mut self, threshold: &Threshold) -> Option<()> {
         let (code, message, label) = if !threshold.can_fail() {
             ("never-fails", say!("this threshold can never fail"), say!("every figure meets it"))

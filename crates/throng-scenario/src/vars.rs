@@ -3,9 +3,10 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Diagnostic, Source, Span};
+use throng_base::{Diagnostic, Secrets, Source, Span};
 use throng_expression::Value;
 
 use crate::ast;
@@ -13,6 +14,7 @@ use crate::keys;
 use crate::read::Context;
 use crate::scope::{Variable, names_in};
 use crate::secrets;
+use crate::syntax;
 use crate::syntax::{Key, Kind, Node, Place};
 use crate::template::constant;
 use crate::words::{is_name, shorten};
@@ -129,6 +131,39 @@ fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
     };
     let error = cx.error("variable-circle", message, key.place).label(label);
     cx.note(error.help(say!("give one of them a value of its own")));
+}
+
+/// A variable that `--set` may give, for who asks before there is a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    pub name: String,
+    /// As it is written, where it is a single value and no secret.
+    pub default: Option<String>,
+    pub secret: bool,
+}
+
+/// The variables that a scenario declares itself, in their order; none of one that is no YAML.
+pub fn inputs(source: &Arc<Source>) -> Vec<Input> {
+    let root = syntax::parse(source, 0).ok().flatten();
+    let vars = root.as_ref().and_then(|root| syntax::part_of(root, "vars"));
+    let Some(Kind::Map(entries)) = vars.map(|vars| &vars.kind) else { return Vec::new() };
+    let secrets = Secrets::default();
+    let input = |(key, node): &(Key, Node)| {
+        let of = |name: &str| syntax::part_of(node, name);
+        let said = of("default").or(of("value")).unwrap_or(node);
+        let says_so = of("secret").and_then(text).is_some_and(|text| text == "true");
+        let secret = says_so || secrets.is_name(&key.text);
+        let default = text(said).filter(|_| !secret).map(str::to_string);
+        Input { name: key.text.clone(), default, secret }
+    };
+    entries.iter().map(input).collect()
+}
+
+fn text(node: &Node) -> Option<&str> {
+    match &node.kind {
+        Kind::Scalar { text, .. } => Some(text),
+        _ => None,
+    }
 }
 
 /// A value, `{env: NAME, default: value}`, or `{value: x, secret: true}`.

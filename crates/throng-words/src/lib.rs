@@ -9,6 +9,7 @@
 
 mod catalogue;
 mod literal;
+mod packed;
 mod template;
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
@@ -28,6 +29,22 @@ pub fn tell(input: TokenStream) -> TokenStream {
         Ok(said) => said.into_iter().chain(tokens(".spoken()")).collect(),
         Err(mistake) => mistake.into_tokens(),
     }
+}
+
+/// The compressed bytes of a text file, by its path from the folder of the crate; throng-base
+/// unpacks them.
+#[proc_macro]
+pub fn packed(input: TokenStream) -> TokenStream {
+    let made = literal::of(arguments(input).into_iter().next().unwrap_or_default());
+    let made = made.and_then(|(name, span)| {
+        let (bytes, path) = packed::packed(&name).map_err(|told| Mistake::new(told, span))?;
+        // The second makes the compiler look at the file again when it has changed.
+        let bytes = TokenTree::Literal(Literal::byte_string(&bytes));
+        let watched = tokens(&format!("const _: &[u8] = include_bytes!({path:?});"));
+        let block = Group::new(Delimiter::Brace, watched.into_iter().chain([bytes]).collect());
+        Ok(TokenTree::Group(block).into())
+    });
+    made.unwrap_or_else(Mistake::into_tokens)
 }
 
 struct Mistake {

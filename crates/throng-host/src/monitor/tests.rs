@@ -267,3 +267,36 @@ fn a_quota_of_cgroup_1_stops_the_process() {
     let (_directory, root) = computer(&[]);
     assert_eq!(Monitor::new(&root, Duration::ZERO).read(SECOND).quota_periods, 0);
 }
+
+#[test]
+fn what_others_use_of_the_host() {
+    let pressure = |some: &str| {
+        format!("some avg10={some} avg60=0.00 avg300=0.00 total=9\nfull avg10=0.00 total=1\n")
+    };
+    let stat = |user: u64, idle: u64, softirq: u64| {
+        format!("cpu  {user} 0 0 {idle} 0 0 {softirq} 0 0 0\ncpu0 1 0 0 1 0 0 0 0 0 0\n")
+    };
+    let (_directory, root) = computer(&[("proc/stat", &stat(0, 0, 0))]);
+    // A thread that does nothing uses next to nothing of a minute.
+    let minute = Duration::from_secs(60);
+    let mut monitor = Monitor::new(&root, Duration::ZERO);
+    write(&root, "proc/stat", &stat(600, 400, 0));
+    write(&root, "proc/pressure/memory", &pressure("12.50"));
+    let reading = monitor.read(minute);
+    assert!((reading.others_cpu.unwrap() - 0.6).abs() < 0.05, "{reading:?}");
+    assert_eq!(reading.memory_stall, Some(0.125));
+    // Too soon for anything new.
+    write(&root, "proc/stat", &stat(9000, 400, 0));
+    let soon = monitor.read(minute + Duration::from_millis(100));
+    assert_eq!(soon.others_cpu, reading.others_cpu);
+    let share = |busy, softirq| HostShare { busy, softirq, steal: 0.0 };
+    for (host, own, wanted) in [
+        (share(0.5, 0.0), 0.5, 0.0),
+        (share(0.5, 0.0), 0.2, 0.3),
+        (share(0.9, 0.3), 0.3, 0.45),
+        (share(0.1, 0.0), 0.2, 0.0),
+        (share(0.0, 0.0), 0.0, 0.0),
+    ] {
+        assert!((others(host, own) - wanted).abs() < 1e-9, "{host:?} {own}");
+    }
+}

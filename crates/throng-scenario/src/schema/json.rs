@@ -78,7 +78,7 @@ impl Json {
     }
 
     fn write(&self, depth: usize, out: &mut String) {
-        const LINE_MAX: usize = 100;
+        const LINE_MAX: usize = 160;
         let line = self.line();
         if 2 * depth + line.len() <= LINE_MAX {
             out.push_str(&line);

@@ -382,7 +382,7 @@ fn what_the_reader_takes_is_good() {
 
 #[test]
 fn unknown_keys_and_wrong_types_are_found() {
-    // What it misses takes knowledge: of other files, of what users do, of what goals mean.
+    // What it misses takes knowledge: of other files, of what users do, of what thresholds mean.
     let mut missed = Vec::new();
     let (mut seen, mut found) = (0, 0);
     for (text, answer) in blocks() {

@@ -328,7 +328,7 @@ fn authentication_may_differ_from_user_to_user() {
 }
 
 #[test]
-fn goals_may_be_about_counters_and_pauses() {
+fn thresholds_may_be_about_counters_and_pauses() {
     let text = "
 target: http://h
 sessions:
@@ -346,17 +346,17 @@ thresholds:
   - errors < 1%
   - transaction rate > 1/s
 ";
-    let goals = program(text).thresholds;
-    assert_eq!(goals[0].phase, Some(0));
-    assert_eq!(goals[0].subject, goals[1].subject);
-    assert!(!goals[0].with_pauses && goals[1].with_pauses);
-    assert_eq!(goals[2].subject, Subject::Counter(Counter::Iterations));
-    assert_eq!((goals[3].comparison, goals[3].value), (Comparison::Equal, 0.0));
-    assert_eq!(goals[4].value, 10e6);
+    let thresholds = program(text).thresholds;
+    assert_eq!(thresholds[0].phase, Some(0));
+    assert_eq!(thresholds[0].subject, thresholds[1].subject);
+    assert!(!thresholds[0].with_pauses && thresholds[1].with_pauses);
+    assert_eq!(thresholds[2].subject, Subject::Counter(Counter::Iterations));
+    assert_eq!((thresholds[3].comparison, thresholds[3].value), (Comparison::Equal, 0.0));
+    assert_eq!(thresholds[4].value, 10e6);
     // Of all steps only attempts: not the transaction around them.
-    let Subject::Steps(all) = &goals[5].subject else { panic!("{:?}", goals[5]) };
+    let Subject::Steps(all) = &thresholds[5].subject else { panic!("{:?}", thresholds[5]) };
     assert_eq!(all.len(), 1);
-    assert_ne!(goals[5].subject, goals[6].subject);
+    assert_ne!(thresholds[5].subject, thresholds[6].subject);
 }
 
 #[test]

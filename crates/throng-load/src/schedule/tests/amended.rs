@@ -134,7 +134,7 @@ fn a_hold_is_raised_and_lowered_as_the_load_brings_its_users() {
 }
 
 #[test]
-fn a_ramp_goes_on_at_its_pace_to_another_goal() {
+fn a_ramp_goes_on_at_its_pace_to_another_threshold() {
     let load = [phase(users(1000, Some(100.0)), None), phase(users(0, None), Some(S))];
     let changes = [
         amendment(1005, Change::Times(1.1)),
@@ -298,5 +298,59 @@ fn who_falls_out_does_so_in_step_through_changes() {
         for shards in [2, 7, 60] {
             assert_eq!(played(&load, shards, &keys), whole, "{shards}");
         }
+    }
+}
+
+#[test]
+fn a_machine_that_makes_a_portion_leaves_the_others_what_is_theirs() {
+    let rate = |rate| Drive::Arrivals(Arrivals::ramp(rate, rate));
+    let load = [
+        phase(users(1000, None), Some(2 * S)),
+        phase(Drive::Hold, Some(4 * S)),
+        phase(users(0, None), Some(2 * S)),
+        phase(rate(1000.0), Some(4 * S)),
+    ];
+    let portions = [
+        amendment(1000, Change::Portion(0.5)),
+        amendment(3000, Change::Portion(0.25)),
+        // What the load wants is changed meanwhile.
+        amendment(4000, Change::Users(800)),
+        amendment(5000, Change::Portion(1.0)),
+        amendment(9000, Change::Portion(0.5)),
+        amendment(10_000, Change::Rate(2000.0)),
+        amendment(11_000, Change::Portion(1.0)),
+    ];
+    for shards in [1, 2, 7] {
+        let done = played(&load, shards, &portions);
+        let staying = [900, 1100, 2500, 3100, 4100, 5100, 6100].map(|at| done.staying(ms(at)));
+        assert_eq!(staying, [1000, 500, 500, 250, 200, 800, 0], "{shards} shards");
+        let arrived = |from, to| {
+            let is_in = |at: &Time| (ms(from)..ms(to)).contains(at);
+            done.seen.iter().filter(|(at, what)| *what == "arrive" && is_in(at)).count() as u64
+        };
+        let arrivals = [(8000, 9000), (9000, 10_000), (10_000, 11_000), (11_000, 12_000)];
+        for ((from, to), wanted) in arrivals.into_iter().zip([1000, 500, 1000, 2000]) {
+            assert!(arrived(from, to).abs_diff(wanted) <= 1, "{from} {}", arrived(from, to));
+        }
+        assert_eq!((done.unmet, done.dropped), (0, 0));
+    }
+}
+
+#[test]
+fn a_portion_that_is_whole_again_has_changed_nothing_of_what_follows() {
+    let load = [phase(users(333, None), Some(2 * S)), phase(users(777, None), Some(2 * S))];
+    let portions = [0.9, 0.37, 0.1, 0.2, 1.0]
+        .into_iter()
+        .zip(1..)
+        .map(|(portion, at)| amendment(300 * at, Change::Portion(portion)));
+    let portions: Vec<Amendment> = portions.collect();
+    let done = played(&load, 3, &portions);
+    let staying = [700, 1000, 1300, 1600, 2100].map(|at| done.staying(ms(at)));
+    assert_eq!(staying, [123, 33, 67, 333, 777]);
+    // A number of iterations is done all the same.
+    let starts = Iterations::new(10, Some(100.0), Some(300));
+    let counted = [phase(Drive::Iterations(starts), Some(5 * S))];
+    for portions in [&portions[..], &[]] {
+        assert_eq!(played(&counted, 2, portions).begun, 300);
     }
 }

@@ -1,0 +1,217 @@
+//! Sources of series beside the run: which of the metrics that an exporter has are kept.
+
+use std::time::Duration;
+
+use regex::Regex;
+use throng_base::{Said, say};
+
+/// An exporter whose metrics are read while the run goes on.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    pub name: String,
+    /// `http://` or `https://`; it may hold credentials.
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub every: Duration,
+    pub metrics: Vec<Metric>,
+}
+
+/// What is kept of an exporter's series.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    /// What it is called instead of the metric's own name.
+    pub name: Option<String>,
+    pub selector: Selector,
+    /// All that match are one series, their sum.
+    pub is_sum: bool,
+}
+
+/// Which series are meant, as Prometheus writes it: `node_load1`, `up{job="shop",code!~"5.."}`.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    /// As it was written.
+    pub text: String,
+    name: Option<String>,
+    matchers: Vec<Matcher>,
+}
+
+#[derive(Clone, Debug)]
+struct Matcher {
+    label: String,
+    is_not: bool,
+    pattern: Pattern,
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Text(String),
+    /// Of the whole value.
+    Regex(Regex),
+}
+
+/// The label that a metric's name is.
+const NAME: &str = "__name__";
+/// Of a compiled regular expression.
+const REGEX_BYTES_MAX: usize = 1 << 20;
+
+impl Selector {
+    pub fn parse(text: &str) -> Result<Selector, Said> {
+        let text = text.trim();
+        let (name, rest) = text.split_at(text.find('{').unwrap_or(text.len()));
+        let name = name.trim_end();
+        let is_letter = |c: char| c.is_ascii_alphabetic() || "_:".contains(c);
+        let is_name =
+            name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
+        if !name.is_empty() && !is_name {
+            return Err(say!("`{name}` is not the name of a metric"));
+        }
+        let mut matchers = Vec::new();
+        if let Some(inside) = rest.strip_prefix('{') {
+            let mut rest = inside.trim_start();
+            while !rest.starts_with('}') {
+                let (matcher, behind) = Matcher::parse(rest)?;
+                matchers.push(matcher);
+                rest = behind.trim_start();
+                match rest.strip_prefix(',') {
+                    Some(behind) => rest = behind.trim_start(),
+                    None if rest.starts_with('}') => {}
+                    None => return Err(say!("the `}}` is missing")),
+                }
+            }
+            if rest != "}" {
+                return Err(say!("there is more behind the `}}`"));
+            }
+        }
+        if name.is_empty() && matchers.is_empty() {
+            return Err(say!("it names no metric"));
+        }
+        let name = (!name.is_empty()).then(|| name.to_string());
+        Ok(Selector { text: text.to_string(), name, matchers })
+    }
+
+    /// Whether a series is meant; a label that it does not have is empty.
+    pub fn matches<L: AsRef<str>>(&self, name: &str, labels: &[(&str, L)]) -> bool {
+        let value = |label: &str| match label {
+            NAME => name,
+            _ => labels.iter().find(|(it, _)| *it == label).map_or("", |(_, value)| value.as_ref()),
+        };
+        self.name.as_deref().is_none_or(|wanted| wanted == name)
+            && self.matchers.iter().all(|it| it.pattern.is(value(&it.label)) != it.is_not)
+    }
+
+    /// Whether all that match have one value of this label.
+    pub fn is_fixed(&self, label: &str) -> bool {
+        let fixes = |it: &Matcher| !it.is_not && matches!(it.pattern, Pattern::Text(_));
+        self.matchers.iter().any(|it| it.label == label && fixes(it))
+    }
+}
+
+impl Matcher {
+    /// `label="value"`, `!=`, `=~`, `!~`, and what comes behind it.
+    fn parse(text: &str) -> Result<(Matcher, &str), Said> {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (label, rest) = text.split_at(text.find(|c| !is_letter(c)).unwrap_or(text.len()));
+        if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(say!("the name of a label is missing"));
+        }
+        let rest = rest.trim_start();
+        let signs = [("=~", false, true), ("!~", true, true), ("!=", true, false)];
+        let signs = signs.into_iter().chain([("=", false, false)]);
+        let found = signs.filter_map(|(sign, is_not, is_regex)| {
+            rest.strip_prefix(sign).map(|rest| (rest, is_not, is_regex))
+        });
+        let Some((rest, is_not, is_regex)) = found.into_iter().next() else {
+            return Err(say!("`=`, `!=`, `=~` or `!~` is missing behind `{label}`"));
+        };
+        let (value, rest) = quoted(rest.trim_start())
+            .ok_or_else(|| say!("the value of `{label}` is not in quotes"))?;
+        let pattern = match is_regex {
+            false => Pattern::Text(value),
+            true => {
+                let regex = regex::RegexBuilder::new(&format!("^(?s:{value})$"));
+                let regex = { regex }.size_limit(REGEX_BYTES_MAX).build();
+                let invalid = |_| say!("the value of `{label}` is not a valid regular expression");
+                Pattern::Regex(regex.map_err(invalid)?)
+            }
+        };
+        Ok((Matcher { label: label.to_string(), is_not, pattern }, rest))
+    }
+}
+
+impl Pattern {
+    fn is(&self, value: &str) -> bool {
+        match self {
+            Pattern::Text(text) => text == value,
+            Pattern::Regex(regex) => regex.is_match(value),
+        }
+    }
+}
+
+/// A text in double or single quotes, and what comes behind it.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let quote = text.chars().next().filter(|c| ['"', '\''].contains(c))?;
+    let mut value = String::new();
+    let mut letters = text.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            _ if letter == quote => return Some((value, &text[at + 1..])),
+            '\\' => match letters.next()?.1 {
+                'n' => value.push('\n'),
+                other if other == quote || other == '\\' => value.push(other),
+                other => value.extend(['\\', other]),
+            },
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_choose_as_those_of_prometheus() {
+        let labels = [("mode", "idle"), ("cpu", "12")];
+        let matches = |text: &str| {
+            Selector::parse(text).expect(text).matches("node_cpu_seconds_total", &labels)
+        };
+        for text in [
+            "node_cpu_seconds_total",
+            "node_cpu_seconds_total{}",
+            " node_cpu_seconds_total { mode = \"idle\" , } ",
+            "node_cpu_seconds_total{mode='idle',cpu!=\"1\"}",
+            "{__name__=~\"node_cpu.*\",cpu=~\"1.\"}",
+            "node_cpu_seconds_total{host=\"\",mode!~\"user|system\"}",
+        ] {
+            assert!(matches(text), "{text}");
+        }
+        for text in [
+            "node_cpu",
+            "node_cpu_seconds_total{mode=\"user\"}",
+            "node_cpu_seconds_total{cpu=~\"1\"}",
+            "node_cpu_seconds_total{host!=\"\"}",
+            "node_cpu_seconds_total{mode!~\"idle|user\"}",
+        ] {
+            assert!(!matches(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_selector_says_why() {
+        for (text, why) in [
+            ("", "it names no metric"),
+            ("{}", "it names no metric"),
+            ("rate(up[5m])", "`rate(up[5m])` is not the name of a metric"),
+            ("up{a}", "`=`, `!=`, `=~` or `!~` is missing behind `a`"),
+            ("up{a=b}", "the value of `a` is not in quotes"),
+            ("up{a=\"b}", "the value of `a` is not in quotes"),
+            ("up{a=\"b\"", "the `}` is missing"),
+            ("up{a=\"b\"} 5", "there is more behind the `}`"),
+            ("up{=\"b\"}", "the name of a label is missing"),
+            ("up{a=~\"(\"}", "the value of `a` is not a valid regular expression"),
+        ] {
+            assert_eq!(Selector::parse(text).expect_err(text).english(), why, "{text}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Sources of series beside the run: `monitor: [{url: …, metrics: [node_load1]}]`.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use throng_base::Said;
+use throng_program::{Metric, Monitor, Scheme, Selector};
+
+use crate::ast;
+use crate::headers::read_plain_headers;
+use crate::read::Context;
+use crate::syntax::{Key, Kind, Node};
+use crate::url::Url;
+use crate::words::shorten;
+
+/// Each has a thread.
+const MONITORS_MAX: usize = 16;
+/// Of a source.
+const METRICS_MAX: usize = 64;
+const EVERY: Duration = Duration::from_secs(5);
+const EVERY_MIN: Duration = Duration::from_secs(1);
+const NAME_CHARS_MAX: usize = 64;
+const HELP: Said =
+    say!("write `monitor: [{{url: \"http://127.0.0.1:9100/metrics\", metrics: [node_load1]}}]`");
+const METRICS_HELP: Said =
+    say!("write `metrics: [node_load1, 'node_cpu_seconds_total{{mode=\"idle\"}}']`");
+
+pub(crate) fn read_monitors(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> Vec<Monitor> {
+    let Some(node) = fields.monitor.node() else { return Vec::new() };
+    let items = cx.items(node, say!("a list of sources"), HELP).unwrap_or_default();
+    if items.is_empty() && matches!(node.kind, Kind::List(_)) {
+        let error = cx.error("empty", say!("there is no source"), node.place);
+        cx.note(error.label(say!("empty")).help(HELP));
+    }
+    if let Some(one) = items.get(MONITORS_MAX) {
+        let message = say!("more than 16 sources");
+        let error = cx.error("too-many", message, one.place).label(say!("one too many"));
+        cx.note(error.help(say!("let one Prometheus read them, and name that")));
+    }
+    let mut monitors: Vec<Monitor> = Vec::new();
+    for item in items.iter().take(MONITORS_MAX) {
+        let Some(monitor) = read_monitor(cx, item) else { continue };
+        if monitors.iter().any(|other| other.name == monitor.name) {
+            let message = say!("two sources are called `{}`", shorten(&monitor.name));
+            let error = cx.error("duplicate-name", message, item.place);
+            let error = error.label(say!("the second one"));
+            cx.note(error.help(say!("give it another `name`")));
+        }
+        monitors.push(monitor);
+    }
+    monitors
+}
+
+fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
+    let fields = ast::Monitor::read(cx, node)?;
+    // Of an agent it has been said that there is none yet: what exporters need is not missing.
+    let is_agent = |(key, _): &(Key, Node)| key.text == "agent";
+    if matches!(&node.kind, Kind::Map(entries) if entries.iter().any(is_agent)) {
+        return None;
+    }
+    let (url, metrics) = (
+        fields.need(cx, fields.url, HELP).and_then(|node| read_url(cx, node)),
+        fields.need(cx, fields.metrics, METRICS_HELP).map(|node| read_metrics(cx, node)),
+    );
+    let name = fields.name.node().and_then(|node| read_name(cx, node));
+    let every = fields.every.node().and_then(|node| read_every(cx, node)).unwrap_or(EVERY);
+    let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));
+    let (url, metrics) = (url?, metrics?);
+    let mut headers = headers.unwrap_or_default();
+    let is_authorized = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+    if let Some((user, password)) = &url.user
+        && !headers.iter().any(is_authorized)
+    {
+        let value = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        cx.secrets.add_header(&value);
+        headers.push(("Authorization".to_string(), value));
+    }
+    let origin = url.origin();
+    let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
+    Some(Monitor {
+        name: name.unwrap_or_else(|| host.to_string()),
+        url: format!("{origin}{}", url.path),
+        headers,
+        every,
+        metrics,
+    })
+}
+
+fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
+    let text = cx.text(node, say!("the URL of an exporter"))?;
+    let reason = match Url::parse(&text) {
+        Ok(url) if matches!(url.scheme, Scheme::Http | Scheme::Https) => return Some(url),
+        Ok(_) => (say!("exporters speak `http` or `https`"), HELP),
+        Err(reason) => (reason.message, reason.help),
+    };
+    let message = say!("`{}` is not the URL of an exporter", shorten(&text));
+    let error = cx.error("bad-url", message, node.place).label(reason.0);
+    cx.fail(error.help(reason.1))
+}
+
+fn read_every(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
+    let every = cx.duration(node)?;
+    if every < EVERY_MIN {
+        let message = say!("a source is asked once a second at most");
+        return cx.bad_value(node, message, say!("write `every: 5s`"));
+    }
+    Some(every)
+}
+
+fn read_name(cx: &mut Context<'_>, node: &Node) -> Option<String> {
+    let name = cx.text(node, say!("a name"))?;
+    let is_bad = name.trim().is_empty() || name.contains(char::is_control);
+    if is_bad || name.chars().count() > NAME_CHARS_MAX {
+        let help = say!("a name has at most 64 characters, without line breaks");
+        return cx.bad_value(node, say!("this cannot be a name"), help);
+    }
+    Some(name)
+}
+
+fn read_metrics(cx: &mut Context<'_>, node: &Node) -> Vec<Metric> {
+    let items = cx.items(node, say!("a list of metrics"), METRICS_HELP).unwrap_or_default();
+    if items.is_empty() && matches!(node.kind, Kind::List(_)) {
+        let error = cx.error("empty", say!("there are no metrics"), node.place);
+        cx.note(error.label(say!("empty")).help(METRICS_HELP));
+    }
+    if let Some(one) = items.get(METRICS_MAX) {
+        let message = say!("more than 64 metrics");
+        let error = cx.error("too-many", message, one.place).label(say!("one too many"));
+        cx.note(error.help(say!("keep those that say what the service lacks")));
+    }
+    items.iter().take(METRICS_MAX).filter_map(|item| read_metric(cx, item)).collect()
+}
+
+fn read_metric(cx: &mut Context<'_>, node: &Node) -> Option<Metric> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        let selector = read_selector(cx, node)?;
+        return Some(Metric { name: None, selector, is_sum: false });
+    }
+    let fields = ast::Metric::read(cx, node)?;
+    let selector = fields.need(cx, fields.metric, METRICS_HELP);
+    let selector = selector.and_then(|node| read_selector(cx, node));
+    let name = fields.name.node().and_then(|node| read_name(cx, node));
+    let is_sum = fields.sum.node().and_then(|node| cx.bool(node)).unwrap_or(false);
+    Some(Metric { name, selector: selector?, is_sum })
+}
+
+fn read_selector(cx: &mut Context<'_>, node: &Node) -> Option<Selector> {
+    let text = cx.text(node, say!("a metric"))?;
+    match Selector::parse(&text) {
+        Ok(selector) => Some(selector),
+        Err(reason) => {
+            let message = say!("`{}` does not select metrics", shorten(&text));
+            let error = cx.error("bad-value", message, node.place).label(reason);
+            cx.fail(error.help(say!(
+                "write a name, with labels if need be: `node_cpu_seconds_total{{mode=\"idle\"}}`"
+            )))
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! A file of the sources as compressed bytes, for what is long and seldom read.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+/// The bytes of a file of the crate that is compiled, compressed (RFC 1950), and its whole path.
+pub(crate) fn packed(name: &str) -> Result<(Vec<u8>, String), String> {
+    let folder = std::env::var("CARGO_MANIFEST_DIR").map_err(|error| error.to_string())?;
+    let path = Path::new(&folder).join(name);
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let bytes = std::fs::read(&path).map_err(told)?;
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&bytes).map_err(told)?;
+    Ok((encoder.finish().map_err(told)?, path.display().to_string()))
+}
