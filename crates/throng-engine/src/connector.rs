@@ -701,6 +701,8 @@ pub(crate) fn wants_tls(targets: &[Target]) -> bool {
 pub(crate) mod tests {
     use std::sync::Arc;
 
+    use throng_base::Share;
+
     use super::*;
 
     /// Begins so many connections, or until one fails.
@@ -726,7 +728,7 @@ pub(crate) mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let plan = Arc::new(crate::sources::tests::plan_of(&[]));
-        let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
+        let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
         let slow = Slow { read: Some(100), write: Some(100) };
         let place = Place { network: &network, pool: &network.pools[0][0], address, slow };
         for kind in [Kind::Stream, Kind::Datagram] {

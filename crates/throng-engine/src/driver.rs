@@ -13,8 +13,6 @@ use crate::shard::{Lane, PROBE, Report, Shard, WAITED};
 use crate::user::User;
 use crate::window::Window;
 
-/// How long a shard at its end waits for what others have sent.
-const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
 const PROBE_QUIET: Duration = Duration::from_millis(100);
 /// As [`PROBE_QUIET`], where there are very many shards: no shard hears later than this of a stop,
 /// and of growth that is held before it is so.
@@ -294,8 +292,8 @@ impl Driver {
             self.gone = now;
         }
         let ledgers = &self.shard.ledgers;
-        let complete = ledgers.borrow().iter().all(|ledger| ledger.is_complete(self.gone));
-        complete || now - self.gone >= LEDGER_PATIENCE || {
+        let complete = ledgers.borrow().iter().all(|ledger| ledger.is_complete(self.gone, now));
+        complete || {
             self.lead().work_off_ledgers(now, false);
             false
         }

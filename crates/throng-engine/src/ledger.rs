@@ -6,7 +6,8 @@
 //! [`Exchange`], the one thing that ledgers share; it is asked once per probe (`trade`). Once all
 //! shards have published what they sent up to some moment, the log is worked off up to there, in
 //! the order of time (`work`): so a receipt is never looked at before its message is known, however
-//! late the word of it comes, and every figure is exact.
+//! late the word of it comes, and every figure is exact. The shards of other machines are heard by
+//! way of a [`Bridge`].
 //!
 //! - **Expected** by a message are the members of its group at the moment it was sent; never its
 //!   sender when `without_sender` holds.
@@ -23,7 +24,8 @@
 //! - *Late*: delivered, but later than `late_after` by its stamp; without one, by when it was sent.
 //! - *Unwatched*: a message whose receivers on some shard are not known, as the memory of the shard
 //!   was full or its id was used again while it was known; nothing is expected of those. It counts
-//!   once, however many shards had to: the exchange knows which one said it first.
+//!   once on a machine, however many of its shards had to: the exchange knows which one said it
+//!   first.
 //! - *Without id*: what was sent or received and should be in the ledger, but nothing in it tells
 //!   it apart; it is in no other figure.
 //!
@@ -34,6 +36,7 @@
 
 mod bits;
 mod book;
+mod bridge;
 mod exchange;
 mod groups;
 mod id;
@@ -53,6 +56,7 @@ use book::Book;
 use exchange::{News, Sent};
 use groups::Groups;
 
+pub use bridge::{Announced, Bridge};
 pub(crate) use exchange::{Exchange, Port};
 pub(crate) use groups::MemberId;
 pub(crate) use id::Id;
@@ -77,10 +81,16 @@ pub(crate) struct Rules {
     pub(crate) lost_after: Duration,
     /// Of messages and the log; not of members.
     pub(crate) bytes_max: usize,
+    /// A shard at its end waits so long for what others have sent.
+    pub(crate) patience: Duration,
 }
 
 impl Rules {
-    pub(crate) fn of(delivery: &Delivery, shares: bool, bytes_max: usize) -> Rules {
+    pub(crate) fn of(
+        delivery: &Delivery,
+        shares: bool,
+        (bytes_max, patience): (usize, Duration),
+    ) -> Rules {
         Rules {
             step: delivery.step.0,
             without_sender: delivery.without_sender,
@@ -88,6 +98,7 @@ impl Rules {
             late_after: delivery.late_after,
             lost_after: delivery.lost_after,
             bytes_max,
+            patience,
         }
     }
 }
@@ -206,8 +217,8 @@ impl ShardLedger {
             self.book.interval.sent += 1;
             self.book.interval.unwatched += 1;
             match self.outbox.last_mut() {
-                Some(News::Unannounced { at: last }) => *last = at,
-                _ => self.outbox.push(News::Unannounced { at }),
+                Some(News::Unannounced { until, .. }) => *until = at,
+                _ => self.outbox.push(News::Unannounced { at, until: at }),
             }
             self.book.forgetting(at);
             return;
@@ -323,10 +334,11 @@ impl ShardLedger {
         self.book.remarks.take_all()
     }
 
-    /// All is heard and worked off that was sent anywhere before this moment. A shard at its end
-    /// that waits for this before it calls `finish` leaves nothing open.
-    pub(crate) fn is_complete(&self, until: Time) -> bool {
-        self.worked_until >= until
+    /// All is heard and worked off that was sent anywhere before this moment, or was waited for
+    /// long enough. A shard at its end that waits for this before it calls `finish` leaves nothing
+    /// open.
+    pub(crate) fn is_complete(&self, until: Time, now: Time) -> bool {
+        self.worked_until >= until || now - until >= self.rules.patience
     }
 
     /// The end of the run for this shard: works off everything, and excuses what is not due. Until
@@ -380,7 +392,7 @@ impl ShardLedger {
             match news {
                 News::Sent(sent) => self.book.sent(&self.groups, &sent, false),
                 News::Withdrawn { id, .. } => self.book.withdrawn(id),
-                News::Unannounced { at } => self.book.forgetting(at),
+                News::Unannounced { until, .. } => self.book.forgetting(until),
             }
             return true;
         }

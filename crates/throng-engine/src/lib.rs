@@ -78,6 +78,7 @@ pub use allowed::{AllowList, is_public};
 pub use control::{Control, GROWTH_AHEAD, Gate, Holder, Stopped, StoppedBy};
 pub use evidence::{EVIDENCE_BYTES_MAX, Evidence, Exchange};
 pub use kept::Kept;
+pub use ledger::{Announced, Bridge};
 pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;
 pub use reflect::{ReflectError, reflect};

@@ -24,7 +24,7 @@ use crate::budget::Budget;
 use crate::control::{Control, Gate, Stopped};
 use crate::driver::drive;
 use crate::kept::Kept;
-use crate::ledger::{Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
+use crate::ledger::{Bridge, Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
 use crate::network::{Connector, Network};
 use crate::prepared::Prepared;
@@ -114,6 +114,8 @@ pub struct Run {
     pub users_spare: u64,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
+    /// To the ledgers of the other machines, where there are ledgers and machines.
+    pub bridge: Option<Bridge>,
     reports: UnboundedReceiver<Report>,
     traces: Receiver<Trace>,
     merger: Merger,
@@ -127,6 +129,7 @@ pub struct Ready {
     pub users_spare: u64,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
+    bridge: Option<Bridge>,
     control: Control,
     starters: Vec<blocking::Sender<Clock>>,
     reports: UnboundedReceiver<Report>,
@@ -167,7 +170,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let (ready, answers) = blocking::channel();
     let mut threads = Vec::with_capacity(shards);
     let mut starters = Vec::with_capacity(shards);
-    let mut ledgers = ledgers(program, shards);
+    let (mut ledgers, bridge) = ledgers(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
@@ -204,6 +207,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
         shards,
         users_spare,
         addresses,
+        bridge,
         control,
         starters,
         reports,
@@ -244,11 +248,22 @@ fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> R
 impl Ready {
     /// Begins with the load at the zero of this clock, which may be a while ahead.
     pub fn begin(self, clock: Clock) -> Run {
-        let Ready { shards, users_spare, addresses, control, starters, .. } = self;
+        let Ready { shards, users_spare, addresses, bridge, control, starters, .. } = self;
         let Ready { reports, traces, merger, threads, .. } = self;
         // A shard that is gone by now has said why.
         starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
-        Run { control, clock, shards, users_spare, addresses, reports, traces, merger, threads }
+        Run {
+            control,
+            clock,
+            shards,
+            users_spare,
+            addresses,
+            bridge,
+            reports,
+            traces,
+            merger,
+            threads,
+        }
     }
 }
 
@@ -374,7 +389,7 @@ impl Thread {
 
     fn connector(&self) -> Connector {
         let tls = self.tls.clone().map(Arc::new);
-        let pools = self.sources.pools(self.users, &self.addresses, self.share.place());
+        let pools = self.sources.pools(self.users, &self.addresses, self.share);
         let vanished = Vanished::new(self.spread.kept_max);
         let network = Network::new(tls.as_ref(), &self.prepared, pools, vanished);
         Connector::Network(Box::new(network))
@@ -421,20 +436,35 @@ impl Thread {
     }
 }
 
-/// By shard, by row of deliveries. What a row may take is divided among the shards.
-fn ledgers(program: &Program, shards: usize) -> Vec<Vec<ShardLedger>> {
+/// A shard at its end waits so long for what others of its machine have sent.
+const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// By shard, by row of deliveries, and the way to those of other machines. What a row may take is
+/// divided among the shards.
+fn ledgers(
+    program: &Program,
+    shards: usize,
+    share: Share,
+) -> (Vec<Vec<ShardLedger>>, Option<Bridge>) {
     let mut ledgers: Vec<Vec<ShardLedger>> = (0..shards).map(|_| Vec::new()).collect();
     let rows = program.deliveries.len().max(1);
     let bytes_max = (LEDGER_BYTES_MAX / shards / rows).min(SHARD_BYTES_MAX);
+    let is_bridged = share.fraction() < 1.0 && !program.deliveries.is_empty();
+    let patience = if is_bridged { Bridge::patience(share) } else { LEDGER_PATIENCE };
+    let mut ways = Vec::new();
     for (row, delivery) in program.deliveries.iter().enumerate() {
         let others = program.deliveries.iter().enumerate().filter(|(other, _)| *other != row);
         let shares = others.map(|(_, other)| other).any(|other| are_alike(delivery, other));
-        let rules = Rules::of(delivery, shares, bytes_max);
-        for (all, port) in ledgers.iter_mut().zip(Exchange::ports(shards)) {
+        let rules = Rules::of(delivery, shares, (bytes_max, patience));
+        let mut ports = Exchange::ports(shards + usize::from(is_bridged));
+        if is_bridged {
+            ways.extend(ports.pop().map(|port| (delivery.step, port)));
+        }
+        for (all, port) in ledgers.iter_mut().zip(ports) {
             all.push(ShardLedger::new(rules, port));
         }
     }
-    ledgers
+    (ledgers, is_bridged.then(|| Bridge::new(share, ways.into_iter())))
 }
 
 /// Whether a message that comes may be of either row.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, Socket, Type};
 use throng_program::{Program, Scheme, SourceBlock, Sources, Target};
 
-use throng_base::Said;
+use throng_base::{Said, Share};
 
 use crate::system;
 
@@ -435,8 +435,9 @@ impl Plan {
         self: &Arc<Self>,
         users: u64,
         targets: &[Vec<SocketAddr>],
-        (shard, shards): (u64, u64),
+        shard: Share,
     ) -> Vec<Vec<Pool>> {
+        let (_, shards) = shard.place();
         let pool = |(target, address): (usize, &SocketAddr)| {
             let needed = self.needed(users as f64, targets, (target, address));
             // Where one address does, it is the system's own, as for any other program.
@@ -445,7 +446,7 @@ impl Plan {
             let own = self.needed(own, targets, (target, address));
             let list = self.addresses(address.ip());
             let first = if alone || list.is_none() { 0 } else { own.max(1) };
-            Pool::new(Arc::clone(self), list.map(Arc::clone), (shard, shards), first)
+            Pool::new(Arc::clone(self), list.map(Arc::clone), shard.stripe(), first)
         };
         let of_target = |(target, addresses): (usize, &Vec<SocketAddr>)| {
             addresses.iter().map(|address| pool((target, address))).collect()

@@ -95,6 +95,8 @@ fn program(phases: Vec<Phase>) -> Program {
         data: Vec::new(),
         rendezvous: 0,
         trace: None,
+        monitors: Vec::new(),
+        outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),
         secrets: throng_base::Secrets::default(),

@@ -11,7 +11,7 @@ use super::MemberId;
 
 /// Announcements that are held for shards that have not read them, of all shards together. Who has
 /// more has to wait with it.
-const HELD_MAX: usize = 1 << 20;
+pub(super) const HELD_MAX: usize = 1 << 20;
 /// Messages that are known not to be watched. Of what is older than these, a shard that says so
 /// late is taken for the first one.
 const UNWATCHED_MAX: usize = 1 << 20;
@@ -24,9 +24,10 @@ pub(super) enum News {
         id: u64,
         at: Time,
     },
-    /// Something that was sent up to then is not announced.
+    /// Something that was sent from then on is not announced, up to a moment.
     Unannounced {
         at: Time,
+        until: Time,
     },
 }
 
@@ -34,7 +35,7 @@ impl News {
     pub(super) fn at(&self) -> Time {
         match self {
             News::Sent(sent) => sent.at,
-            News::Withdrawn { at, .. } | News::Unannounced { at } => *at,
+            News::Withdrawn { at, .. } | News::Unannounced { at, .. } => *at,
         }
     }
 }
@@ -105,7 +106,7 @@ pub(crate) struct Port {
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) news: Vec<Arc<[News]>>,
-    /// All shards have published what they sent up to here.
+    /// All others have published what they sent up to here.
     pub(super) complete_until: Time,
     /// There was no room for what this shard has to publish.
     pub(super) refused: bool,
@@ -175,7 +176,7 @@ impl Port {
         let others = others.filter(|segment| segment.shard != self.shard);
         let heard = Heard {
             news: others.map(|segment| Arc::clone(&segment.news)).collect(),
-            complete_until: held.complete_until(),
+            complete_until: held.complete_until(self.shard),
             refused,
         };
         let freed = held.free();
@@ -196,8 +197,9 @@ impl Drop for Port {
 }
 
 impl Held {
-    fn complete_until(&self) -> Time {
-        let published = self.readers.iter().flatten().map(|reader| reader.published);
+    fn complete_until(&self, shard: usize) -> Time {
+        let others = self.readers.iter().enumerate().filter(|(other, _)| *other != shard);
+        let published = others.filter_map(|(_, reader)| Some((*reader)?.published));
         published.min().unwrap_or(Time::NEVER)
     }
 

@@ -1,5 +1,6 @@
 //! The ledger beside a model of it that is plain and slow, and what each of its limits does.
 
+mod bridged;
 mod model;
 
 use std::collections::BTreeSet;
@@ -9,6 +10,7 @@ use throng_base::{Random, Time, UserId};
 use throng_metrics::DeliveryInterval;
 
 use super::{Exchange, Fresh, Id, MemberId, Rules, SHARD_BYTES_MAX, ShardLedger};
+use bridged::Machines;
 use model::{Act, Model, Person};
 
 const LATE_AFTER: Duration = Duration::from_nanos(2_000);
@@ -22,6 +24,7 @@ fn rules() -> Rules {
         late_after: LATE_AFTER,
         lost_after: LOST_AFTER,
         bytes_max: SHARD_BYTES_MAX,
+        patience: Duration::from_secs(1),
     }
 }
 
@@ -41,13 +44,15 @@ fn finish(ledger: &mut ShardLedger, now: u64) -> DeliveryInterval {
     ledger.interval()
 }
 
-/// A world of users on some shards, whose messages go astray; both sides see all of it.
+/// A world of users on some shards of some machines, whose messages go astray; both sides see all
+/// of it.
 struct World {
     random: Random,
     seed: u64,
     now: u64,
     ids: u64,
     ledgers: Vec<ShardLedger>,
+    machines: Machines,
     models: Vec<Model>,
     fresh: Vec<u64>,
     people: Vec<Standing>,
@@ -68,13 +73,14 @@ impl World {
         let mut random = Random::new(seed);
         let shards = 1 + random.below(4) as usize;
         let rules = Rules { without_sender: random.chance(0.5), ..rules() };
-        let ledgers = Exchange::ports(shards).into_iter();
+        let (machines, ports) = Machines::new(1 + random.below(3) as usize, shards);
         World {
             seed,
             now: 1,
             // Some worlds use their ids again and again.
             ids: if random.chance(0.3) { 50 } else { u64::MAX },
-            ledgers: ledgers.map(|port| ShardLedger::new(rules, port)).collect(),
+            ledgers: ports.into_iter().map(|port| ShardLedger::new(rules, port)).collect(),
+            machines,
             models: (0..shards).map(|shard| Model::new(rules, shard)).collect(),
             fresh: vec![0; shards],
             people: vec![Standing::default(); 1 + random.below(200) as usize],
@@ -169,6 +175,7 @@ impl World {
     }
 
     fn trade(&mut self) {
+        self.machines.carry_some(&mut self.random, Time(self.now));
         let shard = self.random.below(self.ledgers.len() as u64) as usize;
         let ledger = &mut self.ledgers[shard];
         ledger.trade(Time(self.now));
@@ -179,20 +186,23 @@ impl World {
     fn end(mut self) {
         for _ in 0..2 {
             self.ledgers.iter_mut().for_each(|ledger| ledger.trade(Time(self.now)));
+            self.machines.carry_all(Time(self.now));
         }
-        // A message is unwatched once, wherever it is.
+        // A message is unwatched once on a machine, wherever it is.
         let (mut unwatched, mut first_told) = (BTreeSet::new(), 0);
         for (shard, ledger) in self.ledgers.iter_mut().enumerate() {
             let fresh = &mut self.fresh[shard];
             ledger.finish(Time(self.now), &mut |_| *fresh += 1);
             let (mut told, meant) = (ledger.interval(), self.models[shard].finish(self.now));
-            unwatched.extend(meant.unwatched);
+            let machine = self.machines.of_shard(shard);
+            unwatched.extend(meant.unwatched.into_iter().map(|at| (machine, at)));
             first_told += std::mem::take(&mut told.unwatched);
             assert_eq!(told, meant.interval, "seed {}, shard {shard}", self.seed);
             assert_eq!(*fresh, meant.fresh, "seed {}, shard {shard}", self.seed);
             assert_eq!(told.expected, told.delivered + told.lost + told.excused);
         }
         assert_eq!(first_told, unwatched.len() as u64, "seed {}", self.seed);
+        assert_eq!(self.machines.missed(), 0, "seed {}", self.seed);
     }
 }
 
@@ -237,10 +247,10 @@ fn a_receipt_before_its_announcement_is_looked_at_after_it() {
     receiver.received(Some(member), &Id::from(11), None, Time(4));
     receiver.received(Some(member), &Id::from(10), None, Time(5));
     assert_eq!(work(&mut receiver, 6), 0, "nobody knows what the sender's shard has sent");
-    assert!(!receiver.is_complete(Time(1)));
+    assert!(!receiver.is_complete(Time(1), Time(6)));
     sender.trade(Time(7));
     assert_eq!(work(&mut receiver, 8), 2);
-    assert!(receiver.is_complete(Time(7)));
+    assert!(receiver.is_complete(Time(7), Time(8)));
     let told = finish(&mut receiver, 9);
     assert_eq!((told.step, told.expected, told.delivered, told.out_of_order), (3, 2, 2, 1));
     assert_eq!(told.foreign, 0);

@@ -180,6 +180,8 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         data: Vec::new(),
         rendezvous: 1,
         trace: None,
+        monitors: Vec::new(),
+        outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),
         secrets: throng_base::Secrets::default(),

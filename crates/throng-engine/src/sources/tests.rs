@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, UdpSocket};
 
-use throng_base::{Said, Time};
+use throng_base::{Said, Share, Time};
 use throng_metrics::Cause;
 use throng_program::{Scheme, Target};
 use tokio::runtime::{Builder, Runtime};
@@ -33,9 +33,18 @@ fn runtime() -> Runtime {
 }
 
 /// The first addresses that a shard takes for so many users of the run.
-fn taken(sources: &Sources, users: u64, address: &str, stripe: (u64, u64)) -> Vec<Option<IpAddr>> {
+fn taken(
+    sources: &Sources,
+    users: u64,
+    address: &str,
+    (shard, shards): (u64, u64),
+) -> Vec<Option<IpAddr>> {
+    taken_by(sources, users, address, Share::WHOLE.thread(shard, shards))
+}
+
+fn taken_by(sources: &Sources, users: u64, address: &str, share: Share) -> Vec<Option<IpAddr>> {
     let plan = Arc::new(Plan::looked_up(sources).unwrap());
-    let pools = plan.pools(users, &target(address), stripe);
+    let pools = plan.pools(users, &target(address), share);
     let mut taken = Vec::new();
     loop {
         let chosen = pools[0][0].next(Time::ZERO).unwrap();
@@ -45,6 +54,28 @@ fn taken(sources: &Sources, users: u64, address: &str, stripe: (u64, u64)) -> Ve
         taken.push(chosen.source.address);
         chosen.used();
     }
+}
+
+/// Processes of one host, and agents in one, do not look for ports where others have taken all: a
+/// full address costs the kernel a look at all of its ports for every connection.
+#[test]
+fn machines_of_a_run_begin_with_addresses_of_their_own() {
+    let sources = given(&[SourceBlock::Range {
+        first: "127.1.0.0".parse().unwrap(),
+        last: "127.1.255.255".parse().unwrap(),
+    }]);
+    let mut all = Vec::new();
+    for machine in 0..10 {
+        for thread in 0..6 {
+            let share = Share::of_machine(machine, 1, 10).thread(thread, 6);
+            let own = taken_by(&sources, 200_000, "127.0.0.1:80", share);
+            assert_eq!(own.len(), 2, "33,333 users");
+            all.extend(own);
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 120);
 }
 
 #[test]
@@ -209,7 +240,7 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     plan.routes = vec![(kind, 1.0)];
     let plan = Arc::new(plan);
     let count = plan.addresses(address.ip()).unwrap().count;
-    let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
+    let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
     let (streams, failure) = begin_all(&network, address, kind, 100);
     let mut from: Vec<SocketAddr> =
         streams.iter().map(|it| it.local_addr().unwrap().as_socket().unwrap()).collect();
@@ -251,11 +282,11 @@ fn an_address_that_is_not_there_is_left_out() {
     let address = listener.local_addr().unwrap();
     let blocks = [range("203.0.113.1", "203.0.113.3"), range("127.9.2.1", "127.9.2.1")];
     let plan = Arc::new(Plan::looked_up(&given(&blocks)).unwrap());
-    let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
+    let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
     let (streams, failure) = begin_all(&network, address, Kind::Stream, 3);
     assert!(failure.is_none() && streams.len() == 3, "{failure:?}");
     let plan = Arc::new(Plan::looked_up(&given(&blocks[..1])).unwrap());
-    let network = Network::plain(plan.pools(1, &[vec![address]], (0, 1)));
+    let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
     let (_, failure) = begin_all(&network, address, Kind::Stream, 1);
     let words = failure.unwrap().detail;
     assert!(words.english().contains("has none of the source addresses"), "{words:?}");

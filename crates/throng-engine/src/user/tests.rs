@@ -70,6 +70,8 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
         data: Vec::new(),
         rendezvous: 0,
         trace: None,
+        monitors: Vec::new(),
+        outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),
         secrets: throng_base::Secrets::default(),
