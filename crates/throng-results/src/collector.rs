@@ -2,9 +2,11 @@
 //! grows with the number of steps and phases, not with the time.
 
 mod figures;
+mod labels;
 mod loads;
 mod machines;
 mod phase;
+mod pieces;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,21 +19,24 @@ use throng_metrics::{
     is_asked, is_attempt, kind,
 };
 
+use crate::back_off::{BackOff, BackOffs};
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
+use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
-    Attempts, CONNECT, Change, Changes, Damage, DeliveryRow, ErrorRow, Example, Generator, GoalRow,
+    Attempts, CONNECT, Change, Changes, Curves, Damage, DeliveryRow, ErrorRow, Example, Generator,
     Growth, HEARTBEAT, HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow,
     ResidenceRow, Row, SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow,
-    Unbalanced, Validity, most_first, per_second,
+    ThresholdRow, Unbalanced, Validity, most_first, per_second,
 };
 use crate::verdict;
 
 use phase::{PhaseSum, SECOND_NS};
 
 pub(crate) use figures::Figures;
+use loads::time_of;
 
 /// How many examples of failures are kept.
 const EXAMPLES_MAX: usize = 1_000;
@@ -39,7 +44,7 @@ const EXAMPLES_MAX: usize = 1_000;
 const TEXT_CHARS_MAX: usize = 1_000;
 
 /// Sums up a run. Lines of one second and phase are parts of it and may come in any order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Collector {
     figures: Figures,
     examples: BTreeMap<(u16, &'static str), Example>,
@@ -53,7 +58,9 @@ pub struct Collector {
     stopped: Option<Stopped>,
     once: Vec<OnceRun>,
     changes: Changes,
+    back_offs: BackOffs,
     log: Log,
+    monitors: Monitors,
     damage: Damage,
 }
 
@@ -76,7 +83,9 @@ impl Collector {
             stopped: None,
             once: Vec::new(),
             changes: Changes::default(),
+            back_offs: BackOffs::default(),
             log: Log::default(),
+            monitors: Monitors::default(),
             damage: Damage::default(),
         }
     }
@@ -86,6 +95,9 @@ impl Collector {
     }
 
     pub fn event(&mut self, event: &Event) {
+        let phases = &self.figures.phases;
+        let is_measured = |phase| phases.get(usize::from(phase)).is_some_and(|it| it.info.measured);
+        self.monitors.event(event, is_measured);
         match event {
             Event::PhaseBegun { .. } | Event::PhaseEnded { .. } | Event::MachineLost { .. } => {
                 self.figures.event(event);
@@ -122,6 +134,10 @@ impl Collector {
             Event::GrowthGivenUp { at_ns, limit, detail } => {
                 self.growth.given_up.get_or_insert_with(|| hold(*at_ns, limit, detail));
             }
+            Event::BackedOff { at_ns, machine, percent, detail } => {
+                let (at_ns, machine, percent) = (*at_ns, *machine, *percent);
+                self.back_offs.add(BackOff { at_ns, machine, percent, detail: short_said(detail) });
+            }
             Event::Amended { at_ns, phase, change, .. } => {
                 let phase = Some(self.figures.phases[self.figures.index(*phase)].info.name.clone());
                 self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
@@ -139,6 +155,9 @@ impl Collector {
                 self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
             }
             Event::RecordingTrouble { .. }
+            | Event::Series { .. }
+            | Event::Scrape { .. }
+            | Event::ScrapeFailed { .. }
             | Event::Notice { .. }
             | Event::Released { .. }
             | Event::Unknown => {}
@@ -156,10 +175,8 @@ impl Collector {
         self.figures.end_second();
         let lasted = self.lasted();
         let spans = self.settle_phases(lasted);
-        let lengths: Vec<Duration> =
-            spans.iter().map(|it| Duration::from_nanos(it.end - it.start)).collect();
         let (sum, measured) = self.measured(&spans);
-        let goals = self.judge(&info, &sum, measured, &spans);
+        let thresholds = self.judge(&info, &sum, measured, &spans);
         let total = total_row(&info, &self.figures.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
         apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
@@ -169,8 +186,6 @@ impl Collector {
         let (attempts, unbalanced) = (total.count, self.unbalanced(&info));
         self.no_gauges(&info, &sum, lasted);
         let stages = self.stage_rows(&sum);
-        let growth =
-            Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) };
         let mut summary = Summary {
             directory: None,
             unended: info.ended.is_none(),
@@ -178,15 +193,17 @@ impl Collector {
             stopped: self.stopped.take(),
             once: std::mem::take(&mut self.once),
             changes: std::mem::take(&mut self.changes),
+            back_offs: std::mem::take(&mut self.back_offs),
             log: std::mem::take(&mut self.log),
             measured,
+            curves: self.curves(&spans),
             lasted: Duration::from_nanos(lasted),
             failures: self.failure_rows(&info),
             errors: self.error_rows(&info, &sum, attempts),
             codes: total.codes.clone(),
             generator: self.generator(&sum, measured, attempts),
             loads: loads::rows(&info, &self.figures.phases, &spans, &self.figures.attempts),
-            phases: self.phase_rows(&lengths),
+            phases: self.phase_rows(&spans),
             total,
             steps,
             transactions,
@@ -195,7 +212,7 @@ impl Collector {
             deliveries: self.delivery_rows(&info, &sum, measured),
             opening: self.opening(&stages, &sum, measured),
             stages,
-            goals,
+            thresholds,
             bytes_in: sum.bytes_in,
             bytes_out: sum.bytes_out,
             users_online_max: self.figures.users_online_max,
@@ -206,8 +223,10 @@ impl Collector {
             tcp: tcp_row(&sum),
             slowest: slow_rows(&info, &sum),
             retries: sum.retries,
-            growth,
+            growth: self.growth(),
             machines: self.figures.machines.rows(&info, measured),
+            labels: self.figures.label_rows(&info, measured),
+            monitors: std::mem::take(&mut self.monitors).rows(&info),
             sessions: sum.sessions.iter().map(|row| session_row(&info, row, measured)).collect(),
             targets: sum.targets.iter().map(|row| target_row(&info, row, measured)).collect(),
             residence: sum.residence.iter().map(residence_row).collect(),
@@ -225,9 +244,14 @@ impl Collector {
         summary
     }
 
-    fn phase_rows(&self, lengths: &[Duration]) -> Vec<PhaseRow> {
-        let phases = self.figures.phases.iter().zip(lengths);
-        phases.map(|(phase, length)| phase.row(*length, &self.figures.attempts)).collect()
+    fn growth(&mut self) -> Growth {
+        Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) }
+    }
+
+    fn phase_rows(&self, spans: &[Range<u64>]) -> Vec<PhaseRow> {
+        let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
+        let phases = self.figures.phases.iter().zip(spans);
+        phases.map(|(phase, span)| phase.row(length(span), &self.figures.attempts)).collect()
     }
 
     /// Now that it is known when each phase ended: what its gauges were, and from when to when it
@@ -246,6 +270,13 @@ impl Collector {
         self.figures.phases.iter().zip(&ends).map(|(phase, end)| phase.span(*end)).collect()
     }
 
+    fn curves(&mut self, spans: &[Range<u64>]) -> Curves {
+        let phases = self.figures.phases.iter().zip(spans);
+        let counted = phases.filter(|(phase, _)| phase.info.measured && phase.is_begun());
+        let spans: Vec<Range<u64>> = counted.map(|(_, span)| span.clone()).collect();
+        self.figures.pieces.take().map(|pieces| pieces.finish(&spans)).unwrap_or_default()
+    }
+
     /// The phases that count, together, and their time. What goes on side by side counts once, and
     /// so does the time in which one phase has begun before late shards have ended the one before.
     fn measured(&self, spans: &[Range<u64>]) -> (Interval, Duration) {
@@ -253,7 +284,7 @@ impl Collector {
         let mut sum = Interval::default();
         self.figures.phases.iter().filter(counts).for_each(|phase| sum.merge_later(&phase.sum));
         let counted = self.figures.phases.iter().zip(spans).filter(|(phase, _)| counts(phase));
-        (sum, loads::time_of(counted.map(|(_, span)| span.clone())))
+        (sum, time_of(counted.map(|(_, span)| span.clone())))
     }
 
     /// A run that is over before the first second has gauges only of its end, when all have left.
@@ -297,7 +328,7 @@ impl Collector {
         sum: &Interval,
         measured: Duration,
         spans: &[Range<u64>],
-    ) -> Vec<GoalRow> {
+    ) -> Vec<ThresholdRow> {
         let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
         let judge = |threshold: &Threshold| match (threshold.phase, threshold.load) {
             (None, None) if measured.is_zero() => Verdict::Unknown,
@@ -318,14 +349,14 @@ impl Collector {
             None => format!("phase {phase}"),
         };
         let load_name = |load: u16| info.loads.get(usize::from(load)).cloned();
-        let row = |threshold: &Threshold| GoalRow {
+        let row = |threshold: &Threshold| ThresholdRow {
             text: threshold.text.clone(),
             load: threshold.load.and_then(load_name),
             phase: threshold.phase.map(phase_name),
             unit: threshold.unit(),
             verdict: judge(threshold),
         };
-        let mut rows: Vec<GoalRow> =
+        let mut rows: Vec<ThresholdRow> =
             info.thresholds.iter().map(|info| row(&info.threshold)).collect();
         for (row, stretches) in rows.iter_mut().zip(&mut self.figures.stretches) {
             if let Some(stretches) = stretches {
@@ -488,11 +519,12 @@ impl Log {
 /// What all figures together say: whether they are valid, and what became of the run.
 fn fill_in_verdict(summary: &mut Summary) {
     summary.validity = verdict::validity(summary);
-    for (info, goal) in summary.info.thresholds.iter_mut().zip(&summary.goals) {
-        info.verdict = Some(goal.verdict);
+    for (info, threshold) in summary.info.thresholds.iter_mut().zip(&summary.thresholds) {
+        info.verdict = Some(threshold.verdict);
     }
     if !summary.unended {
         let (exit, reasons) = verdict::judge(summary);
+        let reasons = reasons.iter().map(Said::english).collect();
         summary.info.outcome = Some(Outcome { exit_code: exit.code(), reasons });
     }
 }

@@ -224,11 +224,11 @@ pub fn compare(
 pub fn exit_of<'a>(judged: impl Iterator<Item = &'a Judged>) -> Exit {
     let fails: Vec<Fails> = judged.map(|judged| judged.fails).collect();
     if fails.iter().any(|fails| matches!(fails, Fails::Yes | Fails::Unknown)) {
-        Exit::GoalsNotMet
+        Exit::ThresholdsNotMet
     } else if fails.contains(&Fails::Perhaps) {
         Exit::ResultInvalid
     } else {
-        Exit::GoalsMet
+        Exit::Success
     }
 }
 

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use throng_host::HostFacts;
 use throng_metrics::{Interval, Threshold, TrendUnit, Verdict};
 
-/// The major version of the format. A reader refuses what is newer; new fields do not raise it.
-/// 2: steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what
-/// reads 1 would count the first twice and call the second good.
-/// 3: tries that are no failures, goals that are indeterminate, numbered lines; what reads 2 would
-/// miss attempts that were interrupted, and not know the verdict.
-/// 4: lines of several machines; what reads 3 would not see that one of them was late.
-/// 5: segments of long runs; what reads 4 would find none of their lines.
+/// The major version of the format. A reader refuses what is newer; new fields do not raise it. 2:
+/// steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what reads
+/// 1 would count the first twice and call the second good. 3: tries that are no failures,
+/// thresholds that are indeterminate, numbered lines; what reads 2 would miss attempts that were
+/// interrupted, and not know the verdict. 4: lines of several machines; what reads 3 would not see
+/// that one of them was late. 5: segments of long runs; what reads 4 would find none of their
+/// lines.
 pub const FORMAT: u32 = 5;
 /// The oldest format that is still read.
 pub const FORMAT_MIN: u32 = 1;
@@ -49,6 +49,10 @@ pub struct RunInfo {
     /// No other run has it; `run.id` in expressions.
     pub id: String,
     pub throng_version: String,
+    /// Of the sources that the binary was built from, as `--version` has it; empty where the build
+    /// did not know it, and in older records.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub throng_commit: String,
     pub name: String,
     /// By their names; those of the command are among them.
     pub labels: BTreeMap<String, String>,
@@ -70,6 +74,9 @@ pub struct RunInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineInfo>,
     pub targets: Vec<String>,
+    /// What was read beside the run, by the `monitor` of events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<MonitorInfo>,
     /// Indexed by the `step` of intervals and events.
     pub steps: Vec<StepInfo>,
     /// The names of the loads that go on side by side; empty where there is only one.
@@ -114,6 +121,7 @@ impl Default for RunInfo {
             format: FORMAT,
             id: String::new(),
             throng_version: String::new(),
+            throng_commit: String::new(),
             name: String::new(),
             labels: BTreeMap::new(),
             command: Vec::new(),
@@ -126,6 +134,7 @@ impl Default for RunInfo {
             shards: 0,
             machines: Vec::new(),
             targets: Vec::new(),
+            monitors: Vec::new(),
             steps: Vec::new(),
             loads: Vec::new(),
             sessions: Vec::new(),
@@ -151,6 +160,14 @@ impl RunInfo {
         RunInfo { name: name.into(), started: timestamp(started), ..RunInfo::default() }
     }
 
+    /// The binary that made the record, as `throng -V` names it: `0.1.0 (108dfbd41)`.
+    pub fn build(&self) -> String {
+        match self.throng_commit.as_str() {
+            "" => self.throng_version.clone(),
+            commit => format!("{} ({commit})", self.throng_version),
+        }
+    }
+
     /// The name of a step, also of one that this file does not know.
     pub fn step_name(&self, step: u16) -> String {
         match self.steps.get(usize::from(step)) {
@@ -174,6 +191,21 @@ pub struct MachineInfo {
     pub of: u64,
     /// What was added to its times so that they count from the start of the run.
     pub offset_ns: i64,
+    /// What its agent is called; of a run that was merged, what that run was.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A source of series; named by its index.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MonitorInfo {
+    pub name: String,
+    pub url: String,
+    pub every_ns: u64,
+    /// Which of several machines asked it, by its index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<u16>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

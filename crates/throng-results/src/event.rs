@@ -107,7 +107,17 @@ pub enum Event {
         machine: u16,
         detail: Said,
     },
-    /// A person has changed the load while it ran.
+    /// A machine makes another part of its load than before, as its host is busy by others, or
+    /// calm again.
+    BackedOff {
+        /// From when on it is so.
+        at_ns: u64,
+        /// By its index.
+        machine: u16,
+        percent: u8,
+        detail: Said,
+    },
+    /// A person has changed the load while it ran, or machines make what others leave out.
     Amended {
         /// From when on it is so.
         at_ns: u64,
@@ -115,13 +125,42 @@ pub enum Event {
         load: u16,
         phase: u16,
         /// In words that do not change: `times 1.1`, `users 500`, `rate 20`, `end-phase`, `pause`,
-        /// `go-on`.
+        /// `go-on`, `redistribute 1.5`.
         change: String,
     },
     /// A person has marked a moment.
     Marked {
         at_ns: u64,
         name: String,
+    },
+    /// A source of other figures has told of a series for the first time.
+    Series {
+        at_ns: u64,
+        /// The source, by its index.
+        monitor: u16,
+        /// For each source from 0.
+        number: u16,
+        /// With its labels.
+        name: String,
+        /// It only grows, and begins again at 0.
+        counter: bool,
+    },
+    /// A source was read.
+    Scrape {
+        /// When it was asked.
+        at_ns: u64,
+        monitor: u16,
+        /// By the numbers of their series.
+        values: Vec<(u16, f64)>,
+        /// Series that matched and were not kept.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        left_out: u64,
+    },
+    /// A source could not be read.
+    ScrapeFailed {
+        at_ns: u64,
+        monitor: u16,
+        detail: Said,
     },
     RunEnded {
         at_ns: u64,
@@ -131,7 +170,21 @@ pub enum Event {
     Unknown,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Event {
+    /// The source that it is of, by its index.
+    pub(crate) fn monitor_mut(&mut self) -> Option<&mut u16> {
+        match self {
+            Event::Series { monitor, .. }
+            | Event::Scrape { monitor, .. }
+            | Event::ScrapeFailed { monitor, .. } => Some(monitor),
+            _ => None,
+        }
+    }
+
     /// When it was, from the start of the run; an event of a newer throng does not say it.
     pub fn at_ns_mut(&mut self) -> Option<&mut u64> {
         match self {
@@ -150,8 +203,12 @@ impl Event {
             | Event::GrowthGivenUp { at_ns, .. }
             | Event::Once { at_ns, .. }
             | Event::MachineLost { at_ns, .. }
+            | Event::BackedOff { at_ns, .. }
             | Event::Amended { at_ns, .. }
             | Event::Marked { at_ns, .. }
+            | Event::Series { at_ns, .. }
+            | Event::Scrape { at_ns, .. }
+            | Event::ScrapeFailed { at_ns, .. }
             | Event::RunEnded { at_ns } => Some(at_ns),
             Event::Unknown => None,
         }
@@ -164,12 +221,14 @@ impl Event {
         let text = match &mut event {
             Event::Failure { detail: said, .. }
             | Event::Delivery { detail: said, .. }
+            | Event::ScrapeFailed { detail: said, .. }
             | Event::Stopped { reason: said, .. } => {
                 said.change_texts(&|text| secrets.mask(text).into_owned());
                 return event;
             }
             Event::Log { text, .. }
             | Event::Notice { text, .. }
+            | Event::Series { name: text, .. }
             | Event::Marked { name: text, .. } => text,
             Event::Once { once, .. } => {
                 once.mask(secrets);

@@ -5,13 +5,15 @@ use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
 use throng_metrics::{Cause, DeliveryCounter, Verdict, status_word};
 
+use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
 use crate::evidence::FailureRow;
+use crate::monitors::{MonitorRow, SeriesRow};
 use crate::once::OnceRun;
 use crate::summary::{
-    Change, DeliveryRow, ErrorRow, Example, Generator, GoalRow, Growth, Hold, Latency, LoadRow,
+    Change, DeliveryRow, ErrorRow, Example, Generator, Growth, Hold, LabelRow, Latency, LoadRow,
     MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, SlowRow, StageRow,
-    Stopped, Summary, TargetRow, Unbalanced,
+    Stopped, Summary, TargetRow, ThresholdRow, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -30,7 +32,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "changes": summary.changes.first.iter().map(change).collect::<Vec<_>>(),
         "outcome": {
             "exit_code": exit.code(),
-            "reasons": reasons,
+            "reasons": reasons.iter().map(Said::english).collect::<Vec<_>>(),
             "headline": headline(summary).text.english(),
             "warnings": warnings(summary),
             "valid": summary.validity == Validity::Valid,
@@ -61,7 +63,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "phases": summary.phases.iter().map(|row| phase(summary, row)).collect::<Vec<_>>(),
         "failures": summary.failures.iter().map(failure).collect::<Vec<_>>(),
         "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
-        "thresholds": summary.goals.iter().map(goal).collect::<Vec<_>>(),
+        "thresholds": summary.thresholds.iter().map(threshold).collect::<Vec<_>>(),
         "users": users(summary),
         "connections": connections(summary),
         "sessions": summary.sessions.iter().map(session).collect::<Vec<_>>(),
@@ -77,7 +79,10 @@ pub fn summary_json(summary: &Summary) -> Value {
         "once": summary.once.iter().map(once).collect::<Vec<_>>(),
         "generator": generator(&summary.generator, &summary.info),
         "machines": summary.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
+        "by_label": summary.labels.iter().map(label).collect::<Vec<_>>(),
+        "monitors": summary.monitors.iter().map(monitor).collect::<Vec<_>>(),
         "growth": growth(&summary.growth),
+        "back_offs": back_offs(summary),
     })
 }
 
@@ -88,6 +93,7 @@ fn run(summary: &Summary) -> Value {
         "name": info.name,
         "labels": info.labels,
         "throng_version": info.throng_version,
+        "throng_commit": (!info.throng_commit.is_empty()).then_some(&info.throng_commit),
         "command": info.command,
         "started": info.started,
         "ended": info.ended,
@@ -379,7 +385,7 @@ fn error(row: &ErrorRow) -> Value {
     })
 }
 
-fn goal(row: &GoalRow) -> Value {
+fn threshold(row: &ThresholdRow) -> Value {
     let (verdict, figure) = match row.verdict {
         Verdict::Met(figure) => ("met", Some(figure)),
         Verdict::NotMet(figure) => ("not-met", Some(figure)),
@@ -469,6 +475,18 @@ fn target(row: &TargetRow) -> Value {
     })
 }
 
+fn label(label: &LabelRow) -> Value {
+    json!({
+        "label": label.label,
+        "value": label.value,
+        "others": label.others,
+        "machines": label.machines,
+        "users_max": label.users_max,
+        "total": row(&label.total),
+        "steps": label.steps.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
 fn slow(row: &SlowRow) -> Value {
     json!({
         "step": row.step,
@@ -483,6 +501,31 @@ fn slow(row: &SlowRow) -> Value {
 
 fn residence(row: &ResidenceRow) -> Value {
     json!({ "ended": row.ended.word(), "unopened": row.unopened, "time": latency(&row.time) })
+}
+
+fn monitor(row: &MonitorRow) -> Value {
+    let series = |row: &SeriesRow| {
+        let figure = |figure: f64| (row.count > 0).then_some(figure);
+        json!({
+            "name": row.name,
+            "counter": row.counter,
+            "count": row.count,
+            "mean": figure(row.mean),
+            "min": figure(row.min),
+            "max": figure(row.max),
+            "last": figure(row.last),
+        })
+    };
+    json!({
+        "name": row.name,
+        "url": row.url,
+        "machine": row.machine,
+        "read": row.read,
+        "failed": row.failed,
+        "trouble": row.trouble.as_ref().map(Said::english),
+        "left_out": row.left_out,
+        "series": row.series.iter().map(series).collect::<Vec<_>>(),
+    })
 }
 
 fn lifecycle(summary: &Summary) -> Value {
@@ -561,6 +604,17 @@ fn generator(own: &Generator, info: &RunInfo) -> Value {
         "kernel_sockets_max_bytes": r.kernel_socket_bytes,
         "memory_available_min_bytes": Some(r.memory_available_bytes).filter(|left| *left > 0),
     })
+}
+
+/// Where machines left their hosts to others.
+fn back_offs(summary: &Summary) -> Value {
+    let step = |step: &BackOff| {
+        let machine = machine_name(&summary.info, step.machine);
+        let detail = step.detail.english();
+        json!({ "at_ns": step.at_ns, "machine": machine, "percent": step.percent, "detail": detail })
+    };
+    let first: Vec<Value> = summary.back_offs.first.iter().map(step).collect();
+    json!({ "count": summary.back_offs.count, "first": first })
 }
 
 /// How the generator kept to its limits.

@@ -1,5 +1,5 @@
-//! What a build server sees: the goals of a run as test cases, in the form of JUnit that Jenkins
-//! and GitLab read (<https://github.com/windyroad/JUnit-Schema>,
+//! What a build server sees: the thresholds of a run as test cases, in the form of JUnit that
+//! Jenkins and GitLab read (<https://github.com/windyroad/JUnit-Schema>,
 //! <https://docs.gitlab.com/ci/testing/unit_test_reports>).
 //!
 //! A run whose exit code is not 0 has a test case that did not pass, and the other way round.
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
-use crate::summary::{GoalRow, Percentile, Summary, Validity};
+use crate::summary::{InvalidReason, Percentile, Summary, ThresholdRow, Validity};
 use crate::terminal::figure_text;
 use crate::verdict::{
     NOTHING_SUCCEEDED, failed_setup, headline, judge, record_trouble, rule_text, stopped_by_rule,
@@ -20,9 +20,10 @@ const OWN_LATENESS: &str = "the generator's own lateness can explain it: neither
 const SUCCEEDED: &str = "something succeeded";
 const ENDED: &str = "the run came to its end";
 
-/// The run as one test suite: a test case for each goal, one for the generator, one for the end.
+/// The run as one test suite: a test case for each threshold, one for the generator, one for the
+/// end.
 pub fn junit(summary: &Summary) -> String {
-    let mut cases: Vec<Case> = summary.goals.iter().map(goal_case).collect();
+    let mut cases: Vec<Case> = summary.thresholds.iter().map(threshold_case).collect();
     number_equal_names(&mut cases);
     cases.push(carried_case(summary));
     cases.push(ended_case(summary));
@@ -106,28 +107,29 @@ impl Case {
     }
 }
 
-fn goal_case(goal: &GoalRow) -> Case {
-    let outcome = match goal.verdict {
+fn threshold_case(threshold: &ThresholdRow) -> Case {
+    let outcome = match threshold.verdict {
         Verdict::Met(_) => Outcome::Passed,
         Verdict::NotMet(figure) => {
-            let message = format!("measured: {}", figure_text(goal.unit, figure));
-            let text = format!("{}\n{message}", goal.text);
-            Outcome::Failed { kind: "goal-not-met", message, text }
+            let message = format!("measured: {}", figure_text(threshold.unit, figure));
+            let text = format!("{}\n{message}", threshold.text);
+            Outcome::Failed { kind: "threshold-not-met", message, text }
         }
         Verdict::Indeterminate(figure) => {
-            let message = format!("measured: {}; {OWN_LATENESS}", figure_text(goal.unit, figure));
-            let text = format!("{}\n{message}", goal.text);
-            Outcome::Failed { kind: "goal-indeterminate", message, text }
+            let message =
+                format!("measured: {}; {OWN_LATENESS}", figure_text(threshold.unit, figure));
+            let text = format!("{}\n{message}", threshold.text);
+            Outcome::Failed { kind: "threshold-indeterminate", message, text }
         }
         Verdict::Unknown => {
             Outcome::Skipped { message: "nothing was measured: it never happened".into() }
         }
     };
-    let measured = match goal.verdict {
-        Verdict::Met(figure) => Some(format!("measured: {}", figure_text(goal.unit, figure))),
+    let measured = match threshold.verdict {
+        Verdict::Met(figure) => Some(format!("measured: {}", figure_text(threshold.unit, figure))),
         _ => None,
     };
-    Case { name: goal.text.clone(), measured, outcome }
+    Case { name: threshold.text.clone(), measured, outcome }
 }
 
 /// Of cases with one name GitLab reads only the first.
@@ -142,16 +144,15 @@ fn number_equal_names(cases: &mut [Case]) {
 
 /// Whether the result stands.
 fn carried_case(summary: &Summary) -> Case {
-    let trouble = record_trouble(summary);
-    let mut reasons: Vec<String> = trouble.iter().map(Said::english).collect();
+    let mut reasons = record_trouble(summary);
     if let Validity::Invalid { reasons: invalid } = &summary.validity {
-        reasons.splice(0..0, invalid.iter().map(|reason| reason.text().english()));
+        reasons.splice(0..0, invalid.iter().map(InvalidReason::text));
     }
     let outcome = failed_by("result-invalid", &reasons);
     Case { name: CARRIED.into(), measured: None, outcome }
 }
 
-/// A run in which nothing went well, whatever its goals say.
+/// A run in which nothing went well, whatever its thresholds say.
 fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
     let failed = headline(summary).text == NOTHING_SUCCEEDED;
     failed.then(|| Case {
@@ -178,7 +179,8 @@ fn ended_case(summary: &Summary) -> Case {
     Case { name: ENDED.into(), measured: None, outcome: failed_by(kind, &reasons) }
 }
 
-fn failed_by(kind: &'static str, reasons: &[String]) -> Outcome {
+fn failed_by(kind: &'static str, reasons: &[Said]) -> Outcome {
+    let reasons: Vec<String> = reasons.iter().map(Said::english).collect();
     match reasons.first() {
         None => Outcome::Passed,
         Some(first) => Outcome::Failed { kind, message: first.clone(), text: reasons.join("\n") },
@@ -190,7 +192,7 @@ fn properties(summary: &Summary) -> Vec<(String, String)> {
     let info = &summary.info;
     let mut properties = vec![
         ("id", info.id.clone()),
-        ("throng_version", info.throng_version.clone()),
+        ("throng_version", info.build()),
         ("seed", info.seed.to_string()),
         ("targets", info.targets.join(" ")),
         ("exit_code", judge(summary).0.code().to_string()),

@@ -1,5 +1,6 @@
 //! The record of a run and all that is said about it: run directory, terminal, JSON.
 //!
+//! - [`back_off`]: which machines left their hosts to others.
 //! - [`collector`]: takes the record line by line, and makes the summary of it.
 //! - [`compare`]: runs side by side, with the noise taken into account.
 //! - [`csv`]: what a data frame sees: a row for each second and step.
@@ -29,6 +30,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod back_off;
 pub mod collector;
 pub mod compare;
 pub mod csv;
@@ -41,6 +43,7 @@ pub mod junit;
 mod lines;
 pub mod markdown;
 pub mod merge;
+pub mod monitors;
 pub mod once;
 mod packer;
 pub mod page;
@@ -55,10 +58,11 @@ pub mod window;
 #[cfg(test)]
 mod sample;
 
+pub use back_off::{BackOff, BackOffs, machine_name};
 pub use collector::Collector;
 pub use directory::{
-    FORMAT, FileInfo, MachineInfo, Outcome, PhaseInfo, RunInfo, StepInfo, ThresholdInfo,
-    create_directory, timestamp,
+    FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, StepInfo,
+    ThresholdInfo, create_directory, timestamp,
 };
 pub use event::{Event, StopBy};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
@@ -66,11 +70,11 @@ pub use gauges::AllGauges;
 pub use json::summary_json;
 pub use junit::junit;
 pub use merge::{Line, Merge, merge_runs};
+pub use monitors::{MonitorRow, SeriesRow};
 pub use once::{OnceFailure, OnceOutcome, OncePart, OnceRun, OnceStep};
-pub use page::report_html;
+pub use page::{LivePage, report_html};
 pub use read::Run;
 pub use record::{RecordError, Recorder};
 pub use summary::{Damage, InvalidReason, Summary, Validity};
-pub use terminal::details_text;
 pub use verdict::{exit_code, is_connecting};
 pub use window::{AbortRules, Ruling};

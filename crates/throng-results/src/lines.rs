@@ -62,8 +62,7 @@ impl Numbers {
 pub struct Records<T> {
     input: Box<dyn BufRead>,
     pub(crate) line: Vec<u8>,
-    budget: Budget,
-    pub(crate) numbers: Numbers,
+    accepted: Accepted,
     /// Of what has been read so far.
     pub damage: Damage,
     kind: PhantomData<T>,
@@ -79,8 +78,7 @@ impl<T> Records<T> {
         Records {
             input,
             line: Vec::new(),
-            budget: Budget::default(),
-            numbers: Numbers { next: last + 1, gaps: BTreeMap::new() },
+            accepted: Accepted::behind(last),
             damage: Damage::default(),
             kind: PhantomData,
         }
@@ -88,11 +86,26 @@ impl<T> Records<T> {
 
     /// Of all that were read: whether each is there once, and says what it can.
     pub(crate) fn is_whole(&self) -> bool {
-        self.damage == Damage::default() && self.numbers.missing(None) == 0
+        self.damage == Damage::default() && self.accepted.numbers.missing(None) == 0
     }
 
     pub(crate) fn last_number(&self) -> u64 {
-        self.numbers.next.saturating_sub(1)
+        self.accepted.numbers.next.saturating_sub(1)
+    }
+
+    /// The numbers of the lines that were read so far.
+    pub(crate) fn numbers(&self) -> &Numbers {
+        &self.accepted.numbers
+    }
+
+    /// The next line as it stands there; one that is too long is left out.
+    pub(crate) fn next_text(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match self.next_line()? {
+                Line::TooLong => {}
+                Line::Whole | Line::Last => return Some(std::mem::take(&mut self.line)),
+            }
+        }
     }
 
     /// Reads the next line without its end. None at the end of the file, or of what can be read.
@@ -134,24 +147,67 @@ impl<T: DeserializeOwned + Plausible> Iterator for Records<T> {
             if self.line.is_empty() {
                 continue;
             }
-            let record = match line {
-                Line::Whole | Line::Last if numbers_fit(&self.line) => {
-                    serde_json::from_slice::<T>(&self.line).ok()
-                }
-                _ => None,
+            let parsed = match line {
+                Line::Whole | Line::Last => Parsed::<T>::of(&self.line),
+                Line::TooLong => None,
             };
-            match record.filter(|record| record.is_plausible(&mut self.budget)) {
-                Some(record) => match number(&self.line) {
-                    Some(number) if !self.numbers.is_new(number) => self.damage.doubled += 1,
-                    number => {
-                        let unequal = number.is_some() && !record.is_equal();
-                        self.damage.unequal += u64::from(unequal);
-                        return Some(record);
-                    }
-                },
-                None if matches!(line, Line::Last) => self.damage.torn = true,
-                None => self.damage.unreadable += 1,
+            match parsed.map_or(Err(Refused::Unreadable), |parsed| self.accepted.take(parsed)) {
+                Ok(parsed) => {
+                    let unequal = parsed.number.is_some() && !parsed.record.is_equal();
+                    self.damage.unequal += u64::from(unequal);
+                    return Some(parsed.record);
+                }
+                Err(Refused::Doubled) => self.damage.doubled += 1,
+                Err(Refused::Unreadable) if matches!(line, Line::Last) => self.damage.torn = true,
+                Err(Refused::Unreadable) => self.damage.unreadable += 1,
             }
+        }
+    }
+}
+
+/// What a line tells, whatever the other lines are.
+pub(crate) struct Parsed<T> {
+    pub(crate) record: T,
+    number: Option<u64>,
+    weight: u64,
+}
+
+impl<T: DeserializeOwned + Plausible> Parsed<T> {
+    /// None where the line cannot be read, or cannot be true.
+    pub(crate) fn of(line: &[u8]) -> Option<Parsed<T>> {
+        let record = numbers_fit(line).then(|| serde_json::from_slice::<T>(line).ok()).flatten()?;
+        let weight = record.weight()?;
+        Some(Parsed { record, number: number(line), weight })
+    }
+}
+
+/// The lines that count, in the order in which they came.
+pub(crate) struct Accepted {
+    budget: Budget,
+    numbers: Numbers,
+}
+
+/// Why a line does not count.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It cannot be read, or cannot be true beside those before it.
+    Unreadable,
+    /// It was there before.
+    Doubled,
+}
+
+impl Accepted {
+    /// Those behind the line with this number.
+    pub(crate) fn behind(last: u64) -> Accepted {
+        let numbers = Numbers { next: last + 1, gaps: BTreeMap::new() };
+        Accepted { budget: Budget::default(), numbers }
+    }
+
+    pub(crate) fn take<T>(&mut self, parsed: Parsed<T>) -> Result<Parsed<T>, Refused> {
+        match parsed.number {
+            _ if !self.budget.take(parsed.weight) => Err(Refused::Unreadable),
+            Some(number) if !self.numbers.is_new(number) => Err(Refused::Doubled),
+            _ => Ok(parsed),
         }
     }
 }
@@ -193,7 +249,7 @@ pub(crate) fn numbers_fit(line: &[u8]) -> bool {
 }
 
 /// How much all counters of a run may still grow before sums could overflow.
-pub(crate) struct Budget(u64);
+struct Budget(u64);
 
 impl Default for Budget {
     fn default() -> Budget {
@@ -213,9 +269,10 @@ impl Budget {
     }
 }
 
-/// Whether a record can be true.
+/// Whether a record can be true, by itself.
 pub(crate) trait Plausible {
-    fn is_plausible(&self, budget: &mut Budget) -> bool;
+    /// How much sums grow by it; None where it cannot be true.
+    fn weight(&self) -> Option<u64>;
 
     /// Whether its sums are those of their parts.
     fn is_equal(&self) -> bool {
@@ -224,13 +281,13 @@ pub(crate) trait Plausible {
 }
 
 impl Plausible for Event {
-    fn is_plausible(&self, _budget: &mut Budget) -> bool {
-        true
+    fn weight(&self) -> Option<u64> {
+        Some(0)
     }
 }
 
 impl Plausible for Interval {
-    fn is_plausible(&self, budget: &mut Budget) -> bool {
+    fn weight(&self) -> Option<u64> {
         let steps = self.steps.iter().all(|step| {
             let timed = [&step.latency, &step.with_pauses, &step.first_byte, step.service()];
             let ok = step.ok_after <= step.ok && step.ok <= step.count;
@@ -241,7 +298,7 @@ impl Plausible for Interval {
         let lived = self.residence.iter().all(|row| is_sound(&row.time));
         let sessions = self.sessions.iter().all(|row| is_sound(&row.time));
         let places = self.targets.iter().all(|row| row.ok <= row.count && is_sound(&row.latency));
-        steps && stages && own && lived && places && sessions && budget.take(weight(self))
+        (steps && stages && own && lived && places && sessions).then(|| weight(self))
     }
 
     fn is_equal(&self) -> bool {

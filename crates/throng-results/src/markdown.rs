@@ -9,7 +9,7 @@ use throng_base::clean;
 
 pub use comparison::comparison_markdown;
 pub use history::history_markdown;
-pub use summary::{Curves, summary_markdown};
+pub use summary::summary_markdown;
 
 /// Text of others: no character of it is markup, a link, a mention or the end of a cell.
 fn escape(text: &str) -> String {

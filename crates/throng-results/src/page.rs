@@ -2,21 +2,40 @@
 //! `web/` (its bundle is `web/dist/report.html`); here it gets its data: the summary as in
 //! `--json`, and the figures over time.
 
+mod live;
+mod machines;
+mod monitors;
+mod number;
+mod renderings;
 mod series;
 
-use serde_json::{Value, json};
-use throng_base::Diagnostic;
+use std::sync::OnceLock;
 
+use serde_json::{Value, json};
+use throng_base::{Diagnostic, Said, packed};
+
+use crate::directory::RunInfo;
 use crate::event::Event;
 use crate::json::summary_json;
 use crate::read::Run;
 use crate::summary::Summary;
 
+use monitors::Monitored;
+use renderings::{Renderings, sentence};
+
+pub use live::LivePage;
 pub use series::Series;
 
 /// The page, with a mark where its data goes.
-const PAGE: &str = include_str!("../../../web/dist/report.html");
+fn blank() -> &'static str {
+    static PAGE: OnceLock<String> = OnceLock::new();
+    PAGE.get_or_init(|| packed::text(packed!("../../web/dist/report.html")))
+}
+
 const MARK: &str = "\"throng-data\"";
+/// A report asks the network for nothing; a page that is served asks its server.
+const OFFLINE: &str = "default-src 'none';";
+const ONLINE: &str = "default-src 'none'; connect-src 'self';";
 /// Of events that are shown on the time axis: the first ones.
 const EVENTS_MAX: usize = 500;
 /// Of the recorded scenario.
@@ -24,42 +43,79 @@ const SCENARIO_BYTES_MAX: usize = 256 * 1024;
 
 /// The page of a recorded run.
 pub fn report_html(run: &Run, summary: &Summary) -> Result<String, Box<Diagnostic>> {
+    Ok(html(&report_data(run, summary)?))
+}
+
+/// What the page of a recorded run shows.
+pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic>> {
     let series = Series::read(run, summary)?;
     let mut scenario = run.scenario.clone();
     if scenario.len() > SCENARIO_BYTES_MAX {
         scenario.truncate(scenario.floor_char_boundary(SCENARIO_BYTES_MAX));
         scenario.push_str("\n# …\n");
     }
-    let data = json!({
+    let mut events = Vec::new();
+    let (points, width_s) = series.points();
+    let mut monitors = Monitored::new(points, width_s);
+    let mut renderings = Renderings::of(summary);
+    series.rendered(&mut renderings);
+    for event in run.events()? {
+        monitors.take(&event);
+        renderings.event(&event);
+        events.extend(told(&event).filter(|_| events.len() < EVENTS_MAX));
+    }
+    Ok(json!({
         "language": throng_base::language::spoken().word(),
         "summary": summary_json(summary),
-        "names": (0..).zip(&run.info.steps).map(|(at, _)| run.info.step_name(at)).collect::<Vec<_>>(),
+        "renderings": renderings.json(),
+        "names": names(&run.info),
         "series": series.json(),
-        "events": run.events()?.filter_map(|event| told(&event)).take(EVENTS_MAX).collect::<Vec<_>>(),
+        "monitors": monitors.json(points),
+        "events": events,
         "scenario": scenario,
-    });
-    Ok(page(&data))
+    }))
+}
+
+/// The summary, and what its sentences are in other languages, as they stand in a page's data.
+pub fn summary_data(summary: &Summary) -> Value {
+    json!({"summary": summary_json(summary), "renderings": Renderings::of(summary).json()})
+}
+
+/// What sentences are in other languages, for pages that tell them in English.
+pub fn renderings<'a>(sentences: impl IntoIterator<Item = &'a Said>) -> Value {
+    Renderings::of_all(sentences).json()
+}
+
+/// A page that holds no figures: it asks whoever served it.
+pub fn served_html(data: &Value) -> String {
+    html(data).replacen(OFFLINE, ONLINE, 1)
+}
+
+fn names(info: &RunInfo) -> Vec<String> {
+    (0..).zip(&info.steps).map(|(at, _)| info.step_name(at)).collect()
 }
 
 /// The data as JSON in a script element: nothing in it can end the element.
-fn page(data: &Value) -> String {
+pub fn html(data: &Value) -> String {
     let data = data.to_string().replace('<', "\\u003c");
-    PAGE.replacen(MARK, &data, 1)
+    blank().replacen(MARK, &data, 1)
 }
 
 /// What happened at a moment, for the time axis.
 fn told(event: &Event) -> Option<Value> {
+    let said = || sentence(event).map(Said::english).unwrap_or_default();
     let (at_ns, kind, text) = match event {
         Event::PhaseBegun { at_ns, phase } => (at_ns, "phase", phase.to_string()),
         Event::Marked { at_ns, name } => (at_ns, "mark", name.clone()),
         Event::Amended { at_ns, change, .. } => (at_ns, "change", change.clone()),
         Event::Interrupted { at_ns } => (at_ns, "interrupted", String::new()),
-        Event::Stopped { at_ns, reason, .. } => (at_ns, "stopped", reason.english()),
+        Event::Stopped { at_ns, .. } => (at_ns, "stopped", said()),
         Event::TargetLost { at_ns } => (at_ns, "target-lost", String::new()),
-        Event::Held { at_ns, detail, .. } => (at_ns, "held", detail.english()),
+        Event::Held { at_ns, .. } => (at_ns, "held", said()),
         Event::Released { at_ns } => (at_ns, "released", String::new()),
-        Event::GrowthGivenUp { at_ns, detail, .. } => (at_ns, "given-up", detail.english()),
-        Event::MachineLost { at_ns, detail, .. } => (at_ns, "machine-lost", detail.english()),
+        Event::GrowthGivenUp { at_ns, .. } => (at_ns, "given-up", said()),
+        Event::BackedOff { at_ns, .. } => (at_ns, "backed-off", said()),
+        Event::MachineLost { at_ns, .. } => (at_ns, "machine-lost", said()),
         Event::Notice { at_ns, text } => (at_ns, "notice", text.clone()),
         _ => return None,
     };

@@ -14,7 +14,7 @@ use throng_metrics::Interval;
 use crate::collector::Collector;
 use crate::directory::{EVENTS_FILE, FORMAT, FORMAT_MIN, RUN_FILE, RunInfo, SCENARIO_FILE};
 use crate::event::Event;
-use crate::lines::Records;
+use crate::lines::{Accepted, Parsed, Records};
 use crate::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
 use crate::summary::{Damage, Summary};
 
@@ -118,8 +118,8 @@ impl Run {
         let wanted = self.info.totals.as_ref();
         (totals.events, totals.intervals) =
             wanted.map_or((0, 0), |wanted| (wanted.events, wanted.intervals));
-        let missing = events.numbers.missing(wanted.map(|wanted| wanted.events))
-            + intervals.numbers.missing(wanted.map(|wanted| wanted.intervals));
+        let missing = events.numbers().missing(wanted.map(|wanted| wanted.events))
+            + intervals.numbers().missing(wanted.map(|wanted| wanted.intervals));
         let (events, intervals) = (events.damage, intervals.damage);
         let unreadable = events.unreadable + intervals.unreadable;
         let torn = events.torn || intervals.torn;
@@ -158,22 +158,42 @@ impl Run {
     }
 }
 
-/// Reads intervals in a thread of its own, a few ahead of who takes them. What cannot be read is
-/// not there: sums are made for curves, and the figures of a run come from its lines.
+/// Reads intervals in threads of their own, a few ahead of who takes them: one takes the lines from
+/// the disk, the others in turns make intervals of them, which takes most of the time. They are
+/// those that `Records` would have given, in its order. Nothing is told of damage: sums are made
+/// for curves, and the figures of a run come from its lines.
 fn ahead(files: Vec<PathBuf>, mut take: impl FnMut(Interval)) {
-    let (sender, read) = sync_channel(AHEAD_MAX);
     std::thread::scope(|scope| {
+        let (mut lines, mut read) = (Vec::new(), Vec::new());
+        for _ in 0..PARSERS {
+            let (line, given) = sync_channel::<Vec<u8>>(AHEAD_MAX);
+            let (interval, own) = sync_channel::<Option<Parsed<Interval>>>(AHEAD_MAX);
+            lines.push(line);
+            read.push(own);
+            scope.spawn(move || {
+                let parsed = given.iter().map(|line| Parsed::of(&line));
+                // Who does not take any more has been given up.
+                parsed.map_while(|it| interval.send(it).ok()).for_each(drop);
+            });
+        }
         scope.spawn(move || {
             let Ok(chain) = Chain::open(files) else { return };
-            let lines = Records::new(Box::new(BufReader::with_capacity(256 * 1024, chain)));
-            // Who does not take any more has been given up.
-            lines.map_while(|interval| sender.send(interval).ok()).for_each(drop);
+            let input = BufReader::with_capacity(256 * 1024, chain);
+            let mut texts = Records::<Interval>::new(Box::new(input));
+            let turns = lines.iter().cycle();
+            turns.map_while(|turn| turn.send(texts.next_text()?).ok()).for_each(drop);
         });
-        read.iter().for_each(&mut take);
+        // In the order of the lines: behind the last, whose turn it is has ended.
+        let turns = read.iter().cycle();
+        let mut accepted = Accepted::behind(0);
+        let parsed = turns.map_while(|turn| turn.recv().ok()).flatten();
+        parsed.filter_map(|it| Some(accepted.take(it).ok()?.record)).for_each(&mut take);
     });
 }
 
-/// How many intervals wait to be taken.
+/// How many threads make intervals of lines.
+const PARSERS: usize = 2;
+/// How many lines, and how many intervals, wait for each.
 const AHEAD_MAX: usize = 4;
 
 fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {

@@ -82,6 +82,7 @@ pub(crate) fn info() -> RunInfo {
     RunInfo {
         id: "20261121-120301-0000000001".into(),
         throng_version: "0.1.0".into(),
+        throng_commit: "10d8f4b21".into(),
         command: vec!["throng".into(), "bench".into(), "https://127.0.0.1:8443/".into()],
         ended: Some(crate::timestamp(wall + std::time::Duration::from_secs(12))),
         seed: 42,
@@ -161,7 +162,7 @@ pub(crate) fn events() -> Vec<Event> {
     ]
 }
 
-/// The first run with a transaction, a rendezvous, log lines, and goals of all kinds.
+/// The first run with a transaction, a rendezvous, log lines, and thresholds of all kinds.
 pub(crate) fn shop_info() -> RunInfo {
     let mut info = info();
     let step = |name: &str, kind: &str| StepInfo {
@@ -171,9 +172,9 @@ pub(crate) fn shop_info() -> RunInfo {
     };
     info.steps.push(step("check out: basket, address and payment", "transaction"));
     info.steps.push(step("doors open", "rendezvous"));
-    let goal = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
+    let threshold = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
         let (text, comparison) = (text.to_string(), Comparison::LessOrEqual);
-        let goal = Threshold {
+        let threshold = Threshold {
             text,
             subject,
             measure,
@@ -184,16 +185,23 @@ pub(crate) fn shop_info() -> RunInfo {
             with_pauses,
             over_s: 0,
         };
-        ThresholdInfo::from(&goal)
+        ThresholdInfo::from(&threshold)
     };
     let steps = |step: u16| Subject::Steps(vec![throng_base::StepId(step)]);
     let p95 = Measure::Quantile(0.95);
     let text = "check out: basket, address and payment.with_pauses p95 <= 1s in load";
-    info.thresholds.push(goal(text, steps(2), p95, 1e9, Some(1), true));
+    info.thresholds.push(threshold(text, steps(2), p95, 1e9, Some(1), true));
     let resets = Subject::Counter(Counter::ConnectionsReset);
-    info.thresholds.push(goal("connections.reset <= 5", resets, Measure::Count, 5.0, None, false));
+    info.thresholds.push(threshold(
+        "connections.reset <= 5",
+        resets,
+        Measure::Count,
+        5.0,
+        None,
+        false,
+    ));
     let received = Subject::Counter(Counter::BytesIn);
-    info.thresholds.push(goal(
+    info.thresholds.push(threshold(
         "bytes.in rate <= 1 MB/s in load",
         received,
         Measure::Rate,
@@ -201,7 +209,7 @@ pub(crate) fn shop_info() -> RunInfo {
         Some(1),
         false,
     ));
-    info.thresholds.push(goal(
+    info.thresholds.push(threshold(
         "upgrade p95 <= 1s",
         Subject::Stage(Stage::Upgrade),
         p95,
@@ -265,9 +273,9 @@ pub(crate) fn im_info() -> RunInfo {
         planned_ns: None,
         users_planned: Some(users),
     };
-    let goal = |text: &str, subject, measure, comparison, value, phase| {
+    let threshold = |text: &str, subject, measure, comparison, value, phase| {
         let (text, with_pauses) = (text.to_string(), false);
-        let goal = Threshold {
+        let threshold = Threshold {
             text,
             subject,
             measure,
@@ -278,7 +286,7 @@ pub(crate) fn im_info() -> RunInfo {
             with_pauses,
             over_s: 0,
         };
-        ThresholdInfo::from(&goal)
+        ThresholdInfo::from(&threshold)
     };
     let (least, less) = (Comparison::GreaterOrEqual, Comparison::Less);
     let lost = Subject::Counter(Counter::HeartbeatsLost);
@@ -297,7 +305,7 @@ pub(crate) fn im_info() -> RunInfo {
         ],
         phases: vec![phase("fill", MILLION), phase("hold", MILLION), phase("drain", 0)],
         thresholds: vec![
-            goal(
+            threshold(
                 "users.online >= 1_000_000 in hold",
                 Subject::UsersOnline,
                 count,
@@ -305,7 +313,7 @@ pub(crate) fn im_info() -> RunInfo {
                 million,
                 Some(1),
             ),
-            goal(
+            threshold(
                 "users.present >= 1M in hold",
                 Subject::UsersPresent,
                 count,
@@ -313,8 +321,8 @@ pub(crate) fn im_info() -> RunInfo {
                 million,
                 Some(1),
             ),
-            goal("connect p99 < 3s", Subject::Stage(Stage::Connect), p99, less, 3e9, None),
-            goal("heartbeats.lost < 0.01%", lost, share, less, 1e-4, None),
+            threshold("connect p99 < 3s", Subject::Stage(Stage::Connect), p99, less, 3e9, None),
+            threshold("heartbeats.lost < 0.01%", lost, share, less, 1e-4, None),
         ],
         users_planned: MILLION,
         ..info()
@@ -505,12 +513,12 @@ pub(crate) fn chat_info() -> RunInfo {
         kind: kind.into(),
         ..StepInfo::default()
     };
-    let goal = |text: &str, counter| {
+    let threshold = |text: &str, counter| {
         let subject = Subject::Delivery { step: throng_base::StepId(2), counter };
         let (measure, comparison) = (Measure::Count, Comparison::Equal);
         let (text, phase, with_pauses) = (text.to_string(), None, false);
         let value = 0.0;
-        let goal = Threshold {
+        let threshold = Threshold {
             text,
             subject,
             measure,
@@ -521,7 +529,7 @@ pub(crate) fn chat_info() -> RunInfo {
             with_pauses,
             over_s: 0,
         };
-        ThresholdInfo::from(&goal)
+        ThresholdInfo::from(&threshold)
     };
     let mut info = info();
     info.name = "live chat room".into();
@@ -534,8 +542,8 @@ pub(crate) fn chat_info() -> RunInfo {
         step("whispers", "delivery"),
     ];
     info.thresholds = vec![
-        goal("room talk lost = 0", DeliveryCounter::Lost),
-        goal("room talk twice = 0", DeliveryCounter::Twice),
+        threshold("room talk lost = 0", DeliveryCounter::Lost),
+        threshold("room talk twice = 0", DeliveryCounter::Twice),
     ];
     info
 }
@@ -600,7 +608,7 @@ pub(crate) fn chat_events() -> Vec<Event> {
 }
 
 /// The same with messages that could not be watched, of the first row or of the second, on which
-/// there is no goal.
+/// there is no threshold.
 pub(crate) fn chat_unwatched(row: u16) -> Summary {
     let mut intervals = chat_intervals();
     let row = intervals[3].delivery_mut(row);
@@ -627,12 +635,13 @@ pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     summary_of(chat_info(), &intervals, &events)
 }
 
-/// The same with messages that the generator dropped, with the goals of the run or without any.
-pub(crate) fn chat_dropped(has_goals: bool) -> Summary {
+/// The same with messages that the generator dropped, with the thresholds of the run or without
+/// any.
+pub(crate) fn chat_dropped(has_thresholds: bool) -> Summary {
     let mut intervals = chat_intervals();
     intervals[3].messages.dropped = 1_234;
     let mut info = chat_info();
-    if !has_goals {
+    if !has_thresholds {
         info.thresholds.clear();
     }
     summary_of(info, &intervals, &chat_events())

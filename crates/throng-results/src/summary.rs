@@ -1,6 +1,7 @@
 //! All figures of a run, made of its record and of nothing else: the summary at the end of a run
 //! and the one of `throng report` are the same.
 
+pub(crate) mod curves;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -16,10 +17,13 @@ use throng_metrics::{
     TargetInterval, Together, TrendUnit, Unit, Verdict, is_attempt,
 };
 
+use crate::back_off::BackOffs;
 use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
+use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
+pub use curves::{Curves, POINTS_MAX};
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
 /// What was wrong with a file of lines, or with all of a record.
@@ -56,8 +60,12 @@ pub struct Summary {
     pub once: Vec<OnceRun>,
     /// What persons have changed and marked while it ran.
     pub changes: Changes,
+    /// Where machines left their hosts to others.
+    pub back_offs: BackOffs,
     /// The time of the measured phases: what rates are counted by.
     pub measured: Duration,
+    /// The same time in a few points; empty of what older versions have summed up.
+    pub curves: Curves,
     /// The time of the whole run.
     pub lasted: Duration,
     /// All attempts together ([`is_attempt`]): the sum of their rows.
@@ -84,7 +92,7 @@ pub struct Summary {
     pub errors: Vec<ErrorRow>,
     /// The most frequent first.
     pub codes: Vec<(u16, u64)>,
-    pub goals: Vec<GoalRow>,
+    pub thresholds: Vec<ThresholdRow>,
     /// The lines that the scenario wrote, of the whole run.
     pub log: Log,
     /// All bytes that went over the connections, those of no step too.
@@ -117,6 +125,10 @@ pub struct Summary {
     pub generator: Generator,
     /// Each machine for itself, where there are several.
     pub machines: Vec<MachineRow>,
+    /// Where these are called differently: by label, then by value.
+    pub labels: Vec<LabelRow>,
+    /// What was read of other sources meanwhile, in the order of the scenario.
+    pub monitors: Vec<MonitorRow>,
     pub growth: Growth,
     pub validity: Validity,
     pub damage: Damage,
@@ -434,7 +446,7 @@ pub struct Example {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct GoalRow {
+pub struct ThresholdRow {
     pub text: String,
     /// The name of the only load, and of the only phase, that counts.
     pub load: Option<String>,
@@ -484,6 +496,22 @@ pub struct MachineRow {
     pub generator: Generator,
     /// When it was gone before its load was over, and how.
     pub lost: Option<(u64, Said)>,
+}
+
+/// The figures of all machines that have a label alike.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LabelRow {
+    pub label: String,
+    /// None of those that do not have the label, and where `others` are together.
+    pub value: Option<String>,
+    /// How many values are together in this row; 0 where it is that of one.
+    pub others: usize,
+    pub machines: u64,
+    pub users_max: u64,
+    /// All attempts.
+    pub total: Row,
+    /// The steps that are attempts; none where there would be too many.
+    pub steps: Vec<Row>,
 }
 
 /// A percentile of a [`Latency`].

@@ -3,10 +3,11 @@
 //!
 //! - [`comparison`]: runs side by side.
 //! - `curve`: a row of figures, drawn with a character for each.
-//! - `details`: what `--details` shows behind the report.
+//! - `details`: the evidence of failures, behind the report.
 //! - [`history`]: the runs of a folder.
 //! - [`live`]: the line of every second and the line that moves.
-//! - [`report`]: the summary at the end.
+//! - [`report`]: all figures of a run, section by section: `--details`.
+//! - `summary`: what a person wants first, in few lines.
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
 pub(crate) mod comparison;
@@ -15,17 +16,27 @@ mod details;
 pub(crate) mod history;
 pub mod live;
 pub mod report;
+mod summary;
 mod table;
 mod text;
 
 use throng_base::{Language, Said};
 
 pub use comparison::comparison_text;
-pub use details::details_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
-pub use report::summary_text;
+
+use crate::summary::Summary;
+
+/// What is printed of a run, every line ending in a newline: in short, or with all details.
+pub fn summary_text(summary: &Summary, style: &Style) -> String {
+    let text = match style.details {
+        false => summary::short_text(summary, style),
+        true => report::report_text(summary, style) + &details::details_text(summary, style),
+    };
+    if style.ascii { text::ascii(&text) } else { text }
+}
 
 /// For whom the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +46,14 @@ pub struct Style {
     /// In columns. Narrower than [`Style::WIDTH_MIN`] counts as that.
     pub width: usize,
     pub language: Language,
-    /// With what is only asked for when something is to be explained: the whole host.
+    /// With everything that is known, in as many lines as it takes.
     pub details: bool,
+    /// A terminal that shows no more than ASCII, but for what others have named.
+    pub ascii: bool,
+    /// What is told of is what `throng report` shows when it is given no run.
+    pub newest: bool,
+    /// The page of the run is in its directory, for a browser.
+    pub page: bool,
 }
 
 impl Style {
@@ -46,7 +63,15 @@ impl Style {
 
     /// 80 columns of English without colours: what a file or a pipe gets.
     pub fn plain() -> Style {
-        Style { colour: false, width: 80, language: Language::English, details: false }
+        Style {
+            colour: false,
+            width: 80,
+            language: Language::English,
+            details: false,
+            ascii: false,
+            newest: false,
+            page: false,
+        }
     }
 
     /// A sentence or a label of ours in the language of the person.

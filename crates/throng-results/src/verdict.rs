@@ -4,18 +4,20 @@ mod headline;
 mod ledger;
 mod once;
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Diagnostic, Exit, Said, StepId, clean};
 use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
 
+use crate::back_off::machine_name;
 use crate::event::StopBy;
 use crate::summary::{
-    CONNECT, DeliveryRow, Generator, GoalRow, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row,
-    STAY, Stopped, Summary, Validity, only_stays,
+    CONNECT, DeliveryRow, Generator, Hold, InvalidReason, LATENESS_NS_MAX, MachineRow, PhaseRow,
+    Row, STAY, Stopped, Summary, ThresholdRow, Validity, only_stays,
 };
-pub(crate) use headline::{NOTHING_SUCCEEDED, Tone, headline};
+pub(crate) use headline::{NOTHING_SUCCEEDED, Stamp, Tone, headline, stamp};
 pub(crate) use once::failed_setup;
 use once::failed_text;
 
@@ -90,6 +92,13 @@ impl InvalidReason {
             InvalidReason::MachineLost { name, at_ns, detail } => {
                 say!("machine {name} was lost after {}: {detail}", duration(*at_ns))
             }
+            InvalidReason::BackedOff { name, at_ns, percent, detail } => say!(
+                "machine {} backed off from {} on, to {} % of its part: {}",
+                clean(name),
+                duration(*at_ns),
+                percent,
+                detail.clone().cleaned()
+            ),
             InvalidReason::OfMachine { name, reason } => {
                 say!("machine {name}: {reason}", reason = reason.text())
             }
@@ -121,6 +130,11 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
             }
         }
     }
+    reasons.extend(summary.back_offs.machines.iter().map(|first| {
+        let name = machine_name(&summary.info, first.machine);
+        let (at_ns, percent, detail) = (first.at_ns, first.percent, first.detail.clone());
+        InvalidReason::BackedOff { name, at_ns, percent, detail }
+    }));
     let own = summary.errors.iter().filter(|row| row.blame == Blame::Generator);
     let failed: u64 = own.map(|row| row.count).sum();
     let attempts = summary.total.count;
@@ -135,7 +149,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     reasons.extend(held(summary));
     reasons.extend(ledger::reasons(summary));
     let dropped = summary.messages.dropped;
-    if dropped > 0 && has_goal_on_messages(summary) {
+    if dropped > 0 && has_threshold_on_messages(summary) {
         reasons.push(InvalidReason::MessagesDropped { dropped });
     }
     // Users who only stay have done what they were asked for when they are there.
@@ -200,8 +214,8 @@ fn held(summary: &Summary) -> Vec<InvalidReason> {
     summary.phases.iter().filter_map(reason).collect()
 }
 
-/// Whether there is a goal on these deliveries.
-fn has_goal(summary: &Summary, row: &DeliveryRow) -> bool {
+/// Whether there is a threshold on these deliveries.
+fn has_threshold(summary: &Summary, row: &DeliveryRow) -> bool {
     let own = StepId(row.counts.step);
     summary.info.thresholds.iter().any(|info| match &info.threshold.subject {
         Subject::Delivery { step, .. } => *step == own,
@@ -210,8 +224,8 @@ fn has_goal(summary: &Summary, row: &DeliveryRow) -> bool {
     })
 }
 
-/// Whether there is a goal on what is sent, expected, handled or delivered.
-fn has_goal_on_messages(summary: &Summary) -> bool {
+/// Whether there is a threshold on what is sent, expected, handled or delivered.
+fn has_threshold_on_messages(summary: &Summary) -> bool {
     let is_message = |step: &StepId| {
         let kind = summary.info.steps.get(step.index()).map(|step| step.kind.as_str());
         kind.is_some_and(|kind| MESSAGE_KINDS.contains(&kind))
@@ -307,35 +321,35 @@ pub fn exit_code(summary: &Summary) -> Exit {
 }
 
 /// The exit code and why it is not 0.
-pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
+pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     if summary.info.interrupted || summary.unended {
         let reason = match summary.info.interrupted {
-            true => "the run was interrupted",
-            false => "the run has no end: it was killed, or it still goes on",
+            true => say!("the run was interrupted"),
+            false => say!("the run has no end: it was killed, or it still goes on"),
         };
-        return (Exit::Interrupted, vec![reason.into()]);
+        return (Exit::Interrupted, vec![reason]);
     }
     if let Some(setup) = failed_setup(summary) {
-        return (Exit::TargetUnreachable, vec![failed_text(setup).english()]);
+        return (Exit::TargetUnreachable, vec![failed_text(setup)]);
     }
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
         let reason = match was_reached(summary) {
-            true => format!("the target was lost; given up at {at}"),
-            false => format!("the target could not be reached; given up at {at}"),
+            true => say!("the target was lost; given up at {at}"),
+            false => say!("the target could not be reached; given up at {at}"),
         };
         return (Exit::TargetUnreachable, vec![reason]);
     }
     if is_unreachable(summary) {
         let attempt = summary.errors.iter().find(|row| row.is_attempt());
         let cause = attempt.map_or_else(Said::default, |row| row.cause.text());
-        return (Exit::TargetUnreachable, vec![cause.english()]);
+        return (Exit::TargetUnreachable, vec![cause]);
     }
     let mut reasons = Vec::new();
     if let Validity::Invalid { reasons: invalid } = &summary.validity {
-        reasons.extend(invalid.iter().map(|reason| reason.text().english()));
+        reasons.extend(invalid.iter().map(InvalidReason::text));
     }
-    reasons.extend(record_trouble(summary).iter().map(Said::english));
+    reasons.extend(record_trouble(summary));
     if !reasons.is_empty() {
         return (Exit::ResultInvalid, reasons);
     }
@@ -343,24 +357,26 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<String>) {
         return (Exit::TargetUnreachable, vec![rule_text(stopped)]);
     }
     if nothing_succeeded(summary).is_some() {
-        return (Exit::GoalsNotMet, vec![nothing_succeeded_text(summary).english()]);
+        return (Exit::ThresholdsNotMet, vec![nothing_succeeded_text(summary)]);
     }
-    let goals = |is: fn(&Verdict) -> bool, what: &str| -> Vec<String> {
-        let these = summary.goals.iter().filter(|goal| is(&goal.verdict));
-        these.map(|goal| format!("{what}: {}", goal.text)).collect()
+    let thresholds = |is: fn(&Verdict) -> bool, told: fn(&str) -> Said| -> Vec<Said> {
+        let these = summary.thresholds.iter().filter(|threshold| is(&threshold.verdict));
+        these.map(|threshold| told(&threshold.text)).collect()
     };
-    let missed = goals(|it| matches!(it, Verdict::NotMet(_) | Verdict::Unknown), "not met");
+    let is_missed = |it: &Verdict| matches!(it, Verdict::NotMet(_) | Verdict::Unknown);
+    let missed = thresholds(is_missed, |text| say!("not met: {text}"));
     if !missed.is_empty() {
-        return (Exit::GoalsNotMet, missed);
+        return (Exit::ThresholdsNotMet, missed);
     }
-    let unclear = goals(|it| matches!(it, Verdict::Indeterminate(_)), "neither met nor missed");
+    let is_unclear = |it: &Verdict| matches!(it, Verdict::Indeterminate(_));
+    let unclear = thresholds(is_unclear, |text| say!("neither met nor missed: {text}"));
     match unclear.is_empty() {
-        true => (Exit::GoalsMet, unclear),
+        true => (Exit::Success, unclear),
         false => (Exit::ResultInvalid, unclear),
     }
 }
 
-/// The most frequent cause, when much was tried and nothing went well: whatever the goals say,
+/// The most frequent cause, when much was tried and nothing went well: whatever the thresholds say,
 /// such a run has shown nothing good.
 pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
     let total = &summary.total;
@@ -385,10 +401,17 @@ pub(crate) fn is_strained(summary: &Summary) -> bool {
         || lost_share(summary) > LOST_SHARE_TOLD
 }
 
-/// The result is valid but for goals that throng's own lateness can explain.
+/// How many source ports were left at least, where that was less than a tenth of all.
+pub(crate) fn ports_scarce(summary: &Summary) -> Option<u64> {
+    let left = summary.generator.resources.ports_left?;
+    let all = left.saturating_add(summary.connections_open_max);
+    (left.saturating_mul(10) < all).then_some(left)
+}
+
+/// The result is valid but for thresholds that throng's own lateness can explain.
 pub(crate) fn is_indeterminate(summary: &Summary) -> bool {
-    let is = |goal: &GoalRow| matches!(goal.verdict, Verdict::Indeterminate(_));
-    summary.validity == Validity::Valid && summary.goals.iter().any(is)
+    let is = |threshold: &ThresholdRow| matches!(threshold.verdict, Verdict::Indeterminate(_));
+    summary.validity == Validity::Valid && summary.thresholds.iter().any(is)
 }
 
 /// Of the measured time, 0 to 1.
@@ -411,11 +434,11 @@ pub(crate) fn stopped_by_rule(summary: &Summary) -> Option<&Stopped> {
 }
 
 /// That a rule gave the run up, as a sentence.
-pub(crate) fn rule_text(stopped: &Stopped) -> String {
+pub(crate) fn rule_text(stopped: &Stopped) -> Said {
     let at = duration(stopped.at_ns);
-    match clean(&stopped.reason.english()) {
-        reason if reason.is_empty() => format!("a rule of the scenario stopped the run at {at}"),
-        reason => format!("a rule of the scenario stopped the run at {at}: {reason}"),
+    match stopped.reason.clone().cleaned() {
+        reason if reason.is_empty() => say!("a rule of the scenario stopped the run at {at}"),
+        reason => say!("a rule of the scenario stopped the run at {at}: {reason}"),
     }
 }
 
@@ -494,6 +517,13 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     reasons
 }
 
+fn backed_off(reason: &InvalidReason) -> Diagnostic {
+    let help = say!("run it again when the host is calm, use more machines, or raise `--back-off`");
+    let told = Diagnostic::error("backed-off", reason.text());
+    told.note(say!("that part of the load was missing, but for what --redistribute gave to others"))
+        .help(help)
+}
+
 impl Summary {
     /// What a person must know before looking at any figure: why the result is invalid, and
     /// why the run was shorter than its load.
@@ -520,6 +550,7 @@ impl Summary {
                     let help = say!("what it did last is not known: run it again");
                     Some(Diagnostic::error("machine-lost", reason.text()).help(help))
                 }
+                InvalidReason::BackedOff { .. } => Some(backed_off(reason)),
                 InvalidReason::GeneratorErrors { .. } => Some(self.limited(reason)),
                 InvalidReason::TooFewUsers { needed, .. } => Some(self.too_few(reason, *needed)),
                 InvalidReason::NothingAnswered { .. } => Some(nothing_answered(reason)),
@@ -560,28 +591,84 @@ impl Summary {
         self.with_causes_of_lateness(told)
     }
 
+    /// How late throng was; of several machines, which of them.
     fn late_text(&self) -> Said {
-        let generator = &self.generator;
-        say!(
-            "throng was more than {} ms behind schedule in {} of {} seconds (worst {})",
-            LATENESS_NS_MAX / 1_000_000,
-            format_count(generator.late_seconds),
-            format_count(generator.seconds),
-            duration(generator.lateness.max_ns)
-        )
+        let late = self.late_machines();
+        let text = |generator: &Generator| {
+            say!(
+                "throng was more than {} ms behind schedule in {} of {} seconds (worst {})",
+                LATENESS_NS_MAX / 1_000_000,
+                format_count(generator.late_seconds),
+                format_count(generator.seconds),
+                duration(generator.lateness.max_ns)
+            )
+        };
+        match late.as_slice() {
+            [] => text(&self.generator),
+            [one] => say!("{}, on {}", text(&one.generator), one.name.clone()),
+            [worst, more @ ..] => {
+                let (name, text) = (worst.name.clone(), text(&worst.generator));
+                match more {
+                    [other] => {
+                        let other = other.name.clone();
+                        say!("{text}, on {name}; {other} was late, too")
+                    }
+                    _ => say!("{text}, on {name}; {} more machines were late, too", more.len()),
+                }
+            }
+        }
+    }
+
+    /// Of several machines those that were late, the latest first: all that were too late, or else
+    /// the one that was late most.
+    fn late_machines(&self) -> Vec<&MachineRow> {
+        let mut late: Vec<&MachineRow> =
+            self.machines.iter().filter(|it| it.generator.late_seconds > 0).collect();
+        late.sort_by_key(|it| Reverse((it.generator.late_seconds, it.generator.lateness.max_ns)));
+        let too_late = |it: &&MachineRow| !not_in_time(&it.generator, self.measured).is_empty();
+        let count = late.iter().filter(|it| too_late(it)).count();
+        if count > 0 {
+            late.retain(too_late);
+        }
+        late.truncate(count.max(1));
+        late
     }
 
     fn with_causes_of_lateness(&self, mut told: Diagnostic) -> Diagnostic {
-        let generator = &self.generator;
         for cause in self.causes_of_lateness() {
             told = told.note(cause);
         }
-        match generator.sustained_per_s {
-            0 => told.help(say!("lower the load, or use a faster host")),
-            sustained => told.help(say!(
-                "lower the rate to {}/s, which this host sustained, or use a faster host",
-                format_count(sustained)
-            )),
+        told.help(self.help_of_lateness())
+    }
+
+    /// Where users start one after another there is no rate that could be lower.
+    fn help_of_lateness(&self) -> Said {
+        let p = &self.population;
+        let has_rate = [p.wanted, p.unmet, p.waited, p.dropped].iter().any(|count| *count > 0);
+        let has_machines = self.machines.len() > 1;
+        let sustained = match self.generator.sustained_per_s {
+            0 if has_machines => return say!("lower the load, or use more machines"),
+            0 => return say!("lower the load, or use a faster host"),
+            sustained => format_count(sustained),
+        };
+        match (has_rate, has_machines) {
+            (true, false) => {
+                say!(
+                    "lower the rate to {sustained}/s, which this host sustained, or use a faster host"
+                )
+            }
+            (true, true) => {
+                say!(
+                    "lower the rate to {sustained}/s, which these machines sustained, or use more of them"
+                )
+            }
+            (false, false) => say!(
+                "use fewer users or longer pauses (this host sustained {sustained}/s), or a faster host"
+            ),
+            (false, true) => say!(
+                "use fewer users or longer pauses (these machines sustained {sustained}/s), or more \
+                 machines"
+            ),
         }
     }
 
@@ -661,10 +748,10 @@ impl Summary {
         })
     }
 
-    /// An error where a goal stands on messages.
+    /// An error where a threshold stands on messages.
     fn dropped(&self) -> Diagnostic {
         let message = say!("throng dropped messages that came");
-        let told = match has_goal_on_messages(self) {
+        let told = match has_threshold_on_messages(self) {
             true => Diagnostic::error("messages-dropped", message),
             false => Diagnostic::warning("messages-dropped", message),
         };
@@ -751,7 +838,7 @@ fn stop(stopped: &Stopped) -> Diagnostic {
         false => told.note(say!("it was stopped at {at}: {reason}")),
     };
     match stopped.by {
-        StopBy::Rule => told.note(say!("figures and goals are of the time until then")),
+        StopBy::Rule => told.note(say!("figures and thresholds are of the time until then")),
         StopBy::Data => told
             .help(say!("give it more rows, or let the data repeat, for a run as long as its load")),
     }

@@ -164,12 +164,12 @@ fn counts(phases: &[bool], interval: &Interval) -> bool {
 pub const ABORT_OVER_S: u64 = 10;
 
 /// The rules that end a run, while it goes on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct AbortRules {
     all: Vec<Rule>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rule {
     rule: AbortRule,
     window: Window,

@@ -1,19 +1,23 @@
 //! What is kept of the lines of seconds: all figures of a run but those of its events. They can be
 //! written down, so that who sums up a long run need not read what has been summed up before.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 use throng_metrics::{Histogram, Interval};
 
+use super::labels::Labels;
 use super::machines::Machines;
 use super::phase::{PhaseSum, Seconds, present};
+use super::pieces::Pieces;
 use crate::directory::{PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::gauges::AllGauges;
-use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX};
+use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
 use crate::window::Stretches;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(super) attempts: Attempts,
     pub(super) phases: Vec<PhaseSum>,
@@ -29,10 +33,16 @@ pub(crate) struct Figures {
     /// By threshold: of those over stretches of seconds.
     pub(super) stretches: Vec<Option<Stretches>>,
     pub(super) held: Seconds,
+    /// None where an older version has summed up the first lines.
+    #[serde(default)]
+    pub(super) pieces: Option<Pieces>,
+    /// None as well.
+    #[serde(default)]
+    pub(super) labels: Option<Labels>,
 }
 
 /// The latest second, until a later one begins.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Second {
     second: u64,
     ok: u64,
@@ -42,7 +52,7 @@ struct Second {
 }
 
 /// What only whole seconds tell.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Pace {
     pub(super) seconds: u64,
     pub(super) late_seconds: u64,
@@ -71,6 +81,8 @@ impl Figures {
             machines: Machines::new(info),
             stretches: stretches.collect(),
             held: Seconds::default(),
+            pieces: Some(Pieces::new()),
+            labels: Some(Labels::new(info)),
         }
     }
 
@@ -88,7 +100,8 @@ impl Figures {
         phase.add(interval);
         let measured = phase.info.measured;
         phase.gauges(interval);
-        let gauges = self.gauges.add(usize::from(phase.info.load), interval);
+        let load = usize::from(phase.info.load);
+        let gauges = self.gauges.add(load, interval);
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
@@ -99,7 +112,13 @@ impl Figures {
         self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         if measured {
             self.pace(interval);
+            if let Some(pieces) = &mut self.pieces {
+                pieces.add(interval, &self.attempts, gauges.users_online);
+            }
             self.machines.add(interval);
+            if let Some(labels) = &mut self.labels {
+                labels.add(load, interval, &self.attempts);
+            }
         }
     }
 
@@ -147,6 +166,10 @@ impl Figures {
             let first = self.pace.host_busy_from.unwrap_or(u64::MAX).min(interval.second);
             self.pace.host_busy_from = Some(first);
         }
+    }
+
+    pub(super) fn label_rows(&self, info: &RunInfo, measured: Duration) -> Vec<LabelRow> {
+        self.labels.iter().flat_map(|labels| labels.rows(info, measured)).collect()
     }
 
     /// The second that goes on is over.

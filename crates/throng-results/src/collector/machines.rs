@@ -10,7 +10,7 @@ use crate::directory::RunInfo;
 use crate::summary::{Generator, HOST_CPU_BUSY, LATENESS_NS_MAX, Latency, MachineRow, per_second};
 
 /// By machine; none where there is only one.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Machines(Vec<Machine>);
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// How many seconds of gauges are kept of a phase: as late as a line of a second may come.
 const RECENT_SECONDS_MAX: usize = 8;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PhaseSum {
     pub(super) info: PhaseInfo,
     pub(super) sum: Interval,

@@ -10,6 +10,7 @@ use crate::directory::{MachineInfo, PhaseInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};
 use crate::sample::{self, summary_of};
 use crate::summary::{InvalidReason, STAY, Validity};
+use crate::terminal::Style;
 use crate::verdict::{self, exit_code};
 use throng_metrics::{Comparison, Interval, Measure, Threshold};
 
@@ -23,7 +24,7 @@ fn only_measured_phases_are_summed() {
     assert_eq!(summary.codes, [(200, 99_900), (503, 80)]);
     assert_eq!(summary.generator.sustained_per_s, 10_090);
     assert_eq!(summary.generator.seconds, 10);
-    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+    assert_eq!(exit_code(&summary), Exit::Success);
     assert_eq!(summary.info.outcome.as_ref().unwrap().exit_code, 0);
 }
 
@@ -159,22 +160,22 @@ fn users_online_are_judged_before_they_leave() {
             }
             collector.interval(interval);
         }
-        let goals = collector.finish(info.clone()).goals;
-        assert_eq!(goals[0].verdict, Verdict::Met(64.0), "{told_after}");
-        assert_eq!(goals[1].verdict, Verdict::NotMet(64.0));
-        assert_eq!(goals[2].verdict, Verdict::Unknown);
+        let thresholds = collector.finish(info.clone()).thresholds;
+        assert_eq!(thresholds[0].verdict, Verdict::Met(64.0), "{told_after}");
+        assert_eq!(thresholds[1].verdict, Verdict::NotMet(64.0));
+        assert_eq!(thresholds[2].verdict, Verdict::Unknown);
     }
 }
 
 #[test]
-fn a_phase_that_never_began_fails_its_goals() {
+fn a_phase_that_never_began_fails_its_thresholds() {
     let mut info = sample::info();
     let name = "later".to_string();
     info.phases.push(PhaseInfo { name, measured: true, ..PhaseInfo::default() });
     info.thresholds[0].threshold.phase = Some(2);
     let summary = summary_of(info, &sample::intervals(), &sample::events());
-    assert_eq!(summary.goals[0].verdict, Verdict::Unknown);
-    assert_eq!(exit_code(&summary), Exit::GoalsNotMet);
+    assert_eq!(summary.thresholds[0].verdict, Verdict::Unknown);
+    assert_eq!(exit_code(&summary), Exit::ThresholdsNotMet);
     assert_eq!(summary.measured, Duration::from_secs(10));
     assert!(!summary.phases[2].begun);
 }
@@ -201,11 +202,11 @@ fn the_worst_decides_the_exit_code() {
             }
         }
     };
-    assert_eq!(exit(&good, &|_| {}).0, Exit::GoalsMet);
-    assert_eq!(exit(&strict, &|_| {}).0, Exit::GoalsNotMet);
+    assert_eq!(exit(&good, &|_| {}).0, Exit::Success);
+    assert_eq!(exit(&strict, &|_| {}).0, Exit::ThresholdsNotMet);
     assert_eq!(exit(&lossy, &|_| {}).0, Exit::ResultInvalid);
     assert_eq!(exit(&lossy, &fail(Cause::ConnectRefused)).0, Exit::TargetUnreachable);
-    assert_eq!(exit(&good, &fail(Cause::Timeout)).0, Exit::GoalsNotMet);
+    assert_eq!(exit(&good, &fail(Cause::Timeout)).0, Exit::ThresholdsNotMet);
     let interrupted = RunInfo { interrupted: true, ..lossy.clone() };
     assert_eq!(exit(&interrupted, &fail(Cause::ConnectRefused)).0, Exit::Interrupted);
     let killed = RunInfo { ended: None, ..good.clone() };
@@ -244,7 +245,7 @@ fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
 fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     let mut info = sample::info();
     let steps = (0u16..).zip(kinds).filter(|(_, kind)| is_attempt(kind)).map(|(id, _)| StepId(id));
-    let goal = |text: &str, measure, comparison, value| {
+    let threshold = |text: &str, measure, comparison, value| {
         let subject = Subject::Steps(steps.clone().collect());
         let (text, phase, with_pauses) = (text.into(), None, false);
         Threshold {
@@ -259,11 +260,11 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
             over_s: 0,
         }
     };
-    let goals = [
-        goal("errors <= 100%", Measure::FailedShare, Comparison::LessOrEqual, 1.0),
-        goal("rate > 0", Measure::Rate, Comparison::Greater, 0.0),
+    let thresholds = [
+        threshold("errors <= 100%", Measure::FailedShare, Comparison::LessOrEqual, 1.0),
+        threshold("rate > 0", Measure::Rate, Comparison::Greater, 0.0),
     ];
-    info.thresholds = goals.iter().map(ThresholdInfo::from).collect();
+    info.thresholds = thresholds.iter().map(ThresholdInfo::from).collect();
     info.steps = kinds
         .iter()
         .map(|kind| StepInfo { name: (*kind).into(), kind: (*kind).into(), ..StepInfo::default() })
@@ -273,8 +274,8 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     summary_of(info, &[interval], &sample::events())
 }
 
-/// One definition: the row of all attempts, the goal without a subject, the shares of failures, the
-/// phase and the row of the generator count the same.
+/// One definition: the row of all attempts, the threshold without a subject, the shares of
+/// failures, the phase and the row of the generator count the same.
 #[test]
 fn an_attempt_is_the_same_everywhere() {
     let mut figures = StepInterval { begun: 11, count: 10, ok: 7, ..StepInterval::default() };
@@ -299,7 +300,7 @@ fn an_attempt_is_the_same_everywhere() {
         assert_eq!(summary.generator.sustained_per_s, want.0);
         let shares: f64 = summary.errors.iter().filter_map(|row| row.share).sum();
         let own = total.failed as f64 / total.count as f64;
-        assert_eq!(summary.goals[0].verdict, Verdict::Met(own), "{kinds:?}");
+        assert_eq!(summary.thresholds[0].verdict, Verdict::Met(own), "{kinds:?}");
         assert!((shares - own).abs() < 1e-9, "{kinds:?}: {shares}");
     }
 }
@@ -312,7 +313,7 @@ fn what_comes_after_the_load_is_in_no_rate() {
     let per_s = 6.0 / summary.measured.as_secs_f64();
     assert_eq!((summary.total.ok, summary.total.ok_per_s), (10, per_s));
     assert_eq!(summary.phases[1].ok_per_s, 6.0 / summary.phases[1].lasted.as_secs_f64());
-    assert_eq!(summary.goals[1].verdict, Verdict::Met(per_s));
+    assert_eq!(summary.thresholds[1].verdict, Verdict::Met(per_s));
     assert_eq!(summary.generator.sustained_per_s, 6);
 }
 
@@ -327,6 +328,7 @@ fn a_record_whose_rows_do_not_add_up_does_not_stand() {
         assert_eq!(summary.unbalanced, [Unbalanced { name: "http".into(), begun, ended }]);
         let (exit, reasons) = verdict::judge(&summary);
         let text = format!("the figures of `http` do not add up: {begun} begun, {ended} ended");
+        let reasons: Vec<String> = reasons.iter().map(throng_base::Said::english).collect();
         assert_eq!((exit, reasons), (Exit::ResultInvalid, vec![text]));
     }
     // A record from before there was `begun` says nothing about it.
@@ -351,7 +353,7 @@ fn transactions_and_rendezvous_are_in_no_sum() {
     let errors: Vec<_> = shop.errors.iter().map(|row| (row.step.as_str(), row.count)).collect();
     assert_eq!(errors, [("GET /", 80), ("GET /", 20), ("doors open", 20)]);
     assert_eq!(shop.errors[2].share, None, "it is no attempt");
-    assert_eq!(shop.goals[..2], plain.goals[..]);
+    assert_eq!(shop.thresholds[..2], plain.thresholds[..]);
 }
 
 #[test]
@@ -372,17 +374,17 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     let reason =
         r"a rule of the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty";
     assert_eq!(stopped.info.outcome.as_ref().unwrap().reasons, [reason]);
-    assert_eq!(exit_code(&sample::shop(false)), Exit::GoalsNotMet);
+    assert_eq!(exit_code(&sample::shop(false)), Exit::ThresholdsNotMet);
     let lossy = RunInfo { lines_lost: 1, ..sample::shop_info() };
     let lossy = summary_of(lossy, &sample::shop_intervals(), &sample::shop_events());
     assert_eq!(exit_code(&lossy), Exit::ResultInvalid);
-    // The end of the data is an end like any other: the goals decide.
+    // The end of the data is an end like any other: the thresholds decide.
     let by_data =
         [Event::Stopped { at_ns: 1, reason: Said::of_others(String::new()), by: StopBy::Data }];
     let events = [&by_data[..], &sample::shop_events()].concat();
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(summary.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");
-    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+    assert_eq!(exit_code(&summary), Exit::Success);
     // A rule that stops a run before anything was answered did what it was for.
     let mut interval = Interval { phase: 1, ..Interval::default() };
     interval.population.interrupted = 5;
@@ -404,7 +406,7 @@ fn a_target_that_lets_users_connect_is_reachable() {
     let mut summary = of_kinds(&["connect", "request"], &figures);
     summary.steps[1].ok = 0;
     summary.total.ok = 0;
-    assert_eq!(exit_code(&summary), Exit::GoalsNotMet, "it is there, and nothing succeeded");
+    assert_eq!(exit_code(&summary), Exit::ThresholdsNotMet, "it is there, and nothing succeeded");
     summary.steps[0].ok = 0;
     assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
 }
@@ -437,7 +439,7 @@ fn a_run_without_any_answer_does_not_stand() {
     for step in &mut info.steps {
         step.kind = STAY.into();
     }
-    assert_eq!(reasons(info.clone(), &interval).0, Exit::GoalsMet, "they stay, as they should");
+    assert_eq!(reasons(info.clone(), &interval).0, Exit::Success, "they stay, as they should");
     interval.gauges.connections_open = 0;
     assert_eq!(reasons(info, &interval).0, Exit::ResultInvalid);
 }
@@ -456,7 +458,7 @@ fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
     };
     assert_eq!(exit_code(&changed("times 1.1")), Exit::ResultInvalid);
     let paused = changed("pause");
-    assert_eq!(exit_code(&paused), Exit::GoalsMet, "{:?}", paused.validity);
+    assert_eq!(exit_code(&paused), Exit::Success, "{:?}", paused.validity);
     assert!(verdict::unmet_text(&paused).english().contains("the run was paused"));
 }
 
@@ -485,7 +487,8 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
           = help: lower the load, or use a faster host
     "#]]
     .assert_eq(&told.concat());
-    let text = crate::terminal::summary_text(&summary, &crate::terminal::Style::plain());
+    let style = Style { details: true, ..Style::plain() };
+    let text = crate::terminal::summary_text(&summary, &style);
     let line = "240 starts never happened: too few users for this rate (about 50 needed)";
     let words: Vec<&str> = text.split_whitespace().collect();
     assert!(words.join(" ").contains(line), "{text}");
@@ -533,7 +536,7 @@ fn a_million_users_are_summed_up() {
     assert_eq!((summary.pushed.len(), summary.pushed[0].count), (2, 10_500_000));
     let rows = summary.steps.iter().filter(|row| is_attempt(&row.kind));
     assert_eq!(summary.total.count, rows.map(|row| row.count).sum::<u64>());
-    assert_eq!(exit_code(&summary), Exit::GoalsMet);
+    assert_eq!(exit_code(&summary), Exit::Success);
 }
 
 #[test]
@@ -633,7 +636,7 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
     intervals[20..40].iter_mut().for_each(|one| one.resources.as_mut().unwrap().held = true);
     let late = summary_of(sample::im_info(), &intervals, &sample::im_events());
     assert_eq!((late.growth.held_seconds, late.phases[0].held_seconds), (20, 20));
-    assert_eq!((words(&late), exit_code(&late)), (Vec::new(), Exit::GoalsMet));
+    assert_eq!((words(&late), exit_code(&late)), (Vec::new(), Exit::Success));
     // Who ended the run in the meantime misses no users.
     intervals.truncate(30);
     let events = [&sample::im_events()[..1], &[Event::Interrupted { at_ns: 1 }]].concat();
@@ -666,7 +669,7 @@ fn users_whose_hearts_have_not_beaten_yet_are_there() {
     interval.population.interrupted = 5;
     interval.gauges.connections_open = 5;
     let summary = summary_of(info, &[interval], &[]);
-    assert_eq!((exit_code(&summary), summary.validity), (Exit::GoalsMet, Validity::Valid));
+    assert_eq!((exit_code(&summary), summary.validity), (Exit::Success, Validity::Valid));
 }
 
 #[test]
@@ -705,6 +708,16 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     };
     assert_eq!((name.as_str(), reason.word()), ("two", "late"));
     assert_eq!(exit_code(&summary), Exit::ResultInvalid);
+    let told = |summary: &Summary| summary.diagnostics()[0].render(false);
+    let text = told(&summary);
+    assert!(text.contains("in 10 of 10 seconds (worst 300ms), on two\n"), "{text}");
+    assert!(text.contains("fewer users or longer pauses (these machines"), "{text}");
+    let mut other = summary.clone();
+    other.machines[2].generator = other.machines[1].generator.clone();
+    other.population.wanted = 10;
+    let text = told(&other);
+    assert!(text.contains(", on two; three was late, too\n"), "{text}");
+    assert!(text.contains("lower the rate to") && text.contains("which these machines"), "{text}");
     // Users of all machines are there together.
     let one = sample::summary();
     assert_eq!(summary.users_present_max, 3 * one.users_present_max);

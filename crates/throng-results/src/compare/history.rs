@@ -36,6 +36,8 @@ pub struct Asked {
     pub baseline: Option<PathBuf>,
     /// On the newest run of each scenario.
     pub conditions: Vec<Condition>,
+    /// Directories that are links to others are none of the folder's.
+    pub without_links: bool,
 }
 
 #[derive(Debug)]
@@ -167,7 +169,7 @@ fn entries(
 ) -> Result<BTreeMap<String, Vec<Entry>>, Box<Diagnostic>> {
     let mut found: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
     let mut some = None;
-    for directory in directories(folder)? {
+    for directory in directories(folder, asked.without_links)? {
         let info = match Run::open(&directory) {
             Ok(run) => run.info,
             Err(told) => {
@@ -198,7 +200,7 @@ fn entries(
 }
 
 // sentences
-fn directories(folder: &Path) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+fn directories(folder: &Path, without_links: bool) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     if folder.join(RUN_FILE).exists() {
         let message = say!("{} is the directory of one run", folder.display());
         let help = say!("give the folder that holds the runs, such as ./throng-runs");
@@ -211,7 +213,7 @@ fn directories(folder: &Path) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
         Box::new(Diagnostic::error("run-unreadable", message).help(help))
     })?;
     let mut directories: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    directories.retain(|path| path.is_dir());
+    directories.retain(|path| path.is_dir() && !(without_links && path.is_symlink()));
     directories.sort();
     Ok(directories)
 }
@@ -406,7 +408,7 @@ impl Past {
 
     /// Whether its figures are those of a whole load that the generator could carry.
     pub fn is_comparable(&self) -> bool {
-        matches!(self.exit, Exit::GoalsMet | Exit::GoalsNotMet)
+        matches!(self.exit, Exit::Success | Exit::ThresholdsNotMet)
     }
 
     pub fn figure(&self, measure: Quantity) -> Option<&Figure> {
@@ -418,7 +420,7 @@ impl Past {
 // sentences
 fn verdict(summary: &Summary) -> Said {
     match exit_code(summary) {
-        Exit::GoalsMet => say!("passed"),
+        Exit::Success => say!("passed"),
         Exit::TargetUnreachable if is_unreachable(summary) => say!("unreachable"),
         Exit::TargetUnreachable => say!("stopped"),
         Exit::ResultInvalid => say!("invalid"),

@@ -167,10 +167,11 @@ fn what_else_differs_is_named() {
     two.summary.info.targets = vec!["http://other".into()];
     two.scenario = "name: other".into();
     two.summary.info.lines_lost = 1;
+    two.summary.info.throng_commit = "10d8f4b21+changes".into();
     let held = compare(&one, &two, &[]).unwrap();
     let told: Vec<String> = held.unlike.iter().map(throng_base::Said::english).collect();
     let all = told.join("\n");
-    for text in ["another one", "seed: 0 → 7", "http://other", "record that is not complete"] {
+    for text in ["another one", "seed: 0 → 7", "http://other", "not complete", "10d8f4b21+"] {
         assert!(all.contains(text), "{all}");
     }
     two.summary.info.steps[0].name = "GET /other".into();

@@ -56,7 +56,7 @@ impl Facts {
             (say!("target"), info.targets.join(", ")),
             (say!("users"), info.users_planned.to_string()),
             (say!("load"), changes(info)),
-            (say!("version"), info.throng_version.clone()),
+            (say!("version"), info.build()),
             (say!("host"), fact(&host.hostname)),
             (say!("processor"), fact(&host.cpu_model)),
             (say!("processors"), host.cores_usable.unwrap_or(0).to_string()),

@@ -1,39 +1,68 @@
 //! The schema and its document agree.
 
-use throng_metrics::{Place, Slow, TargetInterval};
+use std::collections::{BTreeMap, BTreeSet};
+
+use throng_metrics::{Place, Slow, TargetInterval, TrendUnit};
 
 use super::*;
+use crate::back_off::BackOff;
+use crate::evidence::{Evidence, Piece};
+use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
 use crate::sample;
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 
-/// Every name of a field, with those it stands in.
-fn names(value: &Value, path: &str, found: &mut Vec<String>) {
+/// The objects of the summary by their paths, each field with the types that it had. Items of a
+/// list share a path that ends with `[]`; all latencies are one.
+type Objects = BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>;
+
+/// Objects whose fields are names of others: causes, codes, labels.
+const NAMED: [&str; 4] = ["codes", "labels", "retried", "row"];
+const LATENCY: &str = "latency";
+
+fn walk(value: &Value, path: &str, found: &mut Objects) {
     match value {
         Value::Object(fields) => {
+            let path = if fields.contains_key("deviation_ns") { LATENCY } else { path };
             for (name, value) in fields {
-                if path.ends_with(".codes") {
-                    continue;
+                let kinds = found.entry(path.to_string()).or_default().entry(name.clone());
+                kinds.or_default().insert(kind(name, value));
+                let below = match path {
+                    "" => name.clone(),
+                    path => format!("{path}.{name}"),
+                };
+                if !NAMED.contains(&name.as_str()) {
+                    walk(value, &below, found);
                 }
-                let path = format!("{path}.{name}");
-                names(value, &path, found);
-                found.push(path);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| names(item, path, found)),
+        Value::Array(items) => {
+            items.iter().for_each(|item| walk(item, &format!("{path}[]"), found));
+        }
         _ => {}
     }
 }
 
-#[test]
-fn every_field_is_in_the_document_and_the_other_way_round() {
+/// The word that the document has for a value.
+fn kind(name: &str, value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) if NAMED.contains(&name) => "counts",
+        Value::Object(fields) if fields.contains_key("deviation_ns") => "latency",
+        Value::Object(_) => "object",
+    }
+}
+
+/// All that a summary may have.
+fn everything() -> Objects {
     let mut summary = sample::shop(true);
     let reasons = vec![InvalidReason::Late { p99_ns: 1, max_ns: 2 }];
     summary.validity = Validity::Invalid { reasons };
-    let mut found = Vec::new();
-    names(&summary_json(&summary), "", &mut found);
-    names(&summary_json(&sample::im_held(true)), "", &mut found);
-    names(&summary_json(&sample::chat()), "", &mut found);
     let mut strained = sample::summary();
     strained.generator.late_seconds = strained.generator.seconds;
     strained.sessions.push(SessionRow {
@@ -54,18 +83,176 @@ fn every_field_is_in_the_document_and_the_other_way_round() {
         latency: Latency::default(),
     });
     strained.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
-    names(&summary_json(&strained), "", &mut found);
-    assert!(found.len() > 100, "{}", found.len());
-    let documented: Vec<&str> =
-        DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
-    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_string();
-    for path in &found {
-        let name = last(path);
-        assert!(documented.contains(&name.as_str()), "{path} is not in docs/json.md");
+    add_rare_rows(&mut strained);
+    let mut found = Objects::new();
+    for summary in [summary, sample::im(), sample::im_held(true), sample::chat(), strained] {
+        walk(&summary_json(&summary), "", &mut found);
     }
-    for name in documented {
-        assert!(found.iter().any(|path| last(path) == name), "{name} is not in the JSON");
+    found
+}
+
+fn add_monitors(summary: &mut Summary) {
+    for count in [0, 1] {
+        let machine = (count > 0).then(|| "m1".to_string());
+        let trouble = (count > 0).then(|| Said::of_others("refused".to_string()));
+        let series = vec![SeriesRow { count, mean: 0.5, ..SeriesRow::default() }];
+        summary.monitors.push(MonitorRow { series, machine, trouble, ..MonitorRow::default() });
     }
+}
+
+fn add_labels(summary: &mut Summary) {
+    for value in [None, Some("east".to_string())] {
+        let (total, steps) = (summary.total.clone(), summary.steps.clone());
+        let label = "region".to_string();
+        summary.labels.push(LabelRow { label, value, total, steps, ..LabelRow::default() });
+    }
+}
+
+/// What few runs have: several loads and machines, changes, own metrics, a setup, evidence.
+fn add_rare_rows(summary: &mut Summary) {
+    add_monitors(summary);
+    add_labels(summary);
+    let row = summary.steps.first().cloned().unwrap_or_default();
+    for unit in [None, Some(TrendUnit::Number)] {
+        summary.own.push(OwnRow { row: row.clone(), unit });
+    }
+    for phase in [None, Some("steady".to_string())] {
+        summary.changes.add(Change { at_ns: 1, phase, what: "times 1.1".into() });
+    }
+    let detail = Said::of_others("busy".to_string());
+    summary.back_offs.add(BackOff { at_ns: 1, machine: 0, percent: 50, detail });
+    let generator = summary.generator.clone();
+    let machine = MachineRow { name: "m1".into(), shards: 2, generator, lost: None };
+    let lost = Some((5, Said::of_others("killed".to_string())));
+    summary.machines.push(MachineRow { lost, ..machine.clone() });
+    summary.machines.push(machine);
+    summary.unbalanced.push(Unbalanced { name: "GET /".into(), begun: 2, ended: 1 });
+    summary.loads.push(LoadRow {
+        name: "readers".into(),
+        lasted: summary.lasted,
+        count: row.count,
+        ok: row.ok,
+        failed: row.failed,
+        ok_per_s: row.ok_per_s,
+        users_online: 1,
+        users_online_max: 2,
+        users_present_max: 2,
+        users_started: 2,
+        iterations_started: 3,
+        unmet: 0,
+        dropped: 0,
+        connections_opened: 2,
+        latency: row.latency,
+    });
+    let piece = Some(Piece { bytes: 2, text: "..".into(), hex: Some("00 ff".into()) });
+    let data = [("accounts.id".to_string(), "7".to_string())];
+    let evidence =
+        Evidence { row: data.into(), sent: piece.clone(), received: piece, ..Evidence::default() };
+    summary.failures.push(FailureRow {
+        step: row.name.clone(),
+        cause: Cause::Timeout,
+        at_ns: 1,
+        detail: Said::of_others("late".to_string()),
+        evidence,
+    });
+    let step = OnceStep {
+        name: "POST /items".into(),
+        kind: "http".into(),
+        place: "shop.yaml:3:5".into(),
+        begun: 1,
+        ok: 0,
+        failed: 1,
+        interrupted: 0,
+        mean_ns: 1.5,
+        max_ns: 2,
+    };
+    let failure = OnceFailure {
+        step: step.name.clone(),
+        place: step.place.clone(),
+        cause: Some(Cause::Timeout),
+        detail: Said::of_others("late".to_string()),
+    };
+    summary.once.push(OnceRun {
+        part: OncePart::Setup,
+        outcome: OnceOutcome::Failed,
+        lasted_ns: 3,
+        failure: Some(failure),
+        steps: vec![step],
+    });
+}
+
+/// A table of the document: the objects that it is about, and its fields with their types.
+#[derive(Default)]
+struct Table<'t> {
+    paths: Vec<&'t str>,
+    fields: BTreeMap<&'t str, &'t str>,
+}
+
+fn tables(document: &str) -> Vec<Table<'_>> {
+    let mut tables: Vec<Table<'_>> = Vec::new();
+    for line in document.lines() {
+        if let Some(paths) = line.strip_prefix("<!-- fields of: ") {
+            let paths = paths.trim_end_matches(" -->").split(", ");
+            let paths = paths.map(|path| if path == "(top)" { "" } else { path }).collect();
+            tables.push(Table { paths, ..Table::default() });
+        } else if let (Some(row), Some(table)) = (line.strip_prefix("| `"), tables.last_mut()) {
+            let (name, rest) = row.split_once("` | ").expect("a field and its type");
+            let (kind, _) = rest.split_once(" | ").expect("a type and a meaning");
+            assert!(table.fields.insert(name, kind).is_none(), "{name} is there twice");
+        }
+    }
+    tables
+}
+
+/// Whether a value of this kind is what the document says.
+fn agrees(kind: &str, told: &str) -> bool {
+    let told = told.trim_start_matches('[');
+    match kind {
+        "null" => told.ends_with(" or null"),
+        "counts" => told.starts_with("object of "),
+        kind => told.starts_with(kind),
+    }
+}
+
+#[test]
+fn every_table_of_the_document_is_that_of_the_summary() {
+    let objects = everything();
+    let tables = tables(DOCUMENT);
+    let mut wrong = Vec::new();
+    for path in objects.keys() {
+        let count = tables.iter().filter(|table| table.paths.contains(&path.as_str())).count();
+        if count != 1 {
+            wrong.push(format!("`{path}` has {count} tables"));
+        }
+    }
+    for table in &tables {
+        let mut found = BTreeSet::new();
+        for path in &table.paths {
+            let Some(object) = objects.get(*path) else {
+                wrong.push(format!("`{path}` is not in the summary"));
+                continue;
+            };
+            for (name, kinds) in object {
+                found.insert(name.as_str());
+                match table.fields.get(name.as_str()) {
+                    None => wrong.push(format!("`{path}` has no row for `{name}`")),
+                    Some(told) if kinds.iter().all(|kind| agrees(kind, told)) => {}
+                    Some(told) => wrong.push(format!("`{path}.{name}`: {told}, but {kinds:?}")),
+                }
+            }
+        }
+        for (name, told) in &table.fields {
+            let is_time = told.starts_with("integer") || told.starts_with("number");
+            if name.ends_with("_ns") && is_time != told.contains("(ns)") {
+                wrong.push(format!("{:?}.{name}: {told} without its unit", table.paths));
+            }
+            if !found.contains(name) {
+                wrong.push(format!("{:?} has no field `{name}`", table.paths));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "docs/json.md:\n{}", wrong.join("\n"));
+    assert!(tables.len() > 40, "{}", tables.len());
 }
 
 #[test]
@@ -78,7 +265,7 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(json["thresholds"][0]["verdict"], "met");
     assert_eq!(json["thresholds"][0]["unit"], "ns");
     assert_eq!(json["outcome"]["exit_code"], 0);
-    assert_eq!(json["outcome"]["headline"], "goals met");
+    assert_eq!(json["outcome"]["headline"], "thresholds met");
     assert_eq!(json["outcome"]["warnings"], json!([]));
     // 1,000 values have one above their p99.9, and none above a p99.99.
     assert_eq!(json["steps"][1]["latency"]["p99_99_ns"], Value::Null);

@@ -57,7 +57,7 @@ fn a_run_as_a_build_server_sees_it() {
           <testsuite id="0" name="quick check" timestamp="2026-11-21T12:03:01" hostname="box-1" tests="8" failures="3" errors="0" skipped="1" time="12.003">
             <properties>
               <property name="id" value="20261121-120301-0000000001"/>
-              <property name="throng_version" value="0.1.0"/>
+              <property name="throng_version" value="0.1.0 (10d8f4b21)"/>
               <property name="seed" value="42"/>
               <property name="targets" value="https://127.0.0.1:8443"/>
               <property name="exit_code" value="4"/>
@@ -78,13 +78,13 @@ fn a_run_as_a_build_server_sees_it() {
               <system-out>measured: 0.099 %</system-out>
             </testcase>
             <testcase name="check out: basket, address and payment.with_pauses p95 &lt;= 1s in load" classname="quick check" time="12.003">
-              <failure message="measured: 2.94s" type="goal-not-met">check out: basket, address and payment.with_pauses p95 &lt;= 1s in load&#10;measured: 2.94s</failure>
+              <failure message="measured: 2.94s" type="threshold-not-met">check out: basket, address and payment.with_pauses p95 &lt;= 1s in load&#10;measured: 2.94s</failure>
             </testcase>
             <testcase name="connections.reset &lt;= 5" classname="quick check" time="12.003">
               <system-out>measured: 0</system-out>
             </testcase>
             <testcase name="bytes.in rate &lt;= 1 MB/s in load" classname="quick check" time="12.003">
-              <failure message="measured: 8.23 MB/s" type="goal-not-met">bytes.in rate &lt;= 1 MB/s in load&#10;measured: 8.23 MB/s</failure>
+              <failure message="measured: 8.23 MB/s" type="threshold-not-met">bytes.in rate &lt;= 1 MB/s in load&#10;measured: 8.23 MB/s</failure>
             </testcase>
             <testcase name="upgrade p95 &lt;= 1s" classname="quick check" time="12.003">
               <skipped message="nothing was measured: it never happened"/>
@@ -128,11 +128,11 @@ fn a_case_fails_when_and_only_when_the_exit_code_is_not_0() {
 }
 
 #[test]
-fn equal_goals_have_different_names() {
+fn equal_thresholds_have_different_names() {
     let mut summary = sample::shop(false);
-    let goal = summary.goals[0].clone();
-    summary.goals = vec![goal; 4];
-    summary.goals[1].text = "http p99 < 50ms (3)".into();
+    let threshold = summary.thresholds[0].clone();
+    summary.thresholds = vec![threshold; 4];
+    summary.thresholds[1].text = "http p99 < 50ms (3)".into();
     check_form(&junit(&summary));
 }
 
@@ -150,7 +150,7 @@ fn fuzz_any_text_is_xml_and_comes_back() {
         };
         let text: String = (0..random.below(60)).map(|_| any(&mut random)).collect();
         let mut summary = sample::shop(true);
-        summary.goals[0].text = text.clone();
+        summary.thresholds[0].text = text.clone();
         summary.info.name = text.clone();
         summary.info.started = text.clone();
         summary.info.id = text.clone();

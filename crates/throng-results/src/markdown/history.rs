@@ -6,6 +6,7 @@ use throng_base::Said;
 use super::escape;
 use crate::compare::{Figure, History, Past, Trend, figure_word};
 use crate::terminal::comparison::by_text;
+use crate::terminal::curve::BLOCKS;
 use crate::terminal::history::{
     P50, P95, P99, drawn, figure_cell, labels, shifts_said, title, when,
 };
@@ -37,7 +38,7 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
     out += "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     trend.runs.iter().for_each(|run| out += &line(run));
     let curves = [Quantity::Rate, P99].into_iter().filter_map(|measure| {
-        let (drawn, range) = drawn(trend, measure)?;
+        let (drawn, range) = drawn(trend, measure, &BLOCKS)?;
         Some(format!("{:<4}  {drawn}  {}\n", figure_word(measure), range.english()))
     });
     let curves: String = curves.collect();

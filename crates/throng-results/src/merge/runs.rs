@@ -1,13 +1,13 @@
 //! Makes one record of those of several machines: exactly, as every line is a part of a sum. What
 //! does not belong together is refused; what is missing is in the new record, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use throng_base::{Diagnostic, Said};
 use throng_metrics::Interval;
 
-use crate::directory::{MachineInfo, RunInfo};
+use crate::directory::{MachineInfo, MonitorInfo, RunInfo};
 use crate::event::Event;
 use crate::lines::Records;
 use crate::read::Run;
@@ -81,14 +81,19 @@ fn first_of(heads: &[Option<Interval>]) -> Option<usize> {
 struct Place {
     /// The number of its first machine.
     first: u16,
+    /// The number of its first source of other series.
+    monitors: u16,
     /// What is added to its times.
     offset_ns: i64,
 }
 
 impl Place {
     fn shift(&self, event: &mut Event) {
-        if let Event::MachineLost { machine, .. } = event {
+        if let Event::MachineLost { machine, .. } | Event::BackedOff { machine, .. } = event {
             *machine = machine.saturating_add(self.first);
+        }
+        if let Some(monitor) = event.monitor_mut() {
+            *monitor = monitor.saturating_add(self.monitors);
         }
         if let Some(at_ns) = event.at_ns_mut() {
             *at_ns = at_ns.saturating_add_signed(self.offset_ns);
@@ -128,28 +133,47 @@ impl Plan {
         let zero = runs.iter().map(|run| run.info.zero_unix_ns).min().unwrap_or(0);
         let mut machines: Vec<MachineInfo> = Vec::new();
         let mut places = Vec::new();
+        let mut monitors = 0;
         for run in runs {
             let offset_ns = i64::try_from(run.info.zero_unix_ns - zero).unwrap_or(i64::MAX);
-            places.push(Place { first: machines.len() as u16, offset_ns });
+            places.push(Place { first: machines.len() as u16, monitors, offset_ns });
+            monitors += run.info.monitors.len() as u16;
             let own = own_machines(run).into_iter();
             machines
                 .extend(own.map(|it| MachineInfo { offset_ns: it.offset_ns + offset_ns, ..it }));
         }
         together(runs, read, &places)?;
         let missing = gaps(&mut machines)?;
-        Ok(Plan { info: info_of(runs, machines), places, missing })
+        let own = |(run, place): (&Run, &Place)| {
+            let told = run.info.monitors.clone().into_iter();
+            let first = place.first;
+            told.map(move |it| {
+                let machine = Some(it.machine.unwrap_or(0).saturating_add(first));
+                MonitorInfo { machine, ..it }
+            })
+        };
+        let monitors = runs.iter().zip(&places).flat_map(own).collect();
+        let info = RunInfo { monitors, ..info_of(runs, machines) };
+        Ok(Plan { info, places, missing })
     }
 }
 
 /// The machines of a run; of one that knows of none, the one that it was.
 fn own_machines(run: &Run) -> Vec<MachineInfo> {
     let info = &run.info;
+    // What the run is called, its machines are.
+    let labels = |own: BTreeMap<String, String>| info.labels.clone().into_iter().chain(own);
     if !info.machines.is_empty() {
-        return info.machines.clone();
+        let machine = |machine: &MachineInfo| MachineInfo {
+            labels: labels(machine.labels.clone()).collect(),
+            ..machine.clone()
+        };
+        return info.machines.iter().map(machine).collect();
     }
     let name = info.host.hostname.clone().unwrap_or_default();
     let (host, shards) = (info.host.clone(), info.shards);
-    vec![MachineInfo { name, host, shards, first: 0, width: 1, of: 1, offset_ns: 0 }]
+    let labels = info.labels.clone();
+    vec![MachineInfo { name, host, shards, width: 1, of: 1, labels, ..MachineInfo::default() }]
 }
 
 fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
@@ -236,7 +260,11 @@ fn info_of(runs: &[Run], machines: Vec<MachineInfo>) -> RunInfo {
     }
     let earliest = runs.iter().min_by_key(|run| run.info.zero_unix_ns).map_or(first, |it| &it.info);
     let ends: Option<Vec<&String>> = runs.iter().map(|run| run.info.ended.as_ref()).collect();
+    // What they are all called. The rest stands beside their machines.
+    let mut labels = first.labels.clone();
+    labels.retain(|label, value| runs.iter().all(|run| run.info.labels.get(label) == Some(value)));
     RunInfo {
+        labels,
         started: earliest.started.clone(),
         zero_unix_ns: earliest.zero_unix_ns,
         ended: ends.and_then(|ends| ends.into_iter().max().cloned()),

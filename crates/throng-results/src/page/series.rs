@@ -2,13 +2,18 @@
 //! and so are the percentiles of each point. Steps together have so many numbers and no more, so
 //! their points may be coarser still.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use throng_base::Diagnostic;
-use throng_metrics::{Cause, Gauges, Histogram, Interval, StepInterval};
+use throng_metrics::{
+    Cause, DeliveryInterval, Gauges, Histogram, Interval, Resources, Stage, StepInterval,
+};
 
+use super::machines::Machines;
+use super::number::number;
+use super::renderings::Renderings;
 use crate::directory::RunInfo;
 use crate::read::Run;
 use crate::summary::{Attempts, Summary};
@@ -19,7 +24,7 @@ const WIDTH_MAX: u64 = 60;
 /// Numbers of all steps together.
 const NUMBERS_MAX: u64 = 100_000;
 /// Columns of a step.
-const COLUMNS: u64 = 8;
+pub(super) const COLUMNS: u64 = 8;
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 /// Points of a percentile curve, as shares of what is longer: each third of a decade.
 const CURVE_POINTS: i32 = 18;
@@ -32,26 +37,27 @@ pub struct Series {
     points: Vec<Point>,
     steps: BTreeMap<u16, StepSeries>,
     total: Histogram,
+    machines: Machines,
 }
 
 /// All loads on all machines, for one time.
 #[derive(Default)]
-struct Point {
-    sum: Interval,
+pub(super) struct Point {
+    pub(super) sum: Interval,
     /// By machine and load: the latest phase, and how many there were.
     gauges: BTreeMap<(u16, u16), (u16, Gauges)>,
-    attempts: StepInterval,
+    pub(super) attempts: StepInterval,
 }
 
 #[derive(Default)]
-struct StepSeries {
+pub(super) struct StepSeries {
     current: (u64, StepInterval),
-    rows: Vec<(u64, StepRow)>,
-    total: Histogram,
+    pub(super) rows: Vec<(u64, StepRow)>,
+    pub(super) total: Histogram,
 }
 
 /// Times in microseconds.
-struct StepRow {
+pub(super) struct StepRow {
     ok: u64,
     failed: u64,
     times: [Option<f64>; QUANTILES.len() + 2],
@@ -71,6 +77,7 @@ impl Series {
             points: Vec::new(),
             steps: BTreeMap::new(),
             total: Histogram::new(),
+            machines: Machines::new(&run.info),
         };
         let attempts = Attempts::new(&run.info);
         run.summed(width_s, |sum| series.add(&run.info, &attempts, sum))?;
@@ -86,9 +93,16 @@ impl Series {
             self.points.resize_with(at + 1, Point::default);
         }
         let phase = info.phases.get(usize::from(sum.phase));
+        for row in &mut sum.steps {
+            // No curve is of these, and adding them up takes as long as that of the others.
+            row.first_byte.clear();
+            row.with_pauses.clear();
+        }
         let total = attempts.total(&sum);
         let steps = std::mem::take(&mut sum.steps);
-        self.points[at].add(phase.map_or(0, |phase| phase.load), &sum, &total);
+        let load = phase.map_or(0, |phase| phase.load);
+        self.points[at].add(load, &sum, &total);
+        self.machines.add(at, load, &sum);
         if phase.is_none_or(|phase| phase.measured) {
             self.total.merge(&total.latency);
         }
@@ -99,65 +113,52 @@ impl Series {
         }
     }
 
-    /// In columns, one number for each point.
-    pub fn json(&self) -> Value {
-        let column = |figure: &dyn Fn(&Point) -> Value| -> Value {
-            self.points.iter().map(figure).collect()
-        };
-        let gauge = |figure: fn(&Gauges) -> u64| {
-            column(&|point| json!(point.gauges.values().map(|(_, it)| figure(it)).sum::<u64>()))
-        };
-        let sum = |figure: fn(&Interval) -> u64| column(&|point| json!(figure(&point.sum)));
-        let attempts =
-            |figure: fn(&StepInterval) -> u64| column(&|point| json!(figure(&point.attempts)));
-        let mut times = Map::new();
-        for (word, quantile) in QUANTILES {
-            let value = column(&|point| json!(micros(&point.attempts.latency, quantile)));
-            times.insert(word.into(), value);
-        }
-        times.insert("max".into(), column(&|point| json!(max(&point.attempts.latency))));
-        let service = column(&|point| json!(micros(point.attempts.service(), 0.99)));
-        let resource = |figure: fn(&throng_metrics::Resources) -> f64| {
-            let one = |point: &Point| point.sum.resources.as_ref().map(figure);
-            column(&|point| json!(one(point)))
-        };
-        json!({
-            "width_s": self.width_s,
-            "step_width_s": self.width_s * self.step_points,
-            "users_wanted": gauge(|it| it.users_wanted),
-            "users_present": gauge(|it| it.users_present),
-            "users_online": gauge(|it| it.users_online),
-            "connections_open": gauge(|it| it.connections_open),
-            "in_flight": gauge(|it| it.in_flight),
-            "backlog": gauge(|it| it.backlog),
-            "ok": attempts(|it| it.ok),
-            "failed": attempts(StepInterval::failed),
-            "wanted": sum(|it| it.population.wanted),
-            "begun": sum(|it| it.population.begun),
-            "bytes_in": sum(|it| it.bytes_in),
-            "bytes_out": sum(|it| it.bytes_out),
-            "opened": sum(|it| it.connections.opened),
-            "heartbeats_lost": sum(|it| it.heartbeats.lost),
-            "delivered": sum(|it| it.deliveries.iter().map(|row| row.delivered).sum()),
-            "lost": sum(|it| it.deliveries.iter().map(|row| row.lost).sum()),
-            "times": times,
-            "service_p99": service,
-            "lateness_p99": column(&|point| json!(micros(&point.sum.lateness, 0.99))),
-            "cpu_ns": resource(|it| (it.cpu_user_ns + it.cpu_system_ns) as f64),
-            "host_cpu": resource(|it| (it.host_cpu * 1000.0).round() / 1000.0),
-            "memory_bytes": resource(|it| it.memory_bytes as f64),
-            "errors": self.errors(),
-            "stages": self.stages(),
-            "steps": self.steps.iter().map(|(step, it)| it.json(*step)).collect::<Vec<_>>(),
-            "curve": curve(&self.total),
-            "heat": self.heat(),
-        })
+    /// How many points there are, and how many seconds each is long.
+    pub(super) fn points(&self) -> (usize, u64) {
+        (self.points.len(), self.width_s)
     }
 
-    /// By cause, those that there are.
+    /// In columns, one number for each point.
+    pub fn json(self) -> Value {
+        let column = |figure: &Figure| -> Value {
+            self.points.iter().map(|point| number((figure.of)(point))).collect()
+        };
+        let mut told = Map::new();
+        for figure in &FIGURES {
+            told.insert(figure.name.into(), column(figure));
+        }
+        let times = TIMES.iter().map(|figure| (figure.name.to_string(), column(figure)));
+        told.insert("times".into(), Value::Object(times.collect()));
+        told.insert("width_s".into(), json!(self.width_s));
+        told.insert("step_width_s".into(), json!(self.width_s * self.step_points));
+        told.insert("errors".into(), self.errors());
+        told.insert("stages".into(), self.stage_times());
+        let steps = self.steps.iter().map(|(step, it)| it.json(*step));
+        told.insert("steps".into(), steps.collect());
+        told.insert("curve".into(), curve(&self.total));
+        told.insert("heat".into(), self.heat());
+        told.insert("machines".into(), self.machines.json());
+        Value::Object(told)
+    }
+
+    /// What went wrong at any time.
+    fn causes(&self) -> BTreeSet<Cause> {
+        let all = self.points.iter().flat_map(|point| &point.attempts.errors);
+        all.map(|(cause, _)| *cause).collect()
+    }
+
+    /// Of opening a connection, those that there are.
+    fn stages(&self) -> BTreeSet<Stage> {
+        self.points.iter().flat_map(|point| &point.sum.stages).map(|it| it.stage).collect()
+    }
+
+    /// What the texts in the columns are in other languages. Of warm-ups the summary says nothing.
+    pub(super) fn rendered(&self, renderings: &mut Renderings) {
+        self.causes().into_iter().for_each(|cause| renderings.cause(cause));
+        self.stages().into_iter().for_each(|stage| renderings.stage(stage));
+    }
+
     fn errors(&self) -> Value {
-        let all = || self.points.iter().flat_map(|point| &point.attempts.errors);
-        let causes: std::collections::BTreeSet<Cause> = all().map(|(cause, _)| *cause).collect();
         let column = |cause: Cause| -> Value {
             let of = |point: &Point| -> u64 {
                 let all = point.attempts.errors.iter().filter(|(it, _)| *it == cause);
@@ -165,14 +166,12 @@ impl Series {
             };
             self.points.iter().map(|point| json!(of(point))).collect()
         };
-        let told = |cause: Cause| json!({"cause": cause.word(), "text": cause.text().spoken(), "count": column(cause)});
-        causes.into_iter().map(told).collect()
+        let told = |cause: Cause| json!({"cause": cause.word(), "text": cause.text().english(), "count": column(cause)});
+        self.causes().into_iter().map(told).collect()
     }
 
-    /// By stage of opening a connection, those that there are: p99 of the successful ones.
-    fn stages(&self) -> Value {
-        let all = || self.points.iter().flat_map(|point| &point.sum.stages);
-        let stages: std::collections::BTreeSet<_> = all().map(|it| it.stage).collect();
+    /// The p99 of the successful ones.
+    fn stage_times(&self) -> Value {
         let column = |stage| -> Value {
             let of = |point: &Point| {
                 let row = point.sum.stages.iter().find(|it| it.stage == stage);
@@ -180,9 +179,8 @@ impl Series {
             };
             self.points.iter().map(|point| json!(of(point))).collect()
         };
-        let told =
-            |stage: throng_metrics::Stage| json!({"stage": stage.word(), "p99": column(stage)});
-        stages.into_iter().map(told).collect()
+        let told = |stage: Stage| json!({"stage": stage.word(), "p99": column(stage)});
+        self.stages().into_iter().map(told).collect()
     }
 
     /// How many attempts took how long at what time: triples of column, row and count; a row is a
@@ -191,27 +189,103 @@ impl Series {
         let width = self.points.len().div_ceil(HEAT_COLUMNS).max(1);
         let mut cells: BTreeMap<(usize, u32), u64> = BTreeMap::new();
         for (at, point) in self.points.iter().enumerate() {
-            for (index, count) in point.attempts.latency.buckets() {
-                let micros = throng_metrics::histogram::bucket(index).start as f64 / 1e3;
-                let row = (micros.max(1.0).log2() * 4.0) as u32;
+            for (row, count) in heat_rows(&point.attempts.latency) {
                 *cells.entry((at / width, row)).or_default() += count;
             }
         }
-        let cells: Vec<u64> = cells
-            .into_iter()
-            .flat_map(|((column, row), count)| [column as u64, u64::from(row), count])
-            .collect();
-        json!({"points": width, "cells": cells})
+        heat_json(width, cells)
     }
 }
 
+/// Rows of the heat map, and how many attempts each has.
+pub(super) fn heat_rows(times: &Histogram) -> impl Iterator<Item = (u32, u64)> + '_ {
+    times.buckets().map(|(index, count)| {
+        let micros = throng_metrics::histogram::bucket(index).start as f64 / 1e3;
+        ((micros.max(1.0).log2() * 4.0) as u32, count)
+    })
+}
+
+/// By column and row; a column is so many points.
+pub(super) fn heat_json(points: usize, cells: BTreeMap<(usize, u32), u64>) -> Value {
+    let flat = |((column, row), count)| [column as u64, u64::from(row), count];
+    let cells: Vec<u64> = cells.into_iter().flat_map(flat).collect();
+    json!({"points": points, "cells": cells})
+}
+
+/// How figures of points become one of a longer time, where no histogram is there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fold {
+    Sum,
+    Later,
+    /// A percentile of both is at most this.
+    Larger,
+}
+
+/// A column: its name and what it is of a point. Times are in microseconds.
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) fold: Fold,
+    pub(super) of: fn(&Point) -> Option<f64>,
+}
+
+const fn figure(name: &'static str, fold: Fold, of: fn(&Point) -> Option<f64>) -> Figure {
+    Figure { name, fold, of }
+}
+
+pub(super) static FIGURES: [Figure; 20] = [
+    figure("users_wanted", Fold::Later, |it| gauge(it, |it| it.users_wanted)),
+    figure("users_present", Fold::Later, |it| gauge(it, |it| it.users_present)),
+    figure("users_online", Fold::Later, |it| gauge(it, |it| it.users_online)),
+    figure("connections_open", Fold::Later, |it| gauge(it, |it| it.connections_open)),
+    figure("in_flight", Fold::Later, |it| gauge(it, |it| it.in_flight)),
+    figure("backlog", Fold::Later, |it| gauge(it, |it| it.backlog)),
+    figure("ok", Fold::Sum, |it| Some(it.attempts.ok as f64)),
+    figure("failed", Fold::Sum, |it| Some(it.attempts.failed() as f64)),
+    figure("wanted", Fold::Sum, |it| Some(it.sum.population.wanted as f64)),
+    figure("begun", Fold::Sum, |it| Some(it.sum.population.begun as f64)),
+    figure("bytes_in", Fold::Sum, |it| Some(it.sum.bytes_in as f64)),
+    figure("bytes_out", Fold::Sum, |it| Some(it.sum.bytes_out as f64)),
+    figure("opened", Fold::Sum, |it| Some(it.sum.connections.opened as f64)),
+    figure("heartbeats_lost", Fold::Sum, |it| Some(it.sum.heartbeats.lost as f64)),
+    figure("delivered", Fold::Sum, |it| delivery(it, |row| row.delivered)),
+    figure("lost", Fold::Sum, |it| delivery(it, |row| row.lost)),
+    figure("cpu_ns", Fold::Sum, |it| resource(it, |it| it.cpu_user_ns + it.cpu_system_ns)),
+    figure("memory_bytes", Fold::Later, |it| resource(it, |it| it.memory_bytes)),
+    figure("host_cpu", Fold::Larger, |it| {
+        it.sum.resources.as_ref().map(|it| (it.host_cpu * 1000.0).round() / 1000.0)
+    }),
+    figure("lateness_p99", Fold::Larger, |it| micros(&it.sum.lateness, 0.99)),
+];
+
+/// Of the attempts of all steps.
+pub(super) static TIMES: [Figure; 6] = [
+    figure("p50", Fold::Larger, |it| micros(&it.attempts.latency, 0.5)),
+    figure("p90", Fold::Larger, |it| micros(&it.attempts.latency, 0.9)),
+    figure("p99", Fold::Larger, |it| micros(&it.attempts.latency, 0.99)),
+    figure("p999", Fold::Larger, |it| micros(&it.attempts.latency, 0.999)),
+    figure("max", Fold::Larger, |it| max(&it.attempts.latency)),
+    figure("service_p99", Fold::Larger, |it| micros(it.attempts.service(), 0.99)),
+];
+
+fn gauge(point: &Point, figure: fn(&Gauges) -> u64) -> Option<f64> {
+    Some(point.gauges.values().map(|(_, it)| figure(it)).sum::<u64>() as f64)
+}
+
+fn delivery(point: &Point, figure: fn(&DeliveryInterval) -> u64) -> Option<f64> {
+    Some(point.sum.deliveries.iter().map(figure).sum::<u64>() as f64)
+}
+
+fn resource(point: &Point, figure: fn(&Resources) -> u64) -> Option<f64> {
+    point.sum.resources.as_ref().map(|it| figure(it) as f64)
+}
+
 /// Columns of the heat map.
-const HEAT_COLUMNS: usize = 240;
+pub(super) const HEAT_COLUMNS: usize = 240;
 /// More points than any run has: a day of seconds.
 const POINTS_MAX: usize = 100_000;
 
 impl Point {
-    fn add(&mut self, load: u16, sum: &Interval, total: &StepInterval) {
+    pub(super) fn add(&mut self, load: u16, sum: &Interval, total: &StepInterval) {
         let (phase, gauges) = self.gauges.entry((sum.machine, load)).or_default();
         if *phase <= sum.phase {
             (*phase, *gauges) = (sum.phase, sum.gauges.clone());
@@ -222,7 +296,7 @@ impl Point {
 }
 
 impl StepSeries {
-    fn add(&mut self, place: u64, row: &StepInterval, measured: bool) {
+    pub(super) fn add(&mut self, place: u64, row: &StepInterval, measured: bool) {
         if self.current.0 != place {
             self.end();
             self.current.0 = place;
@@ -234,9 +308,59 @@ impl StepSeries {
     }
 
     fn end(&mut self) {
-        let (place, row) = (self.current.0, std::mem::take(&mut self.current.1));
+        let row = StepRow::of(&std::mem::take(&mut self.current.1));
+        self.rows.extend(row.map(|row| (self.current.0, row)));
+    }
+
+    /// The point that goes on, where there is something of it.
+    pub(super) fn going_on(&self) -> Option<(u64, StepRow)> {
+        StepRow::of(&self.current.1).map(|row| (self.current.0, row))
+    }
+
+    /// Each two points become one.
+    pub(super) fn fold(&mut self) {
+        self.end();
+        self.current.0 /= 2;
+        let mut rows: Vec<(u64, StepRow)> = Vec::with_capacity(self.rows.len() / 2 + 1);
+        for (at, row) in std::mem::take(&mut self.rows) {
+            match rows.last_mut().filter(|(last, _)| *last == at / 2) {
+                Some((_, last)) => last.fold(&row),
+                None => rows.push((at / 2, row)),
+            }
+        }
+        self.rows = rows;
+    }
+
+    /// Columns, and in `at` the points they are of: a step need not do something at all times.
+    pub(super) fn json(&self, step: u16) -> Value {
+        let going_on = self.going_on();
+        let rows = || self.rows.iter().chain(&going_on);
+        let column = |figure: &dyn Fn(&StepRow) -> Value| -> Value {
+            rows().map(|(_, row)| figure(row)).collect()
+        };
+        let mut told = Map::new();
+        told.insert("step".into(), json!(step));
+        told.insert("at".into(), rows().map(|(at, _)| json!(at)).collect());
+        told.insert("ok".into(), column(&|row| json!(row.ok)));
+        told.insert("failed".into(), column(&|row| json!(row.failed)));
+        for (index, word) in step_times().enumerate() {
+            told.insert(word.into(), column(&|row| number(row.times[index])));
+        }
+        told.insert("curve".into(), curve(&self.total));
+        Value::Object(told)
+    }
+}
+
+/// Names of the times of a step's point, in their order.
+pub(super) fn step_times() -> impl Iterator<Item = &'static str> {
+    QUANTILES.iter().map(|(word, _)| *word).chain(["max", "service_p99"])
+}
+
+impl StepRow {
+    /// None where there was nothing.
+    fn of(row: &StepInterval) -> Option<StepRow> {
         if row.count == 0 {
-            return;
+            return None;
         }
         let mut times = [None; QUANTILES.len() + 2];
         for (time, (_, quantile)) in times.iter_mut().zip(QUANTILES) {
@@ -244,30 +368,31 @@ impl StepSeries {
         }
         times[QUANTILES.len()] = max(&row.latency);
         times[QUANTILES.len() + 1] = micros(row.service(), 0.99);
-        self.rows.push((place, StepRow { ok: row.ok, failed: row.failed(), times }));
+        Some(StepRow { ok: row.ok, failed: row.failed(), times })
     }
 
-    /// Columns, and in `at` the points they are of: a step need not do something at all times.
-    fn json(&self, step: u16) -> Value {
-        let column = |figure: &dyn Fn(&StepRow) -> Value| -> Value {
-            self.rows.iter().map(|(_, row)| figure(row)).collect()
-        };
-        let mut told = Map::new();
-        told.insert("step".into(), json!(step));
-        told.insert("at".into(), self.rows.iter().map(|(at, _)| json!(at)).collect());
-        told.insert("ok".into(), column(&|row| json!(row.ok)));
-        told.insert("failed".into(), column(&|row| json!(row.failed)));
-        let words = QUANTILES.iter().map(|(word, _)| *word).chain(["max", "service_p99"]);
-        for (index, word) in words.enumerate() {
-            told.insert(word.into(), column(&|row| json!(row.times[index])));
+    fn fold(&mut self, later: &StepRow) {
+        self.ok += later.ok;
+        self.failed += later.failed;
+        for (time, theirs) in self.times.iter_mut().zip(later.times) {
+            *time = larger(*time, theirs);
         }
-        told.insert("curve".into(), curve(&self.total));
-        Value::Object(told)
+    }
+
+    /// As a column has them: good and failed ones, and times.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = Value> {
+        let counts = [json!(self.ok), json!(self.failed)];
+        counts.into_iter().chain(self.times.into_iter().map(number))
     }
 }
 
+/// The larger one of those that there are.
+pub(super) fn larger(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other).map(|(one, other)| one.max(other)).or(one).or(other)
+}
+
 /// In microseconds, to three digits; None where there was nothing.
-fn micros(histogram: &Histogram, quantile: f64) -> Option<f64> {
+pub(super) fn micros(histogram: &Histogram, quantile: f64) -> Option<f64> {
     (!histogram.is_empty()).then(|| short(Duration::from_nanos(histogram.value_at(quantile))))
 }
 
@@ -284,7 +409,7 @@ fn short(time: Duration) -> f64 {
 
 /// The time that so many were at most: pairs of the share of those that were longer, and
 /// microseconds, as far as there are attempts for it.
-fn curve(histogram: &Histogram) -> Value {
+pub(super) fn curve(histogram: &Histogram) -> Value {
     let mut pairs = Vec::new();
     for point in 0..=CURVE_POINTS {
         let longer = 10f64.powf(-f64::from(point) / 3.0);

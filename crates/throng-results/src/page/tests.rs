@@ -7,7 +7,7 @@ use super::*;
 use crate::directory::RunInfo;
 use crate::record::Recorder;
 use crate::sample;
-use throng_metrics::Interval;
+use throng_metrics::{Cause, Interval};
 
 fn recorded(directory: &Path, info: &RunInfo, intervals: &[Interval], events: &[Event]) -> Run {
     let mut recorder = Recorder::create(directory, info, "name: </script><b>\n").unwrap();
@@ -83,10 +83,78 @@ fn nothing_of_a_target_leaves_the_data() {
     info.name = "</script><script>alert(1)</script><!--".into();
     let run = recorded(folder.path(), &info, &sample::intervals(), &sample::events());
     let page = report_html(&run, &run.summary().unwrap()).unwrap();
-    let before = PAGE.matches("</script>").count();
+    let before = blank().matches("</script>").count();
     assert_eq!(page.matches("</script>").count(), before);
     assert!(!page.contains("<!--") && !page.contains("<b>"));
     let data = data_of(&page);
     assert_eq!(data["summary"]["run"]["name"], json!(info.name));
     assert_eq!(data["scenario"], "name: </script><b>\n");
+}
+
+/// The page of a sample, and what its sentences are in Chinese.
+fn renderings(info: &RunInfo, intervals: &[Interval], events: &[Event]) -> (Value, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = recorded(folder.path(), info, intervals, events);
+    let data = report_data(&run, &run.summary().unwrap()).unwrap();
+    (data["summary"].clone(), data["renderings"].clone())
+}
+
+#[test]
+fn sentences_of_the_page_are_there_in_chinese_too() {
+    let mut events = sample::shop_events();
+    let (info, intervals) = (sample::shop_info(), sample::shop_intervals());
+    let (summary, chinese) = renderings(&info, &intervals, &events);
+    // A sentence with a text of others in it.
+    let stopped = summary["outcome"]["reasons"][0].as_str().expect("a reason");
+    let begin = "a rule of the scenario stopped the run at ";
+    assert!(stopped.starts_with(begin) && stopped.contains(": half of"), "{stopped}");
+    assert!(chinese[stopped].as_str().expect("a rendering").contains("终止了运行：half of"));
+    events.retain(|event| !matches!(event, Event::Stopped { .. }));
+    let (summary, chinese) = renderings(&info, &intervals, &events);
+    let missed = summary["outcome"]["reasons"][0].as_str().expect("a reason");
+    let threshold = missed.strip_prefix("not met: ").expect("JSON stays English");
+    assert_eq!(chinese[missed], format!("未达成：{threshold}"));
+    for place in ["/outcome/headline", "/errors/0/text", "/errors/0/blame"] {
+        let text = summary.pointer(place).and_then(Value::as_str).expect("a text");
+        assert!(chinese[text].as_str().is_some_and(|it| !it.is_ascii()), "{text}: {chinese}");
+    }
+    // What a target said stays as it said it.
+    let example = sample::events().iter().find_map(|event| match event {
+        Event::Failure { detail, .. } => Some(detail.english()),
+        _ => None,
+    });
+    assert_eq!(chinese[example.expect("an example")], Value::Null);
+    // What went wrong while nothing was measured is in the curves.
+    let (summary, chinese) = renderings(&info, &intervals[..2], &[]);
+    assert_eq!(summary["errors"], json!([]));
+    assert!(chinese[Cause::Timeout.text().english()].is_string(), "{chinese}");
+}
+
+/// Of every sentence without values: where it has a rendering, the page has it.
+#[test]
+fn no_sentence_of_the_summary_is_without_its_rendering() {
+    for (info, intervals, events) in [
+        (sample::info(), sample::intervals(), sample::events()),
+        (sample::shop_info(), sample::shop_intervals(), sample::shop_events()),
+        (sample::im_info(), sample::im_intervals(), sample::im_events()),
+        (sample::chat_info(), sample::chat_intervals(), sample::chat_events()),
+    ] {
+        let (summary, chinese) = renderings(&info, &intervals, &events);
+        for place in ["outcome", "errors", "failures", "deliveries", "growth"] {
+            walk(&summary[place], &mut |text| {
+                let rendered = Said::of_others(text).render(throng_base::Language::Chinese);
+                let is_sentence = text.contains(' ') && rendered != text;
+                assert!(!is_sentence || chinese[text] == rendered, "{text}: {chinese}");
+            });
+        }
+    }
+}
+
+fn walk(value: &Value, look: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => look(text),
+        Value::Array(all) => all.iter().for_each(|it| walk(it, look)),
+        Value::Object(all) => all.values().for_each(|it| walk(it, look)),
+        _ => {}
+    }
 }

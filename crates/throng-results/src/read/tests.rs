@@ -235,7 +235,7 @@ fn a_record_of_the_first_format_is_summed_up() {
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
     assert_eq!(summary.info.format, 1);
     assert_eq!(summary.total, sample::summary().total);
-    assert_eq!(summary.goals, sample::summary().goals);
+    assert_eq!(summary.thresholds, sample::summary().thresholds);
 }
 
 /// As lines were written before connections had a life.
@@ -399,6 +399,96 @@ fn a_line_without_an_end_is_bounded() {
     text.extend(b"\n{\"event\":\"run-ended\",\"at_ns\":2}\n");
     let mut read: Records<Event> = records(text);
     assert_eq!((read.by_ref().count(), read.damage.unreadable), (1, 1));
+}
+
+/// What is read in parallel, and what is read in order, of files one after another.
+fn both_ways(files: &[PathBuf]) -> (Vec<Interval>, Vec<Interval>) {
+    let mut parallel = Vec::new();
+    ahead(files.to_vec(), |interval| parallel.push(interval));
+    let chain = Chain::open(files.to_vec()).unwrap();
+    let in_order = Records::new(Box::new(BufReader::new(chain))).collect();
+    (parallel, in_order)
+}
+
+/// The sums of so many seconds.
+fn sums(seconds: u64, intervals: Vec<Interval>) -> Vec<Interval> {
+    let (mut sums, mut told) = (Sums::new(seconds), Vec::new());
+    intervals.into_iter().for_each(|interval| sums.add(interval, &mut |sum| told.push(sum)));
+    sums.finish(&mut |sum| told.push(sum));
+    told
+}
+
+fn line_of(interval: &Interval) -> Vec<u8> {
+    serde_json::to_vec(interval).unwrap()
+}
+
+#[test]
+fn read_in_parallel_the_sums_are_those_of_reading_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = throng_base::Random::new(7);
+    let mut files = Vec::new();
+    let mut whole = 0;
+    for number in 0..3u64 {
+        let mut lines = Vec::new();
+        for second in 0..90 {
+            // Machines tell in any order, and not each of them every second.
+            for machine in [2, 0, 1] {
+                if random.below(4) > 0 {
+                    let second = (number * 90 + second).saturating_sub(random.below(3));
+                    lines.push(line_of(&Interval { machine, ..small(second) }));
+                }
+            }
+        }
+        whole += lines.len();
+        lines[11].truncate(40);
+        lines[17] = Vec::new();
+        lines[23] = b"{\"second\":1}\0".to_vec();
+        whole -= 3;
+        let mut text = lines.join(&b'\n');
+        if number == 1 {
+            // The next file follows in a line of its own all the same.
+            text.push(b'\n');
+            text.extend(vec![b'7'; LINE_BYTES_MAX + 10]);
+        }
+        if number == 2 {
+            text.truncate(text.len() - 30);
+            whole -= 1;
+        } else {
+            text.push(b'\n');
+        }
+        let path = directory.path().join(format!("{number}.ndjson"));
+        fs::write(&path, text).unwrap();
+        files.push(path);
+    }
+    let (parallel, in_order) = both_ways(&files);
+    assert_eq!(parallel.len(), whole);
+    assert!(parallel == in_order, "not the same intervals, or not in the same order");
+    let parallel = sums(60, parallel);
+    let minutes: Vec<u64> = parallel.iter().map(|sum| sum.second / 60).collect();
+    assert!((0..5).all(|minute| minutes.contains(&minute)), "{minutes:?}");
+    assert!((0..3).all(|machine| parallel.iter().any(|sum| sum.machine == machine)));
+    assert_eq!(parallel, sums(60, in_order));
+}
+
+#[test]
+fn what_does_not_count_in_order_does_not_count_in_parallel() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lines.ndjson");
+    let numbered = |number: u64, second: u64| {
+        let line = String::from_utf8(line_of(&small(second))).unwrap();
+        line.replacen('{', &format!("{{\"seq\":{number},"), 1)
+    };
+    let mut lines: Vec<String> = (1..40).map(|number| numbered(number, number)).collect();
+    // Another line between puts the copies at another parser.
+    lines.insert(20, numbered(5, 5));
+    lines.insert(30, numbered(6, 6));
+    // More together than sums may grow, though each line fits.
+    let huge = |second| Interval { bytes_in: 1 << 61, ..small(second) };
+    lines.extend((40..44).map(|number| String::from_utf8(line_of(&huge(number))).unwrap()));
+    fs::write(&path, lines.join("\n")).unwrap();
+    let (parallel, in_order) = both_ways(&[path]);
+    assert_eq!(parallel.len(), 39 + 1, "{:?}", parallel.iter().map(|it| it.second).max());
+    assert_eq!(parallel, in_order);
 }
 
 #[test]

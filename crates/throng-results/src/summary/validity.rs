@@ -38,13 +38,16 @@ pub enum InvalidReason {
     UsersHeld { phase: String, came: u64, wanted: u64, seconds: u64, limit: String },
     /// The ledger found no id in any of the messages that it was to follow.
     DeliveriesBlind { name: String, sent: u64, received: u64 },
-    /// There is a goal on deliveries of which some were not watched.
+    /// There is a threshold on deliveries of which some were not watched.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
     /// A machine was gone before its load was over: what it did last is not known.
     MachineLost { name: String, at_ns: u64, detail: Said },
+    /// A machine left its host to others: a part of the load was missing. `percent` is the least
+    /// that was made of its part.
+    BackedOff { name: String, at_ns: u64, percent: u8, detail: Said },
     /// What all machines together are not, this one is.
     OfMachine { name: String, reason: Box<InvalidReason> },
-    /// There is a goal on messages of which the generator dropped some that had come.
+    /// There is a threshold on messages of which the generator dropped some that had come.
     MessagesDropped { dropped: u64 },
 }
 
@@ -64,6 +67,7 @@ impl InvalidReason {
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
             InvalidReason::MessagesDropped { .. } => "messages-dropped",
             InvalidReason::MachineLost { .. } => "machine-lost",
+            InvalidReason::BackedOff { .. } => "backed-off",
             InvalidReason::OfMachine { reason, .. } => reason.word(),
         }
     }

@@ -1,10 +1,21 @@
 //! A row of figures as a small curve: one character for each, or for a few of them.
 
-const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+use super::Style;
+
+/// From the least to the most.
+pub(crate) type Levels = [char; 8];
+
+pub(crate) const BLOCKS: Levels = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// For terminals that know no more than ASCII: they rise, and grow darker.
+const MARKS: Levels = ['_', '.', '-', '~', '=', '*', '%', '#'];
+
+pub(crate) fn levels(style: &Style) -> &'static Levels {
+    if style.ascii { &MARKS } else { &BLOCKS }
+}
 
 /// The curve, in at most so many columns. It begins at half of the largest value where all lie
 /// above that, so that what hardly differs looks alike; a gap shows what is not known.
-pub(crate) fn curve(values: &[Option<f64>], columns: usize) -> String {
+pub(crate) fn spark(values: &[Option<f64>], columns: usize, levels: &Levels) -> String {
     let columns = columns.min(values.len());
     let known = || values.iter().flatten().copied().filter(|value| value.is_finite());
     let most = known().fold(0.0, f64::max);
@@ -14,21 +25,21 @@ pub(crate) fn curve(values: &[Option<f64>], columns: usize) -> String {
         let some: Vec<f64> = values[from..to].iter().flatten().copied().collect();
         let mean = some.iter().sum::<f64>() / some.len() as f64;
         let part = if most > least { (mean - least) / (most - least) } else { 0.0 };
-        let level = (part * (LEVELS.len() - 1) as f64).round() as usize;
-        if some.is_empty() { ' ' } else { LEVELS[level.min(LEVELS.len() - 1)] }
+        let level = (part * (levels.len() - 1) as f64).round() as usize;
+        if some.is_empty() { ' ' } else { levels[level.min(levels.len() - 1)] }
     };
     (0..columns).map(column).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::curve;
+    use super::*;
 
     #[test]
     fn curves_show_what_differs_and_no_more() {
         let of = |values: &[f64], columns| {
             let values: Vec<Option<f64>> = values.iter().map(|value| Some(*value)).collect();
-            curve(&values, columns)
+            spark(&values, columns, &BLOCKS)
         };
         assert_eq!(of(&[0.0, 50.0, 100.0], 80), "▁▅█");
         assert_eq!(of(&[99.0, 100.0, 99.5], 80), "███");
@@ -36,6 +47,7 @@ mod tests {
         assert_eq!(of(&[0.0, 0.0], 80), "▁▁");
         assert_eq!(of(&[0.0, 0.0, 8.0, 8.0, 4.0, 4.0], 3), "▁█▅");
         assert_eq!((of(&[], 9), of(&[1.0], 0)), (String::new(), String::new()));
-        assert_eq!(curve(&[Some(1.0), None, Some(f64::NAN)], 9), "█ ▁");
+        assert_eq!(spark(&[Some(1.0), None, Some(f64::NAN)], 9, &BLOCKS), "█ ▁");
+        assert_eq!(spark(&[Some(0.0), None, Some(8.0)], 9, &MARKS), "_ #");
     }
 }

@@ -1,4 +1,4 @@
-//! What `--details` shows behind the report: the evidence of the first failures.
+//! What `--details` shows behind all figures: the evidence of the first failures.
 
 use throng_base::clean;
 
@@ -9,8 +9,8 @@ use crate::summary::Summary;
 /// A line of it at a terminal.
 const LINE_CHARS_MAX: usize = 200;
 
-/// What `--details` shows behind the report.
-pub fn details_text(summary: &Summary, style: &Style) -> String {
+/// Empty where nothing failed, or nothing of it was kept.
+pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
     if summary.failures.is_empty() {
         return String::new();
     }

@@ -4,7 +4,7 @@ use crate::compare::Quantity;
 use throng_base::{Exit, Said, clean};
 
 use super::comparison::{by_text, judged_text, percent_text, word};
-use super::curve::curve;
+use super::curve::{Levels, levels, spark};
 use super::report::figure_text;
 use super::table::{Cell, Table};
 use super::text::{cut, width, wrap};
@@ -127,7 +127,7 @@ fn runs_table(trend: &Trend, style: &Style) -> String {
 
 fn ink(exit: Exit) -> Ink {
     match exit {
-        Exit::GoalsMet => Ink::Good,
+        Exit::Success => Ink::Good,
         Exit::ResultInvalid | Exit::Interrupted => Ink::Warn,
         _ => Ink::Bad,
     }
@@ -162,7 +162,7 @@ fn curves(trend: &Trend, style: &Style) -> String {
     }
     let mut out = String::new();
     for measure in [Quantity::Rate, P99] {
-        let Some((drawn, range)) = drawn(trend, measure) else { continue };
+        let Some((drawn, range)) = drawn(trend, measure, levels(style)) else { continue };
         let name = figure_word(measure);
         let pad = " ".repeat(4_usize.saturating_sub(width(&name)));
         out += &format!("{name}{pad}  {drawn}  {}\n", style.dim(&range.render(style.language)));
@@ -172,14 +172,14 @@ fn curves(trend: &Trend, style: &Style) -> String {
 
 /// The curve of a figure, and from where to where it goes.
 // sentences
-pub(crate) fn drawn(trend: &Trend, measure: Quantity) -> Option<(String, Said)> {
+pub(crate) fn drawn(trend: &Trend, measure: Quantity, levels: &Levels) -> Option<(String, Said)> {
     let value = |run: &Past| run.figure(measure)?.after.filter(|_| run.is_comparable());
     let values: Vec<Option<f64>> = trend.runs.iter().map(value).collect();
     let known = || values.iter().flatten().copied();
     let (least, most) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
     let text = |value| figure_text(figure_unit(measure), value);
     let range = say!("{} to {}", text(least), text(most));
-    Some((curve(&values, CURVE_COLUMNS_MAX), range))
+    Some((spark(&values, CURVE_COLUMNS_MAX, levels), range))
 }
 
 /// What is another figure since one run.

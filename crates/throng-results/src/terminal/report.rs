@@ -1,8 +1,12 @@
-//! The summary at the end of a run, section by section; what has no content is left out.
+//! All figures of a run, section by section; what has no content is left out.
 
 mod delivering;
+mod errors;
 mod exemplars;
+mod generator;
+mod labels;
 mod machines;
+mod monitors;
 mod once;
 mod own;
 mod residence;
@@ -12,18 +16,20 @@ mod staying;
 mod targets;
 
 use throng_base::units::{format_bytes, format_count};
-use throng_host::HostFacts;
 use throng_metrics::{Unit, Verdict, is_attempt, status_word};
 
 use throng_base::Said;
 
+use super::curve::{levels, spark};
 use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
+use crate::back_off::machine_name;
 use crate::summary::{
-    ErrorRow, GoalRow, Latency, LogLine, Percentile, PhaseRow, Row, STAY, Summary, per_second,
+    Latency, LogLine, POINTS_MAX, Percentile, PhaseRow, Row, STAY, Summary, ThresholdRow,
+    per_second,
 };
-use crate::verdict::{Tone, generator_is_to_blame, headline, starts_dropped_text, unmet_text};
+use crate::verdict::{Tone, headline};
 
 /// Where the content of sections that are no tables begins.
 const LABEL_COLUMNS: usize = 13;
@@ -33,27 +39,29 @@ const EXAMPLE_CHARS_MAX: usize = 300;
 const LOG_CHARS_MAX: usize = 120;
 /// Rows of errors and of codes; the record and the JSON have all.
 const ROWS_MAX: usize = 20;
-/// Of the name of a phase in the table of goals.
+/// Of the name of a phase in the table of thresholds.
 const PHASE_COLUMNS_MAX: usize = 16;
 /// Of the name of the run, whatever is said of it.
 const TITLE_COLUMNS_MIN: usize = 12;
-/// Rows of steps, of transactions, of phases and of goals.
+/// Rows of steps, of transactions, of phases and of thresholds.
 const STEPS_MAX: usize = 40;
 
-/// The whole summary, every line ending in a newline.
-pub fn summary_text(summary: &Summary, style: &Style) -> String {
+/// All of them, every line ending in a newline.
+pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
     let sections = [
         title(summary, style),
-        goals(summary, style),
+        thresholds(summary, style),
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),
         service::service(summary, style),
+        curves(summary, style),
         transactions(summary, style),
-        errors(summary, style),
+        errors::errors(summary, style),
         targets::targets(summary, style),
+        labels::labels(summary, style),
         sessions::sessions(summary, style),
-        resent(summary, style),
+        errors::resent(summary, style),
         slowest(summary, style),
         exemplars::exemplars(summary, style),
         codes(summary, style),
@@ -68,11 +76,13 @@ pub fn summary_text(summary: &Summary, style: &Style) -> String {
         phases(summary, style),
         once::once(summary, style),
         changes(summary, style),
+        back_offs(summary, style),
         log(summary, style),
         load(summary, style),
-        generator(summary, style),
+        generator::generator(summary, style),
         machines::machines(summary, style),
-        host(&summary.info.host, style),
+        monitors::monitors(summary, style),
+        generator::host(&summary.info.host, style),
         record(summary, style),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|text| !text.is_empty()).collect();
@@ -186,7 +196,7 @@ fn total(summary: &Summary) -> Option<&Row> {
 
 /// The name of a step as it was given, or ours for their sum. What is in no sum is marked, and
 /// told apart by its ink.
-fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
+pub(super) fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
     if std::ptr::eq(row, &raw const summary.total) {
         return style.say(say!("all"));
     }
@@ -194,15 +204,20 @@ fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
     format!("{}{mark}", clean(&row.name))
 }
 
-fn ink_of(row: &Row) -> Ink {
+pub(super) fn ink_of(row: &Row) -> Ink {
     if is_attempt(&row.kind) { Ink::Plain } else { Ink::Dim }
 }
 
 /// At most [`STEPS_MAX`] of the rows, in their order: those with the highest `weight`.
 fn pick<T, W: Ord>(rows: &[T], weight: impl Fn(&T) -> W) -> Vec<&T> {
+    pick_some(rows, STEPS_MAX, weight)
+}
+
+/// At most so many of the rows, in their order: those with the highest `weight`.
+pub(super) fn pick_some<T, W: Ord>(rows: &[T], most: usize, weight: impl Fn(&T) -> W) -> Vec<&T> {
     let mut places: Vec<usize> = (0..rows.len()).collect();
     places.sort_by_key(|place| std::cmp::Reverse(weight(&rows[*place])));
-    places.truncate(STEPS_MAX);
+    places.truncate(most);
     places.sort_unstable();
     places.into_iter().map(|place| &rows[place]).collect()
 }
@@ -250,15 +265,50 @@ fn latencies(summary: &Summary, style: &Style) -> String {
     if table.len() == 0 {
         return String::new();
     }
+    let few = match table.holds(NOTHING) {
+        true => note(TOO_FEW, style),
+        false => String::new(),
+    };
     table.leave_out_columns_of(NOTHING);
     table.leave_out_for_names(&[say!("p99.99"), say!("p90")], style);
     let marked = match table.holds(EXPLAINED) {
-        true => note(say!("~ half of it or more can be throng's own lateness"), style),
+        true => explained_note(style),
         false => String::new(),
     };
     let more = left_out(summary.steps.len(), shown.len(), MORE_STEPS, style);
-    table.render(style) + &more + &marked
+    table.render(style) + &more + &few + &marked
 }
+
+/// How it went over the time.
+pub(super) fn curves(summary: &Summary, style: &Style) -> String {
+    curve_lines(summary, style, summary.curves.named().count())
+}
+
+/// At most so many curves, a line each; a run of less than three points has none.
+pub(super) fn curve_lines(summary: &Summary, style: &Style, most: usize) -> String {
+    if summary.curves.rate.len() < CURVE_POINTS_MIN {
+        return String::new();
+    }
+    let mut out = String::new();
+    for curve in summary.curves.named().take(most) {
+        let [least, most] = [curve.least, curve.most].map(|it| figure_text(curve.unit, it));
+        let beside = match least == most {
+            true => least,
+            false => style.say(say!("{} to {}", least, most)),
+        };
+        let room = style.columns() - LABEL_COLUMNS - CURVE_RANGE_COLUMNS;
+        let drawn = spark(curve.values, room.min(POINTS_MAX), levels(style));
+        let label = style.say(curve.name);
+        let pad = " ".repeat(LABEL_COLUMNS.saturating_sub(width(&label)));
+        out += &format!("{}{pad}{drawn}  {}\n", style.paint(Ink::Bold, &label), beside);
+    }
+    out
+}
+
+/// Fewer points are no curve.
+const CURVE_POINTS_MIN: usize = 3;
+/// What is left for the least and the most beside a curve.
+const CURVE_RANGE_COLUMNS: usize = 24;
 
 /// `own` is the lateness of the generator: percentiles that it can explain are marked.
 fn latency_cells(name: String, ink: Ink, l: &Latency, own: &Latency) -> [Cell; 9] {
@@ -273,19 +323,35 @@ fn latency_cells(name: String, ink: Ink, l: &Latency, own: &Latency) -> [Cell; 9
 }
 
 /// What stands before a percentile that the generator's own lateness can explain.
-const EXPLAINED: &str = "~";
+pub(super) const EXPLAINED: &str = "~";
+
+/// Why a percentile is not told.
+const TOO_FEW: Said =
+    say!("– too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000");
 
 /// What stands where there is no figure.
-const NOTHING: &str = "–";
+pub(super) const NOTHING: &str = "–";
 
 /// A percentile as people read it, or that there are too few values for it.
-fn percentile(l: &Latency, which: Percentile) -> String {
+pub(super) fn percentile(l: &Latency, which: Percentile) -> String {
     l.percentile(which).map_or_else(|| NOTHING.to_string(), nanos)
+}
+
+pub(super) fn explained_note(style: &Style) -> String {
+    note(say!("~ half of it or more can be throng's own lateness"), style)
 }
 
 /// Where the time went, in one line.
 fn slowest(summary: &Summary, style: &Style) -> String {
-    let Some(slowest) = summary.slowest() else { return String::new() };
+    match slowest_items(summary, style) {
+        items if items.is_empty() => String::new(),
+        items => labelled(say!("slowest step"), &[items], style),
+    }
+}
+
+/// The slowest step by name, and what part of the time went to it; nothing where there is only one.
+pub(super) fn slowest_items(summary: &Summary, style: &Style) -> Vec<String> {
+    let Some(slowest) = summary.slowest() else { return Vec::new() };
     let name = |row: &Row| clean(&row.name);
     let (step, l) = (name(slowest.step), &slowest.step.latency);
     let mut items = vec![
@@ -296,7 +362,7 @@ fn slowest(summary: &Summary, style: &Style) -> String {
     if !std::ptr::eq(most, slowest.step) {
         items.push(style.say(say!("{} of it in {}", share(most_share), name(most))));
     }
-    labelled(say!("slowest step"), &[items], style)
+    items
 }
 
 /// How long the steps took that are timed together, without the pauses of the users.
@@ -474,86 +540,27 @@ fn codes(summary: &Summary, style: &Style) -> String {
     table.render(style) + &more(summary.codes.len(), style)
 }
 
-/// Failed attempts, whose shares have one base, and apart from them what failed and is none.
-fn errors(summary: &Summary, style: &Style) -> String {
-    let shown = &summary.errors[..summary.errors.len().min(ROWS_MAX)];
-    let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
-        shown.iter().partition(|row| row.is_attempt());
-    let base = style.say(say!("shares of {} attempts", format_count(summary.total.count)));
-    let besides_base = style.say(say!("of what is no attempt, in no share"));
-    let lists = [(say!("errors"), base, attempts), (say!("failures"), besides_base, besides)];
-    let filled = lists.iter().filter(|(.., rows)| !rows.is_empty());
-    let lists = filled.map(|(head, base, rows)| error_list(head.clone(), base, rows, style));
-    lists.collect::<Vec<_>>().join("\n") + &more(summary.errors.len(), style)
-}
-
-fn error_list(head: Said, base: &str, rows: &[&ErrorRow], style: &Style) -> String {
-    let base = style.paint(Ink::Dim, &format!(" · {base}"));
-    let mut out = format!("{}{base}\n", style.paint(Ink::Bold, &style.say(head)));
-    let counts: Vec<String> = rows.iter().map(|row| format_count(row.count)).collect();
-    let shares: Vec<String> =
-        rows.iter().map(|row| row.share.map(share).unwrap_or_default()).collect();
-    let widest = |texts: &[String]| texts.iter().map(|text| width(text)).max().unwrap_or(0);
-    let (count_columns, share_columns) = (widest(&counts), widest(&shares));
-    for ((row, count), share) in rows.iter().zip(&counts).zip(&shares) {
-        let share = match share_columns {
-            0 => String::new(),
-            _ => format!("{share:>share_columns$}  "),
-        };
-        let figures = format!("{count:>count_columns$}  {share}");
-        let indent = width(&figures);
-        for (number, (ink, line)) in
-            error_lines(row, style.columns() - indent, style).iter().enumerate()
-        {
-            match number {
-                0 => out.push_str(&style.paint(Ink::Bad, &figures)),
-                _ => out.push_str(&" ".repeat(indent)),
-            }
-            out.push_str(&style.paint(*ink, line));
-            out.push('\n');
-        }
-    }
-    out
-}
-
-/// What went wrong, where, by whose fault, and an example.
-fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, String)> {
-    let (text, blame) = (style.say(row.cause.text()), style.say(row.blame.text()));
-    let why = style.say(say!("{} ({}, blame: {})", text, row.cause.word(), blame));
-    let head = format!("{}: {why}", clean(&row.step));
-    let mut lines: Vec<(Ink, String)> =
-        wrap(&head, columns).into_iter().map(|line| (Ink::Plain, line)).collect();
-    if let Some(example) = &row.example {
-        let told = clean(&example.detail.render(style.language));
-        let mut detail: String = told.chars().take(EXAMPLE_CHARS_MAX).collect();
-        if told.chars().count() > EXAMPLE_CHARS_MAX {
-            detail.push('…');
-        }
-        let text = style.say(say!("at {}: {}", nanos(example.at_ns), detail));
-        lines.extend(wrap(&text, columns).into_iter().map(|line| (Ink::Dim, line)));
-    }
-    lines
-}
-
-/// Requests that were sent once more, and why; they are no errors.
-fn resent(summary: &Summary, style: &Style) -> String {
-    let all: Vec<&Row> = summary.steps.iter().filter(|row| row.resent > 0).collect();
-    let line = |row: &&Row| {
-        let (count, of) = (format_count(row.resent), format_count(row.count));
-        let words =
-            say!("{{}} of {{}}: {{}}: the target had closed the idle connection before they came");
-        vec![style.say(words.clone().filled(&[&count, &of, &clean(&row.name)]))]
-    };
-    let lines: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(line).collect();
-    if lines.is_empty() {
-        return String::new();
-    }
-    labelled(say!("sent again"), &lines, style) + &more(all.len(), style)
-}
-
 fn more(rows: usize, style: &Style) -> String {
     let more = say!("… and {{}} more rows: `throng report --json` has all");
     left_out(rows, rows.min(ROWS_MAX), more, style)
+}
+
+/// Machines that left their hosts to others, and when.
+fn back_offs(summary: &Summary, style: &Style) -> String {
+    let steps = &summary.back_offs;
+    if steps.count == 0 {
+        return String::new();
+    }
+    let titles = [say!("changed at"), say!("machine"), say!("of its part"), say!("cause")];
+    let mut table = Table::new(titles).words_in(&[1, 3]);
+    for step in steps.first.iter().take(ROWS_MAX) {
+        let name = clean(&machine_name(&summary.info, step.machine));
+        let cause = style.say(step.detail.clone().cleaned());
+        let percent = format!("{} %", step.percent);
+        table.row([nanos(step.at_ns).into(), name.into(), percent.into(), cause.into()]);
+    }
+    let more = say!("… and {{}} more steps: `throng report --json` has more");
+    table.render(style) + &left_out(steps.count as usize, table.len(), more, style)
 }
 
 /// What persons have changed and marked while it ran.
@@ -614,55 +621,57 @@ fn log_text(line: &LogLine) -> String {
     text
 }
 
-/// The goals, right behind the verdict that they make.
-fn goals(summary: &Summary, style: &Style) -> String {
-    if summary.goals.is_empty() {
+/// The thresholds, right behind the verdict that they make.
+fn thresholds(summary: &Summary, style: &Style) -> String {
+    if summary.thresholds.is_empty() {
         return String::new();
     }
-    let has_phase = summary.goals.iter().any(|goal| goal.phase.is_some());
+    let has_phase = summary.thresholds.iter().any(|threshold| threshold.phase.is_some());
     let phase_head = if has_phase { say!("phase") } else { Said::default() };
-    let mut table =
-        Table::new([say!("goal"), phase_head, say!("measured"), say!("verdict")]).words_in(&[1, 3]);
-    let shown = pick(&summary.goals, |goal| !matches!(goal.verdict, Verdict::Met(_)));
-    for goal in &shown {
-        let (ink, word, figure) = match goal.verdict {
-            Verdict::Met(figure) => (Ink::Good, say!("met"), figure_text(goal.unit, figure)),
-            Verdict::NotMet(figure) => (Ink::Bad, say!("NOT MET"), figure_text(goal.unit, figure)),
+    let mut table = Table::new([say!("threshold"), phase_head, say!("measured"), say!("verdict")])
+        .words_in(&[1, 3]);
+    let shown =
+        pick(&summary.thresholds, |threshold| !matches!(threshold.verdict, Verdict::Met(_)));
+    for threshold in &shown {
+        let (ink, word, figure) = match threshold.verdict {
+            Verdict::Met(figure) => (Ink::Good, say!("met"), figure_text(threshold.unit, figure)),
+            Verdict::NotMet(figure) => {
+                (Ink::Bad, say!("NOT MET"), figure_text(threshold.unit, figure))
+            }
             Verdict::Unknown => (Ink::Warn, say!("unknown"), NOTHING.to_string()),
             Verdict::Indeterminate(figure) => {
-                (Ink::Warn, say!("indeterminate"), figure_text(goal.unit, figure))
+                (Ink::Warn, say!("indeterminate"), figure_text(threshold.unit, figure))
             }
         };
-        let phase = goal.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
+        let phase = threshold.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
         table.row([
-            clean(goal_text(goal)).into(),
+            clean(threshold_text(threshold)).into(),
             phase.unwrap_or_default().into(),
             figure.into(),
             Cell::new(ink, style.say(word)),
         ]);
     }
     let mut out = table.render(style);
-    let more = say!("… and {{}} better goals: `throng report --json` has all");
-    out.push_str(&left_out(summary.goals.len(), shown.len(), more, style));
-    if shown.iter().any(|goal| goal.verdict == Verdict::Unknown) {
+    let more = say!("… and {{}} better thresholds: `throng report --json` has all");
+    out.push_str(&left_out(summary.thresholds.len(), shown.len(), more, style));
+    if shown.iter().any(|threshold| threshold.verdict == Verdict::Unknown) {
         let text = say!("unknown: there was nothing to measure, which counts as not met");
         out.push_str(&note(text, style));
     }
-    if shown.iter().any(|goal| matches!(goal.verdict, Verdict::Indeterminate(_))) {
+    if shown.iter().any(|threshold| matches!(threshold.verdict, Verdict::Indeterminate(_))) {
         let text = say!("indeterminate: throng's own lateness can explain the figure");
         out.push_str(&note(text, style));
     }
     out
 }
 
-/// The goal as it was written, without the phase that has a column of its own.
-fn goal_text(goal: &GoalRow) -> &str {
-    let phase = goal.phase.as_deref().unwrap_or_default();
-    let text = goal.text.strip_suffix(phase).and_then(|text| text.strip_suffix(" in "));
-    text.filter(|_| !phase.is_empty()).unwrap_or(&goal.text)
+/// The threshold as it was written, without the phase that has a column of its own.
+fn threshold_text(threshold: &ThresholdRow) -> &str {
+    let phase = threshold.phase.as_deref().unwrap_or_default();
+    let text = threshold.text.strip_suffix(phase).and_then(|text| text.strip_suffix(" in "));
+    text.filter(|_| !phase.is_empty()).unwrap_or(&threshold.text)
 }
 
-/// A figure as people read it.
 /// A figure of a threshold with its unit.
 pub fn figure_text(unit: Unit, figure: f64) -> String {
     match unit {
@@ -758,183 +767,6 @@ fn section(label: Said, counters: &[(u64, Said)], style: &Style) -> String {
     if items.is_empty() { String::new() } else { labelled(label, &[items], style) }
 }
 
-fn generator(summary: &Summary, style: &Style) -> String {
-    let own = &summary.generator;
-    let mut lines: Vec<Vec<String>> = Vec::new();
-    if own.cpu_ns > 0 {
-        let mut items = vec![style.say(say!("{} cores used", format!("{:.2}", own.cores)))];
-        if summary.total.count > 0 {
-            let each = nanos(own.cpu_per_attempt_ns as u64);
-            items.push(style.say(say!("{} CPU per attempt", each)));
-        }
-        items.push(style.say(say!("{} memory", format_bytes(own.memory_bytes_max as f64))));
-        items.push(style.say(say!("host {} busy", share(own.host_cpu_mean))));
-        lines.push(items);
-    }
-    lines.extend(resources(summary, style));
-    let late = &own.lateness;
-    if !late.is_empty() {
-        lines.push(vec![
-            style.say(say!("late by p50 {}", nanos(late.p50_ns))),
-            format!("p99 {}", nanos(late.p99_ns)),
-            style.say(say!("max {}", nanos(late.max_ns))),
-        ]);
-        lines.extend(together(summary, style));
-    }
-    if lines.is_empty() {
-        return String::new();
-    }
-    if own.late_seconds > 0 && !generator_is_to_blame(summary) {
-        let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
-        lines.push(vec![style.say(say!("late in {} of {} seconds", late, seconds))]);
-    }
-    let verdict = match summary.population.unmet {
-        _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
-        0 if summary.population.dropped > 0 => style.say(starts_dropped_text(summary)),
-        0 if own.late_seconds == 0 => style.say(say!("the schedule was held")),
-        0 => String::new(),
-        _ => style.say(unmet_text(summary)),
-    };
-    if !verdict.is_empty() {
-        lines.push(vec![verdict]);
-    }
-    labelled(say!("generator"), &lines, style)
-}
-
-/// What went out in one waking, where that was more than one thing at a time.
-fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
-    let own = &summary.generator.together;
-    let mean = own.mean().filter(|_| own.max > 1)?;
-    Some(vec![
-        style.say(say!("{} begun in one waking", format!("{mean:.1}"))),
-        style.say(say!("at most {}", format_count(own.max))),
-        style.say(say!("precision {}", nanos(summary.info.precision_ns))),
-    ])
-}
-
-/// Where the generator was short of something in its worst second, where its memory went, and what
-/// was left: lines of which most runs have none.
-fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
-    /// Less than this in the busiest second, and less waiting, is nothing to look at.
-    const BUSY_SHARE_MIN: f64 = 0.01;
-    const WAITED_SHARE_MIN: f64 = 0.05;
-    let r = &summary.generator.resources;
-    let mut pressure = Vec::new();
-    for (value, words) in [
-        (r.shard_cpu_max, say!("busiest shard {{}}")),
-        (r.host_softirq, say!("softirq {{}}")),
-        (r.host_steal, say!("steal {{}}")),
-    ] {
-        if value >= BUSY_SHARE_MIN {
-            pressure.push(style.say(words.clone().filled(&[&share(value)])));
-        }
-    }
-    let waited = r.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
-    if waited >= WAITED_SHARE_MIN {
-        pressure.push(style.say(say!("{} waiting for a core", share(waited))));
-    }
-    if r.throttled_periods > 0 {
-        let [throttled, periods] = [r.throttled_periods, r.quota_periods].map(format_count);
-        pressure.push(style.say(say!("throttled in {} of {} periods", throttled, periods)));
-    }
-    if summary.generator.lost_ns > 0 {
-        pressure.push(style.say(say!("stood still for {}", nanos(summary.generator.lost_ns))));
-    }
-    let mut memory = Vec::new();
-    for (bytes, words) in [
-        (r.users_bytes, say!("{{}} for users")),
-        (r.connections_bytes, say!("{{}} for connections")),
-        (r.recorder_bytes, say!("{{}} for records")),
-        (r.kernel_socket_bytes, say!("{{}} in kernel sockets")),
-        (r.memory_available_bytes, say!("{{}} left at least")),
-    ] {
-        if bytes > 0 && style.details {
-            memory.push(style.say(words.clone().filled(&[&format_bytes(bytes as f64)])));
-        }
-    }
-    let ports_left = if style.details { r.ports_left.unwrap_or(0) } else { 0 };
-    let short = [
-        (r.packets_dropped, say!("{{}} packets dropped here")),
-        (r.listen_dropped, say!("{{}} connections dropped by listeners here")),
-        (ports_left, say!("{{}} source ports left at least")),
-        (summary.growth.held_seconds, say!("growth held for {{}} s")),
-    ];
-    let filled = short.iter().filter(|(count, _)| *count > 0);
-    let short = filled
-        .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
-        .collect();
-    let lines = [pressure, memory, short];
-    lines.into_iter().filter(|items: &Vec<String>| !items.is_empty()).collect()
-}
-
-fn host(host: &HostFacts, style: &Style) -> String {
-    let text = |fact: &Option<String>| fact.as_deref().map(clean);
-    let count = |fact: Option<u64>, word: &str| fact.map(|n| format!("{word}{}", n));
-    let cores = host.cores.map(|cores| match host.cores_usable {
-        Some(usable) if usable != cores => style.say(say!("{} of {} cores", usable, cores)),
-        _ if cores == 1 => style.say(say!("1 core")),
-        _ => style.say(say!("{} cores", cores)),
-    });
-    let bytes = |bytes: u64| format_bytes(bytes as f64);
-    let kernel = text(&host.kernel).map(|kernel| format!("Linux {kernel}"));
-    let cgroup_cores = host
-        .cgroup_cores_max
-        .map(|cores| style.say(say!("cgroup limit {} cores", format!("{cores:.2}"))));
-    let memory = host.memory_bytes.map(|size| style.say(say!("{} memory", bytes(size))));
-    if !style.details {
-        let facts = [text(&host.hostname), kernel, cores, cgroup_cores, memory];
-        let facts: Vec<String> = facts.into_iter().flatten().collect();
-        return if facts.is_empty() {
-            String::new()
-        } else {
-            labelled(say!("host"), &[facts], style)
-        };
-    }
-    let descriptors = match (host.descriptors_soft_max, host.descriptors_hard_max) {
-        (Some(soft), Some(hard)) if soft != hard => {
-            Some(style.say(say!("{} (hard {}) descriptors", soft, hard)))
-        }
-        (Some(soft), _) => Some(style.say(say!("{} descriptors", soft))),
-        _ => None,
-    };
-    let lines = [
-        vec![
-            text(&host.hostname),
-            kernel,
-            text(&host.os),
-            text(&host.virtualisation)
-                .map(|kinds| {
-                    kinds
-                        .split(", ")
-                        .map(|kind| style.say(Said::of_others(kind)))
-                        .collect::<Vec<_>>()
-                })
-                .map(|kinds| kinds.join(", ")),
-        ],
-        vec![
-            text(&host.cpu_model),
-            cores,
-            cgroup_cores,
-            memory,
-            host.cgroup_memory_bytes_max
-                .map(|size| style.say(say!("cgroup limit {}", bytes(size)))),
-        ],
-        vec![
-            descriptors,
-            host.port_range.map(|(first, last)| style.say(say!("ports {}–{}", first, last))),
-            count(host.tcp_tw_reuse, "tcp_tw_reuse "),
-            count(host.somaxconn, "somaxconn "),
-            text(&host.clock_source).map(|source| style.say(say!("clock {}", source))),
-        ],
-    ];
-    let lines: Vec<Vec<String>> = lines
-        .map(|items| items.into_iter().flatten().collect::<Vec<_>>())
-        .into_iter()
-        .filter(|items: &Vec<String>| !items.is_empty())
-        .collect();
-    if lines.is_empty() { String::new() } else { labelled(say!("host"), &lines, style) }
-}
-
 fn record(summary: &Summary, style: &Style) -> String {
     let mut lines = Vec::new();
     if let Some(directory) = &summary.directory {
@@ -947,7 +779,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         lines.push(vec![style.say(torn)]);
     }
     if !summary.info.throng_version.is_empty() {
-        let version = clean(&summary.info.throng_version);
+        let version = clean(&summary.info.build());
         let seed = style.say(say!("seed {}", summary.info.seed));
         lines.push(vec![format!("throng {version}"), seed]);
     }
@@ -956,7 +788,7 @@ fn record(summary: &Summary, style: &Style) -> String {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     match path.chars().all(is_plain) {
         true => path.to_string(),

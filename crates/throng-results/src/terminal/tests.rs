@@ -3,6 +3,7 @@
 mod chinese;
 mod delivering;
 mod staying;
+mod summary;
 
 use std::time::Duration;
 
@@ -18,9 +19,14 @@ use crate::sample::{self, SECOND_NS};
 use crate::summary::Summary;
 use crate::summary::Validity;
 
+/// With all details, for a file or a pipe.
+fn full() -> Style {
+    Style { details: true, ..Style::plain() }
+}
+
 /// Compares the summary with the expected text and its width with the page.
 fn check(summary: &Summary, want: &Expect) {
-    let text = summary_text(summary, &Style::plain());
+    let text = summary_text(summary, &full());
     want.assert_eq(&text);
     assert_fits(&text, 80);
 }
@@ -38,11 +44,11 @@ fn the_summary_of_a_good_run() {
     check(
         &sample::summary(),
         &expect![[r#"
-            quick check · goals met
+            quick check · thresholds met
             https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
             10,090 ok/s · 2026-11-21T12:03:01.000Z
 
-            goal             measured  verdict
+            threshold        measured  verdict
             http p99 < 50ms    2.90ms  met
             errors < 0.1%     0.099 %  met
 
@@ -55,6 +61,11 @@ fn the_summary_of_a_good_run() {
             GET /    1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
             log in   3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
             all      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
+            – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+
+            rate         ██████████  10,090/s
+            p99          ██████████  2.90ms
+            users        ██████████  64
 
             errors · shares of 101,000 attempts
             80  0.079 %  GET /: the status is not the expected one (status-unexpected,
@@ -83,7 +94,7 @@ fn the_summary_of_a_good_run() {
 
             users        64 at most online · 60 started
             connections  64 at most open · 60 opened
-            ended first  50 by our FIN
+            closed       50 by throng
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
@@ -91,11 +102,14 @@ fn the_summary_of_a_good_run() {
                          late by p50 44.8µs · p99 69.1µs · max 70.0µs
                          the schedule was held
 
-            host         box-1 · Linux 6.18.5 · 2 cores · 25.8 GB memory
+            host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                         AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
+                         1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
+                         somaxconn 4096 · clock tsc
 
             record       throng-runs/20261121-120301-quick-check
                          throng report throng-runs/20261121-120301-quick-check
-                         throng 0.1.0 · seed 42
+                         throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }
@@ -147,7 +161,7 @@ fn the_summary_of_a_target_that_refuses() {
 
             connections  1,500 not opened
 
-            record       throng 0.1.0 · seed 42
+            record       throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }
@@ -157,9 +171,9 @@ fn overloaded() -> Summary {
     let mut info = sample::info();
     info.lines_lost = 3;
     info.host = throng_host::HostFacts::default();
-    let goal =
+    let threshold =
         |text, value| sample::threshold(text, Measure::Quantile(0.99), Comparison::Less, value);
-    info.thresholds = vec![goal("http p99 < 1ms", 1e6)];
+    info.thresholds = vec![threshold("http p99 < 1ms", 1e6)];
     let mut intervals = sample::intervals();
     for interval in &mut intervals[5..] {
         (0..500).for_each(|n| interval.lateness.record(200_000_000 + n * 360_000));
@@ -181,7 +195,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             https://127.0.0.1:8443 · 10.0s of 12.0s measured · 96,000 ok · 5,000 failed
             9,600 ok/s · 2026-11-21T12:03:01.000Z
 
-            goal            measured  verdict
+            threshold       measured  verdict
             http p99 < 1ms    2.90ms  NOT MET
 
             error[generator-late]: this run does not measure the target
@@ -206,6 +220,11 @@ fn the_summary_of_a_run_that_does_not_stand() {
             GET /    1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
             log in   3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
             all      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
+            – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+
+            rate         ███▇▇▇▇▇▇▇  9,390/s to 10,090/s
+            p99          ██████████  2.90ms
+            users        ██████████  64
 
             errors · shares of 101,000 attempts
             4,900   4.85 %  GET /: no source port was left here (ports-exhausted, blame:
@@ -237,7 +256,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             users        64 at most online · 60 started
             schedule     8,638 starts never happened · 385 starts waited for a free user
             connections  64 at most open · 60 opened
-            ended first  50 by our FIN
+            closed       50 by throng
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
@@ -245,7 +264,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
                          late by p50 53.5µs · p99 371ms · max 380ms
                          the result is invalid, see above
 
-            record       throng 0.1.0 · seed 42
+            record       throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }
@@ -253,10 +272,10 @@ fn the_summary_of_a_run_that_does_not_stand() {
 #[test]
 fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
     let summary = sample::shop(true);
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
     // The other sections are those of the good run.
-    let good = summary_text(&sample::summary(), &Style::plain());
+    let good = summary_text(&sample::summary(), &full());
     let sections: Vec<&str> =
         text.split("\n\n").filter(|section| !good.contains(section)).collect();
     expect![[r#"
@@ -264,7 +283,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
         10,090 ok/s · 2026-11-21T12:03:01.000Z
 
-        goal                                                   phase   measured  verdict
+        threshold                                              phase   measured  verdict
         http p99 < 50ms                                                  2.90ms  met
         errors < 0.1%                                                   0.099 %  met
         check out: basket, address…ment.with_pauses p95 <= 1s  load       2.94s  NOT MET
@@ -275,7 +294,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
 
         error[stopped-by-rule]: a rule of the scenario stopped the run
           = it was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
-          = figures and goals are of the time until then
+          = figures and thresholds are of the time until then
 
         step           count       ok  failed    ok/s       in      out
         GET /        100,000   99,900     100   9,990  82.3 MB  4.52 MB
@@ -289,6 +308,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         log in       3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
         doors open*   1.31s   902ms   902ms   5.00s   5.00s       –       –   5.00s
         all          1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
+        – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
         transaction            done  failed  ok/s    mean     p50     p95     p99   p95*
         check out:…nd payment   500      20  48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
@@ -312,19 +332,19 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         3.01s  user 370  basket 10 \u{1b}[31mis empty\nthough it was filled
         … and 2 more lines: events.ndjson has all
 
-        record       throng 0.1.0 · seed 42
+        record       throng 0.1.0 (10d8f4b21) · seed 42
     "#]]
     .assert_eq(&sections.join("\n\n"));
 }
 
 #[test]
-fn a_wide_page_shows_whole_goals() {
-    let wide = summary_text(&sample::shop(true), &Style { width: 120, ..Style::plain() });
+fn a_wide_page_shows_whole_thresholds() {
+    let wide = summary_text(&sample::shop(true), &Style { width: 120, ..full() });
     assert_fits(&wide, 110);
-    let goals = wide.split_once("\ngoal ").unwrap().1;
-    let goals = goals.split_inclusive("\n\n").next().unwrap().trim_end();
+    let thresholds = wide.split_once("\nthreshold ").unwrap().1;
+    let thresholds = thresholds.split_inclusive("\n\n").next().unwrap().trim_end();
     expect![[r#"
-                                                                 phase   measured  verdict
+                                                            phase   measured  verdict
         http p99 < 50ms                                                         2.90ms  met
         errors < 0.1%                                                          0.099 %  met
         check out: basket, address and payment.with_pauses p95 <= 1s  load       2.94s  NOT MET
@@ -332,7 +352,7 @@ fn a_wide_page_shows_whole_goals() {
         bytes.in rate <= 1 MB/s                                       load   8.23 MB/s  NOT MET
         upgrade p95 <= 1s                                                            –  unknown
         unknown: there was nothing to measure, which counts as not met"#]]
-    .assert_eq(goals);
+    .assert_eq(thresholds);
 }
 
 #[test]
@@ -345,14 +365,14 @@ fn a_run_that_ended_with_its_data_is_told() {
         }
     }
     let summary = sample::summary_of(sample::info(), &sample::intervals(), &events);
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     let (head, _) = text.split_once("\nstep ").unwrap();
     expect![[r#"
-        quick check · goals met
+        quick check · thresholds met
         https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
         10,090 ok/s · 2026-11-21T12:03:01.000Z
 
-        goal             measured  verdict
+        threshold        measured  verdict
         http p99 < 50ms    2.90ms  met
         errors < 0.1%     0.099 %  met
 
@@ -363,7 +383,7 @@ fn a_run_that_ended_with_its_data_is_told() {
     .assert_eq(head);
 }
 
-/// A run of so many steps, every seventh of which fails, and as many transactions and goals.
+/// A run of so many steps, every seventh of which fails, and as many transactions and thresholds.
 fn large(steps: u16) -> Summary {
     let mut info = sample::info();
     let kinds = [("http", "GET /api/v1/customers/00/orders"), ("transaction", "order")];
@@ -400,11 +420,11 @@ fn large(steps: u16) -> Summary {
 #[test]
 fn many_steps_are_cut_to_the_worst_with_a_note() {
     let summary = large(200);
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
     let notes: Vec<&str> = text.lines().filter(|line| line.starts_with('…')).collect();
     expect![[r#"
-        … and 160 better goals: `throng report --json` has all
+        … and 160 better thresholds: `throng report --json` has all
         … and 160 better steps: `throng report --json` has all
         … and 160 better steps: `throng report --json` has all
         … and 160 better transactions: `throng report --json` has all"#]]
@@ -413,15 +433,15 @@ fn many_steps_are_cut_to_the_worst_with_a_note() {
     assert_eq!(named("/orders/195 "), 2, "it failed");
     assert_eq!(named("/orders/199 "), 3, "it is the slowest");
     assert_eq!(named("/orders/0 "), 0);
-    assert_eq!(named(" NOT MET"), 22, "no goal that was missed is left out");
+    assert_eq!(named(" NOT MET"), 22, "no threshold that was missed is left out");
     assert!(text.lines().count() < 250, "{}", text.lines().count());
-    let small = summary_text(&large(6), &Style::plain());
+    let small = summary_text(&large(6), &full());
     assert!(small.lines().all(|line| !line.starts_with('…')), "{small}");
 }
 
 #[test]
 fn transactions_are_in_no_live_line() {
-    let mut live = Live::new(Style::plain(), &sample::shop_info());
+    let mut live = Live::new(full(), &sample::shop_info());
     let mut plain = live.clone();
     live.add(&sample::shop_intervals()[0]);
     plain.add(&sample::intervals()[0]);
@@ -443,10 +463,10 @@ fn the_summary_of_a_killed_run_with_nothing_in_it() {
 
 #[test]
 fn colours_are_only_there_when_they_are_wanted() {
-    let style = Style { colour: true, ..Style::plain() };
+    let style = Style { colour: true, ..full() };
     let colourful = summary_text(&sample::summary(), &style);
-    let plain = summary_text(&sample::summary(), &Style::plain());
-    assert!(colourful.contains("\x1b[32mgoals met\x1b[0m"));
+    let plain = summary_text(&sample::summary(), &full());
+    assert!(colourful.contains("\x1b[32mthresholds met\x1b[0m"));
     assert_eq!(without_colours(&colourful), plain);
 }
 
@@ -478,14 +498,15 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
         summary.transactions[0].with_pauses.p95_ns = big(&mut random) << 20;
         summary.log.first[0].text.clone_from(&name);
         summary.log.first[0].user = big(&mut random);
-        summary.goals[0].text.clone_from(&name);
-        summary.goals[0].phase = Some(name.clone());
+        summary.thresholds[0].text.clone_from(&name);
+        summary.thresholds[0].phase = Some(name.clone());
         lasting(&mut summary, ims[random.below(2) as usize].clone(), &name, &mut random);
         for (width, language) in
             [(80, Language::English), (110, Language::English), (80, Language::Chinese)]
         {
-            let text = summary_text(&summary, &Style { width, language, ..Style::plain() });
-            assert_fits(&text, width);
+            let style = Style { width, language, ..full() };
+            assert_fits(&summary_text(&summary, &style), width);
+            summary::assert_short(&summary, &Style { details: false, ..style });
         }
     }
 }
@@ -535,7 +556,7 @@ fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
 
 #[test]
 fn a_line_every_second() {
-    let mut live = Live::new(Style::plain(), &sample::info());
+    let mut live = Live::new(full(), &sample::info());
     let mut out = String::new();
     let seconds: [&[(u16, u64)]; 5] = [
         &[(200, 102_882)],
@@ -579,7 +600,7 @@ fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
     let mut info = sample::info();
     info.steps[0] =
         StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
-    let mut live = Live::new(Style::plain(), &info);
+    let mut live = Live::new(full(), &info);
     let mut interval = Interval { second: 0, ..Interval::default() };
     let connect = StepInterval { count: 9, ok: 8, ..StepInterval::default() };
     let request = StepInterval { step: 1, count: 90, ok: 80, ..StepInterval::default() };
@@ -599,7 +620,7 @@ fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
         StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
     for info in [sample::info(), chat] {
         for columns in [60, 66, 70, 79] {
-            let mut live = Live::new(Style { width: columns, ..Style::plain() }, &info);
+            let mut live = Live::new(Style { width: columns, ..full() }, &info);
             let codes = [(200, 123_456), (404, 99_999), (503, 77)];
             live.add(&live_interval(0, 223_532, &codes));
             let line = live.line(Time::from_secs(1));
@@ -610,7 +631,7 @@ fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
             assert!(!figures.contains('…'), "{line}");
         }
     }
-    let wide = Style { width: 100, ..Style::plain() };
+    let wide = Style { width: 100, ..full() };
     let mut live = Live::new(wide, &sample::info());
     live.add(&live_interval(0, 1_100, &[(404, 100), (200, 1_000)]));
     assert!(live.line(Time::from_secs(1)).ends_with(" 200:1000 404:100"));
@@ -619,7 +640,7 @@ fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
 /// Whatever a run has in it.
 #[test]
 fn summaries_fit_a_narrow_page() {
-    let narrow = Style { width: 60, ..Style::plain() };
+    let narrow = Style { width: 60, ..full() };
     let chat = sample::chat_unwatched(2);
     for summary in [sample::summary(), sample::shop(true), sample::shop(false), large(20), chat] {
         let text = summary_text(&summary, &narrow);
@@ -669,6 +690,7 @@ fn the_summary_of_users_who_only_stay() {
             latency    mean     p50     p90     p95     p99     max
             connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
             all      2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
+            – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
             errors · shares of 200 attempts
             1  0.50 %  stay: the target ended the connection while the user stayed (lost,
@@ -684,14 +706,14 @@ fn the_summary_of_users_who_only_stay() {
             connections  100 at most open · 100 opened · 100 opened in the busiest second
                          10 a second on average
 
-            record       throng 0.1.0 · seed 42
+            record       throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }
 
 #[test]
 fn a_line_fits_whatever_happens() {
-    let mut live = Live::new(Style::plain(), &sample::info());
+    let mut live = Live::new(full(), &sample::info());
     let mut interval = live_interval(0, 0, &[]);
     interval.gauges.users_online = 1_000_000;
     interval.steps[0].count = 4_000_000_000_000;
@@ -722,10 +744,10 @@ fn a_line_that_moves() {
         left: Some(Duration::from_millis(17_400)),
         elapsed: Duration::from_secs(12),
     };
-    let plain = |progress: &Progress| progress_line(progress, &Style::plain());
+    let plain = |progress: &Progress| progress_line(progress, &full());
     expect![[r#"ramp\u{1b} up 1/3 ━━━━━━━━━━━━──────────────────  42 % · 18s left"#]]
         .assert_eq(&plain(&progress));
-    let colourful = progress_line(&progress, &Style { colour: true, ..Style::plain() });
+    let colourful = progress_line(&progress, &Style { colour: true, ..full() });
     assert_eq!(without_colours(&colourful), plain(&progress));
     progress.left = None;
     progress.phase = "x".repeat(100);
@@ -733,7 +755,7 @@ fn a_line_that_moves() {
     progress.share = Some(f64::INFINITY);
     expect!["xxxxxxxxxxxxxxxxxxx… 12/12 ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 100 % · 12s so far"]
         .assert_eq(&plain(&progress));
-    let narrow = progress_line(&progress, &Style { width: 60, ..Style::plain() });
+    let narrow = progress_line(&progress, &Style { width: 60, ..full() });
     assert!(width(&narrow) <= 60, "{narrow}");
     progress.share = None;
     (progress.phases, progress.elapsed) = (1, Duration::from_secs(3_725));
@@ -741,10 +763,10 @@ fn a_line_that_moves() {
 }
 
 /// Whatever was tried failed with the same cause.
-fn failed_throughout(goals: bool) -> Summary {
+fn failed_throughout(thresholds: bool) -> Summary {
     let mut info = sample::info();
     info.phases.remove(0);
-    if !goals {
+    if !thresholds {
         info.thresholds.clear();
     }
     let mut interval = Interval { shards: 1, ..Interval::default() };
@@ -762,10 +784,10 @@ fn failed_throughout(goals: bool) -> Summary {
 
 #[test]
 fn a_run_in_which_nothing_succeeded_is_never_green() {
-    for goals in [false, true] {
-        let summary = failed_throughout(goals);
-        assert_eq!(crate::exit_code(&summary), throng_base::Exit::GoalsNotMet);
-        let red = summary_text(&summary, &Style { colour: true, ..Style::plain() });
+    for thresholds in [false, true] {
+        let summary = failed_throughout(thresholds);
+        assert_eq!(crate::exit_code(&summary), throng_base::Exit::ThresholdsNotMet);
+        let red = summary_text(&summary, &Style { colour: true, ..full() });
         let head = red.lines().next().unwrap();
         assert!(head.contains("\x1b[31mnothing succeeded: the status is not"), "{head}");
         assert!(!head.contains("\x1b[32m"), "{head}");
@@ -775,7 +797,7 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
         assert_eq!(json["outcome"]["headline"], "nothing succeeded");
         assert_eq!(json["outcome"]["exit_code"], 1);
     }
-    let text = summary_text(&failed_throughout(false), &Style::plain());
+    let text = summary_text(&failed_throughout(false), &full());
     let top: Vec<&str> = text.split("\n\n").take(2).collect();
     expect![[r#"
         quick check · nothing succeeded: the status is not the expected one
@@ -797,25 +819,25 @@ fn that_throng_was_late_stands_beside_the_verdict() {
         interval.resources.as_mut().unwrap().host_cpu = 0.999;
     }
     let summary = sample::summary_of(sample::info(), &intervals, &sample::events());
-    assert_eq!(crate::exit_code(&summary), throng_base::Exit::GoalsMet);
-    let coloured = summary_text(&summary, &Style { colour: true, ..Style::plain() });
+    assert_eq!(crate::exit_code(&summary), throng_base::Exit::Success);
+    let coloured = summary_text(&summary, &Style { colour: true, ..full() });
     let head = coloured.lines().next().unwrap();
-    assert!(head.contains("\x1b[33mgoals met, but throng was late"), "{head}");
-    let text = summary_text(&summary, &Style::plain());
+    assert!(head.contains("\x1b[33mthresholds met, but throng was late"), "{head}");
+    let text = summary_text(&summary, &full());
     let top: Vec<&str> = text.split("\n\n").take(3).collect();
     expect![[r#"
-        quick check · goals met, but throng was late
+        quick check · thresholds met, but throng was late
         https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
         10,090 ok/s · 2026-11-21T12:03:01.000Z
 
-        goal             measured  verdict
+        threshold        measured  verdict
         http p99 < 50ms    2.90ms  met
         errors < 0.1%     0.099 %  met
 
         warning[generator-strained]: throng itself was late, which is in the figures
           = throng was more than 10 ms behind schedule in 4 of 10 seconds (worst 20.0ms)
           = cause: the CPU of this host was 100 % busy from 00:03 on
-          = help: lower the rate to 10,090/s, which this host sustained, or use a faster host"#]]
+          = help: use fewer users or longer pauses (this host sustained 10,090/s), or a faster host"#]]
     .assert_eq(&top.join("\n\n"));
     assert_eq!(
         crate::summary_json(&summary)["outcome"]["warnings"][0]["code"],
@@ -828,7 +850,7 @@ fn the_whole_host_is_told_where_details_are_asked_for() {
     let summary = sample::summary();
     let short = summary_text(&summary, &Style::plain());
     assert_eq!(short.lines().filter(|line| line.contains("tcp_tw_reuse")).count(), 0);
-    let long = summary_text(&summary, &Style { details: true, ..Style::plain() });
+    let long = summary_text(&summary, &Style { details: true, ..full() });
     assert_fits(&long, 80);
     let host = long.split_once("\nhost ").unwrap().1.split_once("\n\n").unwrap().0;
     assert_eq!((host.lines().count(), host.contains("tcp_tw_reuse 2")), (4, true), "{host}");
@@ -843,7 +865,7 @@ fn a_percentile_is_shown_where_a_value_lies_above_it() {
         let mut figures = StepInterval { count, ok: count, ..StepInterval::default() };
         figures.latency.record_times(400_000, count);
         interval.steps = vec![figures];
-        let text = summary_text(&sample::summary_of(info, &[interval], &[]), &Style::plain());
+        let text = summary_text(&sample::summary_of(info, &[interval], &[]), &full());
         text.lines().find(|line| line.starts_with("latency")).unwrap().to_string()
     };
     assert_eq!(text(1).split_whitespace().collect::<Vec<_>>(), ["latency", "mean", "max"]);
@@ -858,9 +880,9 @@ fn a_percentile_is_shown_where_a_value_lies_above_it() {
 /// The good run, as a generator under a quota of half a processor saw it.
 fn throttled(lost_share: f64) -> Summary {
     let mut info = sample::info();
-    let goal =
+    let threshold =
         |text, value| sample::threshold(text, Measure::Quantile(0.99), Comparison::Less, value);
-    info.thresholds = vec![goal("http p99 < 10ms", 1e7), goal("http p99 < 50ms", 5e7)];
+    info.thresholds = vec![threshold("http p99 < 10ms", 1e7), threshold("http p99 < 50ms", 5e7)];
     let mut intervals = sample::intervals();
     for interval in &mut intervals {
         interval.shards = 2;
@@ -877,15 +899,15 @@ fn throttled(lost_share: f64) -> Summary {
 }
 
 #[test]
-fn a_goal_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
+fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
     let summary = throttled(0.05);
     assert_eq!(crate::exit_code(&summary), throng_base::Exit::ResultInvalid);
     let json = crate::summary_json(&summary);
     assert_eq!(json["outcome"]["valid"], true);
     assert_eq!(json["thresholds"][0]["verdict"], "indeterminate");
     assert_eq!(json["thresholds"][1]["verdict"], "met");
-    assert!(crate::junit(&summary).contains("type=\"goal-indeterminate\""));
-    let text = summary_text(&summary, &Style::plain());
+    assert!(crate::junit(&summary).contains("type=\"threshold-indeterminate\""));
+    let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
     let shown: Vec<&str> = text
         .split("\n\n")
@@ -894,11 +916,11 @@ fn a_goal_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
         .map(|(_, section)| section)
         .collect();
     expect![[r#"
-        quick check · goals cannot be judged
+        quick check · thresholds cannot be judged
         https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
         10,090 ok/s · 2026-11-21T12:03:01.000Z
 
-        goal             measured  verdict
+        threshold        measured  verdict
         http p99 < 10ms    44.8ms  indeterminate
         http p99 < 50ms    44.8ms  met
         indeterminate: throng's own lateness can explain the figure
@@ -912,6 +934,7 @@ fn a_goal_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
         GET /    3.32ms  1.09ms  2.64ms  2.87ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
         log in   3.49ms  3.49ms  3.88ms  3.95ms   3.98ms   3.98ms        –  3.99ms
         all      3.32ms  1.09ms  2.67ms  3.69ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
+        – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
         ~ half of it or more can be throng's own lateness"#]]
     .assert_eq(&shown.join("\n\n"));
 }
@@ -921,7 +944,7 @@ fn a_generator_that_stood_still_has_no_valid_result() {
     let summary = throttled(0.42);
     let Validity::Invalid { reasons } = &summary.validity else { panic!("it is valid") };
     assert_eq!(reasons.iter().map(|it| it.word()).collect::<Vec<_>>(), ["time-lost"]);
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     let told = text.split("\n\n").nth(2).unwrap();
     expect![[r#"
         error[generator-late]: this run does not measure the target

@@ -71,6 +71,24 @@ pub(super) fn compact(count: u64, columns: usize) -> String {
     format!("{value:.decimals$}{}", units[unit])
 }
 
+/// The text for a terminal that knows no more than ASCII: our own signs become others that are as
+/// wide. Letters of any script stay what they are.
+pub(super) fn ascii(text: &str) -> String {
+    let sign = |c: char| match c {
+        '·' => '|',
+        '…' => '~',
+        'µ' => 'u',
+        '–' | '─' | '━' => '-',
+        '×' | '✗' => 'x',
+        '✓' => '+',
+        '⚠' => '!',
+        '→' => '>',
+        '←' => '<',
+        c => c,
+    };
+    text.chars().map(sign).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

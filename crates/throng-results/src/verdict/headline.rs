@@ -1,13 +1,13 @@
 //! What stands at the top: one phrase for a run, and how good it is.
 
 use throng_base::{Exit, Said};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, Verdict};
 
 use super::{
     exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable, nothing_succeeded,
     was_reached,
 };
-use crate::summary::Summary;
+use crate::summary::{Summary, ThresholdRow};
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");
 fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
     let strained = is_strained(summary);
     match exit_code(summary) {
-        Exit::GoalsMet if summary.goals.is_empty() && strained => {
+        Exit::Success if summary.thresholds.is_empty() && strained => {
             (Tone::Warning, say!("done, but throng was late"))
         }
-        Exit::GoalsMet if strained => (Tone::Warning, say!("goals met, but throng was late")),
-        Exit::GoalsMet if summary.goals.is_empty() => (Tone::Good, say!("done")),
-        Exit::GoalsMet => (Tone::Good, say!("goals met")),
-        Exit::GoalsNotMet if nothing_succeeded => (Tone::Bad, NOTHING_SUCCEEDED),
-        Exit::GoalsNotMet => (Tone::Bad, say!("goals not met")),
+        Exit::Success if strained => (Tone::Warning, say!("thresholds met, but throng was late")),
+        Exit::Success if summary.thresholds.is_empty() => (Tone::Good, say!("done")),
+        Exit::Success => (Tone::Good, say!("thresholds met")),
+        Exit::ThresholdsNotMet if nothing_succeeded => (Tone::Bad, NOTHING_SUCCEEDED),
+        Exit::ThresholdsNotMet => (Tone::Bad, say!("thresholds not met")),
         Exit::TargetUnreachable if failed_setup(summary).is_some() => {
             (Tone::Bad, say!("the setup failed"))
         }
@@ -57,7 +57,7 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
         }
         Exit::TargetUnreachable => (Tone::Bad, say!("the target could not be reached")),
         Exit::ResultInvalid if is_indeterminate(summary) => {
-            (Tone::Warning, say!("goals cannot be judged"))
+            (Tone::Warning, say!("thresholds cannot be judged"))
         }
         Exit::ResultInvalid => (Tone::Bad, say!("the result is invalid")),
         Exit::Interrupted if summary.unended && !summary.info.interrupted => {
@@ -66,4 +66,42 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
         Exit::Interrupted => (Tone::Warning, say!("interrupted")),
         _ => (Tone::Bad, say!("failed")),
     }
+}
+
+/// The verdict as one word, and what it hangs on where the word does not say it all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) tone: Tone,
+    pub(crate) word: Said,
+    pub(crate) why: Option<Said>,
+}
+
+/// For the first line of a summary. Why a result is invalid is said in the lines below it.
+pub(crate) fn stamp(summary: &Summary) -> Stamp {
+    let Headline { tone, text, cause } = headline(summary);
+    let all = summary.thresholds.len();
+    let is_met = |threshold: &&ThresholdRow| matches!(threshold.verdict, Verdict::Met(_));
+    let met = summary.thresholds.iter().filter(is_met).count();
+    let is_late = is_strained(summary);
+    let (word, why) = match exit_code(summary) {
+        Exit::Success if all == 0 => (say!("DONE"), is_late.then(|| say!("but throng was late"))),
+        Exit::Success if is_late => {
+            (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng was late")))
+        }
+        Exit::Success => (say!("PASSED"), Some(say!("{met} of {all} thresholds met"))),
+        Exit::ThresholdsNotMet if cause.is_none() && met < all => {
+            (say!("FAILED"), Some(say!("{} of {all} thresholds not met", (all - met))))
+        }
+        Exit::ResultInvalid if is_indeterminate(summary) => {
+            (say!("INVALID"), Some(say!("the thresholds cannot be judged")))
+        }
+        Exit::ResultInvalid => (say!("INVALID"), None),
+        Exit::Interrupted if summary.info.interrupted => (say!("INTERRUPTED"), None),
+        Exit::Interrupted => (say!("WITHOUT AN END"), Some(say!("killed, or still going on"))),
+        _ => {
+            let why = cause.map(|cause| say!("nothing succeeded: {cause}", cause = cause.text()));
+            (say!("FAILED"), Some(why.unwrap_or(text)))
+        }
+    };
+    Stamp { tone, word, why }
 }

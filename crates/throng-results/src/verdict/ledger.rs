@@ -6,7 +6,7 @@ use throng_base::{Diagnostic, Said, clean};
 use throng_metrics::DeliveryCounter::{ReceivedWithoutId, SentWithoutId};
 use throng_metrics::DeliveryInterval;
 
-use super::{InvalidReason, has_goal};
+use super::{InvalidReason, has_threshold};
 use crate::summary::{DeliveryRow, Summary};
 
 /// Why nothing is known of messages that the ledger was asked to see.
@@ -17,7 +17,7 @@ pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> 
         sent: row.counts.sent_without_id,
         received: row.counts.received_without_id,
     });
-    let unwatched = unwatched(summary).filter(|row| has_goal(summary, row));
+    let unwatched = unwatched(summary).filter(|row| has_threshold(summary, row));
     blind.chain(unwatched.map(|row| InvalidReason::DeliveriesUnwatched {
         name: row.name.clone(),
         unwatched: row.counts.unwatched,
@@ -93,10 +93,10 @@ fn alone_text(row: &DeliveryRow) -> Diagnostic {
         ))
 }
 
-/// An error where a goal asks for it.
+/// An error where a threshold asks for it.
 fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
     let message = say!("not every message of the ledger was watched");
-    let told = match has_goal(summary, row) {
+    let told = match has_threshold(summary, row) {
         true => Diagnostic::error("deliveries-unwatched", message),
         false => Diagnostic::warning("deliveries-unwatched", message),
     };

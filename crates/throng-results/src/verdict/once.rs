@@ -49,7 +49,7 @@ impl OnceRun {
                 "correct the step or what it needs; `throng try` shows what is sent and what comes"
             )),
             OncePart::Teardown => Diagnostic::warning("teardown-failed", self.text()).help(say!(
-                "what the setup has made may still be there; the goals count all the same"
+                "what the setup has made may still be there; the thresholds count all the same"
             )),
         };
         self.reason().into_iter().fold(told, Diagnostic::note)

@@ -14,7 +14,7 @@ use crate::summary::Summary;
 const SHOWN_MAX: usize = 10;
 
 pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
-    if !style.details || summary.slowest.is_empty() {
+    if summary.slowest.is_empty() {
         return String::new();
     }
     let head = [say!("slowest attempts"), say!("time"), say!("at"), say!("user"), say!("trace id")];

@@ -9,7 +9,7 @@ use crate::summary::{Percentile, ResidenceRow, Summary};
 use throng_base::units::format_count;
 
 pub(super) fn residence(summary: &Summary, style: &Style) -> String {
-    if !style.details || summary.residence.is_empty() {
+    if summary.residence.is_empty() {
         return String::new();
     }
     let head = [

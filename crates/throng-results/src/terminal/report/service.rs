@@ -24,7 +24,7 @@ pub(super) fn service(summary: &Summary, style: &Style) -> String {
         let (name, own) = (step_name(row, summary, style), &summary.generator.lateness);
         table.row(latency_cells(name, ink_of(row), &row.service, own));
     }
-    if !style.details || table.len() == 0 {
+    if table.len() == 0 {
         return String::new();
     }
     table.leave_out_columns_of(super::NOTHING);

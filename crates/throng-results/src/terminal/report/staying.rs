@@ -197,15 +197,15 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
 pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     let connections = &summary.connections;
     let ends = [
-        (connections.closed_by_us, say!("{{}} by our FIN")),
-        (connections.reset_by_us, say!("{{}} by our RST")),
-        (connections.vanished, say!("{{}} by us, without a word")),
-        (connections.half_closed, say!("{{}} half-closed by us")),
-        (connections.closed_by_target, say!("{{}} by the target's FIN")),
-        (connections.reset, say!("{{}} by the target's RST")),
+        (connections.closed_by_us, say!("{{}} by throng")),
+        (connections.reset_by_us, say!("{{}} reset by throng")),
+        (connections.vanished, say!("{{}} left by throng without a word")),
+        (connections.half_closed, say!("{{}} half-closed by throng")),
+        (connections.closed_by_target, say!("{{}} by the target")),
+        (connections.reset, say!("{{}} reset by the target")),
         (connections.timed_out, say!("{{}} timed out")),
     ];
-    let mut out = section(say!("ended first"), &ends, style);
+    let mut out = section(say!("closed"), &ends, style);
     let lives = &summary.lifecycle;
     let mut items: Vec<String> = Vec::new();
     for (count, words) in [

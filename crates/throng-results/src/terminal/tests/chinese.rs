@@ -4,18 +4,18 @@ use super::*;
 use expect_test::expect;
 
 fn chinese(width: usize) -> Style {
-    Style { width, language: Language::Chinese, ..Style::plain() }
+    Style { width, language: Language::Chinese, ..full() }
 }
 
 #[test]
 fn the_summary_in_chinese() {
     let text = summary_text(&sample::summary(), &chinese(80));
     expect![[r#"
-        quick check · 目标达成
+        quick check · 阈值满足
         https://127.0.0.1:8443 · 实测 10.0s，共 12.0s · 成功 100,900 · 失败 100
         10,090 成功/s · 2026-11-21T12:03:01.000Z
 
-        目标                实测  结论
+        阈值                实测  结论
         http p99 < 50ms   2.90ms  达标
         errors < 0.1%    0.099 %  达标
 
@@ -28,6 +28,12 @@ fn the_summary_in_chinese() {
         GET /     1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
         log in    3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
         合计      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
+        – 样本太少：p90 需要 10 个，p95 20 个，p99 100 个，p99.9 1,000 个，p99.99 10,000
+        个
+
+        速率         ██████████  10,090/s
+        p99          ██████████  2.90ms
+        用户         ██████████  64
 
         错误 · 占 101,000 次尝试的比例
         80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
@@ -55,18 +61,21 @@ fn the_summary_in_chinese() {
 
         用户         最高在线 64 · 启动 60
         连接         最高并存 64 · 建立 60
-        断开方式     我方 FIN 50
+        断开方式     由 throng 关闭 50
         流量         接收 82.3 MB (8.23 MB/s) · 发送 4.54 MB (454 KB/s)
 
         压力机       占用 0.95 核 · 每次尝试 CPU 94.1µs · 内存 45.2 MB · 整机 CPU 61.0 %
                      滞后 p50 44.8µs · p99 69.1µs · 最大 70.0µs
                      按计划完成发压
 
-        主机         box-1 · Linux 6.18.5 · 2 核 · 内存 25.8 GB
+        主机         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                     AMD EPYC 7B13 · 2 核 · 内存 25.8 GB · cgroup 限制 17.2 GB
+                     文件描述符上限 1024（硬限制 20000） · 端口 32768–60999
+                     tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
 
         记录         throng-runs/20261121-120301-quick-check
                      throng report throng-runs/20261121-120301-quick-check
-                     throng 0.1.0 · 随机种子 42
+                     throng 0.1.0 (10d8f4b21) · 随机种子 42
     "#]]
     .assert_eq(&text);
     assert_fits(&text, 80);
@@ -83,17 +92,9 @@ fn sections(text: &str, begin: &[&str]) -> String {
 fn transactions_and_a_stop_in_chinese() {
     let text = summary_text(&sample::shop(true), &chinese(120));
     expect![[r#"
-        目标                                                          阶段       实测  结论
-        http p99 < 50ms                                                        2.90ms  达标
-        errors < 0.1%                                                         0.099 %  达标
-        check out: basket, address and payment.with_pauses p95 <= 1s  load      2.94s  未达标
-        connections.reset <= 5                                                      0  达标
-        bytes.in rate <= 1 MB/s                                       load  8.23 MB/s  未达标
-        upgrade p95 <= 1s                                                           –  未知
-        未知：没有可供测量的数据，按未达标处理
         错误[stopped-by-rule]: 场景中的规则终止了运行
           = 终止时刻：11.0s，原因：half of the baskets are \u{1b}[31mempty
-          = 各项数据和目标只统计到该时刻
+          = 各项数据和阈值只统计到该时刻
         步骤            次数     成功  失败  成功/s     接收     发送
         GET /        100,000   99,900   100   9,990  82.3 MB  4.52 MB
         log in         1,000    1,000     0     100  10.0 KB  20.0 KB
@@ -105,6 +106,7 @@ fn transactions_and_a_stop_in_chinese() {
         log in       3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
         doors open*   1.31s   902ms   902ms   5.00s   5.00s       –       –   5.00s
         合计         1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
+        – 样本太少：p90 需要 10 个，p95 20 个，p99 100 个，p99.9 1,000 个，p99.99 10,000 个
         事务                                    完成  失败  成功/s    平均     p50     p95     p99   p95*
         check out: basket, address and payment   500    20    48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
         * 含思考时间；其他各列均不含
@@ -146,7 +148,7 @@ fn a_run_that_does_not_stand_in_chinese() {
         用户         最高在线 64 · 启动 60
         计划         8,638 次未能发起 · 385 次因等待空闲用户而推迟
         连接         最高并存 64 · 建立 60
-        断开方式     我方 FIN 50
+        断开方式     由 throng 关闭 50
         流量         接收 82.3 MB (8.23 MB/s) · 发送 4.54 MB (454 KB/s)
         压力机       占用 0.95 核 · 每次尝试 CPU 94.1µs · 内存 45.2 MB · 整机 CPU 88.3 %
                      滞后 p50 53.5µs · p99 371ms · 最大 380ms

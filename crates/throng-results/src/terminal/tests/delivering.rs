@@ -13,12 +13,13 @@ fn sections(summary: &Summary, style: &Style, begin: &[&str]) -> String {
 
 #[test]
 fn the_summary_of_a_chat_room() {
-    let wanted = ["live", "step", "latency", "deliveries", "failures", "users", "messages", "goal"];
+    let wanted =
+        ["live", "step", "latency", "deliveries", "failures", "users", "messages", "threshold"];
     expect![[r#"
-        live chat room · goals not met
+        live chat room · thresholds not met
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        goal                 measured  verdict
+        threshold            measured  verdict
         room talk lost = 0          2  NOT MET
         room talk twice = 0         1  NOT MET
         step      count      ok  failed   ok/s   in  out
@@ -30,6 +31,7 @@ fn the_summary_of_a_chat_room() {
         say                    900µs   900µs   900µs   900µs   900µs   900µs   900µs
         all                    952µs   900µs   900µs   900µs  2.00ms  2.00ms  2.00ms
         room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
+        – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
         failures · of what is no attempt, in no share
         2  room talk: a message did not reach a user of its audience in time
            (delivery-lost, blame: target)
@@ -43,19 +45,19 @@ fn the_summary_of_a_chat_room() {
         users        1,000 at most online
         connections  1,000 at most open · 1,000 opened
                      100 opened in the busiest second · 100 a second on average
-        ended first  2 half-closed by us
+        closed       2 half-closed by throng
         heartbeats   300 sent · 280 answered · 0 lost (0 %)
                      20 late, doubled or not sent, on purpose
         messages     20,000 sent · 20,020,000 received · 20,000,000 of them pushes
                      2 that break the protocol · 10 replies to nothing
                      20 not acted on, as a handler was busy
     "#]]
-    .assert_eq(&sections(&sample::chat(), &Style::plain(), &wanted));
+    .assert_eq(&sections(&sample::chat(), &full(), &wanted));
 }
 
 #[test]
 fn the_summary_of_a_chat_room_in_chinese() {
-    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    let chinese = Style { language: Language::Chinese, ..full() };
     let wanted = ["响应时间", "投递", "失败", "警告", "用户"];
     expect![[r#"
         警告[deliveries-unwatched]: 投递账本中有消息未被跟踪
@@ -67,6 +69,8 @@ fn the_summary_of_a_chat_room_in_chinese() {
         say                900µs   900µs   900µs   900µs   900µs   900µs   900µs   900µs
         合计               952µs   900µs   900µs   900µs  2.00ms  2.00ms  2.00ms  2.00ms
         room talk (投递)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
+        – 样本太少：p90 需要 10 个，p95 20 个，p99 100 个，p99.9 1,000 个，p99.99 10,000
+        个
         失败 · 不算尝试，不计入比例
         2  room talk: 消息未按时到达应收用户（delivery-lost，责任方：被测服务）
            5.00s 时：用户 17 在 1.30s 发出的消息 0x2a：一个分片的 500 个接收者中 2 个未
@@ -81,7 +85,7 @@ fn the_summary_of_a_chat_room_in_chinese() {
         whispers: 1,234 条消息未能跟踪全部接收者
         用户         最高在线 1,000
         连接         最高并存 1,000 · 建立 1,000 · 单秒最多建立 100 · 平均每秒 100
-        断开方式     我方半关闭 2
+        断开方式     由 throng 半关闭 2
         心跳         发送 300 · 已响应 280 · 丢失 0（0 %） · 故意迟发、重发或不发 20
         消息         发送 20,000 · 接收 20,020,000 · 其中推送 20,000,000 · 不合协议 2
                      无对应请求的应答 10 · 处理器繁忙而未处理 20
@@ -90,9 +94,9 @@ fn the_summary_of_a_chat_room_in_chinese() {
 }
 
 #[test]
-fn what_is_not_watched_meets_no_goal() {
+fn what_is_not_watched_meets_no_threshold() {
     let wanted = ["live", "error[", "warning[", "deliveries"];
-    let with_goal = sample::chat_unwatched(2);
+    let with_threshold = sample::chat_unwatched(2);
     expect![[r#"
         live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
@@ -110,11 +114,11 @@ fn what_is_not_watched_meets_no_goal() {
         room talk: 1,234 messages were not watched for all of their receivers
         room talk: at 6.00s: message 0x2b came to user 5 once more
     "#]]
-    .assert_eq(&sections(&with_goal, &Style::plain(), &wanted));
-    assert_eq!(exit_of(&with_goal), 5);
+    .assert_eq(&sections(&with_threshold, &full(), &wanted));
+    assert_eq!(exit_of(&with_threshold), 5);
     let without = sample::chat_unwatched(3);
     expect![[r#"
-        live chat room · goals not met
+        live chat room · thresholds not met
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         warning[deliveries-unwatched]: not every message of the ledger was watched
@@ -130,7 +134,7 @@ fn what_is_not_watched_meets_no_goal() {
         whispers: 5 came that none of its senders had sent
         whispers: 1,234 messages were not watched for all of their receivers
     "#]]
-    .assert_eq(&sections(&without, &Style::plain(), &wanted));
+    .assert_eq(&sections(&without, &full(), &wanted));
     assert_eq!(exit_of(&without), 1);
 }
 
@@ -147,7 +151,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
           = `match` found no id in what user 5 sent: `hello`
           = help: point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
-    .assert_eq(&sections(&sent, &Style::plain(), &wanted));
+    .assert_eq(&sections(&sent, &full(), &wanted));
     let received = sample::chat_blind(false);
     expect![[r#"
         live chat room · the result is invalid
@@ -158,12 +162,12 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
           = `match` found no id in what user 5 sent: `hello`
           = help: point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
-    .assert_eq(&sections(&received, &Style::plain(), &wanted));
+    .assert_eq(&sections(&received, &full(), &wanted));
     assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));
 }
 
 #[test]
-fn what_was_dropped_here_meets_no_goal() {
+fn what_was_dropped_here_meets_no_threshold() {
     let wanted = ["error[", "warning[", "messages"];
     expect![[r#"
         error[messages-dropped]: throng dropped messages that came
@@ -171,7 +175,7 @@ fn what_was_dropped_here_meets_no_goal() {
           = cause: messages came faster than an `expect` or a handler took them
           = help: let handlers take less time for a message, or spread the messages over more users
     "#]]
-    .assert_eq(&sections(&sample::chat_dropped(true), &Style::plain(), &wanted));
+    .assert_eq(&sections(&sample::chat_dropped(true), &full(), &wanted));
     assert_eq!(exit_of(&sample::chat_dropped(true)), 5);
     expect![[r#"
         warning[messages-dropped]: throng dropped messages that came
@@ -179,9 +183,9 @@ fn what_was_dropped_here_meets_no_goal() {
           = cause: messages came faster than an `expect` or a handler took them
           = help: let handlers take less time for a message, or spread the messages over more users
     "#]]
-    .assert_eq(&sections(&sample::chat_dropped(false), &Style::plain(), &wanted));
+    .assert_eq(&sections(&sample::chat_dropped(false), &full(), &wanted));
     assert_ne!(exit_of(&sample::chat_dropped(false)), 5);
-    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    let chinese = Style { language: Language::Chinese, ..full() };
     let wanted = ["错误[", "警告[", "消息"];
     expect![[r#"
         错误[messages-dropped]: throng 丢弃了已到达的消息
@@ -198,7 +202,7 @@ fn exit_of(summary: &Summary) -> u8 {
 
 #[test]
 fn a_line_has_what_was_delivered() {
-    let mut live = Live::new(Style::plain(), &sample::chat_info());
+    let mut live = Live::new(full(), &sample::chat_info());
     let mut out = String::new();
     for (second, interval) in (1..).zip(&sample::chat_intervals()).skip(4).take(2) {
         live.add(interval);

@@ -16,11 +16,11 @@ fn halves(style: &Style) -> (String, String) {
 #[test]
 fn the_tables_of_a_million_users() {
     expect![[r#"
-        a million people in an IM server · goals met
+        a million people in an IM server · thresholds met
         ws://127.0.0.1:8089 · 11m10s · 24,166,449 ok · 1,203 failed · 36,069 ok/s
         2026-11-21T12:03:01.000Z
 
-        goal                       phase   measured  verdict
+        threshold                  phase   measured  verdict
         users.online >= 1_000_000  hold   1,000,000  met
         users.present >= 1M        hold   1,000,000  met
         connect p99 < 3s                     1.71ms  met
@@ -38,6 +38,10 @@ fn the_tables_of_a_million_users() {
         login          310µs  310µs   310µs   310µs   310µs   310µs   310µs   310µs
         heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
         all           1.86ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+
+        rate         ▇▇▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂█  33,333/s to 55,000/s
+        p99          █████████████████████  6.72ms
+        users        ▃████████████████████  640,000 to 1,000,000
 
         errors · shares of 24,167,652 attempts
         1,000   0.004 %  connect /acc: the target refused the connection
@@ -64,6 +68,11 @@ fn the_tables_of_a_million_users() {
         steady         2  reset            target
         steady         1  lost             target
 
+        connections ended         count     min    mean     p50     p90     p99     max
+        closed by throng      1,000,000  10m40s  10m50s  10m49s  10m57s  10m57s  10m59s
+        closed by the target          1   4m40s   4m40s       –       –       –   4m40s
+        reset by the target           2   4m40s   4m40s   4m40s       –       –   4m40s
+
         pushed                  messages  per second       in
         broadcast             10,500,000      15,672  1.26 GB
         someone went offline           0           0      0 B
@@ -78,7 +87,7 @@ fn the_tables_of_a_million_users() {
         hold   10m00s  19,999,809       3  33,333  758µs  6.72ms  6.74ms
         drain   20.0s   1,316,660       0  65,833  758µs  6.72ms  6.74ms
     "#]]
-    .assert_eq(&halves(&Style::plain()).0);
+    .assert_eq(&halves(&full()).0);
 }
 
 /// Messages of a stream have times between them, and others beside them have none.
@@ -86,7 +95,7 @@ fn the_tables_of_a_million_users() {
 fn streams_have_times_between_their_messages() {
     let mut summary = im();
     summary.pushed[0].latency = summary.steps[1].latency;
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     let at = text.find("pushed  ").unwrap();
     let table: Vec<&str> = text[at..].lines().take(3).map(str::trim_end).collect();
     expect![[r#"
@@ -103,8 +112,7 @@ fn what_stands_below_the_tables_of_a_million_users() {
         connections  1,000,000 at most open · 1,000,003 opened
                      20,000 opened in the busiest second · 1,493 a second on average
                      3 reconnects · 1,200 not opened · 1,000 refused
-        ended first  1,000,000 by our FIN · 1 by the target's FIN
-                     2 by the target's RST
+        closed       1,000,000 by throng · 1 by the target · 2 reset by the target
         life cycle   1,000,003 begun · 1,000,000 complete · 3 broken
                      99.99 % of the ended were complete
         heartbeats   21,166,443 sent · 21,166,441 answered · 2 lost (<0.001 %)
@@ -117,25 +125,30 @@ fn what_stands_below_the_tables_of_a_million_users() {
         generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
+                     640 MB for users · 320 MB for connections · 1.90 MB for records
+                     2.60 GB in kernel sockets · 8.00 GB left at least
                      late by p50 150µs · p99 150µs · max 150µs
                      the schedule was held
 
-        host         box-1 · Linux 6.18.5 · 2 cores · 25.8 GB memory
+        host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                     AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
+                     1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
+                     somaxconn 4096 · clock tsc
 
-        record       throng 0.1.0 · seed 42
+        record       throng 0.1.0 (10d8f4b21) · seed 42
     "#]]
-    .assert_eq(&halves(&Style::plain()).1);
+    .assert_eq(&halves(&full()).1);
 }
 
 #[test]
 fn the_tables_of_a_million_users_in_chinese() {
-    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    let chinese = Style { language: Language::Chinese, ..full() };
     expect![[r#"
-        a million people in an IM server · 目标达成
+        a million people in an IM server · 阈值满足
         ws://127.0.0.1:8089 · 11m10s · 成功 24,166,449 · 失败 1,203 · 36,069 成功/s
         2026-11-21T12:03:01.000Z
 
-        目标                       阶段       实测  结论
+        阈值                       阶段       实测  结论
         users.online >= 1_000_000  hold  1,000,000  达标
         users.present >= 1M        hold  1,000,000  达标
         connect p99 < 3s                    1.71ms  达标
@@ -153,6 +166,10 @@ fn the_tables_of_a_million_users_in_chinese() {
         login          310µs  310µs   310µs   310µs   310µs   310µs   310µs   310µs
         heartbeat     2.00ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
         合计          1.86ms  758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.72ms  6.74ms
+
+        速率         ▇▇▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂▂█  33,333/s 至 55,000/s
+        p99          █████████████████████  6.72ms
+        用户         ▃████████████████████  640,000 至 1,000,000
 
         错误 · 占 24,167,652 次尝试的比例
         1,000   0.004 %  connect /acc: 被测服务拒绝连接（connect-refused，责任方：被测服
@@ -178,6 +195,11 @@ fn the_tables_of_a_million_users_in_chinese() {
         保持在线      2  reset            被测服务
         保持在线      1  lost             被测服务
 
+        连接的结束           次数    最小    平均     p50     p90     p99    最大
+        由 throng 关闭  1,000,000  10m40s  10m50s  10m49s  10m57s  10m57s  10m59s
+        由被测服务关闭          1   4m40s   4m40s       –       –       –   4m40s
+        被被测服务重置          2   4m40s   4m40s   4m40s       –       –   4m40s
+
         推送                        消息    每秒     接收
         broadcast             10,500,000  15,672  1.26 GB
         someone went offline           0       0      0 B
@@ -197,12 +219,12 @@ fn the_tables_of_a_million_users_in_chinese() {
 
 #[test]
 fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
-    let chinese = Style { language: Language::Chinese, ..Style::plain() };
+    let chinese = Style { language: Language::Chinese, ..full() };
     expect![[r#"
         用户         最高在线 1,000,000 · 启动 1,000,000 · 完成 1,000,000
         连接         最高并存 1,000,000 · 建立 1,000,003 · 单秒最多建立 20,000
                      平均每秒 1,493 · 重连 3 · 未能建立 1,200 · 被拒绝 1,000
-        断开方式     我方 FIN 1,000,000 · 被测服务 FIN 1 · 被测服务 RST 2
+        断开方式     由 throng 关闭 1,000,000 · 由被测服务关闭 1 · 被被测服务重置 2
         生命周期     开始 1,000,003 · 完整 1,000,000 · 异常断开 3
                      已结束连接的完整率 99.99 %
         心跳         发送 21,166,443 · 已响应 21,166,441 · 丢失 2（<0.001 %）
@@ -214,19 +236,24 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
 
         压力机       占用 0.90 核 · 每次尝试 CPU 24.9µs · 内存 1.40 GB · 整机 CPU 83.0 %
                      最忙分片 71.0 % · 软中断 21.0 % · 虚拟机抢占 1.20 %
+                     用户占 640 MB · 连接占 320 MB · 记录占 1.90 MB
+                     内核套接字占 2.60 GB · 最低剩余 8.00 GB
                      滞后 p50 150µs · p99 150µs · 最大 150µs
                      按计划完成发压
 
-        主机         box-1 · Linux 6.18.5 · 2 核 · 内存 25.8 GB
+        主机         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
+                     AMD EPYC 7B13 · 2 核 · 内存 25.8 GB · cgroup 限制 17.2 GB
+                     文件描述符上限 1024（硬限制 20000） · 端口 32768–60999
+                     tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
 
-        记录         throng 0.1.0 · 随机种子 42
+        记录         throng 0.1.0 (10d8f4b21) · 随机种子 42
     "#]]
     .assert_eq(&halves(&chinese).1);
 }
 
 #[test]
 fn a_line_of_a_million_users() {
-    let mut live = Live::new(Style::plain(), &sample::im_info());
+    let mut live = Live::new(full(), &sample::im_info());
     let mut out = String::new();
     for mut interval in sample::im_intervals() {
         // Some are still on their way while users come.
@@ -255,7 +282,7 @@ fn a_line_of_a_million_users() {
     "#]]
     .assert_eq(&framed);
     // Users of HTTP have one column, which holds as many.
-    let mut live = Live::new(Style::plain(), &sample::info());
+    let mut live = Live::new(full(), &sample::info());
     let mut interval = live_interval(0, 5, &[(200, 5)]);
     interval.gauges.users_online = 1_000_000;
     live.add(&interval);
@@ -276,7 +303,7 @@ fn sections(text: &str, begin: &[&str]) -> String {
 #[test]
 fn a_generator_at_its_limit_is_told() {
     let summary = sample::im_held(false);
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
     expect![[r#"
         a million people in an IM server · the result is invalid
@@ -292,26 +319,28 @@ fn a_generator_at_its_limit_is_told() {
         generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
+                     640 MB for users · 320 MB for connections · 1.90 MB for records
+                     2.60 GB in kernel sockets · 8.00 GB left at least
                      growth held for 60 s
                      late by p50 150µs · p99 150µs · max 150µs
                      the result is invalid, see above"#]]
     .assert_eq(&sections(&text, &["a million", "online", "generator"]));
     let summary = sample::im_held(true);
-    let chinese = Style { language: Language::Chinese, ..Style::plain() };
-    for style in [Style::plain(), chinese] {
+    let chinese = Style { language: Language::Chinese, ..full() };
+    for style in [full(), chinese] {
         let text = summary_text(&summary, &style);
         let (_, told) = text.split_once("\n\n").unwrap();
         let (told, _) = told.split_once("\n\n").unwrap();
         match style.language {
             Language::English => expect![[r#"
-                goal                       phase  measured  verdict
+                threshold                  phase  measured  verdict
                 users.online >= 1_000_000  hold    612,000  NOT MET
                 users.present >= 1M        hold    612,000  NOT MET
                 connect p99 < 3s                    1.71ms  met
                 heartbeats.lost < 0.01%           <0.001 %  met"#]]
             .assert_eq(told),
             Language::Chinese => expect![[r#"
-                目标                       阶段      实测  结论
+                阈值                       阶段      实测  结论
                 users.online >= 1_000_000  hold   612,000  未达标
                 users.present >= 1M        hold   612,000  未达标
                 connect p99 < 3s                   1.71ms  达标
@@ -332,7 +361,7 @@ fn every_way_in_which_a_connection_ends_is_told() {
     (resources.packets_dropped, resources.listen_dropped) = (17, 12);
     resources.run_queue_ns = 90 * SECOND_NS;
     let summary = sample::summary_of(sample::im_info(), &intervals, &sample::im_events()[..3]);
-    let text = summary_text(&summary, &Style::plain());
+    let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
     expect![[r#"
         funnel             came   through failed   cut off    p50    p90    p99    max
@@ -350,8 +379,8 @@ fn every_way_in_which_a_connection_ends_is_told() {
         connections  1,000,000 at most open · 1,000,000 opened
                      20,000 opened in the busiest second · 10,000 a second on average
                      1,200 not opened · 1,000 refused
-        ended first  1 by our FIN · 2 by our RST · 3 by us, without a word
-                     4 by the target's FIN · 5 by the target's RST · 6 timed out
+        closed       1 by throng · 2 reset by throng · 3 left by throng without a word
+                     4 by the target · 5 reset by the target · 6 timed out
         life cycle   1,000,000 begun
         heartbeats   2,516,633 sent · 2,516,633 answered · 0 lost (0 %) · p50 758µs
                      p99 6.72ms · max 6.74ms
@@ -364,6 +393,8 @@ fn every_way_in_which_a_connection_ends_is_told() {
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
                      92.0 % waiting for a core
+                     640 MB for users · 320 MB for connections · 1.90 MB for records
+                     2.60 GB in kernel sockets · 8.00 GB left at least
                      17 packets dropped here · 12 connections dropped by listeners here
                      late by p50 150µs · p99 150µs · max 150µs
                      the schedule was held"#]]

@@ -1,0 +1,265 @@
+//! Series of other sources: what exporters said while the run went on. A gauge is told as it was, a
+//! counter as what it grew by in a second.
+
+use std::collections::BTreeMap;
+
+use throng_base::Said;
+
+use crate::directory::{MonitorInfo, RunInfo};
+use crate::event::Event;
+
+/// Of a source; a record may hold anything.
+const SERIES_MAX: u16 = 1_000;
+
+/// What a source said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MonitorRow {
+    pub name: String,
+    pub url: String,
+    /// The name of the machine that asked it, where there are several.
+    pub machine: Option<String>,
+    /// How often it was read, and how often that failed.
+    pub read: u64,
+    pub failed: u64,
+    /// Why, the last time.
+    pub trouble: Option<Said>,
+    /// Series that matched and were not kept, at most.
+    pub left_out: u64,
+    pub series: Vec<SeriesRow>,
+}
+
+/// Figures of a series while a measured phase went on. The count is 0 where there is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SeriesRow {
+    pub name: String,
+    /// The figures are per second.
+    pub counter: bool,
+    pub count: u64,
+    pub mean: f64,
+    pub min: f64,
+    pub max: f64,
+    pub last: f64,
+}
+
+/// Makes figures out of what was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readings {
+    known: BTreeMap<(u16, u16), Known>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) name: String,
+    pub(crate) counter: bool,
+    last: Option<(u64, f64)>,
+}
+
+impl Readings {
+    /// By monitor and number.
+    pub(crate) fn known(&self) -> &BTreeMap<(u16, u16), Known> {
+        &self.known
+    }
+
+    /// The figures that an event brings, by number. The first reading of a counter brings none.
+    pub(crate) fn take(&mut self, event: &Event) -> Vec<(u16, f64)> {
+        match event {
+            Event::Series { monitor, number, name, counter, .. } if *number < SERIES_MAX => {
+                let known = Known { name: name.clone(), counter: *counter, last: None };
+                self.known.entry((*monitor, *number)).or_insert(known);
+                Vec::new()
+            }
+            Event::Scrape { at_ns, monitor, values, .. } => {
+                let figure = |(number, value): &(u16, f64)| {
+                    let known = self.known.get_mut(&(*monitor, *number))?;
+                    Some((*number, known.figure(*at_ns, *value)?))
+                };
+                values.iter().filter_map(figure).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Known {
+    fn figure(&mut self, at_ns: u64, value: f64) -> Option<f64> {
+        if !self.counter {
+            return Some(value);
+        }
+        let (before_ns, before) = self.last.replace((at_ns, value))?;
+        let seconds = at_ns.checked_sub(before_ns).filter(|passed| *passed > 0)? as f64 / 1e9;
+        // Less than before: it has begun again at 0.
+        let grown = if value < before { value } else { value - before };
+        Some(grown / seconds).filter(|rate| rate.is_finite())
+    }
+}
+
+/// Sums up what was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Monitors {
+    readings: Readings,
+    rows: BTreeMap<u16, MonitorRow>,
+    sums: BTreeMap<(u16, u16), Sum>,
+    /// Measured phases that go on, and on how many machines.
+    going: BTreeMap<u16, u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    count: u64,
+    sum: f64,
+    min: f64,
+    max: f64,
+    last: f64,
+}
+
+impl Sum {
+    fn add(&mut self, figure: f64) {
+        self.min = if self.count == 0 { figure } else { self.min.min(figure) };
+        self.max = if self.count == 0 { figure } else { self.max.max(figure) };
+        self.count += 1;
+        self.sum += figure;
+        self.last = figure;
+    }
+}
+
+impl Monitors {
+    /// `is_measured` is that of the phase that begins or ends.
+    pub(crate) fn event(&mut self, event: &Event, is_measured: impl Fn(u16) -> bool) {
+        match event {
+            Event::PhaseBegun { phase, .. } if is_measured(*phase) => {
+                *self.going.entry(*phase).or_default() += 1;
+            }
+            Event::PhaseEnded { phase, .. } => {
+                if let Some(machines) = self.going.get_mut(phase) {
+                    *machines = machines.saturating_sub(1);
+                }
+                self.going.retain(|_, machines| *machines > 0);
+            }
+            Event::Scrape { monitor, left_out, .. } => {
+                let row = self.rows.entry(*monitor).or_default();
+                row.read += 1;
+                row.left_out = row.left_out.max(*left_out);
+            }
+            Event::ScrapeFailed { monitor, detail, .. } => {
+                let row = self.rows.entry(*monitor).or_default();
+                row.failed += 1;
+                row.trouble = Some(detail.clone());
+            }
+            _ => {}
+        }
+        if let Event::Series { monitor, .. } | Event::Scrape { monitor, .. } = event {
+            let figures = self.readings.take(event);
+            for (number, figure) in figures.into_iter().filter(|_| !self.going.is_empty()) {
+                self.sums.entry((*monitor, number)).or_default().add(figure);
+            }
+        }
+    }
+
+    pub(crate) fn rows(mut self, run: &RunInfo) -> Vec<MonitorRow> {
+        let row = |(number, info): (u16, &MonitorInfo)| {
+            let series = |((_, number), known): (&(u16, u16), &Known)| {
+                (
+                    *number,
+                    SeriesRow {
+                        name: known.name.clone(),
+                        counter: known.counter,
+                        ..SeriesRow::default()
+                    },
+                )
+            };
+            let own = self.readings.known.range((number, 0)..=(number, u16::MAX)).map(series);
+            let filled = own.map(|(of, row)| match self.sums.get(&(number, of)) {
+                None => row,
+                Some(sum) => SeriesRow {
+                    count: sum.count,
+                    mean: sum.sum / sum.count.max(1) as f64,
+                    min: sum.min,
+                    max: sum.max,
+                    last: sum.last,
+                    ..row
+                },
+            });
+            let machine = info.machine.and_then(|it| run.machines.get(usize::from(it)));
+            MonitorRow {
+                name: info.name.clone(),
+                url: info.url.clone(),
+                machine: machine.map(|it| it.name.clone()),
+                series: filled.collect(),
+                ..self.rows.remove(&number).unwrap_or_default()
+            }
+        };
+        (0..).zip(&run.monitors).map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory::MachineInfo;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn scrape(at_s: u64, values: &[(u16, f64)]) -> Event {
+        let (at_ns, values) = (at_s * SECOND_NS, values.to_vec());
+        Event::Scrape { at_ns, monitor: 0, values, left_out: 0 }
+    }
+
+    fn series(number: u16, name: &str, counter: bool) -> Event {
+        Event::Series { at_ns: 0, monitor: 0, number, name: name.into(), counter }
+    }
+
+    #[test]
+    fn gauges_are_as_they_were_and_counters_grow() {
+        let mut readings = Readings::default();
+        readings.take(&series(0, "load", false));
+        readings.take(&series(1, "requests_total", true));
+        let mut figures = |at_s, values: &[(u16, f64)]| readings.take(&scrape(at_s, values));
+        assert_eq!(figures(1, &[(0, 2.5), (1, 100.0), (9, 1.0)]), [(0, 2.5)]);
+        assert_eq!(figures(6, &[(0, 3.5), (1, 150.0)]), [(0, 3.5), (1, 10.0)]);
+        assert_eq!(figures(6, &[(1, 150.0)]), [], "no time has passed");
+        assert_eq!(figures(16, &[(1, 20.0)]), [(1, 2.0)], "it has begun again");
+    }
+
+    #[test]
+    fn only_what_was_read_in_measured_phases_counts() {
+        let mut monitors = Monitors::default();
+        let began = |phase| Event::PhaseBegun { at_ns: 0, phase };
+        let ended = |phase| Event::PhaseEnded { at_ns: 0, phase };
+        let detail = Said::of_others("refused".to_string());
+        for event in [
+            began(0),
+            series(0, "load", false),
+            scrape(1, &[(0, 100.0)]),
+            began(1),
+            ended(0),
+            scrape(2, &[(0, 2.0)]),
+            Event::ScrapeFailed { at_ns: 3, monitor: 0, detail: detail.clone() },
+            scrape(4, &[(0, 4.0)]),
+            ended(1),
+            scrape(5, &[(0, 100.0)]),
+        ] {
+            monitors.event(&event, |phase| phase == 1);
+        }
+        let info = MonitorInfo { name: "a".into(), machine: Some(0), ..MonitorInfo::default() };
+        let machine = MachineInfo { name: "box-1".into(), ..MachineInfo::default() };
+        let rows = monitors.rows(&RunInfo {
+            machines: vec![machine],
+            monitors: vec![info, MonitorInfo::default()],
+            ..RunInfo::default()
+        });
+        let row = &rows[0];
+        assert_eq!((row.read, row.failed, row.trouble.clone()), (4, 1, Some(detail)));
+        assert_eq!(row.machine.as_deref(), Some("box-1"));
+        let load = SeriesRow {
+            name: "load".into(),
+            counter: false,
+            count: 2,
+            mean: 3.0,
+            min: 2.0,
+            max: 4.0,
+            last: 4.0,
+        };
+        assert_eq!(row.series, [load]);
+        assert_eq!(rows[1], MonitorRow::default(), "never read");
+    }
+}

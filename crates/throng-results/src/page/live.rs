@@ -1,0 +1,346 @@
+//! The figures of a page while the run goes on: the columns so far, and a second more at a time.
+//! What is kept is bounded: each time there are too many points, two become one. A percentile of
+//! both is then the larger one; sums stay exact. The report at the end is made from the record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use throng_metrics::{Cause, Histogram, Interval, Stage};
+
+use super::monitors::Monitored;
+use super::number::number;
+use super::renderings::Renderings;
+use super::series::{
+    COLUMNS, FIGURES, Fold, HEAT_COLUMNS, Point, StepSeries, TIMES, curve, heat_json, heat_rows,
+    larger, micros, step_times,
+};
+use super::{EVENTS_MAX, names, told};
+use crate::collector::Collector;
+use crate::directory::RunInfo;
+use crate::event::Event;
+use crate::json::summary_json;
+use crate::summary::{Attempts, Summary};
+
+/// Points of all steps together: an hour of seconds, then coarser.
+const POINTS_MAX: usize = 3_600;
+/// Numbers of all steps, and the fewest points of a step.
+const NUMBERS_MAX: u64 = 200_000;
+const STEP_POINTS_MIN: u64 = 60;
+
+/// See the module's description.
+pub struct LivePage {
+    info: Arc<RunInfo>,
+    attempts: Attempts,
+    collector: Collector,
+    width_s: u64,
+    rows: Vec<LiveRow>,
+    /// The point that goes on, behind the rows.
+    point: Point,
+    step_width_s: u64,
+    step_points_max: u64,
+    steps: BTreeMap<u16, StepSeries>,
+    heat_s: u64,
+    heat: BTreeMap<(usize, u32), u64>,
+    total: Histogram,
+    monitors: Monitored,
+    events: Vec<Value>,
+    /// Of the events.
+    renderings: Renderings,
+    /// Seconds that have begun.
+    seconds: u64,
+}
+
+/// A point that is over.
+#[derive(Clone, Default)]
+struct LiveRow {
+    figures: [Option<f64>; FIGURES.len()],
+    times: [Option<f64>; TIMES.len()],
+    errors: Vec<(Cause, u64)>,
+    stages: Vec<(Stage, Option<f64>)>,
+}
+
+impl LivePage {
+    pub fn new(info: Arc<RunInfo>) -> LivePage {
+        let of_step = NUMBERS_MAX / COLUMNS / (info.steps.len() as u64).max(1);
+        LivePage {
+            attempts: Attempts::new(&info),
+            collector: Collector::new(&info),
+            info,
+            width_s: 1,
+            rows: Vec::new(),
+            point: Point::default(),
+            step_width_s: 1,
+            step_points_max: of_step.clamp(STEP_POINTS_MIN, POINTS_MAX as u64),
+            steps: BTreeMap::new(),
+            heat_s: 1,
+            heat: BTreeMap::new(),
+            total: Histogram::new(),
+            monitors: Monitored::new(POINTS_MAX, 1),
+            events: Vec::new(),
+            renderings: Renderings::default(),
+            seconds: 0,
+        }
+    }
+
+    /// Adds a line; true where points became coarser, so that all has to be told anew.
+    pub fn line(&mut self, interval: Interval) -> bool {
+        self.collector.interval(&interval);
+        let second = interval.second;
+        let widths = (self.width_s, self.step_width_s);
+        while second / self.width_s >= POINTS_MAX as u64 {
+            self.fold();
+        }
+        while second / self.step_width_s >= self.step_points_max {
+            self.step_width_s *= 2;
+            self.steps.values_mut().for_each(StepSeries::fold);
+        }
+        let at = (second / self.width_s) as usize;
+        while self.rows.len() < at {
+            self.rows.push(LiveRow::of(&std::mem::take(&mut self.point)));
+        }
+        self.seconds = self.seconds.max(second + 1);
+        self.add(interval);
+        widths != (self.width_s, self.step_width_s)
+    }
+
+    /// To the point that goes on: what comes late counts to it, too.
+    fn add(&mut self, mut interval: Interval) {
+        let phase = self.info.phases.get(usize::from(interval.phase));
+        let measured = phase.is_none_or(|phase| phase.measured);
+        let load = phase.map_or(0, |phase| phase.load);
+        let total = self.attempts.total(&interval);
+        let steps = std::mem::take(&mut interval.steps);
+        let place = interval.second.max(self.seconds - 1);
+        for row in &steps {
+            self.steps.entry(row.step).or_default().add(place / self.step_width_s, row, measured);
+        }
+        while place / self.heat_s >= HEAT_COLUMNS as u64 {
+            self.heat_s *= 2;
+            for ((column, row), count) in std::mem::take(&mut self.heat) {
+                *self.heat.entry((column / 2, row)).or_default() += count;
+            }
+        }
+        for (row, count) in heat_rows(&total.latency) {
+            *self.heat.entry(((place / self.heat_s) as usize, row)).or_default() += count;
+        }
+        if measured {
+            self.total.merge(&total.latency);
+        }
+        self.point.add(load, &interval, &total);
+    }
+
+    fn fold(&mut self) {
+        self.rows.push(LiveRow::of(&std::mem::take(&mut self.point)));
+        self.width_s *= 2;
+        self.monitors.fold();
+        let pairs = self.rows.chunks(2).map(|pair| match pair {
+            [one, later] => one.folded(later),
+            rest => rest.first().cloned().unwrap_or_default(),
+        });
+        self.rows = pairs.collect();
+    }
+
+    /// Takes what happened; what of it the page shows at once, by the name of the message: what
+    /// stands on the time axis, and readings of other sources.
+    pub fn event(&mut self, event: &Event) -> Vec<(&'static str, Value)> {
+        self.collector.event(event);
+        let mut messages = Vec::new();
+        let changed = self.monitors.take(event);
+        if !changed.is_empty() {
+            let readings = changed.iter().filter_map(|place| self.monitors.reading(place));
+            messages.push(("readings", readings.collect()));
+        }
+        if let Some(mut told) = told(event).filter(|_| self.events.len() < EVENTS_MAX) {
+            self.events.push(told.clone());
+            self.renderings.event(event);
+            let mut own = Renderings::default();
+            own.event(event);
+            told["renderings"] = own.json();
+            messages.push(("event", told));
+        }
+        messages
+    }
+
+    /// What has changed with the last second: one point of each column.
+    pub fn second(&self) -> Value {
+        let row = LiveRow::of(&self.point);
+        let figures = FIGURES.iter().zip(row.figures);
+        let times = TIMES.iter().zip(row.times);
+        let object = |(figure, value): (&super::series::Figure, Option<f64>)| {
+            (figure.name.to_string(), number(value))
+        };
+        let stages = row.stages.iter().map(|(stage, p99)| json!([stage.word(), number(*p99)]));
+        let errors = row
+            .errors
+            .iter()
+            .map(|(cause, count)| json!([cause.word(), cause.text().english(), count]));
+        let at = (self.seconds.saturating_sub(1)) / self.step_width_s;
+        let steps = self.steps.iter().filter_map(|(step, it)| {
+            let (_, row) = it.going_on().filter(|(place, _)| *place == at)?;
+            Some(std::iter::once(json!(step)).chain(row.numbers()).collect::<Value>())
+        });
+        json!({
+            "at": self.rows.len(),
+            "seconds": self.seconds,
+            "figures": Value::Object(figures.map(object).collect::<Map<_, _>>()),
+            "times": Value::Object(times.map(object).collect::<Map<_, _>>()),
+            "errors": errors.collect::<Value>(),
+            "stages": stages.collect::<Value>(),
+            "renderings": row.renderings().json(),
+            "step_at": at,
+            "steps": steps.collect::<Value>(),
+        })
+    }
+
+    /// What the tables show, and curves that have no time axis.
+    pub fn figures(&self) -> Value {
+        let steps = self.steps.iter().map(|(step, it)| json!([step, curve(&it.total)]));
+        let summary = self.summary();
+        json!({
+            "summary": summary_json(&summary),
+            "renderings": self.renderings(&summary).json(),
+            "curve": curve(&self.total),
+            "curves": steps.collect::<Value>(),
+            "heat": heat_json((self.heat_s / self.width_s) as usize, self.heat.clone()),
+        })
+    }
+
+    fn summary(&self) -> Summary {
+        self.collector.clone().finish((*self.info).clone())
+    }
+
+    fn renderings(&self, summary: &Summary) -> Renderings {
+        let mut all = self.renderings.clone();
+        all.extend(Renderings::of(summary));
+        all
+    }
+
+    /// All that the page shows.
+    pub fn all(&self) -> Value {
+        let rows = || self.rows.iter().cloned().chain([LiveRow::of(&self.point)]);
+        let rows: Vec<LiveRow> = rows().collect();
+        let mut series = Map::new();
+        for (index, figure) in FIGURES.iter().enumerate() {
+            let column = rows.iter().map(|row| number(row.figures[index]));
+            series.insert(figure.name.into(), column.collect());
+        }
+        let mut times = Map::new();
+        for (index, figure) in TIMES.iter().enumerate() {
+            let column = rows.iter().map(|row| number(row.times[index]));
+            times.insert(figure.name.into(), column.collect());
+        }
+        series.insert("times".into(), Value::Object(times));
+        series.insert("errors".into(), errors_json(&rows));
+        series.insert("stages".into(), stages_json(&rows));
+        series.insert("width_s".into(), json!(self.width_s));
+        series.insert("step_width_s".into(), json!(self.step_width_s));
+        series.insert("step_times".into(), step_times().collect());
+        let steps = self.steps.iter().map(|(step, it)| it.json(*step));
+        series.insert("steps".into(), steps.collect());
+        series.insert("curve".into(), curve(&self.total));
+        let heat = heat_json((self.heat_s / self.width_s) as usize, self.heat.clone());
+        series.insert("heat".into(), heat);
+        let summary = self.summary();
+        let mut renderings = self.renderings(&summary);
+        // Of warm-ups the summary says nothing.
+        causes(&rows).into_iter().for_each(|cause| renderings.cause(cause));
+        stages(&rows).into_iter().for_each(|stage| renderings.stage(stage));
+        json!({
+            "language": throng_base::language::spoken().word(),
+            "live": true,
+            "seconds": self.seconds,
+            "summary": summary_json(&summary),
+            "renderings": renderings.json(),
+            "names": names(&self.info),
+            "loads": self.info.loads,
+            "series": series,
+            "monitors": self.monitors.json(rows.len()),
+            "events": self.events,
+            "scenario": "",
+        })
+    }
+}
+
+fn causes(rows: &[LiveRow]) -> BTreeSet<Cause> {
+    rows.iter().flat_map(|row| &row.errors).map(|(cause, _)| *cause).collect()
+}
+
+fn stages(rows: &[LiveRow]) -> BTreeSet<Stage> {
+    rows.iter().flat_map(|row| &row.stages).map(|(stage, _)| *stage).collect()
+}
+
+fn errors_json(rows: &[LiveRow]) -> Value {
+    let count = |row: &LiveRow, cause: Cause| {
+        row.errors.iter().find(|(it, _)| *it == cause).map_or(0, |(_, count)| *count)
+    };
+    let told = |cause: Cause| {
+        let column: Value = rows.iter().map(|row| json!(count(row, cause))).collect();
+        json!({"cause": cause.word(), "text": cause.text().english(), "count": column})
+    };
+    causes(rows).into_iter().map(told).collect()
+}
+
+fn stages_json(rows: &[LiveRow]) -> Value {
+    let p99 = |row: &LiveRow, stage: Stage| {
+        number(row.stages.iter().find(|(it, _)| *it == stage).and_then(|(_, p99)| *p99))
+    };
+    let told = |stage: Stage| {
+        let column: Value = rows.iter().map(|row| p99(row, stage)).collect();
+        json!({"stage": stage.word(), "p99": column})
+    };
+    stages(rows).into_iter().map(told).collect()
+}
+
+impl LiveRow {
+    fn of(point: &Point) -> LiveRow {
+        let mut row = LiveRow::default();
+        for (mine, figure) in row.figures.iter_mut().zip(&FIGURES) {
+            *mine = (figure.of)(point);
+        }
+        for (mine, figure) in row.times.iter_mut().zip(&TIMES) {
+            *mine = (figure.of)(point);
+        }
+        row.errors.clone_from(&point.attempts.errors);
+        let stages = point.sum.stages.iter();
+        row.stages = stages.map(|it| (it.stage, micros(&it.latency, 0.99))).collect();
+        row
+    }
+
+    fn renderings(&self) -> Renderings {
+        let mut own = Renderings::default();
+        self.errors.iter().for_each(|(cause, _)| own.cause(*cause));
+        self.stages.iter().for_each(|(stage, _)| own.stage(*stage));
+        own
+    }
+
+    /// With the one behind it.
+    fn folded(&self, later: &LiveRow) -> LiveRow {
+        let mut both = self.clone();
+        let figures = both.figures.iter_mut().zip(later.figures).zip(&FIGURES);
+        let times = both.times.iter_mut().zip(later.times).zip(&TIMES);
+        for ((mine, theirs), figure) in figures.chain(times) {
+            *mine = match figure.fold {
+                Fold::Sum => mine.zip(theirs).map(|(one, other)| one + other).or(*mine).or(theirs),
+                Fold::Later => theirs.or(*mine),
+                Fold::Larger => larger(*mine, theirs),
+            };
+        }
+        for (cause, count) in &later.errors {
+            match both.errors.iter_mut().find(|(mine, _)| mine == cause) {
+                Some((_, mine)) => *mine += count,
+                None => both.errors.push((*cause, *count)),
+            }
+        }
+        for (stage, p99) in &later.stages {
+            match both.stages.iter_mut().find(|(mine, _)| mine == stage) {
+                Some((_, mine)) => *mine = larger(*mine, *p99),
+                None => both.stages.push((*stage, *p99)),
+            }
+        }
+        both
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Numbers in columns.
+
+use serde_json::{Value, json};
+
+/// Short where it is whole.
+pub(super) fn number(figure: Option<f64>) -> Value {
+    match figure {
+        Some(figure) if figure.fract() == 0.0 && figure.abs() < 9e15 => json!(figure as i64),
+        figure => json!(figure),
+    }
+}

@@ -1,0 +1,114 @@
+//! What the sentences of a page are in Chinese. The summary tells them in English, as `--json`
+//! does; a person may read the page in either language, and change it while reading.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use throng_base::language::Language;
+use throng_base::{Said, Severity};
+use throng_metrics::{Cause, Stage};
+
+use crate::event::Event;
+use crate::summary::{Summary, Validity};
+use crate::verdict::{headline, judge};
+
+/// By their English; those that are the same in both are not in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Renderings(BTreeMap<String, String>);
+
+impl Renderings {
+    /// Of all sentences in the summary.
+    pub(super) fn of(summary: &Summary) -> Renderings {
+        let mut all = Renderings::default();
+        all.add(&headline(summary).text);
+        judge(summary).1.iter().for_each(|reason| all.add(reason));
+        if let Validity::Invalid { reasons } = &summary.validity {
+            reasons.iter().for_each(|reason| all.add(&reason.text()));
+        }
+        for told in summary.diagnostics() {
+            if told.severity == Severity::Warning {
+                all.add(&told.message);
+                told.notes.iter().for_each(|note| all.add(note));
+            }
+        }
+        all.of_rows(summary);
+        all.of_events(summary);
+        all
+    }
+
+    /// Of these.
+    pub(super) fn of_all<'a>(sentences: impl IntoIterator<Item = &'a Said>) -> Renderings {
+        let mut all = Renderings::default();
+        sentences.into_iter().for_each(|said| all.add(said));
+        all
+    }
+
+    /// What went wrong with steps, stages, messages and sources.
+    fn of_rows(&mut self, summary: &Summary) {
+        for row in &summary.errors {
+            self.cause(row.cause);
+            self.add(&row.blame.text());
+            row.example.iter().for_each(|example| self.add(&example.detail));
+        }
+        for row in &summary.stages {
+            self.stage(row.stage);
+            row.errors.iter().for_each(|(cause, _)| self.cause(*cause));
+        }
+        summary.failures.iter().for_each(|row| self.add(&row.detail));
+        let examples = summary.deliveries.iter().flat_map(|row| &row.examples);
+        examples.for_each(|(_, example)| self.add(&example.detail));
+        summary.monitors.iter().filter_map(|it| it.trouble.as_ref()).for_each(|it| self.add(it));
+    }
+
+    /// What happened in the run.
+    fn of_events(&mut self, summary: &Summary) {
+        summary.info.changes.iter().for_each(|change| self.add(change));
+        summary.stopped.iter().for_each(|stopped| self.add(&stopped.reason));
+        let holds = summary.growth.held.iter().chain(&summary.growth.given_up);
+        holds.for_each(|hold| self.add(&hold.detail));
+        summary.back_offs.first.iter().for_each(|step| self.add(&step.detail));
+        let failures = summary.once.iter().filter_map(|once| once.failure.as_ref());
+        failures.for_each(|failure| self.add(&failure.detail));
+    }
+
+    /// Of one that is told while the run goes on, or stands on the time axis.
+    pub(super) fn event(&mut self, event: &Event) {
+        sentence(event).into_iter().for_each(|said| self.add(said));
+    }
+
+    pub(super) fn cause(&mut self, cause: Cause) {
+        self.add(&cause.text());
+        self.add(&cause.blame().text());
+    }
+
+    pub(super) fn stage(&mut self, stage: Stage) {
+        self.add(&stage.text());
+    }
+
+    pub(super) fn extend(&mut self, others: Renderings) {
+        self.0.extend(others.0);
+    }
+
+    fn add(&mut self, said: &Said) {
+        let (english, chinese) = (said.english(), said.render(Language::Chinese));
+        if english != chinese {
+            self.0.insert(english, chinese);
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!(self.0)
+    }
+}
+
+/// What an event says, where that is a sentence.
+pub(super) fn sentence(event: &Event) -> Option<&Said> {
+    match event {
+        Event::Stopped { reason, .. } => Some(reason),
+        Event::Held { detail, .. }
+        | Event::GrowthGivenUp { detail, .. }
+        | Event::BackedOff { detail, .. }
+        | Event::MachineLost { detail, .. } => Some(detail),
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! What the generator says of itself, and the host that it ran on.
+
+use throng_base::Said;
+use throng_base::units::{format_bytes, format_count};
+use throng_host::HostFacts;
+
+use super::super::Style;
+use super::super::text::{clean, nanos, share};
+use super::labelled;
+use crate::summary::Summary;
+use crate::verdict::{generator_is_to_blame, ports_scarce, starts_dropped_text, unmet_text};
+
+pub(super) fn generator(summary: &Summary, style: &Style) -> String {
+    let own = &summary.generator;
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    if own.cpu_ns > 0 {
+        let mut items = vec![style.say(say!("{} cores used", format!("{:.2}", own.cores)))];
+        if summary.total.count > 0 {
+            let each = nanos(own.cpu_per_attempt_ns as u64);
+            items.push(style.say(say!("{} CPU per attempt", each)));
+        }
+        items.push(style.say(say!("{} memory", format_bytes(own.memory_bytes_max as f64))));
+        items.push(style.say(say!("host {} busy", share(own.host_cpu_mean))));
+        lines.push(items);
+    }
+    lines.extend(resources(summary, style));
+    let late = &own.lateness;
+    if !late.is_empty() {
+        lines.push(vec![
+            style.say(say!("late by p50 {}", nanos(late.p50_ns))),
+            format!("p99 {}", nanos(late.p99_ns)),
+            style.say(say!("max {}", nanos(late.max_ns))),
+        ]);
+        lines.extend(together(summary, style));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    if own.late_seconds > 0 && !generator_is_to_blame(summary) {
+        let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
+        lines.push(vec![style.say(say!("late in {} of {} seconds", late, seconds))]);
+    }
+    let verdict = match summary.population.unmet {
+        _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
+        0 if summary.population.dropped > 0 => style.say(starts_dropped_text(summary)),
+        0 if own.late_seconds == 0 => style.say(say!("the schedule was held")),
+        0 => String::new(),
+        _ => style.say(unmet_text(summary)),
+    };
+    if !verdict.is_empty() {
+        lines.push(vec![verdict]);
+    }
+    labelled(say!("generator"), &lines, style)
+}
+
+/// What went out in one waking, where that was more than one thing at a time.
+fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
+    let own = &summary.generator.together;
+    let mean = own.mean().filter(|_| own.max > 1)?;
+    Some(vec![
+        style.say(say!("{} begun in one waking", format!("{mean:.1}"))),
+        style.say(say!("at most {}", format_count(own.max))),
+        style.say(say!("precision {}", nanos(summary.info.precision_ns))),
+    ])
+}
+
+/// Where the generator was short of something in its worst second, where its memory went, and what
+/// was left: lines of which most runs have none.
+fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
+    /// Less than this in the busiest second, and less waiting, is nothing to look at.
+    const BUSY_SHARE_MIN: f64 = 0.01;
+    const WAITED_SHARE_MIN: f64 = 0.05;
+    let r = &summary.generator.resources;
+    let mut pressure = Vec::new();
+    for (value, words) in [
+        (r.shard_cpu_max, say!("busiest shard {{}}")),
+        (r.host_softirq, say!("softirq {{}}")),
+        (r.host_steal, say!("steal {{}}")),
+    ] {
+        if value >= BUSY_SHARE_MIN {
+            pressure.push(style.say(words.clone().filled(&[&share(value)])));
+        }
+    }
+    let waited = r.run_queue_ns as f64 / summary.measured.as_nanos().max(1) as f64;
+    if waited >= WAITED_SHARE_MIN {
+        pressure.push(style.say(say!("{} waiting for a core", share(waited))));
+    }
+    if r.throttled_periods > 0 {
+        let [throttled, periods] = [r.throttled_periods, r.quota_periods].map(format_count);
+        pressure.push(style.say(say!("throttled in {} of {} periods", throttled, periods)));
+    }
+    if summary.generator.lost_ns > 0 {
+        pressure.push(style.say(say!("stood still for {}", nanos(summary.generator.lost_ns))));
+    }
+    let mut memory = Vec::new();
+    for (bytes, words) in [
+        (r.users_bytes, say!("{{}} for users")),
+        (r.connections_bytes, say!("{{}} for connections")),
+        (r.recorder_bytes, say!("{{}} for records")),
+        (r.kernel_socket_bytes, say!("{{}} in kernel sockets")),
+        (r.memory_available_bytes, say!("{{}} left at least")),
+    ] {
+        if bytes > 0 {
+            memory.push(style.say(words.clone().filled(&[&format_bytes(bytes as f64)])));
+        }
+    }
+    let ports_left = ports_scarce(summary).unwrap_or(0);
+    let short = [
+        (r.packets_dropped, say!("{{}} packets dropped here")),
+        (r.listen_dropped, say!("{{}} connections dropped by listeners here")),
+        (ports_left, say!("{{}} source ports left at least")),
+        (summary.growth.held_seconds, say!("growth held for {{}} s")),
+    ];
+    let filled = short.iter().filter(|(count, _)| *count > 0);
+    let short = filled
+        .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
+        .collect();
+    let lines = [pressure, memory, short];
+    lines.into_iter().filter(|items: &Vec<String>| !items.is_empty()).collect()
+}
+
+pub(super) fn host(host: &HostFacts, style: &Style) -> String {
+    let text = |fact: &Option<String>| fact.as_deref().map(clean);
+    let count = |fact: Option<u64>, word: &str| fact.map(|n| format!("{word}{}", n));
+    let cores = host.cores.map(|cores| match host.cores_usable {
+        Some(usable) if usable != cores => style.say(say!("{} of {} cores", usable, cores)),
+        _ if cores == 1 => style.say(say!("1 core")),
+        _ => style.say(say!("{} cores", cores)),
+    });
+    let bytes = |bytes: u64| format_bytes(bytes as f64);
+    let kernel = text(&host.kernel).map(|kernel| format!("Linux {kernel}"));
+    let cgroup_cores = host
+        .cgroup_cores_max
+        .map(|cores| style.say(say!("cgroup limit {} cores", format!("{cores:.2}"))));
+    let memory = host.memory_bytes.map(|size| style.say(say!("{} memory", bytes(size))));
+    let descriptors = match (host.descriptors_soft_max, host.descriptors_hard_max) {
+        (Some(soft), Some(hard)) if soft != hard => {
+            Some(style.say(say!("{} (hard {}) descriptors", soft, hard)))
+        }
+        (Some(soft), _) => Some(style.say(say!("{} descriptors", soft))),
+        _ => None,
+    };
+    let lines = [
+        vec![
+            text(&host.hostname),
+            kernel,
+            text(&host.os),
+            text(&host.virtualisation)
+                .map(|kinds| {
+                    kinds
+                        .split(", ")
+                        .map(|kind| style.say(Said::of_others(kind)))
+                        .collect::<Vec<_>>()
+                })
+                .map(|kinds| kinds.join(", ")),
+        ],
+        vec![
+            text(&host.cpu_model),
+            cores,
+            cgroup_cores,
+            memory,
+            host.cgroup_memory_bytes_max
+                .map(|size| style.say(say!("cgroup limit {}", bytes(size)))),
+        ],
+        vec![
+            descriptors,
+            host.port_range.map(|(first, last)| style.say(say!("ports {}–{}", first, last))),
+            count(host.tcp_tw_reuse, "tcp_tw_reuse "),
+            count(host.somaxconn, "somaxconn "),
+            text(&host.clock_source).map(|source| style.say(say!("clock {}", source))),
+        ],
+    ];
+    let lines: Vec<Vec<String>> = lines
+        .map(|items| items.into_iter().flatten().collect::<Vec<_>>())
+        .into_iter()
+        .filter(|items: &Vec<String>| !items.is_empty())
+        .collect();
+    if lines.is_empty() { String::new() } else { labelled(say!("host"), &lines, style) }
+}

@@ -1,0 +1,68 @@
+//! The figures of machines that have a label alike, where others have another: what of the load was
+//! in which region.
+
+use super::super::table::{Cell, Table};
+use super::super::text::{clean, nanos, rate};
+use super::super::{Ink, Style};
+use super::{dim, left_out, percentile, pick};
+use crate::summary::{LabelRow, Percentile, Summary};
+
+use throng_base::units::format_count;
+
+pub(super) fn labels(summary: &Summary, style: &Style) -> String {
+    if summary.labels.is_empty() {
+        return String::new();
+    }
+    let head = [
+        say!("machines with"),
+        say!("machines"),
+        say!("users"),
+        say!("count"),
+        say!("failed"),
+        say!("ok/s"),
+        say!("p50"),
+        say!("p90"),
+        say!("p99"),
+        say!("max"),
+    ];
+    let mut table = Table::new(head);
+    let shown = pick(&summary.labels, |row| (row.total.failed, row.total.latency.p99_ns));
+    for row in &shown {
+        let (total, l) = (&row.total, &row.total.latency);
+        let ink = if total.failed > 0 { Ink::Bad } else { Ink::Plain };
+        let users = match row.users_max {
+            0 => super::NOTHING.to_string(),
+            users => format_count(users),
+        };
+        let max = if l.is_empty() { super::NOTHING.to_string() } else { nanos(l.max_ns) };
+        table.row([
+            name(row, style).into(),
+            format_count(row.machines).into(),
+            users.into(),
+            format_count(total.count).into(),
+            Cell::new(ink, format_count(total.failed)),
+            rate(total.ok_per_s).into(),
+            percentile(l, Percentile::P50).into(),
+            percentile(l, Percentile::P90).into(),
+            percentile(l, Percentile::P99).into(),
+            max.into(),
+        ]);
+    }
+    let more = say!("… and {{}} better rows: `throng report --json` has all");
+    let more = left_out(summary.labels.len(), shown.len(), more, style);
+    let steps = match summary.labels.iter().any(|row| row.steps.len() > 1) {
+        true => dim(&style.say(say!("by step: `throng report --json`")), style),
+        false => String::new(),
+    };
+    table.render(style) + &more + &steps
+}
+
+/// The label with its value; of those that do not have it, and of values that are together, words.
+fn name(row: &LabelRow, style: &Style) -> String {
+    let label = clean(&row.label);
+    match &row.value {
+        Some(value) => format!("{label}={}", clean(value)),
+        None if row.others > 0 => style.say(say!("{} others of {}", row.others, label)),
+        None => style.say(say!("no {}", label)),
+    }
+}

@@ -1,0 +1,107 @@
+//! What other sources said meanwhile.
+
+use super::super::Style;
+use super::super::table::{Cell, Table};
+use super::super::text::compact;
+use crate::monitors::{MonitorRow, SeriesRow};
+use crate::summary::Summary;
+
+use throng_base::units::{format_bytes, format_count};
+
+/// Columns of a figure.
+const FIGURE: usize = 9;
+
+pub(super) fn monitors(summary: &Summary, style: &Style) -> String {
+    let tables = summary.monitors.iter().map(|row| monitor(row, style));
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+fn monitor(row: &MonitorRow, style: &Style) -> String {
+    let name = super::super::text::clean(&row.name);
+    let of: String = match &row.machine {
+        Some(machine) => style.say(say!("{name}, read from {machine}")),
+        None => name,
+    };
+    let title = throng_base::Said::of_others(of.clone());
+    let head = [title, say!("mean"), say!("min"), say!("max"), say!("last")];
+    let mut table = Table::new(head);
+    for series in &row.series {
+        let figure = |figure: f64| match series.count {
+            0 => Cell::from("–".to_string()),
+            _ => Cell::from(figure_text(series, figure)),
+        };
+        let name = super::super::text::clean(&series.name);
+        table.row([
+            name.into(),
+            figure(series.mean),
+            figure(series.min),
+            figure(series.max),
+            figure(series.last),
+        ]);
+    }
+    let mut text = match row.series.is_empty() {
+        true => String::new(),
+        false => table.render(style),
+    };
+    let all = row.read + row.failed;
+    if row.failed > 0 {
+        let (failed, all) = (format_count(row.failed), format_count(all));
+        let detail = row.trouble.clone().unwrap_or_default();
+        let told = say!("{of}: {failed} of {all} readings failed, the last one: {detail}");
+        text.push_str(&style.say(told));
+        text.push('\n');
+    } else if all == 0 {
+        text.push_str(&style.say(say!("{of}: it was never read")));
+        text.push('\n');
+    }
+    text
+}
+
+/// A counter's figure is per second.
+fn figure_text(series: &SeriesRow, figure: f64) -> String {
+    let is_bytes =
+        series.name.split('{').next().is_some_and(|name| {
+            ["_bytes", "_bytes_total"].iter().any(|ending| name.ends_with(ending))
+        });
+    let text = match figure.abs() {
+        _ if is_bytes && figure >= 0.0 => format_bytes(figure),
+        size if size >= 99_999.5 => {
+            let sign = if figure < 0.0 { "-" } else { "" };
+            format!("{sign}{}", compact(size.round() as u64, FIGURE - 4))
+        }
+        0.0 => "0".into(),
+        size if size < 0.001 => format!("{figure:.1e}"),
+        size => {
+            let decimals = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+            let text = format!("{figure:.decimals$}");
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+                false => text,
+            }
+        }
+    };
+    if series.counter { format!("{text}/s") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        let told = |name: &str, counter, figure| {
+            let name = name.to_string();
+            figure_text(&SeriesRow { name, counter, ..SeriesRow::default() }, figure)
+        };
+        assert_eq!(told("load", false, 0.0), "0");
+        assert_eq!(told("load", false, 12.3456), "12.35");
+        assert_eq!(told("load", false, 2.0), "2");
+        assert_eq!(told("load", false, -0.25), "-0.25");
+        assert_eq!(told("load", false, 0.000_012), "1.2e-5");
+        assert_eq!(told("files", false, 1_234_567.0), "1.23M");
+        assert_eq!(told("files", false, 98_765.0), "98765");
+        assert_eq!(told("idle{cpu=\"0\"}", true, 0.9876), "0.9876/s");
+        assert_eq!(told("rx_bytes_total{device=\"eth0\"}", true, 2048.0), "2.05 KB/s");
+        assert_eq!(told("huge", false, 1e300), "18.4E");
+    }
+}

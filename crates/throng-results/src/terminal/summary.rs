@@ -1,0 +1,149 @@
+//! What a person wants first, in few lines: whether it is good, what ran, the figures that matter,
+//! what went wrong and what to do next, and where the rest is. One place decides what gives way
+//! where there is more than the lines hold: the [`ROOMS`].
+
+mod figures;
+mod head;
+mod wrong;
+
+use throng_base::Said;
+
+use super::text::{clean, cut, width};
+use super::{Ink, Style};
+use crate::summary::Summary;
+
+/// With the prompt below it, a terminal of 24 lines shows it whole.
+pub(super) const LINES_MAX: usize = 23;
+/// Where the content behind labels begins.
+const LABEL_COLUMNS: usize = 13;
+
+/// How much of what may be long is shown.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// Lines of what ran.
+    facts: usize,
+    /// Warnings, and the lines of each but for what to do next.
+    notices: usize,
+    notice_lines: usize,
+    /// Rows of response times besides that of all steps; 0 leaves out what is no step, too.
+    steps: usize,
+    deliveries: usize,
+    curves: usize,
+    thresholds: usize,
+    /// Errors with an example and what to do next, and then in a line each.
+    errors_full: usize,
+    errors_brief: usize,
+}
+
+/// From plenty to little: the first that fits into [`LINES_MAX`] is taken. The last always fits.
+const ROOMS: [Room; 8] = [
+    Room::of([2, 3, 3, 8, 4, 3, 6], [4, 0]),
+    Room::of([2, 3, 2, 6, 3, 3, 5], [2, 2]),
+    Room::of([2, 2, 2, 4, 2, 3, 4], [2, 0]),
+    Room::of([1, 2, 2, 3, 2, 3, 3], [1, 1]),
+    Room::of([1, 2, 2, 2, 1, 2, 2], [1, 1]),
+    Room::of([1, 1, 3, 2, 1, 2, 2], [1, 0]),
+    Room::of([1, 1, 2, 1, 1, 1, 1], [1, 0]),
+    Room::of([1, 1, 1, 0, 1, 0, 1], [1, 0]),
+];
+
+impl Room {
+    const fn of(rows: [usize; 7], errors: [usize; 2]) -> Room {
+        let [facts, notices, notice_lines, steps, deliveries, curves, thresholds] = rows;
+        let [errors_full, errors_brief] = errors;
+        Room {
+            facts,
+            notices,
+            notice_lines,
+            steps,
+            deliveries,
+            curves,
+            thresholds,
+            errors_full,
+            errors_brief,
+        }
+    }
+}
+
+/// The summary in at most [`LINES_MAX`] lines, every line ending in a newline.
+pub(super) fn short_text(summary: &Summary, style: &Style) -> String {
+    let fits = |text: &String| text.lines().count() <= LINES_MAX;
+    let mut texts = ROOMS.iter().map(|room| in_room(summary, room, style));
+    let fitting = texts.find(fits);
+    fitting.unwrap_or_else(|| in_room(summary, &ROOMS[ROOMS.len() - 1], style))
+}
+
+fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
+    [
+        head::title(summary, style),
+        head::facts(summary, room.facts, style),
+        head::notices(summary, room, style),
+        figures::counts(summary, style),
+        figures::starts(summary, style),
+        figures::users(summary, style),
+        figures::deliveries(summary, room.deliveries, style),
+        figures::times(summary, room.steps, style),
+        super::report::curve_lines(summary, style, room.curves),
+        wrong::thresholds(summary, room.thresholds, style),
+        wrong::errors(summary, room, style),
+        record(summary, style),
+    ]
+    .concat()
+}
+
+/// A label, and beside it a line that is cut where it is too long.
+fn labelled(label: Said, text: &str, style: &Style) -> String {
+    let label = style.say(label);
+    let pad = " ".repeat(LABEL_COLUMNS.saturating_sub(width(&label)).max(1));
+    let text = cut(text, style.columns().saturating_sub(width(&label) + width(&pad)));
+    format!("{}{pad}{}\n", style.paint(Ink::Bold, &label), text.trim_end())
+}
+
+/// Items with ` · ` between them: as many as there is room for, the first at least.
+fn joined(items: &[String], columns: usize) -> String {
+    let mut out = String::new();
+    for item in items.iter().filter(|item| !item.is_empty()) {
+        if !out.is_empty() && width(&out) + 3 + width(item) > columns {
+            continue;
+        }
+        out += if out.is_empty() { "" } else { " · " };
+        out += item;
+    }
+    out
+}
+
+/// A line without a label.
+fn line(ink: Ink, text: &str, style: &Style) -> String {
+    format!("{}\n", style.paint(ink, cut(text, style.columns()).trim_end()))
+}
+
+/// Where all figures are.
+fn record(summary: &Summary, style: &Style) -> String {
+    let Some(directory) = &summary.directory else {
+        let text = style.say(say!("none · all figures: run it again with --details"));
+        return labelled(say!("record"), &text, style);
+    };
+    let path = clean(&directory.display().to_string());
+    let own = format!("throng report {} --details", super::report::quoted(&path));
+    let command = match () {
+        () if style.newest => "throng report --details".to_string(),
+        () if width(&own) <= style.columns() => own,
+        // A command that is cut is worse than one to be filled in.
+        () => "throng report RUN --details".to_string(),
+    };
+    let room = style.columns() - LABEL_COLUMNS;
+    let page = style.say(say!("in a browser: {}", "report.html"));
+    let more = [style.say(say!("all figures: {}", command)), page];
+    let more = joined(&more[..1 + usize::from(style.page)], room);
+    match width(&path) + 3 + width(&more) <= room {
+        true => labelled(say!("record"), &format!("{path}   {more}"), style),
+        false => {
+            let short = super::text::cut_middle(&path, room);
+            let more = match width(&more) <= room {
+                true => labelled(Said::default(), &more, style),
+                false => line(Ink::Plain, &command, style),
+            };
+            labelled(say!("record"), &short, style) + &more
+        }
+    }
+}

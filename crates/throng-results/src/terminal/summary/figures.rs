@@ -1,0 +1,216 @@
+//! How much was done, and how long it took.
+
+use throng_base::Said;
+use throng_base::units::format_count;
+use throng_metrics::{DeliveryInterval, is_asked, is_attempt};
+
+use super::super::report::{
+    EXPLAINED, NOTHING, explained_note, ink_of, percentile, pick_some, slowest_items, step_name,
+};
+use super::super::table::{Cell, Table};
+use super::super::text::{clean, nanos, rate, share, width};
+use super::super::{Ink, Style};
+use super::{LABEL_COLUMNS, joined, labelled};
+use crate::summary::{DeliveryRow, Latency, Percentile, Row, STAY, Summary, per_second};
+
+/// Attempts, their rate and their failures.
+pub(super) fn counts(summary: &Summary, style: &Style) -> String {
+    let total = &summary.total;
+    if total.count + total.interrupted == 0 {
+        return String::new();
+    }
+    let rows = || summary.steps.iter().filter(|row| is_attempt(&row.kind));
+    let label = match rows().all(|row| is_asked(&row.kind) && row.kind != "connect") {
+        true => say!("requests"),
+        false => say!("attempts"),
+    };
+    let (count, failed) = (format_count(total.count), format_count(total.failed));
+    let part = share(total.failed as f64 / total.count.max(1) as f64);
+    let ok = style.say(say!("{} ok/s", rate(total.ok_per_s)));
+    let cut_off = style.say(say!("{} cut off by the end", format_count(total.interrupted)));
+    let mut items = vec![count, ok, style.say(say!("{} failed ({})", failed, part))];
+    let columns = style.columns() - LABEL_COLUMNS;
+    if joined(&items, columns) != items.join(" · ") {
+        items[2] = style.say(say!("{} failed", failed));
+    }
+    items.extend((total.interrupted > 0).then_some(cut_off));
+    let text = joined(&items, columns);
+    let ink = if total.failed > 0 { Ink::Bad } else { Ink::Plain };
+    let label = style.say(label);
+    let pad = " ".repeat(LABEL_COLUMNS.saturating_sub(width(&label)));
+    let text = text.replacen(&items[2], &style.paint(ink, &items[2]), 1);
+    format!("{}{pad}{text}\n", style.paint(Ink::Bold, &label))
+}
+
+/// What was due and was not begun; most runs have nothing of it.
+pub(super) fn starts(summary: &Summary, style: &Style) -> String {
+    let population = &summary.population;
+    let missed = population.unmet + population.dropped;
+    if population.wanted <= population.begun && missed == 0 {
+        return String::new();
+    }
+    let each = |count: u64| per_second(count, summary.measured).round() as u64;
+    let [wanted, begun] = [population.wanted, population.begun].map(each).map(format_count);
+    let missed = [
+        (population.unmet, say!("{{}} starts never happened")),
+        (population.dropped, say!("{{}} starts were dropped")),
+    ];
+    let missed = missed.into_iter().filter(|(count, _)| *count > 0);
+    let mut items: Vec<String> =
+        missed.map(|(count, words)| style.say(words.filled(&[&format_count(count)]))).collect();
+    if population.wanted > 0 {
+        items.push(style.say(say!("{} starts a second wanted", wanted)));
+        items.push(style.say(say!("{} begun", begun)));
+    }
+    labelled(say!("schedule"), &joined(&items, style.columns() - LABEL_COLUMNS), style)
+}
+
+/// Who was there, where users live on connections, and what became of those.
+pub(super) fn users(summary: &Summary, style: &Style) -> String {
+    if !summary.is_long_lived() {
+        return String::new();
+    }
+    let connections = &summary.connections;
+    let missed = connections.attempted.saturating_sub(connections.opened);
+    let told = [
+        (summary.users_online_max, say!("{{}} at most online")),
+        (connections.opened, say!("{{}} connections opened")),
+        (missed, say!("{{}} not opened")),
+        (summary.lifecycle.broken, say!("{{}} broken")),
+        (connections.reconnects, say!("{{}} reconnects")),
+    ];
+    let told = told.into_iter().filter(|(count, _)| *count > 0);
+    let items: Vec<String> =
+        told.map(|(count, words)| style.say(words.filled(&[&format_count(count)]))).collect();
+    let room = style.columns() - LABEL_COLUMNS;
+    let mut out = match items.is_empty() {
+        true => String::new(),
+        false => labelled(say!("users"), &joined(&items, room), style),
+    };
+    let beats = &summary.heartbeats;
+    if beats.counts.sent > 0 {
+        let mut items = vec![style.say(say!("{} sent", format_count(beats.counts.sent)))];
+        if beats.counts.answered + beats.counts.lost > 0 {
+            let (lost, part) = (beats.counts.lost, beats.lost_share().unwrap_or(0.0));
+            items.push(style.say(say!("{} lost ({})", format_count(lost), share(part))));
+        }
+        let p99 = beats.latency.percentile(Percentile::P99);
+        items.extend(p99.map(|ns| format!("p99 {}", nanos(ns))));
+        out += &labelled(say!("heartbeats"), &joined(&items, room), style);
+    }
+    out
+}
+
+/// What became of messages that had to reach an audience; those that were lost first.
+pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> String {
+    let is_used = |row: &&DeliveryRow| {
+        let unused = DeliveryInterval { step: row.counts.step, ..DeliveryInterval::default() };
+        row.counts != unused
+    };
+    let rows: Vec<&DeliveryRow> = summary.deliveries.iter().filter(is_used).collect();
+    let weight = |row: &&DeliveryRow| (row.counts.lost, row.counts.twice, row.counts.expected);
+    let shown = pick_some(&rows, most, weight);
+    let mut out = String::new();
+    for row in &shown {
+        let c = &row.counts;
+        let [delivered, expected] = [c.delivered, c.expected].map(format_count);
+        let mut items = vec![
+            clean(&row.name),
+            style.say(say!("{} of {} delivered", delivered, expected)),
+            style.say(say!(
+                "{} lost ({})",
+                format_count(c.lost),
+                share(row.lost_share().unwrap_or(0.0))
+            )),
+        ];
+        for (count, words) in [
+            (c.twice, say!("{{}} twice")),
+            (c.late, say!("{{}} late")),
+            (c.out_of_order, say!("{{}} out of order")),
+        ] {
+            if count > 0 {
+                items.push(style.say(words.filled(&[&format_count(count)])));
+            }
+        }
+        let label = if out.is_empty() { say!("deliveries") } else { Said::default() };
+        out += &labelled(label, &joined(&items, style.columns() - LABEL_COLUMNS), style);
+    }
+    out
+}
+
+/// A row of the table of times.
+struct Timed<'a> {
+    name: String,
+    ink: Ink,
+    latency: &'a Latency,
+}
+
+/// The response times: of all steps, of the worst of them, of transactions and of deliveries; and
+/// where most of the time went.
+pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
+    let (p50, p90, p95) = (say!("p50"), say!("p90"), say!("p95"));
+    let (p99, p999, max) = (say!("p99"), say!("p99.9"), say!("max"));
+    let mut table = Table::new([say!("response time"), p50, p90, p95, p99, p999, max]);
+    for row in timed(summary, most, style) {
+        let l = row.latency;
+        use Percentile::{P50, P90, P95, P99, P999};
+        let shown = |which| match l.is_explained_by(&summary.generator.lateness, which) {
+            true => Cell::new(Ink::Warn, format!("{EXPLAINED}{}", percentile(l, which))),
+            false => Cell::new(row.ink, percentile(l, which)),
+        };
+        let [p50, p90, p95, p99, p999] = [P50, P90, P95, P99, P999].map(shown);
+        let max = Cell::new(row.ink, nanos(l.max_ns));
+        table.row([Cell::new(row.ink, row.name), p50, p90, p95, p99, p999, max]);
+    }
+    if table.len() == 0 {
+        return String::new();
+    }
+    table.leave_out_columns_of(NOTHING);
+    let note = if table.holds(EXPLAINED) { explained_note(style) } else { String::new() };
+    let slowest = slowest_items(summary, style);
+    let slowest = match slowest.is_empty() {
+        true => slowest.concat(),
+        false => {
+            let room = style.columns() - LABEL_COLUMNS;
+            labelled(say!("slowest step"), &joined(&slowest[..2], room), style)
+        }
+    };
+    table.render(style) + &note + &slowest
+}
+
+fn timed<'a>(summary: &'a Summary, most: usize, style: &Style) -> Vec<Timed<'a>> {
+    let is_timed =
+        |row: &&Row| row.kind != STAY && is_attempt(&row.kind) && !row.latency.is_empty();
+    let steps: Vec<&Row> = summary.steps.iter().filter(is_timed).collect();
+    let mut rows = Vec::new();
+    let attempts = steps.len();
+    if attempts > 1 {
+        let name = style.say(say!("all {} steps", format_count(attempts as u64)));
+        rows.push(Timed { name, ink: Ink::Plain, latency: &summary.total.latency });
+    }
+    // Of a single step there is no other row.
+    let shown = if attempts > 1 { most } else { most.max(1) };
+    for row in pick_some(&steps, shown, |row| (row.latency.p99_ns, row.count)) {
+        rows.push(Timed {
+            name: step_name(row, summary, style),
+            ink: ink_of(row),
+            latency: &row.latency,
+        });
+    }
+    // What is beside the steps has a row at least, but where hardly anything has.
+    let limit = rows.len().max(most) + usize::from(most > 0);
+    let deliveries = summary.deliveries.iter().filter(|row| !row.latency.is_empty());
+    rows.extend(deliveries.map(|row| Timed {
+        name: format!("{} ({})", clean(&row.name), style.say(say!("delivery"))),
+        ink: Ink::Plain,
+        latency: &row.latency,
+    }));
+    let transactions = summary.transactions.iter().filter(|row| !row.latency.is_empty());
+    rows.extend(transactions.map(|row| Timed {
+        name: format!("{} ({})", clean(&row.name), style.say(say!("transaction"))),
+        ink: Ink::Plain,
+        latency: &row.latency,
+    }));
+    rows.truncate(limit);
+    rows
+}

@@ -1,0 +1,153 @@
+//! The first lines: the verdict, what ran against what, and whatever makes the figures doubtful.
+
+use throng_base::{Diagnostic, Said, Severity};
+
+use super::super::text::{clean, cut, cut_middle, span, width, wrap};
+use super::super::{Ink, Style};
+use super::{Room, joined, line};
+use crate::summary::Summary;
+use crate::verdict::{Stamp, Tone, ports_scarce, stamp};
+
+/// Of the name of the run, whatever is said of it.
+const NAME_COLUMNS_MIN: usize = 12;
+/// Of the names of machines that were lost.
+const LOST_COLUMNS_MAX: usize = 24;
+/// Of the time: what is measured of it and more is all of it, to a person.
+const MEASURED_SHARE_TOLD: f64 = 0.95;
+/// That nothing succeeded is the verdict, and what to do about it stands with the errors.
+const TOLD_ELSEWHERE: [&str; 1] = ["nothing-succeeded"];
+
+/// The name, the verdict in a word, why, and the exit code.
+pub(super) fn title(summary: &Summary, style: &Style) -> String {
+    let Stamp { tone, word, why } = stamp(summary);
+    let ink = match tone {
+        Tone::Good => Ink::Good,
+        Tone::Warning => Ink::Warn,
+        Tone::Bad => Ink::Bad,
+    };
+    let exit = style.say(say!("exit {}", crate::exit_code(summary).code()));
+    let word = style.say(word);
+    let why = why.map(|why| format!(" · {}", style.say(why))).unwrap_or_default();
+    let room = style.columns() - width(&exit) - 2 - width(&word) - 3;
+    let name = clean(&summary.info.name);
+    let why = cut(&why, room.saturating_sub(width(&name).min(NAME_COLUMNS_MIN)));
+    let name = cut_middle(&name, room.saturating_sub(width(&why)));
+    let used = width(&name) + 3 + width(&word) + width(&why) + width(&exit);
+    let pad = " ".repeat(style.columns().saturating_sub(used));
+    let [name, word] = [style.paint(Ink::Bold, &name), style.paint(ink, &word)];
+    format!("{name} · {word}{why}{pad}{}\n", style.paint(ink, &exit))
+}
+
+/// What ran against what, with how many, how long and when.
+pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
+    let info = &summary.info;
+    let mut facts = Vec::new();
+    facts.extend(info.targets.first().map(|target| {
+        // Room for what else stands in its line.
+        let target = cut_middle(&clean(target), style.columns() / 2);
+        match info.targets.len() {
+            1 => target,
+            targets => style.say(say!("{} and {} more", target, (targets - 1))),
+        }
+    }));
+    let users = summary.users_present_max.max(summary.users_online_max);
+    if users > 0 {
+        let users_text = throng_base::units::format_count(users);
+        facts.push(match users {
+            1 => style.say(say!("1 user")),
+            _ => style.say(say!("{} users", users_text)),
+        });
+    }
+    facts.extend(machines(summary).map(|text| style.say(text)));
+    let (measured, lasted) = (span(summary.measured), span(summary.lasted));
+    // The time in which the last users leave goes without saying.
+    let is_all = summary.measured >= summary.lasted.mul_f64(MEASURED_SHARE_TOLD);
+    facts.push(match is_all {
+        true => measured,
+        false => style.say(say!("{} of {} measured", measured, lasted)),
+    });
+    facts.push(when(&info.started));
+    facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
+    let mut out = String::new();
+    for _ in 0..lines {
+        let text = joined(&facts, style.columns());
+        let told: Vec<&str> = text.split(" · ").collect();
+        facts.retain(|fact| !told.contains(&fact.as_str()));
+        out += &line(Ink::Dim, &text, style);
+        if facts.is_empty() {
+            break;
+        }
+    }
+    out
+}
+
+/// How many there were, where there were several, and which of them were lost.
+fn machines(summary: &Summary) -> Option<Said> {
+    let all = summary.machines.len();
+    let lost = summary.machines.iter().filter(|machine| machine.lost.is_some());
+    let lost: Vec<String> = lost.map(|machine| clean(&machine.name)).collect();
+    match lost.as_slice() {
+        _ if all < 2 => None,
+        [] => Some(say!("{} machines", all)),
+        lost => {
+            let names = cut_middle(&lost.join(", "), LOST_COLUMNS_MAX);
+            Some(say!("{} machines, lost: {}", all, names))
+        }
+    }
+}
+
+/// The moment as people write it; what is none stays what it is.
+fn when(started: &str) -> String {
+    let is_utc = started.len() == "2026-11-21T12:03:01.000Z".len() && started.ends_with('Z');
+    match started.split_once('T').zip(started.get(11..19)).filter(|_| is_utc) {
+        Some(((day, _), time)) => clean(&format!("{day} {time} UTC")),
+        None => clean(started),
+    }
+}
+
+/// What makes the figures doubtful, the generator first: what it is and what to do about it.
+pub(super) fn notices(summary: &Summary, room: &Room, style: &Style) -> String {
+    let mut told = summary.diagnostics();
+    told.retain(|one| !TOLD_ELSEWHERE.contains(&one.code));
+    told.sort_by_key(|one| one.severity != Severity::Error);
+    let mut out = String::new();
+    told.iter().take(room.notices).for_each(|one| out += &notice(one, room.notice_lines, style));
+    if let Some(left) = ports_scarce(summary) {
+        let left = throng_base::units::format_count(left);
+        let text = style.say(say!("only {} source ports were left on this computer", left));
+        out += &line(Ink::Warn, &format!("⚠ {text}"), style);
+    }
+    match told.len().saturating_sub(room.notices) {
+        0 => out,
+        more => {
+            let text = style.say(say!("… more warnings under --details: {}", more));
+            out + &line(Ink::Warn, &text, style)
+        }
+    }
+}
+
+/// Where all is there, the first and the last of its notes say most: what happened, and the cause.
+fn notice(told: &Diagnostic, lines: usize, style: &Style) -> String {
+    const INDENT: usize = 2;
+    let ink = if told.severity == Severity::Error { Ink::Bad } else { Ink::Warn };
+    let say = |said: &Said| clean(&said.render(style.language));
+    let mut text = format!("{} ({})", say(&told.message), told.code);
+    let first = told.notes.first();
+    let last = told.notes.last().filter(|_| told.notes.len() > 1);
+    for (note, mark) in first.iter().map(|it| (it, ": ")).chain(last.iter().map(|it| (it, "; "))) {
+        text += mark;
+        text += &say(note);
+    }
+    let mut out = String::new();
+    let columns = style.columns() - INDENT;
+    let wrapped = wrap(&text, columns);
+    for (at, piece) in wrapped.iter().take(lines).enumerate() {
+        let mark = if at == 0 { "⚠ " } else { "  " };
+        let is_cut = at + 1 == lines && wrapped.len() > lines;
+        let piece = if is_cut { cut(&format!("{piece} …"), columns) } else { piece.clone() };
+        out += &line(ink, &format!("{mark}{piece}"), style);
+    }
+    let explain = || format!("`throng explain {}`", told.code);
+    let next = told.help.as_ref().map_or_else(explain, say);
+    out + &line(Ink::Plain, &format!("  → {next}"), style)
+}
