@@ -16,10 +16,11 @@ use throng_program::{
 };
 
 use crate::arguments::TryArguments;
-use crate::conduct::{not_started, told_to_stop};
+use crate::conduct::not_started;
 use crate::guard::Guard;
 use crate::scenario;
 use crate::screen::Screen;
+use crate::signals::told_to_stop;
 use telling::Telling;
 
 /// An attempt is a look, not a run: what takes longer is cut off.
@@ -85,8 +86,8 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     ));
     screen.line(&result);
     match tally.failed {
-        0 => Exit::GoalsMet,
-        _ => Exit::GoalsNotMet,
+        0 => Exit::Success,
+        _ => Exit::ThresholdsNotMet,
     }
 }
 
@@ -131,6 +132,8 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         precision: Duration::ZERO,
         thresholds: Vec::new(),
         abort_when: Vec::new(),
+        monitors: Vec::new(),
+        outputs: Vec::new(),
         ..program.clone()
     }
 }

@@ -12,7 +12,7 @@ use throng_scenario::{curl, parse_hex, parse_json_expectation};
 use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::conduct::Conduct;
 use crate::reflect;
-use crate::scenario::{compile_run, fresh};
+use crate::scenario::{compile_run, fresh, variable};
 use crate::screen::Screen;
 
 /// `throng bench`.
@@ -41,7 +41,7 @@ pub(crate) fn with_bench(
     let text = write(&bench);
     if arguments.print_scenario {
         Screen::output(true).text(&text);
-        return Exit::GoalsMet;
+        return Exit::Success;
     }
     let source = Source::new(tell!("the scenario of this command line"), text);
     let read = |path: &Path, bytes_max: usize| match &reflected {
@@ -49,7 +49,7 @@ pub(crate) fn with_bench(
         _ => read_disk(path, bytes_max),
     };
     let run = RunOptions { labels: arguments.output.labels.clone(), ..fresh(None) };
-    match compile_run(&source, Vec::new(), PathBuf::new(), run, &read) {
+    match compile_run(&source, Vec::new(), (PathBuf::new(), &variable), run, &read) {
         Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);

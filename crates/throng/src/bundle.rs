@@ -1,6 +1,7 @@
 //! The bundle of a run: its scenario and all that this was compiled from, in the run directory.
 //! Written before the load begins, and compiled again from there.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use throng_scenario::{
     masked_scenario, read_disk, whole,
 };
 
-use crate::scenario::{Loaded, compile_run, fresh};
+use crate::scenario::{Loaded, compile_run, fresh, variable};
 use crate::screen::Screen;
 
 /// So many bytes of files are copied, beside those of protocols.
@@ -272,6 +273,16 @@ pub(crate) struct Given {
     pub(crate) labels: Vec<(String, String)>,
     /// Runs with what has changed all the same.
     pub(crate) allow_changed: bool,
+    /// The scenario is named as it was at first, where its directory is only for the moment.
+    pub(crate) as_it_was: bool,
+    /// Variables of the environment that are known from where the run was started.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Given {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.environment.get(name).cloned().or_else(|| variable(name))
+    }
 }
 
 /// Compiles the scenario of a run from its directory alone; what is wrong is told. Files by
@@ -291,8 +302,10 @@ pub(crate) fn load(run: &Run, given: &Given, errors: Screen) -> Result<Loaded, E
 fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<Diagnostic>> {
     let Some(bundle) = &run.info.bundle else { return Err(vec![without_bundle(run)]) };
     let (text, changes) = verified(run, bundle, given)?;
-    let scenario = run.directory.join(SCENARIO_FILE);
-    let source = Source::new(scenario.display().to_string(), text);
+    let at_first = run.info.files.first().filter(|_| given.as_it_was);
+    let own = || run.directory.join(SCENARIO_FILE).display().to_string();
+    let name = at_first.map_or_else(own, |file| file.path.clone());
+    let source = Source::new(name, text);
     let labels = run.info.labels.iter().filter(|(_, value)| !value.contains(MASK));
     let labels = labels.map(|(name, value)| (name.clone(), value.clone()));
     let options = RunOptions {
@@ -305,8 +318,13 @@ fn compiled(run: &Run, given: &Given) -> Result<(Loaded, Vec<Diagnostic>), Vec<D
         None => Err(io::Error::new(io::ErrorKind::NotFound, "it is not in the run directory")),
     };
     let base = run.directory.clone();
-    let (mut program, warnings, mut recorded) =
-        compile_run(&source, given.set.clone(), base, options, &read)?;
+    let (mut program, warnings, mut recorded) = compile_run(
+        &source,
+        given.set.clone(),
+        (base, &|name| given.variable(name)),
+        options,
+        &read,
+    )?;
     program.changes.extend(changes);
     // Where the scenario has none, its file gave it one.
     program.name.clone_from(&run.info.name);
@@ -388,7 +406,7 @@ fn verified(
             changed.extend(changed_file(file));
         }
     }
-    changed.extend(bundle.environment.iter().filter_map(changed_variable));
+    changed.extend(bundle.environment.iter().filter_map(|it| changed_variable(it, given)));
     let help = say!("bring it back as it was, or give --allow-changed to run with what is there");
     match given.allow_changed {
         true => {}
@@ -467,10 +485,10 @@ fn changed_file(file: &FileInfo) -> Option<Said> {
     }
 }
 
-fn changed_variable(variable: &VariableInfo) -> Option<Said> {
-    let value = std::env::var(&variable.name).ok();
-    let name = &variable.name;
-    match (VariableState::of(value.as_deref()), variable.secret, &variable.sha256) {
+fn changed_variable(known: &VariableInfo, given: &Given) -> Option<Said> {
+    let name = &known.name;
+    let value = given.variable(name);
+    match (VariableState::of(value.as_deref()), known.secret, &known.sha256) {
         (VariableState::Unset, true, _) | (VariableState::Unset, _, Some(_)) => {
             Some(say!("the environment variable `{name}` was set in that run"))
         }

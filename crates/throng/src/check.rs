@@ -56,7 +56,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         data,
         report.load(),
         report.expectation(&tables),
-        report.goals(),
+        report.thresholds(),
     ] {
         if !section.is_empty() {
             screen.line(&section);
@@ -67,7 +67,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         1 => tell!("the scenario is good, with 1 warning; nothing was sent"),
         more => tell!("the scenario is good, with {more} warnings; nothing was sent"),
     });
-    Exit::GoalsMet
+    Exit::Success
 }
 
 /// The sources of rows, opened as a run would open them.
@@ -356,11 +356,11 @@ impl Report<'_> {
         out
     }
 
-    fn goals(&self) -> String {
+    fn thresholds(&self) -> String {
         if self.program.thresholds.is_empty() {
             return String::new();
         }
-        let mut out = format!("{}\n", self.screen.style.bold(&tell!("goals")));
+        let mut out = format!("{}\n", self.screen.style.bold(&tell!("thresholds")));
         for threshold in self.program.thresholds.iter().take(ROWS_SHOWN_MAX) {
             let _ = writeln!(out, "  {}", threshold.text);
         }

@@ -2,18 +2,26 @@
 //!
 //! - `post`: makes the load, on every machine of a run; `desk`: what a person sees of all of them,
 //!   and who gives the orders; `wire`: what they tell each other. `running`: which phases go on.
-//! - `processes`: several processes of this machine as posts; `child`: such a process.
+//! - `fleet`: the agents of a fleet as posts. `processes`: several processes of this machine as
+//!   posts; `child`: such a process.
 //! - `once`: what is done before and after the load; `ending`: the end of a run.
+//! - `live`: the page of a run while it goes on; `dashboard`: the same on a full screen.
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
+mod announcer;
 mod child;
 pub(crate) mod command;
+mod dashboard;
 mod desk;
 mod ending;
+pub(crate) mod fleet;
 mod keys;
 mod levels;
 mod limits;
+mod live;
+mod monitors;
 mod once;
+mod polite;
 mod post;
 mod processes;
 mod resources;
@@ -34,22 +42,31 @@ use throng_results::{
 };
 use throng_scenario::Recorded;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::arguments::{LimitArguments, LoadPart, OutputArguments, RunArguments};
+use crate::arguments::{
+    CollectArguments, LimitArguments, LoadPart, OutputArguments, ResumeArguments, RunArguments,
+};
 use crate::bundle;
 use crate::files;
 use crate::guard::Guard;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
+use crate::signals::Signals;
 pub(crate) use child::{be, told};
-use desk::{Desk, Posts};
-pub(crate) use keys::restore as restore_terminal;
+use desk::{Desk, Orders, Outlets, Posts};
+use fleet::{Fleet, Wanted};
+use live::Live;
 use once::{do_once, not_begun, tear_down};
 use post::Post;
 pub(crate) use socket::connect;
+
+/// The terminal is as it was; also after a panic.
+pub(crate) fn restore_terminal() {
+    dashboard::give_back();
+    keys::restore();
+}
 
 /// Where records go when nothing else is said.
 pub(crate) const RECORDS: &str = "throng-runs";
@@ -74,49 +91,32 @@ pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>)
     then(Conduct { program, recorded, rerun_of: None, command, output, limits })
 }
 
-/// Ready when somebody asks the process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
-pub(crate) async fn told_to_stop() {
-    match Signals::new() {
-        Ok(mut signals) => signals.next().await,
-        Err(_) => std::future::pending().await,
-    }
+/// `throng resume`.
+pub(crate) fn resume(arguments: &ResumeArguments) -> Exit {
+    with_output(&arguments.output, fleet::resume(arguments))
 }
 
-/// Ctrl-C, SIGTERM and SIGHUP, from the moment on in which this was made.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// None where whoever started us wants it ignored (`nohup`), and once it has come: the kernel
-    /// and a shell both tell of a terminal that is closed, which is one request to stop.
-    hang_up: Option<Signal>,
+/// `throng collect`.
+pub(crate) fn collect(arguments: &CollectArguments) -> Exit {
+    with_output(&arguments.output, fleet::collect(arguments))
 }
 
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        let hang_up = match crate::ignores_hang_up() {
-            true => None,
-            false => Some(signal(SignalKind::hangup())?),
-        };
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())?, hang_up })
+/// Files that cannot be written are told before anything is done.
+fn with_output(output: &OutputArguments, work: impl Future<Output = Exit>) -> Exit {
+    let errors = Screen::errors(output.no_color);
+    if let Err(diagnostic) = files::tried(output) {
+        errors.diagnostic(&diagnostic);
+        return Exit::Usage;
     }
+    let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
+    runtime.block_on(work)
+}
 
-    async fn next(&mut self) {
-        let hang_up = async {
-            match &mut self.hang_up {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        let hung_up = tokio::select! {
-            _ = self.interrupt.recv() => false,
-            _ = self.terminate.recv() => false,
-            () = hang_up => true,
-        };
-        if hung_up {
-            self.hang_up = None;
-        }
-    }
+/// The load of a run begins now, on so many shards.
+fn begins(info: &mut RunInfo, shards: u64) {
+    info.shards = shards;
+    info.machines.iter_mut().for_each(|machine| machine.shards = shards);
+    info.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
 }
 
 /// A run that is to be.
@@ -134,14 +134,8 @@ pub(crate) struct Conduct<'a> {
 impl Conduct<'_> {
     pub(crate) fn run(self) -> Exit {
         let errors = Screen::errors(self.output.no_color);
-        // Before there is another thread: those that are started take it over.
-        if let Some(nice) = self.limits.nice
-            && let Err(error) = throng_host::set_nice(nice)
-        {
-            let message =
-                say!("this host refuses `--nice {nice}`: {error}", error = Said::of_error(&error));
-            let help = say!("only root may go below the value that a process has: give 0 to 19");
-            errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
+        if let Err(diagnostic) = be_nice(self.limits) {
+            errors.diagnostic(&diagnostic);
             errors.say(say!("nothing was sent"));
             return Exit::HostUnfit;
         }
@@ -150,7 +144,11 @@ impl Conduct<'_> {
             errors.say(say!("nothing was sent"));
             return Exit::Usage;
         }
-        let fit = preflight(&self.program, self.limits.force, errors);
+        // Agents know themselves what they are fit for.
+        let fit = match self.output.fleet.is_some() {
+            true => Ok(()),
+            false => preflight(&self.program, self.limits.force, errors),
+        };
         let guard = match fit.and_then(|()| Guard::read(errors)) {
             Ok(guard) => guard,
             Err(exit) => return exit,
@@ -161,27 +159,35 @@ impl Conduct<'_> {
 
     async fn conduct(mut self, guard: &Guard, errors: Screen) -> Exit {
         let processes = self.output.processes.unwrap_or(1);
-        if let Some(diagnostic) = processes::unbridged(&self).filter(|_| processes > 1) {
+        let is_shared = processes > 1 || self.output.fleet.is_some();
+        let unbridged = match is_shared {
+            true => processes::unbridged(&self),
+            false => self.output.part.and_then(|_| processes::apart(&self.program)),
+        };
+        if let Some(diagnostic) = unbridged {
             errors.diagnostic(&diagnostic);
             errors.say(say!("nothing was sent"));
             return Exit::Usage;
         }
+        // Heard from before there is anything on the disk; acted on once the run is there.
+        let mut signals = match hear(errors) {
+            Ok(signals) => signals,
+            Err(exit) => return exit,
+        };
+        let fleet = match self.fleet(&mut signals, errors).await {
+            Ok(fleet) => fleet,
+            Err(exit) => return exit,
+        };
         let mut info = self.describe();
-        let exports = match Opened::open(&self.output.exports, &info) {
-            Ok(exports) => exports,
+        if let Some(fleet) = &fleet {
+            info.machines = fleet.machines();
+        }
+        let (exports, live) = match self.open(&info, errors) {
+            Ok(opened) => opened,
             Err(diagnostic) => {
                 errors.diagnostic(&diagnostic);
                 errors.say(say!("nothing was sent"));
                 return Exit::Usage;
-            }
-        };
-        // Heard from before there is anything on the disk; acted on once the run is there.
-        let mut signals = match Signals::new() {
-            Ok(signals) => signals,
-            Err(error) => {
-                let message = say!("cannot hear signals: {error}", error = Said::of_error(&error));
-                errors.diagnostic(&Diagnostic::error("host-unfit", message));
-                return Exit::HostUnfit;
             }
         };
         let recorder = match self.record(&mut info) {
@@ -201,57 +207,98 @@ impl Conduct<'_> {
             let program = Program { setup_values: setup.values, ..(*self.program).clone() };
             self.program = Arc::new(program);
             if !setup.told.is_done() {
-                return not_begun(&self, setup.told, info, recorder, (&options, signals)).await;
+                let ends = (recorder, live);
+                return not_begun(&self, setup.told, info, ends, (&options, signals)).await;
             }
             told = Some(setup.told);
             // The clock of the load begins now.
             info.started = timestamp(wall_now());
         }
-        if processes > 1 {
-            let kept = (recorder, exports);
-            return self.in_processes(told, info, kept, (&options, signals)).await;
+        let outlets = Outlets { recorder, exports, live };
+        let beside = (&options, signals);
+        match is_shared {
+            true => self.elsewhere(told, (fleet, info), outlets, beside).await,
+            false => self.here(told, info, outlets, (guard, beside)).await,
         }
-        let run = match start(&self.program, &options) {
-            Ok(run) => run,
-            Err(error) => {
-                tear_down(&self, &options, &mut signals).await;
-                return not_started(&error, recorder, errors);
-            }
-        };
-        info.shards = run.shards as u64;
-        info.machines.iter_mut().for_each(|machine| machine.shards = info.shards);
-        info.zero_unix_ns = u64::try_from(wall_now().as_nanos()).unwrap_or(u64::MAX);
-        guard.warn(&self.program, &run, errors);
-        self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-        let (orders, obeyed) = unbounded_channel();
-        let (lines, told_lines) = unbounded_channel();
-        let (clock, users_spare) = (run.clock.clone(), run.users_spare);
-        let posts = Posts { clock, orders: vec![orders], lines: told_lines, users_spare };
-        let post = Post::new(&self.program, run, self.limits, (0, lines));
-        let desk = Desk::new(&self, posts, info, (recorder, exports));
-        tokio::join!(post.work(obeyed), desk.work(told, &options, signals)).1
     }
 
-    /// The same, in several processes.
-    async fn in_processes(
+    /// The load is made by this process.
+    async fn here(
         &self,
         setup: Option<OnceRun>,
         mut info: RunInfo,
-        kept: (Option<Recorder>, Opened),
+        outlets: Outlets,
+        (guard, (options, mut signals)): (&Guard, (&Options, Signals)),
+    ) -> Exit {
+        let errors = Screen::errors(self.output.no_color);
+        let run = match start(&self.program, options) {
+            Ok(run) => run,
+            Err(error) => {
+                tear_down(self, options, &mut signals).await;
+                return not_started(&error, outlets.recorder, errors);
+            }
+        };
+        begins(&mut info, run.shards as u64);
+        guard.warn(&self.program, &run, errors);
+        self.program.changes.iter().for_each(|change| errors.say(change.clone()));
+        let (orders, obeyed) = unbounded_channel();
+        let (lines, told) = unbounded_channel();
+        let (clock, users_spare) = (run.clock.clone(), run.users_spare);
+        let orders = Orders::Here(vec![orders]);
+        let posts =
+            Posts { clock, orders, lines: told, users_spare, redistributes: false, closing: None };
+        let post = Post::new(&self.program, run, self.limits, (0, lines));
+        let desk = Desk::new(self, posts, info, outlets);
+        tokio::join!(post.work(obeyed), desk.work(setup, options, signals)).1
+    }
+
+    /// Who is told of the run while it goes on: ports are taken and files made.
+    fn open(
+        &self,
+        info: &RunInfo,
+        errors: Screen,
+    ) -> Result<(Opened, Option<Live>), Box<Diagnostic>> {
+        let wanted = self.program.outputs.iter().chain(&self.output.exports);
+        let exports = Opened::open(wanted, info)?;
+        let has_setup = self.program.once(OncePart::Setup).is_some();
+        let about = (info.machines.len(), has_setup);
+        Ok((exports, Live::open(self.output.live.as_deref(), about, errors)?))
+    }
+
+    /// The load is made elsewhere: by the agents of a fleet, or by processes of this machine.
+    async fn elsewhere(
+        &self,
+        setup: Option<OnceRun>,
+        (fleet, mut info): (Option<Fleet>, RunInfo),
+        outlets: Outlets,
         (options, mut signals): (&Options, Signals),
     ) -> Exit {
         let errors = Screen::errors(self.output.no_color);
-        match processes::start(self, &mut info, errors) {
+        let posts = match fleet {
+            Some(fleet) => {
+                fleet.start(self, &mut info, setup.as_ref(), (&mut signals, errors)).await
+            }
+            None => processes::start(self, &mut info, errors),
+        };
+        match posts {
             Ok(posts) => {
                 self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-                Desk::new(self, posts, info, kept).work(setup, options, signals).await
+                Desk::new(self, posts, info, outlets).work(setup, options, signals).await
             }
             Err(exit) => {
                 tear_down(self, options, &mut signals).await;
-                forget(kept.0);
+                forget(outlets.recorder);
                 exit
             }
         }
+    }
+
+    /// The fleet that is to make the load, if one is.
+    async fn fleet(&self, signals: &mut Signals, errors: Screen) -> Result<Option<Fleet>, Exit> {
+        let Some(directory) = &self.output.fleet else { return Ok(None) };
+        let count = self.output.agents.and_then(|count| usize::try_from(count).ok());
+        let wanted = Wanted { count, labels: self.output.agent_label.clone() };
+        Fleet::gather(self, directory, &wanted, (signals, errors)).await.map(Some)
     }
 
     /// Of one of so many processes.
@@ -311,7 +358,8 @@ impl Conduct<'_> {
             }
         };
         RunInfo {
-            throng_version: env!("CARGO_PKG_VERSION").into(),
+            throng_version: crate::version::VERSION.into(),
+            throng_commit: crate::version::commit().into(),
             machines: self.machines(),
             command: self.command.iter().map(masked).collect(),
             seed: program.seed,
@@ -330,6 +378,9 @@ impl Conduct<'_> {
                 sessions => sessions.iter().map(|session| session.name.clone()).collect(),
             },
             phases: phases.map(phase).collect(),
+            monitors: monitors::infos(&program.monitors, |text| {
+                program.secrets.mask(text).into_owned()
+            }),
             rerun_of: self.rerun_of.clone(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
             users_planned: share.part(program.staying_max()),
@@ -380,6 +431,18 @@ impl Conduct<'_> {
     }
 }
 
+/// As nice as this process was told to be. Before there is another thread: those that are started
+/// take it over.
+fn be_nice(limits: &LimitArguments) -> Result<(), Box<Diagnostic>> {
+    let Some(nice) = limits.nice else { return Ok(()) };
+    throng_host::set_nice(nice).map_err(|error| {
+        let message =
+            say!("this host refuses `--nice {nice}`: {error}", error = Said::of_error(&error));
+        let help = say!("only root may go below the value that a process has: give 0 to 19");
+        Box::new(Diagnostic::error("host-unfit", message).help(help))
+    })
+}
+
 /// What all that a process has to wait for runs on.
 ///
 /// Built before any shard has a descriptor table of its own: shards wake this runtime by a
@@ -392,6 +455,14 @@ fn runtime(errors: Screen) -> Option<Runtime> {
         errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
     };
     runtime.inspect_err(told).ok()
+}
+
+fn hear(errors: Screen) -> Result<Signals, Exit> {
+    Signals::new().map_err(|error| {
+        let message = say!("cannot hear signals: {error}", error = Said::of_error(&error));
+        errors.diagnostic(&Diagnostic::error("host-unfit", message));
+        Exit::HostUnfit
+    })
 }
 
 fn step_info(step: &throng_program::Step) -> StepInfo {
@@ -460,3 +531,6 @@ fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
         .note(say!("the list that does not name it: {list}"))
         .help(say!("add its name, address or network to the list if the service is your own"))
 }
+
+#[cfg(test)]
+mod tests;

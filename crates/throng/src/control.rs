@@ -40,7 +40,7 @@ pub(crate) fn control(arguments: &ControlArguments) -> Exit {
                     screen.say(said.clone());
                 }
             }
-            return Exit::GoalsMet;
+            return Exit::Success;
         }
         Err(diagnostic) => *diagnostic,
     };
@@ -104,7 +104,7 @@ fn no_run(message: Said) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("run-unreadable", message).help(help))
 }
 
-fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Diagnostic>> {
+pub(crate) fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Diagnostic>> {
     let failed = |error: std::io::Error| {
         let shown = directory.display();
         let message = match error.kind() {

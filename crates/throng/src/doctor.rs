@@ -40,7 +40,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Exit {
             screen.text(&page::page(&needs, &examination, &applied, arguments.fix, &screen.style));
         }
     }
-    if examination.is_fit() { Exit::GoalsMet } else { Exit::HostUnfit }
+    if examination.is_fit() { Exit::Success } else { Exit::HostUnfit }
 }
 
 /// What is asked for, and what the person should know of how that was found.

@@ -1,15 +1,23 @@
 //! `throng explain CODE`: what a message means and what cures it; `throng schema`: the language for
 //! editors.
 
+use std::sync::LazyLock;
+
 use throng_base::diagnostic::did_you_mean;
-use throng_base::{Diagnostic, Exit, Language, language};
+use throng_base::{Diagnostic, Exit, Language, language, packed};
 
 use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
 use crate::screen::Screen;
 
 /// A section for each code, in the languages of people.
-const CODES: &str = include_str!("../../../docs/codes.md");
-const CODES_ZH: &str = include_str!("../../../docs/zh/codes.md");
+static CODES: LazyLock<String> = LazyLock::new(|| packed::text(packed!("../../docs/codes.md")));
+static CODES_ZH: LazyLock<String> =
+    LazyLock::new(|| packed::text(packed!("../../docs/zh/codes.md")));
+
+/// Of all messages, sorted.
+pub(crate) fn all_codes() -> Vec<&'static str> {
+    sections(&CODES).iter().map(|section| section.code).collect()
+}
 
 struct Section<'t> {
     code: &'t str,
@@ -20,8 +28,8 @@ struct Section<'t> {
 
 pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
     let text = match language::spoken() {
-        Language::English => CODES,
-        Language::Chinese => CODES_ZH,
+        Language::English => CODES.as_str(),
+        Language::Chinese => CODES_ZH.as_str(),
     };
     let screen = Screen::output(false);
     let sections = sections(text);
@@ -30,13 +38,13 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
         for section in &sections {
             screen.line(&format!("{:width$}  {}", section.code, section.brief));
         }
-        return Exit::GoalsMet;
+        return Exit::Success;
     };
     // As it may be copied from a message: `error[unknown-key]`.
     let word = code.rsplit('[').next().unwrap_or(code).trim_end_matches([']', ':']);
     if let Some(section) = sections.iter().find(|section| section.code == word) {
         screen.text(&shown(section));
-        return Exit::GoalsMet;
+        return Exit::Success;
     }
     let mut error = Diagnostic::error("unknown-code", say!("there is no code `{word}`"))
         .help(say!("`throng explain` alone lists all codes"));
@@ -53,7 +61,7 @@ pub(crate) fn schema(arguments: &SchemaArguments) -> Exit {
         SchemaKind::Protocol => throng_scenario::schema::protocol(),
     };
     Screen::output(false).line(&schema);
-    Exit::GoalsMet
+    Exit::Success
 }
 
 fn sections(text: &str) -> Vec<Section<'_>> {
@@ -95,9 +103,9 @@ mod tests {
     #[test]
     fn both_languages_explain_the_same_codes() {
         let codes = |text| sections(text).iter().map(|one| one.code).collect::<Vec<_>>();
-        let english = codes(CODES);
+        let english = codes(&CODES);
         assert!(english.len() > 50, "{}", english.len());
-        assert_eq!(english, codes(CODES_ZH));
+        assert_eq!(english, codes(&CODES_ZH));
         let mut sorted = english.clone();
         sorted.sort_unstable();
         sorted.dedup();

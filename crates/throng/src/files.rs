@@ -1,32 +1,36 @@
 //! Files that are made of a run beside its record: the page, and what a CI server
 //! and a pull request show.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path, PathBuf};
 
+use serde_json::Value;
 use throng_base::{Diagnostic, Said};
-use throng_results::markdown::{Curves, summary_markdown};
-use throng_results::{Run, Summary, junit, report_html};
+use throng_results::markdown::summary_markdown;
+use throng_results::page::{html, report_data};
+use throng_results::{Run, Summary, junit};
 
 use crate::arguments::OutputArguments;
 
 const JUNIT: &str = "--junit";
 const MARKDOWN: &str = "--markdown";
 /// In the directory of a run.
-const PAGE_FILE: &str = "report.html";
+pub(crate) const PAGE_FILE: &str = "report.html";
 
-/// Writes the page of a recorded run, where nothing else is said into its directory.
-pub(crate) fn write_page(summary: &Summary, path: Option<&Path>) -> Result<(), Box<Diagnostic>> {
+/// Writes the page of a recorded run, where nothing else is said into its directory; what it shows.
+pub(crate) fn write_page(summary: &Summary, path: Option<&Path>) -> Result<Value, Box<Diagnostic>> {
     let directory = summary.directory.clone().unwrap_or_default();
     let own = directory.join(PAGE_FILE);
     let path = path.unwrap_or(&own);
-    let page = report_html(&Run::open(&directory)?, summary)?;
+    let data = report_data(&Run::open(&directory)?, summary)?;
     // What a run has heard is for who started it, as its record is.
     let mut open = OpenOptions::new();
     let open = open.write(true).create(true).truncate(true).mode(0o600).open(path);
-    open.and_then(|mut file| file.write_all(page.as_bytes())).map_err(|error| {
+    let page = html(&data);
+    let written = open.and_then(|mut file| file.write_all(page.as_bytes()));
+    written.map(|()| data).map_err(|error| {
         let error = Said::of_error(&error);
         let message = say!("cannot write `{}`: {error}", path.display(), error = error);
         let help = say!("give `--html` a path you may write to");
@@ -45,12 +49,10 @@ pub(crate) fn tried(output: &OutputArguments) -> Result<(), Box<Diagnostic>> {
 
 fn try_file(flag: &'static str, path: &Path) -> Result<(), Box<Diagnostic>> {
     let mut open = OpenOptions::new();
-    let tried = match std::fs::metadata(path) {
+    let tried = match fs::metadata(path) {
         Ok(there) if there.is_file() || there.is_dir() => open.append(true).open(path).map(drop),
         Ok(_) => Ok(()),
-        Err(_) => {
-            open.write(true).create_new(true).open(path).and_then(|_| std::fs::remove_file(path))
-        }
+        Err(_) => open.write(true).create_new(true).open(path).and_then(|_| fs::remove_file(path)),
     };
     tried.map_err(|error| unwritable(flag, path, &error))
 }
@@ -63,26 +65,42 @@ pub(crate) fn write_files(
 ) -> Vec<Diagnostic> {
     let mut failed = Vec::new();
     let mut write = |flag, path: &Path, text: String| {
-        let written = std::fs::write(path, text).map_err(|error| unwritable(flag, path, &error));
+        let written = fs::write(path, text).map_err(|error| unwritable(flag, path, &error));
         failed.extend(written.err().map(|told| *told));
     };
     if let Some(path) = junit_path {
         write(JUNIT, path, junit(summary));
     }
     if let Some(path) = markdown_path {
-        let run = summary.directory.as_ref().and_then(|path| Run::open(path).ok());
-        let curves = run.and_then(|run| Curves::read(&run, summary));
-        write(MARKDOWN, path, summary_markdown(summary, curves.as_ref()));
+        write(MARKDOWN, path, summary_markdown(summary));
     }
     failed
 }
 
-pub(crate) fn unwritable(
-    flag: &'static str,
-    path: &Path,
-    error: &std::io::Error,
-) -> Box<Diagnostic> {
+pub(crate) fn unwritable(flag: &'static str, path: &Path, error: &io::Error) -> Box<Diagnostic> {
     let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
     let error = Diagnostic::error("file-unwritable", message);
     Box::new(error.help(say!("give {flag} a path you may write to")))
+}
+
+/// A path inside of a directory; None where it leads out of it.
+pub(crate) fn inside(directory: &Path, path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    (is_inside && path.components().next().is_some()).then(|| directory.join(path))
+}
+
+/// A directory, and those above it, which nobody else may read.
+pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A file, and the directories above it, which nobody else may read.
+pub(crate) fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        private_directory(parent)?;
+    }
+    let mut file =
+        File::options().create(true).write(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)
 }

@@ -37,6 +37,7 @@ fn read(arguments: &HistoryArguments) -> Result<History, Box<Diagnostic>> {
         last: arguments.last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
         baseline: arguments.baseline.clone(),
         conditions: conditions.collect::<Result<_, _>>()?,
+        without_links: false,
     };
     let folder = arguments.folder.as_deref().unwrap_or(Path::new(RECORDS));
     History::read(folder, &asked)

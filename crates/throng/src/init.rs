@@ -64,7 +64,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
     }
     if path == Path::new("-") {
         screen.text(&text);
-        return Exit::GoalsMet;
+        return Exit::Success;
     }
     let shown = path.display().to_string();
     text = text.replace(&format!(" {name}"), &format!(" {shown}"));
@@ -89,7 +89,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
         }
     }
     screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
-    Exit::GoalsMet
+    Exit::Success
 }
 
 /// A session of what a browser has copied.
@@ -119,7 +119,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     let text = write_requests(&benches, &name);
     if path == Path::new("-") {
         screen.text(&text);
-        return Exit::GoalsMet;
+        return Exit::Success;
     }
     if let Err(diagnostic) = write(path, &text, arguments.force) {
         errors.diagnostic(&diagnostic);
@@ -128,7 +128,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     let shown = path.display();
     screen.say(say!("{shown} is written"));
     screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
-    Exit::GoalsMet
+    Exit::Success
 }
 
 /// Whether this is a target as a scenario has it.

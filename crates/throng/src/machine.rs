@@ -2,7 +2,7 @@
 
 use throng_base::units;
 use throng_host::costs::SOURCE_PORTS_MAX;
-use throng_host::{Root, facts, source_ports};
+use throng_host::{HostFacts, Root, facts, source_ports};
 use throng_program::Sources;
 
 /// What the hard limit of open files is on a machine of which nothing else is known: the largest
@@ -86,14 +86,25 @@ impl Machine {
     /// This host. What cannot be read of it is taken to be no limit, but for what every host has.
     pub(crate) fn this_host(sources: &Sources, addresses: u64) -> Machine {
         let facts = facts(env!("CARGO_PKG_VERSION"));
+        let ports = source_ports(&Root::default(), sources.ports);
+        Machine { is_this_host: true, ..Machine::of(&facts, ports, addresses) }
+    }
+
+    /// A host by what was recorded of it.
+    pub(crate) fn of_record(facts: &HostFacts, addresses: u64) -> Machine {
+        let ports = facts.port_range.map(|(first, last)| u64::from(last.saturating_sub(first)) + 1);
+        Machine::of(facts, ports, addresses)
+    }
+
+    fn of(facts: &HostFacts, ports: Option<u64>, addresses: u64) -> Machine {
         let cores = facts.cores_usable.or(facts.cores).unwrap_or(1) as f64;
         let memory = facts.memory_bytes.unwrap_or(u64::MAX);
         Machine {
-            is_this_host: true,
+            is_this_host: false,
             cores: facts.cgroup_cores_max.map_or(cores, |most| most.min(cores)),
             memory_bytes: facts.cgroup_memory_bytes_max.map_or(memory, |most| most.min(memory)),
             addresses: addresses.max(1),
-            ports: source_ports(&Root::default(), sources.ports).unwrap_or(SOURCE_PORTS_MAX).max(1),
+            ports: ports.unwrap_or(SOURCE_PORTS_MAX).max(1),
             descriptors: facts.descriptors_hard_max.unwrap_or(DESCRIPTORS_USUAL),
             files: facts.file_max.unwrap_or(u64::MAX),
         }

@@ -1,6 +1,7 @@
 //! `throng merge`: the records of several machines become one, and its summary is printed.
 
 use throng_base::{Diagnostic, Exit};
+use throng_results::terminal::summary_text;
 use throng_results::{Run, exit_code, merge_runs, summary_json};
 
 use crate::arguments::MergeArguments;
@@ -14,7 +15,7 @@ pub(crate) fn merge(arguments: &MergeArguments) -> Exit {
             match arguments.json {
                 true => screen.json(&summary_json(&summary)),
                 false => {
-                    screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
+                    screen.text(&summary_text(&summary, &screen.style));
                 }
             }
             exit_code(&summary)

@@ -2,11 +2,13 @@
 //! has cost. Nothing is sent.
 //!
 //! - `measured`: what a record tells. `reckon`: the arithmetic.
+//! - `fleet`: how many agents that is, and how they are started.
 //! - `page`: what is printed, `commands` at its end. `explain`: where a user's bytes go.
 //!   `json`: the same for programs.
 
 mod commands;
 mod explain;
+mod fleet;
 mod json;
 mod measured;
 mod page;
@@ -28,6 +30,7 @@ use crate::doctor::{needs, share_to};
 use crate::machine::{Described, Machine};
 use crate::scenario;
 use crate::screen::Screen;
+use fleet::Agents;
 use measured::Measured;
 use reckon::{Cost, Peak, Reckoned, Wish, reckon};
 
@@ -57,6 +60,7 @@ pub(super) struct Planned {
     file: Option<PathBuf>,
     set: Vec<String>,
     program: Program,
+    given: Given,
     wish: Wish,
     cost: Cost,
     sizes: Sizes,
@@ -67,6 +71,8 @@ pub(super) struct Planned {
     /// Requests per second that a machine of the service carries.
     per_machine: Option<f64>,
     reckoned: Reckoned,
+    /// Where it is to be made by agents.
+    agents: Option<Agents>,
 }
 
 pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
@@ -83,10 +89,13 @@ pub(crate) fn plan(arguments: &PlanArguments) -> Exit {
             if arguments.explain {
                 screen.text(&explain::explain(&planned, &screen.style));
             }
-            screen.text(&commands::commands(&planned, &screen.style));
+            screen.text(&match &planned.agents {
+                Some(agents) => fleet::page(&planned, agents, &screen.style),
+                None => commands::commands(&planned, &screen.style),
+            });
         }
     }
-    Exit::GoalsMet
+    Exit::Success
 }
 
 fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
@@ -107,8 +116,18 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
         None => None,
     };
     let measured = run.as_ref().map(measured::measured).transpose().map_err(told)?;
+    if arguments.fleet && measured.is_none() {
+        let message = say!("no run tells what a machine carries");
+        let help = say!("run the scenario on one machine first, or name a run: `--from DIR`");
+        errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
+        return Err(Exit::Usage);
+    }
     let given = Given { is_scenario: arguments.file.is_some(), users: arguments.users, rate };
     let wish = wish(&program, &given, measured.as_ref());
+    // Agents are not where the target is: neither do they share a machine with it, nor have they
+    // all addresses of the loopback interface.
+    let was_local = wish.is_local;
+    let wish = Wish { is_local: wish.is_local && !arguments.fleet, ..wish };
     if wish.users > USERS_MAX {
         let message = say!("{} users are more than there are people", wish.users);
         let help = say!("give a smaller --users, --rate or --pv");
@@ -119,12 +138,21 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     let datagrams = share_to(&program, |scheme| scheme == Scheme::Udp);
     let socket = socket_parts(&Root::default(), datagrams > 0.5);
     let cost = cost(&program, &sizes, datagrams, measured.as_ref());
-    let machine = machine(&program, arguments.machine);
+    let machine = match (&run, arguments.machine) {
+        (Some(run), None) if arguments.fleet => {
+            let addresses = if was_local { 1 } else { machine(&program, None).addresses };
+            Machine::of_record(&run.info.host, addresses)
+        }
+        _ => machine(&program, arguments.machine),
+    };
+    let agents = measured.as_ref().filter(|_| arguments.fleet);
+    let agents = agents.map(|measured| fleet::agents((&wish, &cost, &machine), measured));
     Ok(Planned {
         file: arguments.file.clone(),
         set: arguments.set.clone(),
         reckoned: reckon(&wish, &cost, &machine),
         program,
+        given,
         wish,
         cost,
         sizes,
@@ -133,6 +161,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
         peak,
         per_machine: arguments.per_machine,
         measured,
+        agents,
     })
 }
 
@@ -167,6 +196,13 @@ struct Given {
     is_scenario: bool,
     users: Option<u64>,
     rate: Option<f64>,
+}
+
+impl Given {
+    /// The load that the scenario itself has.
+    fn of_scenario(&self) -> Given {
+        Given { is_scenario: self.is_scenario, users: None, rate: None }
+    }
 }
 
 fn wish(program: &Program, given: &Given, measured: Option<&Measured>) -> Wish {

@@ -51,7 +51,7 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
         (None, Some(text)) => command.encode(text),
         (None, None) => {
             command.draw();
-            Ok(Exit::GoalsMet)
+            Ok(Exit::Success)
         }
     };
     done.unwrap_or_else(told)
@@ -146,7 +146,7 @@ impl Command<'_> {
         let bytes = &encoded.bytes;
         if arguments.raw {
             crate::screen::output(bytes);
-            return Ok(Exit::GoalsMet);
+            return Ok(Exit::Success);
         }
         if !arguments.json {
             self.screen.line(&layout::hex_text(bytes));
@@ -154,7 +154,7 @@ impl Command<'_> {
         if arguments.json || std::io::stdout().is_terminal() {
             self.show(encoded.message, bytes);
         }
-        Ok(Exit::GoalsMet)
+        Ok(Exit::Success)
     }
 
     /// The packet that was encoded, decoded again.
@@ -210,7 +210,7 @@ impl Command<'_> {
             })?,
         };
         self.screen.text(&telling.summary(&tally, passed.as_ref(), repeated));
-        Ok(if tally.fits() { Exit::GoalsMet } else { Exit::GoalsNotMet })
+        Ok(if tally.fits() { Exit::Success } else { Exit::ThresholdsNotMet })
     }
 
     /// Frames to streams to packets.

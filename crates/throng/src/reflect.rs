@@ -110,7 +110,7 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
             errors.line(&format!("{path}: {size}; {proto}"));
         }
     }
-    Exit::GoalsMet
+    Exit::Success
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit};
 use throng_results::csv::seconds_csv;
-use throng_results::{Run, details_text, exit_code, summary_json};
+use throng_results::terminal::summary_text;
+use throng_results::{Run, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
 use crate::conduct::RECORDS;
-use crate::files::{unwritable, write_files, write_page};
+use crate::files::{PAGE_FILE, unwritable, write_files, write_page};
 use crate::screen::Screen;
 
 /// A path that stands for standard output.
@@ -29,28 +30,32 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
 
 fn told(arguments: &ReportArguments) -> Result<Exit, Vec<Diagnostic>> {
     let screen = Screen::output(arguments.no_color).with_details(arguments.details);
+    let screen = screen.of_newest(arguments.run.is_none());
     let run = match &arguments.run {
         Some(directory) => Run::open(directory),
         None => newest(|_| true).ok_or_else(no_runs),
     };
     let run = run.map_err(|told| vec![*told])?;
     let summary = run.summary().map_err(|told| vec![*told])?;
+    let own_page = summary.directory.clone().unwrap_or_default().join(PAGE_FILE);
+    if let Some(path) = &arguments.html {
+        write_page(&summary, path.as_deref()).map_err(|told| vec![*told])?;
+    }
+    let screen = screen.with_page(own_page.is_file());
     let to_output = arguments.csv.as_deref() == Some(Path::new(OUTPUT));
     match arguments.json {
         true => screen.json(&summary_json(&summary)),
         false if to_output => {}
         false => {
-            screen.text(&throng_results::terminal::summary_text(&summary, &screen.style));
-            if arguments.details {
-                screen.text(&details_text(&summary, &screen.style));
+            screen.text(&summary_text(&summary, &screen.style));
+            if let Some(path) = &arguments.html {
+                let path = path.as_deref().unwrap_or(&own_page);
+                screen.say(say!("page: {}", path.display()));
             }
         }
     }
     if let Some(path) = &arguments.csv {
         write_csv(&run, path, screen).map_err(|told| vec![*told])?;
-    }
-    if let Some(path) = &arguments.html {
-        write_page(&summary, path.as_deref()).map_err(|told| vec![*told])?;
     }
     let (junit, markdown) = (arguments.junit.as_deref(), arguments.markdown.as_deref());
     match write_files(junit, markdown, &summary) {

@@ -33,7 +33,7 @@ pub(crate) fn with_record(
         Err(exit) => return exit,
     };
     let labels = arguments.output.labels.clone();
-    let given = Given { set, labels, allow_changed: arguments.allow_changed };
+    let given = Given { set, labels, allow_changed: arguments.allow_changed, ..Given::default() };
     let loaded = match load(&run, &given, errors) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,

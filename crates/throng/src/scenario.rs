@@ -8,7 +8,7 @@ use throng_base::{Diagnostic, Exit, Random, Said, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
 use throng_scenario::{
-    CompileOptions, LoadChanges, ReadFile, Recorded, RunOptions, read_disk, whole,
+    CompileOptions, LoadChanges, ReadFile, ReadVariable, Recorded, RunOptions, read_disk, whole,
 };
 
 use crate::arguments::ScenarioArguments;
@@ -42,7 +42,7 @@ pub(crate) fn load_changed(
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
     let run = RunOptions { load: changes, labels, ..fresh(arguments.seed) };
-    match compile_run(&source, set, base, run, &read_disk) {
+    match compile_run(&source, set, (base, &variable), run, &read_disk) {
         Ok((program, warnings, mut recorded)) => {
             errors.diagnostics(&warnings);
             recorded.path = whole(&arguments.file);
@@ -96,19 +96,23 @@ pub(crate) fn compile(
     set: Vec<(String, String)>,
     base: PathBuf,
 ) -> Result<(Program, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let compiled = compile_run(source, set, base, RunOptions::default(), &read_disk);
+    let compiled = compile_run(source, set, (base, &variable), RunOptions::default(), &read_disk);
     compiled.map(|(program, warnings, _)| (program, warnings))
+}
+
+/// Of this process's environment.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// Compiles a scenario for a run, and for its record.
 pub(crate) fn compile_run(
     source: &Arc<Source>,
     set: Vec<(String, String)>,
-    base: PathBuf,
+    (base, env): (PathBuf, ReadVariable<'_>),
     run: RunOptions,
     read_file: ReadFile<'_>,
 ) -> Result<(Program, Vec<Diagnostic>, Recorded), Vec<Diagnostic>> {
-    let env = |name: &str| std::env::var(name).ok();
-    let options = CompileOptions { set, base, read_file, env: &env, run };
+    let options = CompileOptions { set, base, read_file, env, run };
     throng_scenario::compile_recorded(source, &options)
 }

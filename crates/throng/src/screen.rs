@@ -40,7 +40,8 @@ impl Screen {
         // Such a terminal has a width, but neither colours nor a cursor that moves.
         let is_terminal = is_terminal && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
         let colour = is_terminal && !forbidden;
-        let style = Style { colour, width, language: language::spoken(), details: false };
+        let ascii = std::env::var_os("TERM").is_some_and(|it| it == "dumb") && width > 0;
+        let style = Style { colour, width, language: language::spoken(), ascii, ..Style::plain() };
         Screen { style, to_errors, is_terminal }
     }
 
@@ -55,6 +56,18 @@ impl Screen {
     /// Summaries with all that is known.
     pub(crate) fn with_details(mut self, details: bool) -> Screen {
         self.style.details = details;
+        self
+    }
+
+    /// For the summary of a run that has its page.
+    pub(crate) fn with_page(mut self, page: bool) -> Screen {
+        self.style.page = page;
+        self
+    }
+
+    /// For the summary of the run that `throng report` shows when it is given none.
+    pub(crate) fn of_newest(mut self, newest: bool) -> Screen {
+        self.style.newest = newest;
         self
     }
 
@@ -131,7 +144,7 @@ pub(crate) fn delivered(exit: Exit) -> Exit {
         .help(say!("what is printed is not complete: free some space, or write it somewhere else"));
     Screen::errors(false).diagnostic(&diagnostic);
     match exit {
-        Exit::GoalsMet | Exit::GoalsNotMet => Exit::ResultInvalid,
+        Exit::Success | Exit::ThresholdsNotMet => Exit::ResultInvalid,
         exit => exit,
     }
 }

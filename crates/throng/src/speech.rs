@@ -34,14 +34,19 @@ fn asked(words: &[OsString]) -> Option<Language> {
     None
 }
 
-/// The arguments as they are defined, with a help in the spoken language.
-pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
+/// The command line as it is defined, with a help in the spoken language.
+pub(crate) fn command() -> Command {
     let mut command = Arguments::command();
     if language::spoken() != Language::English {
         // What clap adds itself is there only then.
         command.build();
         command = translated(command);
     }
+    command
+}
+
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    let mut command = command();
     let asked = words.clone();
     let matches = command.try_get_matches_from_mut(words).map_err(|mut error| {
         suggest(&mut error, &command, &asked);

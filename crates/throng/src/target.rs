@@ -62,12 +62,12 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     if let Some(admin) = running.admin {
         screen.say(say!("statistics on http://{admin}/throng/stats"));
     }
-    runtime.block_on(crate::conduct::told_to_stop());
+    runtime.block_on(crate::signals::told_to_stop());
     let stats = running.stop();
     if let Ok(json) = serde_json::to_string(&stats) {
         screen.line(&json);
     }
-    Exit::GoalsMet
+    Exit::Success
 }
 
 fn push(arguments: &PushArguments) -> PushOptions {
@@ -94,7 +94,7 @@ fn faults(arguments: &DeliveryArguments) -> FaultOptions {
 
 /// Users of the demonstration.
 const DEMO_USERS: &str = "100";
-const GOAL: &str = "http p99 < 50ms";
+const THRESHOLD: &str = "http p99 < 50ms";
 
 /// Loads a reference target of this process, with the answers of a service that is quick and now
 /// and then is not.
@@ -108,7 +108,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
         }
     };
     let url = format!("http://{}/", running.listen);
-    let words = ["throng", "bench", &url, "-c", DEMO_USERS, "--threshold", GOAL];
+    let words = ["throng", "bench", &url, "-c", DEMO_USERS, "--threshold", THRESHOLD];
     let mut bench = match Arguments::parse_from(words).command {
         Command::Bench(bench) => bench,
         // The words are ours, and they begin with `bench`.
@@ -119,8 +119,9 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     let screen = if bench.output.json { Screen::errors(true) } else { Screen::output(true) };
     let seconds = arguments.duration.as_secs_f64();
     screen.line(&format!("$ throng target http --latency '{latency}' &"));
-    screen
-        .line(&format!("$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{GOAL}'"));
+    screen.line(&format!(
+        "$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{THRESHOLD}'"
+    ));
     screen.say(say!("(here both are one process: its CPU and memory are those of both)"));
     screen.line("");
     let exit = crate::bench::bench(&bench);

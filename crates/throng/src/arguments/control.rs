@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{count, rate, share};
+use super::values::{count, rate, share};
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {

@@ -1,10 +1,63 @@
-//! The commands that look at several records.
+//! What the commands are told that look at records, one or several.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{count, label};
+use super::values::{count, label};
+
+#[derive(Args, Debug)]
+pub(crate) struct ReportArguments {
+    /// The directory of the run; the latest below ./throng-runs if left out
+    pub(crate) run: Option<PathBuf>,
+    /// The summary as JSON; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// All figures instead of the short summary, and the first failures of each kind with what was
+    /// sent and received
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// A label of the run in its record and reports; may be given more than once
+    #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Write the verdict as JUnit XML into this file, for CI
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write the run as a page for a browser: one file without network, `report.html` in its
+    /// directory if no file is named
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) html: Option<Option<PathBuf>>,
+    /// Write the summary as Markdown into this file, for pull requests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Write a row for each second and step into this CSV file, or to standard output instead of
+    /// the summary; see docs/ci.md
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub(crate) csv: Option<PathBuf>,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MergeArguments {
+    /// The directories of the runs
+    #[arg(num_args = 2.., required = true)]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Record the merged run in this new directory
+    #[arg(short = 'o', long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The summary as JSON; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// All figures instead of the short summary, and the first failures of each kind with what was
+    /// sent and received
+    #[arg(long)]
+    pub(crate) details: bool,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
 
 #[derive(Args, Debug)]
 #[command(
@@ -67,6 +120,31 @@ pub(crate) struct HistoryArguments {
     /// The history as Markdown, for pull requests
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  throng serve throng-runs\n  throng serve throng-runs --listen 8080 \
+                        --allow-run scenarios"
+)]
+pub(crate) struct ServeArguments {
+    /// The folder that holds the directories of the runs, such as ./throng-runs
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Serve the page on this address, for whoever has the link that is printed; a free port of
+    /// this computer if left out
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
+    pub(crate) listen: String,
+    /// Let whoever has the link run the scenarios of this folder (*.yaml), with values for their
+    /// variables
+    #[arg(long, value_name = "DIR")]
+    pub(crate) allow_run: Option<PathBuf>,
+    /// So many runs at a time that were started from the page
+    #[arg(long, value_name = "N", value_parser = count, default_value = "1", requires = "allow_run")]
+    pub(crate) runs_max: u64,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

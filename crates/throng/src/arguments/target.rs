@@ -7,7 +7,7 @@ use throng_base::Said;
 
 use clap::{Args, ValueEnum};
 
-use super::{count, duration, share, size};
+use super::values::{count, duration, share, size};
 use crate::choice::Choice;
 
 #[derive(Args, Debug)]

@@ -1,5 +1,6 @@
 //! One of several processes of a run (`throng post`). It hears on its standard input what part it
 //! has and when to begin, then orders; it tells on its standard output what happens, a line each.
+//! Its standard input is a socket: what its ledgers announce to other machines goes back there.
 
 use std::io::{BufRead as _, Write as _};
 use std::sync::Arc;
@@ -7,12 +8,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_base::{Clock, Diagnostic, Exit, clock::wall_now};
-use throng_engine::{Options, prepare};
+use throng_engine::{Announced, Options, prepare};
 use throng_program::Program;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use super::announcer::Announcer;
 use super::post::Post;
-use super::wire::{Message, Order, Part, Start, share_of};
+use super::wire::{Carried, Heard, Message, Order, Part, Start, share_of};
 use super::{Conduct, not_started};
 use crate::guard::Guard;
 use crate::screen::Screen;
@@ -25,7 +27,8 @@ pub(crate) fn told() -> Option<Part> {
 /// Is a part of the run until its load is over.
 pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let errors = Screen::errors(false);
-    if conduct.recorded.text(&[]) != part.scenario {
+    let wanted = part.scenario.as_ref();
+    if wanted.is_some_and(|wanted| conduct.recorded.text(&[]) != *wanted) {
         let message = say!("the scenario has changed while the run began");
         errors
             .diagnostic(&Diagnostic::error("scenario-changed", message).help(say!("run it again")));
@@ -41,8 +44,13 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
         Ok(guard) => guard,
         Err(exit) => return exit,
     };
+    // That of an agent's owner is not that of the agent, which has to be heard.
+    if let Err(diagnostic) = super::be_nice(conduct.limits) {
+        errors.diagnostic(&diagnostic);
+        return Exit::HostUnfit;
+    }
     let Some(runtime) = super::runtime(errors) else { return Exit::HostUnfit };
-    let options = conduct.options(&guard, part.machine.of);
+    let options = conduct.options(&guard, part.neighbours.max(1));
     let options = Options { share: share_of(&part.machine), ..options };
     let ready = match prepare(&conduct.program, &options) {
         Ok(ready) => ready,
@@ -50,29 +58,43 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     };
     tell(&Message::Ready { shards: ready.shards as u64, users_spare: ready.users_spare });
     // Where there is no start, the desk is gone: nothing was sent.
-    let Some(Start { unix_ns }) = read() else { return Exit::GoalsMet };
+    let Some(Start { unix_ns }) = read() else { return Exit::Success };
+    tell(&Message::Begun { unix_ns });
     let ahead = std::time::Duration::from_nanos(unix_ns).saturating_sub(wall_now());
-    let run = ready.begin(Clock::start_in(ahead));
+    let mut run = ready.begin(Clock::start_in(ahead));
     let (lines, told) = unbounded_channel();
-    let orders = hear();
+    let (orders, announced) = hear();
     let teller = std::thread::spawn(move || tell_all(told));
+    let (bridge, clock) = (run.bridge.take(), run.clock.clone());
     let post = Post::new(&conduct.program, run, conduct.limits, (0, lines));
-    runtime.block_on(post.work(orders));
+    runtime.block_on(async {
+        let announcer = bridge.map(|bridge| Announcer::new(bridge, clock, announced));
+        post.announcing(announcer).work(orders).await;
+    });
     let _ = teller.join();
-    Exit::GoalsMet
+    Exit::Success
 }
 
-/// The orders that come; nobody gives any when the desk is gone.
-fn hear() -> UnboundedReceiver<Order> {
+/// The orders that come, and what other machines announce; nobody gives any when the desk is gone.
+fn hear() -> (UnboundedReceiver<Order>, UnboundedReceiver<Carried<Announced>>) {
     let (sender, orders) = unbounded_channel();
+    let (carrier, announced) = unbounded_channel();
     std::thread::spawn(move || {
-        while let Some(order) = read() {
-            if sender.send(order).is_err() {
+        while let Some(heard) = read() {
+            let is_gone = match heard {
+                Heard::Order(order) => sender.send(order).is_err(),
+                Heard::Announced(carried) => {
+                    // Without ledgers nobody listens.
+                    let _ = carrier.send(carried);
+                    false
+                }
+            };
+            if is_gone {
                 return;
             }
         }
     });
-    orders
+    (orders, announced)
 }
 
 fn tell_all(mut told: UnboundedReceiver<(u16, Message)>) {

@@ -1,8 +1,11 @@
 //! The side of a run that a person sees: it takes what posts tell, records and sums it up, draws
 //! it, hears signals, and gives the orders. There is one in a run.
 
+mod redistribute;
 mod steer;
 
+use std::collections::VecDeque;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use throng_base::units::format_duration;
@@ -12,21 +15,27 @@ use throng_export::{Exports, Opened, Told};
 use throng_load::plan;
 use throng_metrics::{AbortRule, Interval, StepInterval};
 use throng_results::terminal::figure_text;
-use throng_results::terminal::{Live, Progress, progress_line};
+use throng_results::terminal::{Live as Lines, Progress, progress_line};
 use throng_results::{
     AbortRules, AllGauges, Collector, Event, Line, Merge, OnceRun, Recorder, Ruling, RunInfo,
-    StopBy, is_connecting,
+    StopBy, is_connecting, machine_name,
 };
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
 
+use super::Conduct;
+use super::dashboard::Dashboard;
 use super::ending::Ending;
-use super::keys::Keys;
+use super::keys::{Keys, Stops, is_in_front};
+use super::live::Live;
+use super::monitors::Monitors;
 use super::once::tear_down;
 use super::running::Running;
 use super::socket::{Asked, Socket};
-use super::wire::{Message, Order};
-use super::{Conduct, Signals};
+use super::wire::{Message, Order, Past};
 use crate::screen::Screen;
+use crate::signals::Signals;
+use redistribute::Parts;
 use steer::Steer;
 
 /// A target that nobody could connect to for so long is not there.
@@ -66,19 +75,53 @@ impl Loss {
 pub(super) struct Posts {
     /// Zero is the start of the run.
     pub(super) clock: Clock,
-    /// By machine.
-    pub(super) orders: Vec<UnboundedSender<Order>>,
+    pub(super) orders: Orders,
     pub(super) lines: UnboundedReceiver<(u16, Message)>,
     /// How many users more than planned can be there at once.
     pub(super) users_spare: u64,
+    /// What some of them leave out is made by the others.
+    pub(super) redistributes: bool,
+    /// Ends when posts of a fleet know that there are no more orders.
+    pub(super) closing: Option<JoinHandle<()>>,
 }
 
-/// What is asked next over the socket; never where there is none.
-async fn asked(socket: &mut Option<Socket>) -> Option<Asked> {
-    match socket {
-        Some(socket) => socket.asked.recv().await,
-        None => std::future::pending().await,
+/// How orders come to the posts.
+pub(super) enum Orders {
+    /// Posts in this process, or in others of this machine, by their numbers.
+    Here(Vec<UnboundedSender<Order>>),
+    /// So many machines of a fleet; each order with the one that it is not for.
+    Fleet(usize, UnboundedSender<(Option<usize>, Order)>),
+}
+
+impl Orders {
+    fn posts(&self) -> usize {
+        match self {
+            Orders::Here(posts) => posts.len(),
+            Orders::Fleet(count, _) => *count,
+        }
     }
+
+    /// To all but, perhaps, one of them. One whose load is over obeys nothing any more.
+    fn give(&self, except: Option<usize>, order: Order) {
+        match self {
+            Orders::Here(posts) => {
+                let others = posts.iter().enumerate().filter(|(post, _)| Some(*post) != except);
+                for (_, orders) in others {
+                    let _ = orders.send(order.clone());
+                }
+            }
+            Orders::Fleet(_, orders) => {
+                let _ = orders.send((except, order));
+            }
+        }
+    }
+}
+
+/// Where what is told of a run goes, besides the terminal.
+pub(super) struct Outlets {
+    pub(super) recorder: Option<Recorder>,
+    pub(super) exports: Opened,
+    pub(super) live: Option<Live>,
 }
 
 /// See the module's description.
@@ -88,17 +131,23 @@ pub(super) struct Desk<'a> {
     info: RunInfo,
     recorder: Option<Recorder>,
     exports: Exports,
+    live_page: Option<Live>,
+    /// What is asked over the socket and from the live page.
+    asked: (UnboundedSender<Asked>, UnboundedReceiver<Asked>),
     merge: Merge,
     collector: Collector,
-    live: Live,
+    live: Lines,
     /// The second that has figures but no line yet.
     pending: Option<u64>,
     line_until: Time,
     screen: Screen,
     errors: Screen,
     progress_drawn: bool,
+    /// In place of lines, where a person wants it.
+    dashboard: Option<Dashboard>,
     running: Running,
     steer: Steer,
+    parts: Parts,
     attempted: u64,
     opened: u64,
     failed: u64,
@@ -111,6 +160,9 @@ pub(super) struct Desk<'a> {
     over: usize,
     ended_ns: u64,
     whole: bool,
+    /// Orders of the desk that had the run before, and up to when it is only read again.
+    past: VecDeque<Past>,
+    since: Time,
 }
 
 impl<'a> Desk<'a> {
@@ -118,8 +170,13 @@ impl<'a> Desk<'a> {
         conduct: &'a Conduct<'a>,
         posts: Posts,
         info: RunInfo,
-        (recorder, exports): (Option<Recorder>, Opened),
+        outlets: Outlets,
     ) -> Desk<'a> {
+        let Outlets { recorder, exports, mut live } = outlets;
+        let asked = unbounded_channel();
+        if let Some(live) = &mut live {
+            live.begin(&info, asked.0.clone());
+        }
         let no_color = conduct.output.no_color;
         let errors = Screen::errors(no_color);
         // With JSON the output belongs to a program; people read the other one.
@@ -127,14 +184,17 @@ impl<'a> Desk<'a> {
         let screen = screen.with_details(conduct.output.details);
         let rules = AbortRules::new(&conduct.program.abort_when, &info);
         Desk {
-            merge: Merge::new(posts.orders.len()),
+            merge: Merge::new(posts.orders.posts()),
             collector: Collector::new(&info),
-            live: Live::new(screen.style, &info),
+            live: Lines::new(screen.style, &info),
             running: Running::new(&conduct.program),
             steer: Steer::new(&conduct.program, posts.users_spare),
+            parts: Parts::new(posts.orders.posts()),
             conduct,
             posts,
             exports: exports.begin(&info),
+            live_page: live,
+            asked,
             info,
             recorder,
             pending: None,
@@ -142,6 +202,7 @@ impl<'a> Desk<'a> {
             screen,
             errors,
             progress_drawn: false,
+            dashboard: None,
             attempted: 0,
             opened: 0,
             failed: 0,
@@ -152,7 +213,15 @@ impl<'a> Desk<'a> {
             over: 0,
             ended_ns: 0,
             whole: true,
+            past: VecDeque::new(),
+            since: Time::ZERO,
         }
+    }
+
+    /// The desk of a run that another has had before, with the orders that this one gave.
+    pub(super) fn behind(mut self, past: VecDeque<Past>) -> Desk<'a> {
+        (self.past, self.since) = (past, self.posts.clock.now());
+        self
     }
 
     /// `setup` is what was done before, where there was something to do.
@@ -167,38 +236,60 @@ impl<'a> Desk<'a> {
         }
         let mut redraw = tokio::time::interval(REDRAW);
         let directory = self.recorder.as_ref().map(|recorder| recorder.directory());
-        let mut socket = directory.and_then(Socket::open);
-        let mut keys = Keys::read(self.screen.is_terminal && !self.conduct.output.quiet);
-        while self.over < self.posts.orders.len() {
+        let socket = directory.and_then(|directory| Socket::open(directory, self.asked.0.clone()));
+        let mut monitors = Monitors::begin(&self.conduct.program.monitors, &self.posts.clock);
+        self.open_dashboard();
+        let is_watched = self.screen.is_terminal && !self.conduct.output.quiet;
+        let mut keys = Keys::read(is_watched, self.dashboard.is_some());
+        let mut stops = Stops::heard(self.dashboard.is_some());
+        while self.over < self.posts.orders.posts() {
             tokio::select! {
                 biased;
                 () = signals.next() => self.interrupted(),
+                () = stops.next() => {
+                    // The shell has the terminal as it was; `fg` gives it to us again, see below.
+                    super::restore_terminal();
+                    stops.stop();
+                }
                 line = self.posts.lines.recv() => match line {
                     Some((machine, message)) => self.messages(machine, message),
                     None => break,
                 },
-                Some((request, answer)) = asked(&mut socket) => {
-                    // Who has gone has no answer.
-                    let _ = answer.send(self.command(&request.command, request.load.as_deref()));
+                Some((request, answer)) = self.asked.1.recv() => {
+                    answer(self.command(&request.command, request.load.as_deref()));
                 }
                 Some(key) = keys.next() => self.key(key),
+                Some(told) = Monitors::next(&mut monitors) => {
+                    let told = monitors.as_mut().map(|monitors| monitors.take(told));
+                    let (events, text) = told.unwrap_or_default();
+                    events.iter().for_each(|event| self.event(event));
+                    text.into_iter().for_each(|text| self.say(text));
+                }
                 _ = redraw.tick() => {
-                    keys.keep();
+                    if keys.keep() && let Some(dashboard) = &mut self.dashboard {
+                        dashboard.take_again();
+                    }
                     self.draw_progress();
                 }
             }
         }
-        drop((socket, keys));
+        drop((socket, keys, stops, monitors));
+        self.close_dashboard();
         self.print_line();
         self.clear_progress();
+        self.recover(Time::NEVER);
         let at_ns = self.ended_ns;
         self.event(&Event::RunEnded { at_ns });
         if let Some(once) = tear_down(self.conduct, options, &mut signals).await {
             self.event(&Event::Once { at_ns, once: Box::new(once) });
         }
         self.finish_exports();
-        let Desk { conduct, info, collector, recorder, whole, .. } = self;
-        Ending { conduct, info, collector, recorder }.conclude(whole)
+        let Desk { conduct, posts, info, collector, recorder, live_page: live, whole, .. } = self;
+        drop(posts.orders);
+        if let Some(closing) = posts.closing {
+            let _ = closing.await;
+        }
+        Ending { conduct, info, collector, recorder, live }.conclude(whole)
     }
 
     /// Takes what has come so far. A second is printed when all that was told of it has come: with
@@ -222,7 +313,12 @@ impl<'a> Desk<'a> {
                 interval.machine = machine;
                 self.merge.push(number, Line::Interval(interval));
             }
-            Message::Event(event) => {
+            Message::Event(mut event) => {
+                if let Event::BackedOff { machine: own, .. }
+                | Event::MachineLost { machine: own, .. } = &mut event
+                {
+                    *own = machine;
+                }
                 self.tell(machine, &event);
                 self.merge.push(number, Line::Event(event));
             }
@@ -247,11 +343,18 @@ impl<'a> Desk<'a> {
                 self.ended_ns = self.ended_ns.max(at_ns);
                 self.merge.over(number);
             }
-            Message::Ready { .. } => {}
+            Message::StopWanted => self.interrupted(),
+            Message::Ready { .. } | Message::Begun { .. } => {}
         }
         while let Some((machine, line)) = self.merge.pop() {
             match line {
-                Line::Interval(interval) => self.interval(&interval),
+                Line::Interval(interval) => {
+                    self.recover(Time::from_secs(interval.second));
+                    self.interval(&interval);
+                    if let Some(live) = &mut self.live_page {
+                        live.line(interval);
+                    }
+                }
                 Line::Event(event) => self.event_of(machine as u16, &event),
             }
         }
@@ -268,30 +371,76 @@ impl<'a> Desk<'a> {
             Event::GrowthGivenUp { detail, .. } => self.say(say!(
                 "nobody comes any more in this run, which goes on with who is there: {detail}"
             )),
+            Event::BackedOff { percent, detail, .. } => {
+                let name = machine_name(&self.info, machine);
+                self.say(say!("{name} makes {percent} % of its part now: {detail}"));
+                self.makes(machine, f64::from(*percent) / 100.0);
+            }
+            Event::MachineLost { .. } => self.makes(machine, 0.0),
             // What ends the run on one machine ends it on all.
             Event::Stopped { .. } => {
-                for (number, orders) in (0..).zip(&self.posts.orders) {
-                    if number != machine {
-                        let _ = orders.send(Order::Stop);
-                    }
-                }
+                self.posts.orders.give(Some(usize::from(machine)), Order::Stop);
             }
             _ => {}
         }
     }
 
+    #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what says it.
     fn say(&mut self, text: Said) {
-        self.clear_progress();
-        self.errors.say(text);
+        match self.dashboard {
+            Some(_) => self.show(&text.spoken()),
+            None => {
+                self.clear_progress();
+                self.errors.say(text);
+            }
+        }
+    }
+
+    /// Among what happened, on the full screen.
+    fn show(&mut self, text: &str) {
+        let now = self.posts.clock.now();
+        if let Some(dashboard) = &mut self.dashboard {
+            dashboard.tell(now, text);
+        }
+    }
+
+    /// The full screen, where it is wanted and there is one.
+    fn open_dashboard(&mut self) {
+        if !self.conduct.output.tui {
+            return;
+        }
+        let is_heard = std::io::stdin().is_terminal() && is_in_front();
+        let opened = match self.screen.is_terminal && is_heard {
+            true => Dashboard::open(self.screen.style, &self.info).ok(),
+            false => None,
+        };
+        if opened.is_none() {
+            let text =
+                say!("`--tui` needs a terminal for output and keys: lines are printed instead");
+            self.errors.say(text);
+        }
+        self.dashboard = opened;
+    }
+
+    /// What was said on it is said again where it was.
+    fn close_dashboard(&mut self) {
+        let Some(dashboard) = self.dashboard.take() else { return };
+        // The line that is pending belongs to those that were not printed.
+        self.pending = None;
+        dashboard.close().iter().for_each(|text| self.errors.line(text));
     }
 
     /// A line that the scenario wrote.
     fn log(&mut self, at_ns: u64, user: u64, text: &str) {
         if !self.conduct.output.quiet {
-            self.clear_progress();
             let at = format_duration(Duration::from_nanos(at_ns));
             let who = if user > 0 { format!(" user {user}") } else { String::new() };
-            self.screen.line(&format!("[{at}{who}] {text}"));
+            let line = format!("[{at}{who}] {text}");
+            if self.dashboard.is_some() {
+                return self.show(&line);
+            }
+            self.clear_progress();
+            self.screen.line(&line);
         }
     }
 
@@ -314,8 +463,9 @@ impl<'a> Desk<'a> {
         self.pending = Some(interval.second);
         self.live.add(interval);
         self.judge(interval);
-        self.give_up_if_unreachable();
-        self.give_up_if_lost();
+        let until = Time::from_secs(interval.second + 1);
+        self.give_up_if_unreachable(until);
+        self.give_up_if_lost(until);
     }
 
     /// Waits for what receivers have not taken yet, and says what they never took. That changes
@@ -335,12 +485,15 @@ impl<'a> Desk<'a> {
     fn print_line(&mut self) {
         let Some(second) = self.pending.take() else { return };
         let until = Time::from_secs(second + 1).min(self.posts.clock.now());
+        if until < self.since {
+            return;
+        }
         if until - self.line_until < LINE_TIME_MIN && self.line_until > Time::ZERO {
             return;
         }
         self.line_until = until;
         let line = self.live.line(until);
-        if !self.conduct.output.quiet {
+        if !self.conduct.output.quiet && self.dashboard.is_none() {
             self.clear_progress();
             self.screen.line(&line);
         }
@@ -348,9 +501,14 @@ impl<'a> Desk<'a> {
 
     /// Recording failed: said at once; the run goes on.
     fn trouble(&mut self, diagnostic: &Diagnostic) {
-        self.clear_progress();
-        self.errors.diagnostic(diagnostic);
-        self.errors.say(say!("the run goes on; what cannot be recorded is lost"));
+        match self.dashboard {
+            Some(_) => self.show(diagnostic.render(false).trim_end()),
+            None => {
+                self.clear_progress();
+                self.errors.diagnostic(diagnostic);
+            }
+        }
+        self.say(say!("the run goes on; what cannot be recorded is lost"));
     }
 
     fn event(&mut self, event: &Event) {
@@ -360,6 +518,9 @@ impl<'a> Desk<'a> {
     fn event_of(&mut self, machine: u16, event: &Event) {
         let event = &event.masked(&self.conduct.program.secrets);
         self.collector.event(event);
+        if let Some(live) = &mut self.live_page {
+            live.event(event);
+        }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.event_of(machine, event)
         {
@@ -372,6 +533,9 @@ impl<'a> Desk<'a> {
     fn judge(&mut self, interval: &Interval) {
         let load = self.running.load_of(interval.phase);
         let gauges = self.gauges.add(load, interval);
+        if let Some(dashboard) = &mut self.dashboard {
+            dashboard.interval(interval, &gauges);
+        }
         for ruling in self.rules.add(interval, &gauges) {
             if self.stops > 0 {
                 return;
@@ -406,26 +570,23 @@ impl<'a> Desk<'a> {
     }
 
     /// A run against a target that is not there is over soon.
-    fn give_up_if_unreachable(&mut self) {
-        let now = self.posts.clock.now();
+    fn give_up_if_unreachable(&mut self, now: Time) {
         let tried = self.attempted > 0 && self.opened == 0;
         if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
             self.stops = 1;
             let text = say!("no connection in {} s: the run ends here", now.second());
-            self.clear_progress();
             self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
-            self.errors.say(text);
+            self.say(text);
             self.event(&Event::TargetLost { at_ns: now.as_nanos() });
             self.order(Order::Stop);
         }
     }
 
     /// A load that ends only when something is done would never end when the target is gone.
-    fn give_up_if_lost(&mut self) {
+    fn give_up_if_lost(&mut self, now: Time) {
         let of = |phase: u16| self.info.phases.get(usize::from(phase));
         let running = self.running.loads().iter().flatten().filter_map(|(phase, _)| of(*phase));
         let has_end = running.into_iter().all(|phase| phase.planned_ns.is_some());
-        let now = self.posts.clock.now();
         if has_end || self.stops > 0 || self.loss.lasts(now) < LOST_AFTER {
             return;
         }
@@ -434,18 +595,14 @@ impl<'a> Desk<'a> {
             "nothing was answered and no connection opened for {} s: the run ends here",
             self.loss.lasts(now).as_secs()
         );
-        self.clear_progress();
         self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
-        self.errors.say(text);
+        self.say(text);
         self.event(&Event::TargetLost { at_ns: now.as_nanos() });
         self.order(Order::Stop);
     }
 
     fn order(&self, order: Order) {
-        for orders in &self.posts.orders {
-            // One whose load is over obeys nothing any more.
-            let _ = orders.send(order);
-        }
+        self.posts.orders.give(None, order);
     }
 
     fn interrupted(&mut self) {
@@ -456,8 +613,7 @@ impl<'a> Desk<'a> {
             return;
         }
         self.info.interrupted = true;
-        self.errors
-            .say(say!("interrupted: users finish their step and leave; once more to leave now"));
+        self.say(say!("interrupted: users finish their step and leave; once more to leave now"));
         self.event(&Event::Interrupted { at_ns: self.posts.clock.now().as_nanos() });
         self.order(Order::Stop);
     }
@@ -470,6 +626,13 @@ impl<'a> Desk<'a> {
             [running] => self.progress_of_phase(running.unwrap_or((0, Time::ZERO))),
             _ => Some(self.progress_of_loads()),
         };
+        if let Some(dashboard) = &mut self.dashboard {
+            // From the background it would be drawn over what a shell has there.
+            if is_in_front() {
+                dashboard.draw(self.posts.clock.now(), progress.as_ref());
+            }
+            return;
+        }
         let Some(progress) = progress else { return };
         let line = progress_line(&progress, &self.screen.style);
         self.screen.text(&format!("{}{line}", self.screen.line_away()));

@@ -1,12 +1,12 @@
 //! The end of a run: summed up, recorded, printed, and the code to exit with.
 
 use throng_base::{Exit, clock::wall_now};
+use throng_results::page::summary_data;
 use throng_results::terminal::summary_text;
-use throng_results::{
-    Collector, Event, Recorder, RunInfo, details_text, exit_code, summary_json, timestamp,
-};
+use throng_results::{Collector, Event, Recorder, RunInfo, exit_code, summary_json, timestamp};
 
-use super::Conduct;
+use super::live::Live;
+use super::{Conduct, RECORDS};
 use crate::files::{write_files, write_page};
 use crate::screen::Screen;
 
@@ -16,6 +16,7 @@ pub(super) struct Ending<'a> {
     pub(super) info: RunInfo,
     pub(super) collector: Collector,
     pub(super) recorder: Option<Recorder>,
+    pub(super) live: Option<Live>,
 }
 
 impl Ending<'_> {
@@ -45,28 +46,34 @@ impl Ending<'_> {
             errors.diagnostic(&error.diagnostic());
             untold = true;
         }
-        if self.recorder.is_some()
-            && let Err(diagnostic) = write_page(&summary, None)
-        {
+        let page = self.recorder.is_some().then(|| write_page(&summary, None));
+        let page = page.transpose().unwrap_or_else(|diagnostic| {
             // The record has all that the page would show.
             errors.diagnostic(&diagnostic);
+            None
+        });
+        let has_page = page.is_some();
+        if let Some(live) = &mut self.live {
+            live.end(page, summary_data(&summary));
         }
         if output.json {
             Screen::output(true).json(&summary_json(&summary));
         } else {
             let screen = Screen::output(output.no_color).with_details(output.details);
+            let is_newest = summary.directory.as_ref().is_some_and(|it| it.starts_with(RECORDS));
+            let screen = screen.of_newest(is_newest).with_page(has_page);
             screen.text(&summary_text(&summary, &screen.style));
-            if output.details {
-                screen.text(&details_text(&summary, &screen.style));
-            }
         }
         let (junit, markdown) = (output.junit.as_deref(), output.markdown.as_deref());
         for diagnostic in write_files(junit, markdown, &summary) {
             errors.diagnostic(&diagnostic);
             untold = true;
         }
-        if untold && matches!(exit, Exit::GoalsMet | Exit::GoalsNotMet) {
+        if untold && matches!(exit, Exit::Success | Exit::ThresholdsNotMet) {
             exit = Exit::ResultInvalid;
+        }
+        if let Some(live) = self.live {
+            live.leave();
         }
         if whole { exit } else { Exit::Bug }
     }

@@ -11,6 +11,7 @@ use throng_base::{Said, Time};
 use throng_host::MemoryLeft;
 use throng_program::{Drive, Load};
 
+use super::polite::Others;
 use crate::arguments::LimitArguments;
 
 /// Below this share of a limit users come again, once it has lasted for a while.
@@ -48,6 +49,7 @@ pub(crate) struct Seen {
     pub(crate) memory_left: Option<MemoryLeft>,
     /// Users are to come who are not there.
     pub(crate) is_growing: bool,
+    pub(crate) others: Others,
 }
 
 /// What the run has to do now.

@@ -13,10 +13,13 @@ use throng_program::{Once, OncePart, Program};
 use throng_results::{
     Collector, Event, OnceFailure, OnceOutcome, OnceRun, OnceStep, Recorder, RunInfo,
 };
+use tokio::sync::mpsc::unbounded_channel;
 
 use super::ending::Ending;
-use super::{Conduct, Signals, start_failed};
+use super::live::Live;
+use super::{Conduct, start_failed};
 use crate::screen::Screen;
+use crate::signals::Signals;
 
 /// What came of it.
 pub(super) struct Done {
@@ -91,12 +94,16 @@ pub(super) async fn not_begun(
     conduct: &Conduct<'_>,
     setup: OnceRun,
     mut info: RunInfo,
-    recorder: Option<Recorder>,
+    (recorder, mut live): (Option<Recorder>, Option<Live>),
     (options, mut signals): (&Options, Signals),
 ) -> Exit {
     info.interrupted = setup.outcome == OnceOutcome::Interrupted;
     let collector = Collector::new(&info);
-    let mut ending = Ending { conduct, info, collector, recorder };
+    if let Some(live) = &mut live {
+        // Nobody hears any more what is asked of the run.
+        live.begin(&info, unbounded_channel().0);
+    }
+    let mut ending = Ending { conduct, info, collector, recorder, live };
     ending.event(&Event::Once { at_ns: 0, once: Box::new(setup) });
     if let Some(teardown) = tear_down(conduct, options, &mut signals).await {
         ending.event(&Event::Once { at_ns: 0, once: Box::new(teardown) });

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Time;
-use throng_engine::{Example, Holder, Oddity, Run, Shown, Stopped, StoppedBy, Update};
+use throng_engine::{
+    Example, GROWTH_AHEAD, Holder, Oddity, Run, Shown, Stopped, StoppedBy, Update,
+};
 use throng_load::Amendment;
 use throng_metrics::{Cause, Gauges, Interval, Resources};
 use throng_program::Program;
 use throng_results::{AllGauges, EVIDENCE_MAX, Event, Evidence, Piece, StopBy};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::announcer::Announcer;
 use super::limits::{Deed, Limits, Reason, is_growing};
+use super::polite::{Polite, Portion};
 use super::resources::Watcher;
 use super::running::Running;
 use super::wire::{Message, Order};
@@ -35,10 +39,18 @@ pub(super) struct Post {
     running: Running,
     watcher: Watcher,
     limits: Limits,
+    /// Where other machines have ledgers as well.
+    announcer: Option<Announcer>,
+    /// Where this host is shared with others who come first.
+    polite: Option<Polite>,
+    /// So much of its part it makes by itself, and so much when it makes what others leave out.
+    own: f64,
+    taken: f64,
     looked: Time,
     /// What was seen since the last interval.
     resources: Option<Resources>,
-    /// Of the last interval.
+    /// Of the last interval: its second and phase, and how many there were.
+    last: (u64, u16),
     gauges: Gauges,
     all_gauges: AllGauges,
     /// Nobody comes any more, so that nobody can be held back.
@@ -62,13 +74,23 @@ impl Post {
             machine,
             lines,
             limits: Limits::new(limits),
+            announcer: None,
+            polite: limits.back_off.map(Polite::new),
+            own: 1.0,
+            taken: 1.0,
             looked: Time::ZERO,
             resources: None,
+            last: (0, 0),
             gauges: Gauges::default(),
             all_gauges: AllGauges::default(),
             is_stopping: false,
             evidenced: Vec::new(),
         }
+    }
+
+    /// One that announces to other machines what its users send, and hears of theirs.
+    pub(super) fn announcing(self, announcer: Option<Announcer>) -> Post {
+        Post { announcer, ..self }
     }
 
     /// Until the load is over. Where there is nobody any more to give orders, it ends in order.
@@ -81,16 +103,18 @@ impl Post {
             tokio::select! {
                 biased;
                 order = orders.recv(), if obeys => match order {
-                    Some(order) => self.obey(order),
+                    Some(order) => self.obey(&order),
                     None => {
                         obeys = false;
-                        self.obey(Order::Stop);
+                        self.left_alone();
+                        self.obey(&Order::Stop);
                     }
                 },
                 update = self.run.next() => match update {
                     Some(update) => self.update(update),
                     None => break,
                 },
+                () = turn(&mut self.announcer) => {}
                 _ = look.tick() => {
                     if self.run.clock.now() - self.looked >= LOOK_AFTER {
                         self.look();
@@ -100,20 +124,48 @@ impl Post {
         }
         let at_ns = self.run.clock.now().as_nanos();
         let whole = self.run.join();
+        if let Some(mut announcer) = self.announcer {
+            // What was missed behind the last interval is a part of that.
+            let ((second, phase), machine) = (self.last, self.machine);
+            let mut rest = Interval { second, phase, ..Interval::default() };
+            unwatched(&mut announcer, &mut rest);
+            if !rest.deliveries.is_empty() {
+                let _ = self.lines.send((machine, Message::Interval(Box::new(rest))));
+            }
+            announcer.end();
+        }
         let _ = self.lines.send((self.machine, Message::Over { at_ns, whole }));
     }
 
-    fn obey(&mut self, order: Order) {
+    /// Whoever gives orders is gone before the load is over. Its own lines tell of it: they may be
+    /// all that is ever heard of this part.
+    fn left_alone(&self) {
+        let (at_ns, machine) = (self.run.clock.now().as_nanos(), self.machine);
+        let detail = say!("nobody gave it orders any more, so its load ended in order");
+        let event = Event::MachineLost { at_ns, machine, detail };
+        let _ = self.lines.send((machine, Message::Event(event)));
+    }
+
+    fn obey(&mut self, order: &Order) {
         let (control, now) = (&self.run.control, self.run.clock.now());
-        match order {
+        match *order {
             Order::Stop => control.stop(),
             Order::Abort => control.abort(),
             Order::Pause => control.hold(Holder::Person, now),
             Order::GoOn => control.release(Holder::Person, now),
+            Order::Take { at_ns, times, .. } => {
+                self.taken = times;
+                self.amend_portion(Time(at_ns));
+            }
             Order::Amend { load, at_ns, change, users_max } => {
                 let (at, change) = (Time(at_ns), change.into());
                 control.amend(load, Amendment { at, change, users_max });
             }
+            Order::Mark { .. } => {}
+            Order::Decline => self.tell(Message::Notice {
+                at_ns: now.as_nanos(),
+                text: say!("more was ordered than its owner allows: it goes on as before"),
+            }),
         }
         self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
     }
@@ -160,6 +212,10 @@ impl Post {
     }
 
     fn interval(&mut self, mut interval: Interval) {
+        self.last = (interval.second, interval.phase);
+        if let Some(announcer) = &mut self.announcer {
+            unwatched(announcer, &mut interval);
+        }
         let load = self.running.load_of(interval.phase);
         self.gauges = self.all_gauges.add(load, &interval);
         self.look();
@@ -226,6 +282,31 @@ impl Post {
         if let Some(deed) = self.limits.see(&seen, now) {
             self.do_deed(deed, now);
         }
+        let polite = self.polite.as_mut();
+        if let Some(portion) = polite.and_then(|polite| polite.see(&seen.others, now)) {
+            self.make(portion, now);
+        }
+    }
+
+    /// Makes another portion of this machine's part of the load, whatever anybody orders; the desk
+    /// hears of it.
+    fn make(&mut self, portion: Portion, now: Time) {
+        let at = now + GROWTH_AHEAD;
+        self.own = portion.share();
+        self.amend_portion(at);
+        let (at_ns, machine) = (at.as_nanos(), self.machine);
+        let Portion { percent, detail } = portion;
+        self.event(&Event::BackedOff { at_ns, machine, percent, detail });
+    }
+
+    /// One that leaves its host to others makes nothing for other machines.
+    fn amend_portion(&self, at: Time) {
+        let portion = if self.own < 1.0 { self.own } else { self.taken };
+        let (change, spare) = (throng_load::Change::Portion(portion), self.run.users_spare);
+        for (load, one) in self.program.loads.iter().enumerate() {
+            let users_max = one.staying_max().saturating_add(spare);
+            self.run.control.amend(load as u16, Amendment { at, change, users_max });
+        }
     }
 
     /// A limit was reached or left: the run does as it has to, and a person hears of it at once.
@@ -251,5 +332,20 @@ impl Post {
                 return self.tell(Message::Notice { at_ns, text });
             }
         });
+    }
+}
+
+/// Without one there is nothing to do.
+async fn turn(announcer: &mut Option<Announcer>) {
+    match announcer {
+        Some(announcer) => announcer.turn().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Counts messages of other machines of which nothing is known here.
+fn unwatched(announcer: &mut Announcer, interval: &mut Interval) {
+    for (step, missed) in announcer.missed() {
+        interval.delivery_mut(step.0).unwatched += missed;
     }
 }

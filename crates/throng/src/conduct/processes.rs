@@ -1,31 +1,50 @@
 //! A run in several processes of this machine: each is started as `throng post`, is told its part,
-//! and is joined to the desk by its standard input and output, as machines are by a network.
+//! and is joined to the desk by its standard input and output, as machines are by a network. What
+//! the ledgers of one announce is handed to the others.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
+use throng_program::Program;
 use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::Conduct;
-use super::desk::Posts;
+use super::desk::{Orders, Posts};
 use super::post::Lines;
-use super::wire::{Message, Order, Part, Plain, Start};
+use super::wire::{Carried, Heard, Message, Order, Part, Plain, Start};
 use crate::screen::Screen;
 
 /// The load begins so long after the last process is ready: all have been told by then.
 const AHEAD: Duration = Duration::from_millis(300);
 
+/// Processes of one machine read one clock; they begin at the same moment within this.
+const CLOCKS_APART: Duration = Duration::from_millis(1);
+
+/// Announcements that may wait for a process. More are lost for it, which it notices.
+const ANNOUNCED_MAX: usize = 256;
+
+/// Where a process hears. Orders are written there, and what others announce.
+type Input = Arc<Mutex<UnixStream>>;
+/// A line with its end.
+type Word = Arc<[u8]>;
+
 /// A process that waits for its start.
 struct Waiting {
     users_spare: u64,
     child: Child,
-    input: ChildStdin,
+    input: UnixStream,
     output: BufReader<ChildStdout>,
     errors: Errors,
 }
@@ -53,11 +72,24 @@ pub(super) fn unbridged(conduct: &Conduct<'_>) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
     let name = match () {
         () if program.rendezvous > 0 => "rendezvous",
-        () if !program.deliveries.is_empty() => "deliveries",
+        // Each would take the others for other programs.
+        () if conduct.limits.back_off.is_some() => "--back-off",
         () => return None,
     };
     let message = say!("`{name}` does not work across processes");
     let help = say!("leave --processes away: one process uses all processors by its shards");
+    Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
+}
+
+/// What parts that are run apart cannot do together, by its name in the scenario.
+pub(super) fn apart(program: &Program) -> Option<Box<Diagnostic>> {
+    let name = match () {
+        () if program.rendezvous > 0 => "rendezvous",
+        () if !program.deliveries.is_empty() => "deliveries",
+        () => return None,
+    };
+    let message = say!("`{name}` does not work across parts that are run apart");
+    let help = say!("leave --part away; `deliveries` work with --processes and --fleet");
     Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
 }
 
@@ -78,6 +110,8 @@ pub(super) fn start(
     info.zero_unix_ns = unix_ns;
     let (lines, told) = unbounded_channel();
     let (mut orders, mut users_spare) = (Vec::new(), u64::MAX);
+    let sockets: Vec<_> = all.iter().map(|one| one.input.try_clone()).collect();
+    let mut words = Vec::new();
     for (machine, waiting) in (0..).zip(all) {
         let Waiting { users_spare: spare, child, mut input, output, errors } = waiting;
         users_spare = users_spare.min(spare);
@@ -85,11 +119,31 @@ pub(super) fn start(
         let _ = write(&mut input, &Start { unix_ns });
         let (order, ordered) = unbounded_channel();
         orders.push(order);
-        std::thread::spawn(move || give(input, ordered));
+        let input = Arc::new(Mutex::new(input));
+        let own = Arc::clone(&input);
+        std::thread::spawn(move || give(&input, ordered));
+        let (said, heard) = sync_channel(ANNOUNCED_MAX);
+        words.push(said);
+        std::thread::spawn(move || pass(&own, &heard));
         let lines = lines.clone();
         std::thread::spawn(move || take(child, (output, errors), machine, &lines));
     }
-    Ok(Posts { clock, orders, lines: told, users_spare })
+    for (machine, socket) in sockets.into_iter().enumerate() {
+        let others = words.iter().enumerate().filter(|(other, _)| *other != machine);
+        let others: Vec<_> = others.map(|(_, said)| said.clone()).collect();
+        // Without it the others find out that nothing comes from there.
+        if let Ok(socket) = socket {
+            std::thread::spawn(move || carry(socket, &others));
+        }
+    }
+    Ok(Posts {
+        clock,
+        orders: Orders::Here(orders),
+        lines: told,
+        users_spare,
+        redistributes: false,
+        closing: None,
+    })
 }
 
 fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Result<Waiting, Exit> {
@@ -104,22 +158,24 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     // In a group of its own: a key that interrupts is for the desk, which gives the orders.
     let mut command = Command::new(program);
-    command.arg("post").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let (mut input, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
+    command.arg("post").stdin(OwnedFd::from(theirs)).stdout(Stdio::piped());
     command.stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let (Some(mut input), Some(output), Some(said)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
+    // Its own handle of the socket is closed with it.
+    drop(command);
+    let (Some(output), Some(said)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(Exit::Bug);
     };
     let said = std::thread::spawn(move || listen(said));
     let part = Part {
         words: std::env::args().collect(),
-        scenario: conduct.recorded.text(&[]),
+        scenario: Some(conduct.recorded.text(&[])),
         seed: conduct.program.seed,
         run_id: conduct.program.run_id.clone(),
         values: conduct.program.setup_values.iter().map(Plain::from).collect(),
         machine: machine.clone(),
+        neighbours: machine.of,
     };
     let told = write(&mut input, &part);
     let mut output = BufReader::new(output);
@@ -140,7 +196,7 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     }
 }
 
-fn write(input: &mut ChildStdin, line: &impl Serialize) -> std::io::Result<()> {
+fn write(input: &mut UnixStream, line: &impl Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(line)?;
     line.push(b'\n');
     input.write_all(&line)
@@ -166,12 +222,42 @@ fn show(said: Errors) {
     Screen::errors(false).text(&String::from_utf8_lossy(&text));
 }
 
+fn locked(input: &Input) -> MutexGuard<'_, UnixStream> {
+    input.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Hands on the orders, until there are none any more.
-fn give(mut input: ChildStdin, mut orders: UnboundedReceiver<Order>) {
+fn give(input: &Input, mut orders: UnboundedReceiver<Order>) {
     while let Some(order) = orders.blocking_recv() {
-        if write(&mut input, &order).is_err() {
+        if write(&mut locked(input), &Heard::<()>::Order(order)).is_err() {
             return;
         }
+    }
+    let _ = locked(input).shutdown(Shutdown::Write);
+}
+
+/// Hands on what a process announces to the others, until it is gone. It waits for none of them.
+fn carry(from: UnixStream, others: &[SyncSender<Word>]) {
+    let error_ns = CLOCKS_APART.as_nanos() as u64;
+    for line in BufReader::new(from).lines() {
+        let Ok(announced) = line.and_then(|line| Ok(serde_json::from_str::<Box<RawValue>>(&line)?))
+        else {
+            return;
+        };
+        let heard = Heard::Announced(Carried { announced, error_ns });
+        let Ok(mut word) = serde_json::to_vec(&heard) else { return };
+        word.push(b'\n');
+        let word: Word = word.into();
+        for other in others {
+            let _ = other.try_send(Arc::clone(&word));
+        }
+    }
+}
+
+/// Says to a process what others have announced. One that is gone hears nothing.
+fn pass(input: &Input, words: &Receiver<Word>) {
+    for word in words {
+        let _ = locked(input).write_all(&word);
     }
 }
 

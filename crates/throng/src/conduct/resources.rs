@@ -12,6 +12,7 @@ use throng_metrics::{Gauges, Resources};
 use throng_program::Program;
 
 use super::limits::Seen;
+use super::polite::Others;
 
 /// How many bytes of this process are for one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,10 @@ impl Watcher {
             memory_bytes: reading.memory_bytes.saturating_add(kernel),
             memory_left: reading.memory_left,
             is_growing: false,
+            others: Others {
+                cpu: reading.others_cpu.filter(|_| !reading.shares_are_old),
+                memory_stall: reading.memory_stall,
+            },
         };
         (self.resources(&reading, gauges, connections), seen)
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::command::{Answer, LINE_BYTES_MAX, Request, SOCKET, VERSION};
 
@@ -21,26 +21,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CLIENTS_MAX: usize = 8;
 
 /// What is asked, and where the answer goes.
-pub(super) type Asked = (Request, mpsc::Sender<Answer>);
+pub(super) type Asked = (Request, Box<dyn FnOnce(Answer) + Send>);
 
 /// Of one run; it is gone with this.
 pub(super) struct Socket {
     path: PathBuf,
-    pub(super) asked: UnboundedReceiver<Asked>,
 }
 
 impl Socket {
     /// In the directory of the run. None where the file system has no sockets: the run goes on.
-    pub(super) fn open(directory: &Path) -> Option<Socket> {
+    pub(super) fn open(directory: &Path, asked: UnboundedSender<Asked>) -> Option<Socket> {
         let path = directory.join(SOCKET);
         let listener = in_directory(directory, |short| UnixListener::bind(short)).ok()?;
         let _ = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600));
-        let (sender, asked) = unbounded_channel();
         std::thread::Builder::new()
             .name("control".into())
-            .spawn(move || listen(&listener, &sender))
+            .spawn(move || listen(&listener, &asked))
             .ok()?;
-        Some(Socket { path, asked })
+        Some(Socket { path })
     }
 }
 
@@ -95,7 +93,9 @@ fn serve(stream: &UnixStream, asked: &UnboundedSender<Asked>) -> std::io::Result
     let answer = match serde_json::from_slice::<Request>(&line) {
         Ok(request) if request.version == VERSION => {
             let (sender, answered) = mpsc::channel();
-            let _ = asked.send((request, sender));
+            // Who has gone has no answer.
+            let reply = Box::new(move |answer| drop(sender.send(answer)));
+            let _ = asked.send((request, reply));
             answered.recv_timeout(PATIENCE).ok()
         }
         _ => None,

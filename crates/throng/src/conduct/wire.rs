@@ -1,37 +1,63 @@
 //! What goes between the desk of a run and its posts: orders one way, messages the other. Within a
 //! process they go over a channel; to a process of its own as lines of JSON.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Share};
 use throng_expression::Value;
 use throng_metrics::Interval;
-use throng_results::{Event, MachineInfo};
+use throng_results::{Event, MachineInfo, OnceRun};
 
 /// What a process is told first: what it is to be.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Part {
     /// The words of the command line whose run this is a part of.
     pub(crate) words: Vec<String>,
-    /// The scenario as the desk has read it.
-    pub(super) scenario: String,
-    pub(super) seed: u64,
-    pub(super) run_id: String,
+    /// The scenario as the desk has read it, where both read the same files.
+    #[serde(default)]
+    pub(crate) scenario: Option<String>,
+    pub(crate) seed: u64,
+    pub(crate) run_id: String,
     /// What `setup` has saved.
-    pub(super) values: Vec<Plain>,
-    pub(super) machine: MachineInfo,
+    pub(crate) values: Vec<Plain>,
+    pub(crate) machine: MachineInfo,
+    /// So many processes of the run share the machine.
+    pub(crate) neighbours: u64,
+}
+
+/// What a plan tells each child, but for its part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Told {
+    pub(crate) seed: u64,
+    pub(crate) run_id: String,
+    /// What `setup` has saved, and what was told of it.
+    pub(crate) values: Vec<Plain>,
+    #[serde(default)]
+    pub(crate) setup: Option<OnceRun>,
+    /// Flags of the run that hold for each machine.
+    pub(crate) flags: Vec<String>,
+    /// Variables that the scenario reads, as they were where it was started.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Names of the machines, by their place in the plan.
+    pub(crate) names: Vec<String>,
+    /// What they are called, in the same order.
+    #[serde(default)]
+    pub(crate) labels: Vec<BTreeMap<String, String>>,
+    /// What some leave out is made by the others.
+    pub(crate) redistribute: bool,
 }
 
 /// Of every `of` processes the one with this number.
-pub(super) fn share_of(machine: &MachineInfo) -> Share {
+pub(crate) fn share_of(machine: &MachineInfo) -> Share {
     Share::of_machine(machine.first, machine.width, machine.of)
 }
 
 /// When the load begins, in nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Start {
-    pub(super) unix_ns: u64,
+pub(crate) struct Start {
+    pub(crate) unix_ns: u64,
 }
 
 /// What a person changes of the phase that runs, as [`throng_load::Change`].
@@ -56,9 +82,9 @@ impl From<Change> for throng_load::Change {
 }
 
 /// What the desk tells a post.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// No new work; users finish their step and leave.
     Stop,
     /// Users leave at once.
@@ -73,17 +99,60 @@ pub(super) enum Order {
         change: Change,
         users_max: u64,
     },
+    /// Machines that make all of their parts make so much more of them from an instant on, as
+    /// others make less: with it the whole load has so many users.
+    Take {
+        at_ns: u64,
+        times: f64,
+        users_max: u64,
+    },
+    /// Nothing is to be done: a person has named this moment, and a desk that takes over tells it
+    /// again.
+    Mark {
+        name: String,
+    },
+    /// What the desk has ordered is more than the owner of this machine allows: its agent says this
+    /// in its place.
+    Decline,
+}
+
+/// What a process hears once its load has begun.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Heard<A> {
+    Order(Order),
+    Announced(Carried<A>),
+}
+
+/// What the ledgers of another machine have announced, as it has said it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Carried<A> {
+    pub(crate) announced: A,
+    /// Its clock and this one's agree within this.
+    pub(crate) error_ns: u64,
+}
+
+/// An order that the desk before this one has given, and when by the run's clock.
+pub(crate) struct Past {
+    pub(crate) at_ns: u64,
+    /// It was for all machines.
+    pub(crate) for_all: bool,
+    pub(crate) order: Order,
 }
 
 /// What a post tells the desk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// It waits for the start.
     Ready {
         shards: u64,
         /// How many users more than planned can be there at once.
         users_spare: u64,
+    },
+    /// Its load begins, in nanoseconds since the Unix epoch.
+    Begun {
+        unix_ns: u64,
     },
     Interval(Box<Interval>),
     /// Without secrets.
@@ -98,6 +167,8 @@ pub(super) enum Message {
         at_ns: u64,
         whole: bool,
     },
+    /// A person has said so to a fleet.
+    StopWanted,
     /// The desk's own end of the line tells it: nothing more comes, though the load was not over.
     Lost {
         detail: Said,
@@ -108,7 +179,7 @@ pub(super) enum Message {
 /// JSON has all numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Plain {
+pub(crate) enum Plain {
     Null,
     Bool(bool),
     Int(i64),

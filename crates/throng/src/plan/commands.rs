@@ -36,7 +36,7 @@ pub(super) fn commands(planned: &Planned, style: &Style) -> String {
 }
 
 /// A command with what it is for.
-fn command(text: Said, command: &str, style: &Style) -> String {
+pub(super) fn command(text: Said, command: &str, style: &Style) -> String {
     format!("{}    {command}\n", sentence(text, style))
 }
 
@@ -155,7 +155,7 @@ fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
 }
 
 /// A path as a shell reads it.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
     match text.chars().all(is_plain) {

@@ -43,6 +43,7 @@ pub(super) fn json(planned: &Planned) -> Value {
         "each": each(planned),
         "coming_seconds": reckoned.coming_seconds,
         "peak": peak(planned),
+        "fleet": planned.agents.as_ref().map(super::fleet::json),
     })
 }
 

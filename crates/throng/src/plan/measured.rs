@@ -40,6 +40,12 @@ pub(super) struct Measured {
     pub(super) connect_ns: Option<f64>,
     /// Of a request, message or heartbeat with its answer.
     pub(super) request_ns: Option<f64>,
+    /// The same in its cheapest and its dearest seconds, but for a tenth of them at each end.
+    pub(super) request_range_ns: Option<(f64, f64)>,
+    /// Received and sent, by bytes of a request, message or heartbeat.
+    pub(super) request_bytes: Option<(f64, f64)>,
+    /// In its busiest second.
+    pub(super) requests_per_s: f64,
     pub(super) answer_seconds: Option<f64>,
     /// The most good answers in a second that was not late.
     pub(super) sustained_per_s: u64,
@@ -64,11 +70,14 @@ pub(super) fn measured(run: &Run) -> Result<Measured, Box<Diagnostic>> {
         name: run.info.name.clone(),
         users: samples.iter().map(|one| one.users).max().unwrap_or(0),
         user_bytes: user_bytes(&samples),
+        requests_per_s: samples.iter().map(|one| one.requests).max().unwrap_or(0) as f64,
         answer_seconds: (!latency.is_empty()).then_some(latency.mean_ns / 1e9),
         sustained_per_s: summary.generator.sustained_per_s,
         ..Measured::default()
     };
     (measured.connect_ns, measured.request_ns) = times(&samples);
+    measured.request_range_ns = measured.request_ns.and_then(|_| request_range(&samples));
+    measured.request_bytes = request_bytes(&samples);
     Ok(measured)
 }
 
@@ -83,6 +92,8 @@ struct Sample {
     /// Answers, failures, heartbeats, messages that nobody asked for.
     requests: u64,
     heartbeats: u64,
+    bytes_in: u64,
+    bytes_out: u64,
     is_long_lived: bool,
 }
 
@@ -106,6 +117,8 @@ impl Sample {
                 .map(|step| step.count)
                 .fold(interval.messages.pushes, u64::saturating_add),
             heartbeats: interval.heartbeats.sent,
+            bytes_in: interval.bytes_in,
+            bytes_out: interval.bytes_out,
             is_long_lived: interval.lifecycle.begun > 0,
         }
     }
@@ -133,6 +146,32 @@ fn user_bytes(samples: &[Sample]) -> Option<f64> {
     };
     let figures = [comers.and_then(of), stayers.and_then(of)];
     figures.into_iter().flatten().reduce(f64::max)
+}
+
+/// CPU of a request by seconds: from the tenth of those in which it was cheapest to the tenth in
+/// which it was dearest. Fewer seconds than these tell nothing.
+fn request_range(samples: &[Sample]) -> Option<(f64, f64)> {
+    const SECONDS_MIN: usize = 10;
+    let most = samples.iter().map(|one| one.requests).max()?;
+    let opened = samples.iter().map(|one| one.opened).max()?;
+    let is_full = |one: &&Sample| {
+        let is_quiet =
+            one.opened as f64 <= opened as f64 * QUIET_SHARE || one.opened >= one.requests;
+        one.cpu_ns > 0 && is_quiet && one.requests as f64 >= most as f64 * HALF_SHARE
+    };
+    let seconds = samples.iter().filter(is_full);
+    let mut costs: Vec<f64> = seconds.map(|one| one.cpu_ns as f64 / one.requests as f64).collect();
+    costs.sort_unstable_by(f64::total_cmp);
+    let tenth = costs.len() / 10;
+    (costs.len() >= SECONDS_MIN).then(|| (costs[tenth], costs[costs.len() - 1 - tenth]))
+}
+
+fn request_bytes(samples: &[Sample]) -> Option<(f64, f64)> {
+    let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).fold(0, u64::saturating_add) as f64;
+    let requests = sum(|one| one.requests);
+    let of = |bytes: f64| bytes / requests;
+    (requests >= REQUESTS_MIN as f64)
+        .then(|| (of(sum(|one| one.bytes_in)), of(sum(|one| one.bytes_out))))
 }
 
 /// CPU of a connection that opens, and of a request, in nanoseconds.
@@ -229,8 +268,25 @@ mod tests {
             requests: u64::MAX,
             heartbeats: u64::MAX,
             is_long_lived: true,
+            ..Sample::default()
         };
         let _ = (user_bytes(&[few[0], wild]), times(&[few[0], wild]));
+    }
+
+    #[test]
+    fn costs_vary_from_second_to_second() {
+        let line = |cpu_ns: u64| Sample {
+            requests: 1_000,
+            cpu_ns: cpu_ns * 1_000,
+            bytes_in: 200_000,
+            bytes_out: 50_000,
+            ..Sample::default()
+        };
+        let samples: Vec<Sample> = (0..20).map(|second| line(8_000 + second * 100)).collect();
+        assert_eq!(request_range(&samples), Some((8_200.0, 9_700.0)));
+        assert_eq!(request_range(&samples[..5]), None);
+        assert_eq!(request_bytes(&samples), Some((200.0, 50.0)));
+        assert_eq!(request_bytes(&samples[..0]), None);
     }
 
     #[test]

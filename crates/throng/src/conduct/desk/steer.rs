@@ -32,6 +32,9 @@ impl Desk<'_> {
     /// A key was hit: a person sees what comes of it.
     pub(super) fn key(&mut self, key: u8) {
         if key == b'?' {
+            if let Some(dashboard) = &mut self.dashboard {
+                return dashboard.help();
+            }
             return self.say(say!(
                 "keys: + more, - less, p pause, g go on, n end this phase, m mark, q stop"
             ));
@@ -56,10 +59,10 @@ impl Desk<'_> {
             Command::Change(change) => self.change(*change, load, now),
             Command::Pause | Command::GoOn => self.pause(command, now),
             Command::Mark(name) => {
-                self.steer.marks += 1;
-                let marks = self.steer.marks;
+                let marks = self.steer.marks + 1;
                 let name = if name.is_empty() { format!("mark {marks}") } else { name.clone() };
-                self.event(&Event::Marked { at_ns: now.as_nanos(), name: name.clone() });
+                self.order(Order::Mark { name: name.clone() });
+                self.was_marked(name.clone(), now);
                 Ok(say!("marked: {name}"))
             }
             Command::Stop => {
@@ -119,6 +122,54 @@ impl Desk<'_> {
             Change::EndPhase => say!("phase `{name}` ends"),
             _ => say!("phase `{name}`: {change}", change = Said::of_others(command.word())),
         })
+    }
+
+    /// What the desk before this one had ordered up to a moment: told as it was, not ordered again.
+    pub(super) fn recover(&mut self, until: Time) {
+        while let Some(past) = self.past.pop_front_if(|past| past.at_ns <= until.as_nanos()) {
+            let at = Time(past.at_ns);
+            match past.order {
+                Order::Pause => self.was_paused(true, at),
+                Order::GoOn => self.was_paused(false, at),
+                Order::Amend { load, at_ns, change, .. } => {
+                    self.was_changed((usize::from(load), Time(at_ns)), change);
+                }
+                // One that came of a rule or of a machine is told by these again.
+                Order::Stop if !past.for_all || self.stops > 0 => {}
+                Order::Stop => {
+                    (self.stops, self.info.interrupted) = (1, true);
+                    self.event(&Event::Interrupted { at_ns: past.at_ns });
+                }
+                Order::Abort => self.stops += 1,
+                Order::Mark { name } => self.was_marked(name, at),
+                // Who is lost, makes less or declines tells it again.
+                Order::Take { .. } | Order::Decline => {}
+            }
+        }
+    }
+
+    fn was_marked(&mut self, name: String, at: Time) {
+        self.steer.marks += 1;
+        self.event(&Event::Marked { at_ns: at.as_nanos(), name });
+    }
+
+    fn was_paused(&mut self, pauses: bool, at: Time) {
+        self.steer.paused = pauses;
+        let running = self.running.loads().iter().flatten().next();
+        let phase = running.map_or(0, |(phase, _)| *phase);
+        let command = if pauses { Command::Pause } else { Command::GoOn };
+        self.amended(&command, (at, self.running.load_of(phase), phase));
+    }
+
+    fn was_changed(&mut self, (number, at): (usize, Time), change: Change) {
+        let program = &self.conduct.program;
+        let Some(one) = program.loads.get(number) else { return };
+        let Some((phase, begun)) = self.running.loads()[number] else { return };
+        let within = usize::from(self.running.phase_within(number));
+        // It was allowed then.
+        let _ = self.steer.levels.change((one, number), (within, at.since(begun)), change);
+        self.steer.amended = at;
+        self.amended(&Command::Change(change), (at, number, phase));
     }
 
     fn load_named(&self, load: Option<&str>) -> Result<usize, Refusal> {

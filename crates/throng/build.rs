@@ -1,0 +1,73 @@
+//! Tells the compiler which commit this is and how it is built, for `throng --version`. It is run
+//! again only when HEAD or the sources of what ships have changed, and never needs git: a source
+//! archive carries its commit in `src/commit.txt`, and without either the version stands alone.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Filled in by `git archive`; see .gitattributes.
+const ARCHIVED: &str = "src/commit.txt";
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed={ARCHIVED}");
+    let commit = of_git().or_else(of_archive).unwrap_or_default();
+    println!("cargo:rustc-env=THRONG_COMMIT={commit}");
+    for (name, variable) in [("TARGET", "TARGET"), ("PROFILE", "PROFILE")] {
+        let value = std::env::var(variable).unwrap_or_default();
+        println!("cargo:rustc-env=THRONG_BUILD_{name}={value}");
+    }
+    println!("cargo:rustc-env=THRONG_BUILD_RUSTC={}", compiler().unwrap_or_default());
+}
+
+/// `rustc 1.95.0 (59807616e 2026-04-14)`.
+fn compiler() -> Option<String> {
+    said(Command::new(std::env::var_os("RUSTC")?).arg("--version"))
+}
+
+/// `108dfbd 2026-11-23`, with `+changes` behind the commit where the sources are not its own.
+fn of_git() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().ok()?;
+    let git = |words: &[&str]| {
+        said(Command::new("git").arg("--no-optional-locks").current_dir(&root).args(words))
+    };
+    // A copy of the sources inside another repository is not of that repository's commit.
+    if Path::new(&git(&["rev-parse", "--show-toplevel"])?) != root {
+        return None;
+    }
+    let branch = git(&["rev-parse", "--symbolic-full-name", "HEAD"]).unwrap_or_default();
+    for name in ["HEAD", "logs/HEAD", "packed-refs", &branch] {
+        // Cargo runs this at every build if a file is named that is not there.
+        let path = git(&["rev-parse", "--git-path", name]).map(|path| root.join(path));
+        if let Some(path) = path.filter(|path| path.is_file()) {
+            println!("cargo:rerun-if-changed={}", path.display());
+        }
+    }
+    let mut sources = vec!["Cargo.toml".to_string(), "Cargo.lock".to_string()];
+    for entry in std::fs::read_dir(root.join("crates")).ok()?.flatten() {
+        sources.push(format!("crates/{}/src", entry.file_name().to_string_lossy()));
+    }
+    for path in sources.iter().map(|path| root.join(path)).filter(|path| path.exists()) {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+    let mut words = vec!["status", "--porcelain", "--untracked-files=no", "--"];
+    words.extend(sources.iter().map(String::as_str));
+    let changed = if git(&words)?.is_empty() { "" } else { "+changes" };
+    let commit = git(&["log", "-1", "--format=%h", "--abbrev=9"])?;
+    let date = git(&["log", "-1", "--format=%cs"])?;
+    Some(format!("{commit}{changed} {date}"))
+}
+
+/// From `git archive`, which has replaced the placeholders.
+fn of_archive() -> Option<String> {
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(ARCHIVED)).ok()?;
+    let text = text.trim();
+    (!text.is_empty() && !text.contains("$Format")).then(|| text.to_string())
+}
+
+fn said(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_string())
+}

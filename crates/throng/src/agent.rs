@@ -1,0 +1,219 @@
+//! `throng agent`: a machine that takes part in the runs of a fleet. It dials out to the bus, says
+//! what it is, and waits; the load of a run is made by a child process within the limits that the
+//! owner of the machine has set here, whatever a run asks for.
+
+mod bounds;
+mod spool;
+mod supervisor;
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use throng_base::units::format_count;
+use throng_base::{Diagnostic, Exit, Said, clock::wall_now};
+use throng_bus::Link;
+use throng_bus::keys::{Token, is_signed};
+use throng_bus::nats::Nats;
+use throng_fleet::agent::{About, Agent, Happened};
+use throng_fleet::orphan::Patience;
+use throng_fleet::presence::Incarnation;
+use throng_fleet::wire::{Ceiling, Raw, Registered, WIRE};
+use throng_program::Sources;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::LocalSet;
+
+use crate::arguments::{AgentArguments, LimitArguments};
+use crate::fleet;
+use crate::machine::Machine;
+use crate::screen::Screen;
+use crate::signals::told_to_stop;
+use supervisor::Supervisor;
+
+/// What was sent wholly is kept for so long, for those who lost the disk of the bus.
+const KEPT_TIME: Duration = Duration::from_hours(7 * 24);
+/// Threads of an engine have tables of descriptors of their own.
+const TABLES_MAX: u64 = 64;
+
+pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
+    let errors = Screen::errors(arguments.no_color);
+    let token = match token(&arguments.join) {
+        Ok(token) => token,
+        Err(diagnostic) => {
+            errors.diagnostic(&diagnostic);
+            return Exit::Usage;
+        }
+    };
+    let (directory, lock) = match own_directory(&arguments.directory, &token.identity.name) {
+        Ok(own) => own,
+        Err(why) => {
+            let message = say!("{}: {why}", arguments.directory.display());
+            let help = say!("name a directory that you may write to with --dir");
+            errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
+            return Exit::HostUnfit;
+        }
+    };
+    let bus = match Nats::connect(token.identity.clone()) {
+        Ok(bus) => bus,
+        Err(why) => {
+            errors.diagnostic(&Diagnostic::error("fleet-keys", why));
+            return Exit::Usage;
+        }
+    };
+    let ceiling = Ceiling { users: arguments.users_max, rate: arguments.rate_max };
+    let flags = flags(&arguments.limits);
+    let host = Raw::new(&throng_host::facts(env!("CARGO_PKG_VERSION")));
+    let supervisor = Supervisor { directory, flags, ceiling, host: host.clone() };
+    supervisor.tidy(KEPT_TIME);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return Exit::HostUnfit };
+    let address = token.identity.address;
+    let about = about(arguments, token, (ceiling, host));
+    let name = about.name.clone();
+    errors.say(say!("agent `{name}` dials {address}"));
+    let (tell, happened) = unbounded_channel();
+    let agent = Agent::new(bus, supervisor, about, tell);
+    let exit = LocalSet::new().block_on(&runtime, async {
+        let mut heard = tokio::task::spawn_local(listen(happened, errors, arguments.once));
+        let leave = async {
+            told_to_stop().await;
+            errors
+                .say(say!("agent `{name}` leaves: its load ends in order, once more to leave now"));
+        };
+        let leave_now = async {
+            told_to_stop().await;
+            told_to_stop().await;
+        };
+        tokio::select! {
+            ended = agent.work(leave) => match ended {
+                Ok(()) => {
+                    // What it said last is still to be printed.
+                    let _ = heard.await;
+                    Exit::Success
+                }
+                Err(why) => {
+                    let help =
+                        say!("ask the operator of the fleet for a new token, or what has changed");
+                    let message = say!("agent `{name}` cannot go on: {why}", why = &why);
+                    errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
+                    Exit::HostUnfit
+                }
+            },
+            () = leave_now => Exit::Success,
+            _ = &mut heard => Exit::Success,
+        }
+    });
+    drop(lock);
+    exit
+}
+
+/// What this agent has on the disk. No other may send what lies there, so it is locked for as long
+/// as it runs.
+fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> {
+    let own = directory.join(name);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&own);
+    let own = made.and_then(|()| own.canonicalize()).map_err(|error| Said::of_error(&error))?;
+    let lock = File::create(own.join("lock")).map_err(|error| Said::of_error(&error))?;
+    match lock.try_lock() {
+        Ok(()) => Ok((own, lock)),
+        Err(_) => Err(say!("agent `{name}` runs here already")),
+    }
+}
+
+/// As it was pasted, or from a file.
+fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
+    let is_file = !join.starts_with("throng-join-");
+    let text = match is_file {
+        false => join.to_string(),
+        true => std::fs::read_to_string(Path::new(join)).map_err(|error| {
+            let error = Said::of_error(&error);
+            let message = say!("`{join}` is neither a token nor a file with one: {error}");
+            let help = say!("paste the whole line that `throng fleet token NAME` prints");
+            Box::new(Diagnostic::error("fleet-keys", message).help(help))
+        })?,
+    };
+    let token = Token::parse(&text).and_then(|token| {
+        token.check(wall_now())?;
+        Ok(token)
+    });
+    token.map_err(|why| Box::new(Diagnostic::error("fleet-keys", why)))
+}
+
+/// What this machine is, and what its owner allows.
+fn about(arguments: &AgentArguments, token: Token, (ceiling, host): (Ceiling, Raw)) -> About {
+    let machine = Machine::this_host(&Sources::default(), 1);
+    let descriptors = machine.descriptors.saturating_mul(TABLES_MAX).min(machine.files);
+    let life = u64::try_from(wall_now().as_millis()).unwrap_or(u64::MAX);
+    About {
+        name: token.identity.name.clone(),
+        registered: Registered {
+            wire: WIRE,
+            life: Incarnation(life),
+            version: fleet::build(),
+            cores: machine.cores,
+            memory_bytes: arguments.limits.max_memory.unwrap_or(machine.memory_bytes),
+            descriptors,
+            ports: machine.ports.saturating_mul(machine.addresses),
+            labels: arguments.labels.iter().cloned().collect(),
+            ceiling,
+            host,
+        },
+        patience: Patience::default(),
+        verify: Rc::new(move |plan, signature| {
+            is_signed(&token.operator, plan.as_bytes(), signature)
+        }),
+    }
+}
+
+/// Limits as a child is told them.
+fn flags(limits: &LimitArguments) -> Vec<String> {
+    let LimitArguments { max_cpu, max_memory, back_off, nice, force } = limits;
+    let flags = [
+        max_cpu.map(|share| format!("--max-cpu={}%", share * 100.0)),
+        max_memory.map(|bytes| format!("--max-memory={bytes}B")),
+        back_off.map(|share| format!("--back-off={}%", share * 100.0)),
+        nice.map(|nice| format!("--nice={nice}")),
+        force.then(|| "--force".to_string()),
+    ];
+    flags.into_iter().flatten().collect()
+}
+
+/// Says what happens; ends behind the first run, where that is wanted.
+async fn listen(mut happened: UnboundedReceiver<Happened>, errors: Screen, once: bool) {
+    let mut was_up = false;
+    while let Some(happened) = happened.recv().await {
+        match happened {
+            Happened::Link(Link::Up) if was_up => errors.say(say!("the bus is there again")),
+            Happened::Link(Link::Up) => {
+                was_up = true;
+                errors.say(say!("joined; waits for a run"));
+            }
+            Happened::Link(Link::Cut) => errors.say(say!("the bus does not answer: tried again")),
+            Happened::Link(Link::Begun | Link::Refused(_)) | Happened::Registered => {}
+            Happened::Preparing { run } => errors.say(say!("run {run}: prepares")),
+            Happened::Refused { run, why } => {
+                errors.say(say!("run {run}: takes no part: {why}", why = &why));
+            }
+            Happened::Started { run } => errors.say(say!("run {run}: makes load")),
+            Happened::Forged { run } => errors.say(say!(
+                "run {run}: somebody has ordered what the operator of the fleet has not signed; it was \
+                 not done"
+            )),
+            Happened::Declined { run } => errors.say(say!(
+                "run {run}: more was ordered than the owner of this machine allows; it was not done"
+            )),
+            Happened::Alone { run } => errors.say(say!(
+                "run {run}: neither bus nor controller was heard for too long, so its load ends"
+            )),
+            Happened::Sent { run, lines } => {
+                let lines = format_count(lines);
+                errors.say(say!("run {run}: over, all of its {lines} lines are in the log"));
+                if once {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The flags of what is made of the command line itself: completions and manual pages.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  throng completions bash > \
+    ~/.local/share/bash-completion/completions/throng\n  throng completions zsh > \
+    ~/.zfunc/_throng            with fpath+=~/.zfunc before compinit\n  throng completions fish > \
+    ~/.config/fish/completions/throng.fish")]
+pub(crate) struct CompletionsArguments {
+    /// For which shell
+    #[arg(value_enum)]
+    pub(crate) shell: ShellKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShellKind {
+    Bash,
+    Fish,
+    Zsh,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  throng man | man -l -            reads the page of throng\n  \
+    throng man ~/.local/share/man/man1    writes all, for `man throng-bench`"
+)]
+pub(crate) struct ManArguments {
+    /// The directory for all pages; only that of `throng`, on standard output, if left out
+    pub(crate) directory: Option<PathBuf>,
+}

@@ -1,0 +1,169 @@
+//! How the values of flags are read: numbers with their units, as a person writes them.
+
+use std::time::Duration;
+
+use throng_base::{Language, Said, units};
+use throng_fleet::presence::AGENTS_MAX;
+use throng_program::load::PRECISION_MAX;
+use throng_program::{HttpVersion, Output};
+
+/// The directory with the keys of a fleet, where none is named.
+pub(crate) const FLEET: &str = "throng-fleet";
+
+/// A part of the load: the first of so many, how many of them, and of how many in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadPart {
+    pub(crate) first: u64,
+    pub(crate) width: u64,
+    pub(crate) of: u64,
+}
+
+pub(super) fn export(text: &str) -> Result<Output, String> {
+    text.parse().map_err(|told: Said| told.spoken())
+}
+
+pub(super) fn load_part(text: &str) -> Result<LoadPart, String> {
+    let wrong = || say!("write `2/5`, or `1-3/8` for three of eight parts").spoken();
+    let read = || {
+        let (parts, of) = text.split_once('/')?;
+        let (first, last) = parts.split_once('-').unwrap_or((parts, parts));
+        let [first, last, of] = [first, last, of].map(|number| number.trim().parse::<u64>().ok());
+        let (first, last, of) = (first?, last?, of?);
+        let fits = (1..=last).contains(&first) && last <= of && of <= PARTS_MAX;
+        fits.then_some(LoadPart { first: first - 1, width: last - first + 1, of })
+    };
+    read().ok_or_else(wrong)
+}
+
+/// More machines than a run could have.
+const PARTS_MAX: u64 = 1 << 20;
+
+fn in_words(error: &units::UnitError) -> String {
+    format!("{}; {}", error.message.spoken(), error.help.spoken())
+}
+
+/// A label, which is checked where those of the scenario are.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| tell!("write NAME=VALUE"))?;
+    Ok((name.trim().to_string(), value.to_string()))
+}
+
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    match units::parse_count(text).map_err(|error| in_words(&error))? {
+        0 => Err(tell!("it must be at least 1")),
+        count => Ok(count),
+    }
+}
+
+/// Users that a person still wants to look at.
+pub(super) fn few(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        users @ 1..=100 => Ok(users),
+        _ => Err(tell!("it is a number from 1 to 100")),
+    }
+}
+
+/// Agents of a fleet.
+pub(super) fn agents(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        agents if agents <= AGENTS_MAX as u64 => Ok(agents),
+        _ => Err(tell!("a fleet has at most {AGENTS_MAX} agents")),
+    }
+}
+
+pub(super) fn language(text: &str) -> Result<Language, String> {
+    Language::parse(text).ok_or_else(|| tell!("it is `en` or `zh`"))
+}
+
+/// A duration; a bare number is seconds, as in wrk and ab.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let text = match text.parse::<f64>() {
+        Ok(_) => format!("{text}s"),
+        Err(_) => text.to_string(),
+    };
+    let duration = units::parse_duration(&text).map_err(|error| in_words(&error))?;
+    match duration.is_zero() {
+        true => Err(tell!("it must be longer than nothing")),
+        false => Ok(duration),
+    }
+}
+
+/// How late something may be: `0`, or a time.
+pub(super) fn precision(text: &str) -> Result<Duration, String> {
+    let precision = match text {
+        "0" => Duration::ZERO,
+        _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
+    };
+    match precision > PRECISION_MAX {
+        true => Err(tell!("at most 5ms: what is later looks like a generator that cannot keep up")),
+        false => Ok(precision),
+    }
+}
+
+/// A rate; a bare number is per second.
+pub(super) fn rate(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let number = units::parse_count(number).map_or(number.to_string(), |count| count.to_string());
+    let text = format!("{number}/{unit}");
+    let rate = units::parse_rate(&text).map_err(|error| in_words(&error))?;
+    match rate > 0.0 {
+        true => Ok(rate),
+        false => Err(tell!("it must be more than 0")),
+    }
+}
+
+pub(super) fn source(text: &str) -> Result<String, String> {
+    match throng_scenario::check_source(text) {
+        Ok(()) => Ok(text.to_string()),
+        Err((message, help)) => Err(tell!("{message}; {help}")),
+    }
+}
+
+pub(super) fn http_version(text: &str) -> Result<HttpVersion, String> {
+    let found = HttpVersion::ALL.into_iter().find(|version| version.word() == text);
+    found.ok_or_else(|| tell!("HTTP versions are `1.1`, `2` and `auto`"))
+}
+
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    units::parse_size(text).map_err(|error| in_words(&error))
+}
+
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match units::parse_share(text).map_err(|error| in_words(&error))? {
+        share if share <= 1.0 => Ok(share),
+        _ => Err(tell!("a share is at most 100%")),
+    }
+}
+
+/// A share that something can be divided by.
+pub(super) fn part(text: &str) -> Result<f64, String> {
+    share_of_processors(text)
+}
+
+pub(super) fn share_of_processors(text: &str) -> Result<f64, String> {
+    match share(text)? {
+        share if share > 0.0 => Ok(share),
+        _ => Err(tell!("it must be more than 0")),
+    }
+}
+
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err(tell!("it must be more than 0")),
+        bytes => Ok(bytes),
+    }
+}
+
+pub(super) fn nice(text: &str) -> Result<i32, String> {
+    match text.parse() {
+        Ok(nice @ -20..=19) => Ok(nice),
+        _ => Err(tell!("it is a number from -20 to 19; the higher, the more it stands back")),
+    }
+}
+
+pub(super) fn shards(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(shards @ 1..=1024) => Ok(shards),
+        _ => Err(tell!("it is a number from 1 to 1024")),
+    }
+}

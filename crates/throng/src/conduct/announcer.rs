@@ -1,0 +1,101 @@
+//! The ledgers of a post and those of the other machines of its run: what is announced here goes
+//! out, and what others have announced comes in. It goes over the socket on which a process hears,
+//! beside its orders; nothing waits for it, as the ledgers find out what is missing.
+
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use throng_base::{Clock, StepId};
+use throng_engine::{Announced, Bridge};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::wire::Carried;
+
+/// What may wait to be written. More is lost, which the others notice.
+const WAITING_MAX: usize = 64;
+
+/// See the module's description.
+pub(super) struct Announcer {
+    bridge: Bridge,
+    clock: Clock,
+    heard: UnboundedReceiver<Carried<Announced>>,
+    /// Somebody may still tell something.
+    hears: bool,
+    tick: Interval,
+    out: SyncSender<Announced>,
+    writer: JoinHandle<()>,
+}
+
+enum Turn {
+    Tell,
+    Hear(Option<Carried<Announced>>),
+}
+
+impl Announcer {
+    pub(super) fn new(
+        bridge: Bridge,
+        clock: Clock,
+        heard: UnboundedReceiver<Carried<Announced>>,
+    ) -> Announcer {
+        let (out, waiting) = sync_channel(WAITING_MAX);
+        let writer = std::thread::spawn(move || write_all(&waiting));
+        let mut tick = interval(bridge.every());
+        // One that stood still has nothing to catch up with.
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Announcer { bridge, clock, heard, hears: true, tick, out, writer }
+    }
+
+    /// What comes next: a word of another machine, or the time for one of its own. It may be
+    /// dropped at any time.
+    pub(super) async fn turn(&mut self) {
+        let turn = tokio::select! {
+            heard = self.heard.recv(), if self.hears => Turn::Hear(heard),
+            _ = self.tick.tick() => Turn::Tell,
+        };
+        match turn {
+            Turn::Tell => self.tell(),
+            Turn::Hear(Some(Carried { announced, error_ns })) => {
+                let error = Duration::from_nanos(error_ns);
+                self.bridge.hear(&announced, error, self.clock.now());
+            }
+            Turn::Hear(None) => self.hears = false,
+        }
+    }
+
+    fn tell(&mut self) {
+        for announced in self.bridge.tell(self.clock.now()) {
+            let _ = self.out.try_send(announced);
+        }
+    }
+
+    /// By step: messages of other machines that nobody of this one will ever watch, since the last
+    /// time.
+    pub(super) fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
+        self.bridge.missed()
+    }
+
+    /// The shards are gone: says the last of it.
+    pub(super) fn end(mut self) {
+        self.tell();
+        drop(self.out);
+        let _ = self.writer.join();
+    }
+}
+
+/// Nobody may be there to hear it any more.
+fn write_all(waiting: &Receiver<Announced>) {
+    let Ok(socket) = std::io::stdin().as_fd().try_clone_to_owned() else { return };
+    let mut socket = UnixStream::from(socket);
+    for announced in waiting {
+        let Ok(mut line) = serde_json::to_vec(&announced) else { continue };
+        line.push(b'\n');
+        if socket.write_all(&line).is_err() {
+            return;
+        }
+    }
+}

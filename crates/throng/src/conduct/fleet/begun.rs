@@ -1,0 +1,121 @@
+//! A run that has begun, and whose controller is gone: what it is made of, and how it goes on at
+//! another desk. All its lines come again from the first on, so that the desk has every figure.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Clock, Exit, clock::wall_now};
+use throng_fleet::wire::{Ordered, Plan};
+use throng_host::HostFacts;
+use throng_program::Program;
+use throng_results::{MachineInfo, Run, RunInfo, timestamp};
+
+use super::super::Conduct;
+use super::super::desk::{Desk, Outlets, Posts};
+use super::super::wire::{Past, Told};
+use crate::arguments::{LimitArguments, OutputArguments};
+use crate::bundle::{self, Given};
+use crate::guard::Guard;
+use crate::screen::Screen;
+use crate::signals::Signals;
+
+/// What is known of it, whoever it is known from.
+pub(super) struct Begun {
+    pub(super) plan: Plan,
+    pub(super) told: Told,
+    pub(super) start_unix_ns: u64,
+    /// By place in the plan.
+    pub(super) machines: Vec<Machine>,
+    /// Its files.
+    pub(super) bundle: Run,
+    /// Orders that were given.
+    pub(super) past: VecDeque<Past>,
+    /// Nothing of it goes on: what follows a load was done, or will not be.
+    pub(super) is_over: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Machine {
+    pub(super) host: HostFacts,
+    pub(super) shards: u64,
+}
+
+/// An order as it stands on the bus.
+pub(super) fn past(ordered: &Ordered) -> Option<Past> {
+    let (at_ns, for_all) = (ordered.at_ns, ordered.except.is_none());
+    Some(Past { at_ns, for_all, order: ordered.order.read()? })
+}
+
+impl Begun {
+    /// The clock of the run, which has gone on.
+    pub(super) fn clock(&self) -> Clock {
+        Clock::started(wall_now().saturating_sub(Duration::from_nanos(self.start_unix_ns)))
+    }
+
+    fn info(&self) -> RunInfo {
+        let parts = self.plan.parts.iter().zip(&self.told.names).zip(&self.machines);
+        let labels = self.told.labels.iter().cloned().chain(std::iter::repeat(BTreeMap::new()));
+        let machines = parts.zip(labels).map(|(((part, name), machine), labels)| MachineInfo {
+            name: name.clone(),
+            host: machine.host.clone(),
+            shards: machine.shards,
+            first: part.first,
+            width: part.width,
+            of: part.of,
+            labels,
+            ..MachineInfo::default()
+        });
+        RunInfo {
+            machines: machines.collect(),
+            shards: self.machines.iter().map(|machine| machine.shards).sum(),
+            zero_unix_ns: self.start_unix_ns,
+            started: timestamp(Duration::from_nanos(self.start_unix_ns)),
+            ..self.bundle.info.clone()
+        }
+    }
+
+    /// The run as it goes on, up to its end.
+    pub(super) async fn goes_on(
+        self,
+        posts: Posts,
+        (output, signals): (&OutputArguments, Signals),
+        errors: Screen,
+    ) -> Result<Exit, Exit> {
+        let environment = self.told.environment.clone();
+        let labels = output.labels.clone();
+        let given = Given { environment, labels, as_it_was: true, ..Given::default() };
+        let loaded = bundle::load(&self.bundle, &given, errors)?;
+        let mut program = Program {
+            seed: self.told.seed,
+            run_id: self.told.run_id.clone(),
+            setup_values: self.told.values.iter().cloned().map(Into::into).collect(),
+            ..loaded.program
+        };
+        if self.is_over {
+            program.teardown = None;
+            program.monitors = Vec::new();
+        }
+        let limits = LimitArguments::default();
+        let mut info = self.info();
+        let conduct = Conduct {
+            program: Arc::new(program),
+            recorded: loaded.recorded,
+            rerun_of: info.rerun_of.clone(),
+            command: info.command.clone(),
+            output,
+            limits: &limits,
+        };
+        let refused = |diagnostic| {
+            errors.diagnostic(&diagnostic);
+            Exit::Usage
+        };
+        let guard = Guard::read(errors)?;
+        let options = conduct.options(&guard, 1);
+        let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
+        let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
+        let outlets = Outlets { recorder, exports, live };
+        let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
+        Ok(desk.work(self.told.setup, &options, signals).await)
+    }
+}

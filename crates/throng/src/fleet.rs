@@ -1,0 +1,312 @@
+//! `throng fleet`: the keys of a fleet, its bus, who is there. The keys themselves, and the server,
+//! are those of [`throng_bus`].
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use throng_base::clock::wall_now;
+use throng_base::units::{format_bytes, format_count};
+use throng_base::{Diagnostic, Exit, Said};
+use throng_bus::identity::Identity;
+use throng_bus::keys::Keys;
+use throng_bus::nats::{Nats, Room};
+use throng_bus::server::{Program, Server, is_durable, not_durable};
+use throng_bus::{Bus as _, BusError, Link};
+use throng_fleet::wire::{Heartbeat, Plan, Registered, Signed, Stage, from_json, names, to_json};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
+
+use crate::arguments::{FleetArguments, FleetWhat};
+use crate::screen::Screen;
+use crate::signals::told_to_stop;
+use crate::version;
+
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Each agent sends a heartbeat within this time.
+const HEARD_TIME: Duration = Duration::from_millis(2_200);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The server of a bus reads a new token's key within this time.
+const ADMIT_TIME: Duration = Duration::from_secs(5);
+const REACH_TIME: Duration = Duration::from_millis(300);
+
+/// Of which build an agent is: all of a fleet have the same.
+pub(crate) fn build() -> String {
+    match version::commit() {
+        "" => version::VERSION.to_string(),
+        commit => format!("{} ({commit})", version::VERSION),
+    }
+}
+
+/// What a bus has said, for people.
+pub(crate) fn told(error: &BusError) -> Said {
+    match error {
+        BusError::Cut => say!("the bus does not answer"),
+        BusError::Conflict => say!("somebody else wrote at the same time"),
+        BusError::Full => say!("its disk is full"),
+        BusError::Refused(why) => why.clone(),
+    }
+}
+
+/// The keys, or what is wrong with them.
+pub(crate) fn opened(directory: &Path) -> Result<Keys, Box<Diagnostic>> {
+    Keys::open(&absolute(directory)).map_err(|why| {
+        let help = say!("name the directory that `throng fleet init` has made with --fleet");
+        Box::new(Diagnostic::error("fleet-keys", why).help(help))
+    })
+}
+
+/// The plan with the operator's signature.
+pub(crate) fn signed(keys: &Keys, plan: &Plan) -> Result<Signed, Said> {
+    let plan = String::from_utf8_lossy(&to_json(plan)).into_owned();
+    Ok(Signed { signature: keys.signer()?.sign(plan.as_bytes())?, plan })
+}
+
+/// The server reads paths that stand in its file from wherever it runs.
+fn absolute(directory: &Path) -> PathBuf {
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf())
+}
+
+pub(crate) fn wrong_keys(why: Said) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("fleet-keys", why))
+}
+
+pub(crate) fn bus_failed(address: SocketAddr, why: &Said) -> Box<Diagnostic> {
+    let message = say!("the bus of the fleet at {address}: {why}");
+    let help = say!("is `throng fleet serve` running, and does its address still hold?");
+    Box::new(Diagnostic::error("fleet-unfit", message).help(help))
+}
+
+pub(crate) fn fleet(arguments: &FleetArguments) -> Exit {
+    let errors = Screen::errors(arguments.no_color);
+    let screen = Screen::output(arguments.no_color);
+    let directory = &arguments.fleet;
+    let done = match &arguments.what {
+        FleetWhat::Init { address } => init(directory, address, screen),
+        FleetWhat::Token { name, valid } => token(directory, (name, *valid), screen),
+        FleetWhat::Serve { nats_server } => serve(directory, nats_server.as_deref(), errors),
+        FleetWhat::Agents { json } => agents(directory, *json, screen),
+        FleetWhat::Stop => stop(directory, screen),
+    };
+    match done {
+        Ok(()) => Exit::Success,
+        Err(diagnostic) => {
+            errors.diagnostic(&diagnostic);
+            if diagnostic.code == "fleet-keys" { Exit::Usage } else { Exit::HostUnfit }
+        }
+    }
+}
+
+fn init(directory: &Path, address: &[SocketAddr], screen: Screen) -> Result<(), Box<Diagnostic>> {
+    let port = address.first().map_or(0, SocketAddr::port);
+    if address.iter().any(|it| it.port() != port) {
+        return Err(wrong_keys(say!("all addresses of a bus have the same port")));
+    }
+    let addresses: Vec<_> = address.iter().map(SocketAddr::ip).collect();
+    Keys::create(&absolute(directory), &addresses, port, wall_now()).map_err(wrong_keys)?;
+    let directory = directory.display();
+    screen.say(say!("the keys of a new fleet: {directory}; whoever has them commands it"));
+    screen.say(say!(
+        "next: `throng fleet serve` here, and for each machine `throng fleet token NAME`"
+    ));
+    Ok(())
+}
+
+fn token(
+    directory: &Path,
+    (name, valid): (&str, Duration),
+    screen: Screen,
+) -> Result<(), Box<Diagnostic>> {
+    let mut keys = opened(directory)?;
+    let token = keys.admit(name, wall_now(), valid).map_err(wrong_keys)?;
+    runtime()?.block_on(known(&token.identity));
+    screen.line(&token.to_string());
+    Ok(())
+}
+
+/// Waits until the bus knows who has a new key; not where there is no bus yet.
+async fn known(identity: &Identity) {
+    let until = Instant::now() + ADMIT_TIME;
+    while Instant::now() < until {
+        let reached = timeout(REACH_TIME, TcpStream::connect(identity.address)).await;
+        let Ok(Ok(_)) = reached else { return };
+        let Ok(bus) = Nats::connect(identity.clone()) else { return };
+        let mut link = bus.link();
+        let up = link.wait_for(|link| matches!(link, Link::Up | Link::Refused(_)));
+        if let Ok(Ok(link)) = timeout_at(until, up).await
+            && *link == Link::Up
+        {
+            return;
+        }
+        sleep(REACH_TIME).await;
+    }
+}
+
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Box<Diagnostic>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| {
+        let error = Said::of_error(&error);
+        Box::new(Diagnostic::error("host-unfit", say!("no event loop: {error}")))
+    })
+}
+
+/// The bus, until it is told to stop.
+fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), Box<Diagnostic>> {
+    let unfit = |why: Said| Box::new(Diagnostic::error("fleet-unfit", why));
+    let mut keys = opened(directory)?;
+    let program = Program::find(given).map_err(unfit)?;
+    let runtime = runtime()?;
+    let mut server = Server::start(program.clone(), &keys).map_err(unfit)?;
+    if server.is_anothers() {
+        errors.say(say!("the server of this bus was running already"));
+    }
+    runtime.block_on(async {
+        let failed = |error: BusError| bus_failed(keys.address(), &told(&error));
+        let bus = connected(&keys).await?;
+        bus.furnish(Room::default()).await.map_err(failed)?;
+        if !is_durable(&keys).await.map_err(failed)? {
+            errors.diagnostic(&Diagnostic::warning("fleet-unfit", not_durable()));
+        }
+        let address = keys.address();
+        errors.say(say!("the bus of the fleet is up at {address}; Ctrl-C ends it"));
+        let mut look = interval(LOOK_EVERY);
+        let mut seen = keys.agents().to_vec();
+        let stop = told_to_stop();
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                _ = look.tick() => {
+                    if let Some(why) = server.ended() {
+                        // What it acknowledged is on its disk: it begins again there.
+                        errors.say(say!("{why}; it is started again", why = &why));
+                        server = Server::start(program.clone(), &keys).map_err(unfit)?;
+                    }
+                    if let Ok(changed) = opened(directory)
+                        && changed.agents() != seen
+                    {
+                        server.reload().map_err(unfit)?;
+                        seen = changed.agents().to_vec();
+                        let names: Vec<&str> = seen.iter().map(|it| it.name.as_str()).collect();
+                        errors.say(say!("agents that may join: {}", names.join(", ")));
+                        keys = changed;
+                    }
+                }
+            }
+        }
+        drop(bus);
+        server.end().map_err(unfit)
+    })
+}
+
+/// A connection as the controller, once it is up.
+pub(crate) async fn connected(keys: &Keys) -> Result<Nats, Box<Diagnostic>> {
+    let address = keys.address();
+    let identity = keys.controller().map_err(wrong_keys)?;
+    let bus = Nats::connect(identity).map_err(|why| bus_failed(address, &why))?;
+    let mut link = bus.link();
+    let up = link.wait_for(|link| matches!(link, Link::Up | Link::Refused(_)));
+    let link = timeout(CONNECT_TIME, up).await.ok().and_then(Result::ok).map(|link| link.clone());
+    match link {
+        Some(Link::Up) => Ok(bus),
+        Some(Link::Refused(why)) => Err(bus_failed(address, &why)),
+        _ => {
+            let seconds = CONNECT_TIME.as_secs();
+            Err(bus_failed(address, &say!("no answer in {seconds} s")))
+        }
+    }
+}
+
+/// What is known of an agent.
+#[derive(Default)]
+struct Known {
+    registered: Option<Registered>,
+    heartbeat: Option<Heartbeat>,
+}
+
+fn agents(directory: &Path, json: bool, screen: Screen) -> Result<(), Box<Diagnostic>> {
+    let keys = opened(directory)?;
+    let known = runtime()?.block_on(async {
+        let bus = connected(&keys).await?;
+        let failed = |error: BusError| bus_failed(keys.address(), &told(&error));
+        let mut known: BTreeMap<String, Known> = BTreeMap::new();
+        for agent in keys.agents() {
+            known.entry(agent.name.clone()).or_default();
+        }
+        let mut heartbeats = bus.subscribe(names::HEARTBEATS).await.map_err(failed)?;
+        for key in bus.keys(names::AGENTS).await.map_err(failed)? {
+            let entry = bus.read(&key).await.map_err(failed)?;
+            let name = key.rsplit('.').next().unwrap_or_default().to_string();
+            known.entry(name).or_default().registered = entry.and_then(|it| from_json(&it.value));
+        }
+        let until = Instant::now() + HEARD_TIME;
+        while let Ok(Some(message)) = timeout_at(until, heartbeats.recv()).await {
+            let name = message.subject.rsplit('.').next().unwrap_or_default().to_string();
+            known.entry(name).or_default().heartbeat = from_json(&message.payload);
+        }
+        Ok::<_, Box<Diagnostic>>(known)
+    })?;
+    match json {
+        true => screen.json(&as_json(&known)),
+        false => known.iter().for_each(|(name, known)| screen.line(&row(name, known))),
+    }
+    Ok(())
+}
+
+fn as_json(known: &BTreeMap<String, Known>) -> serde_json::Value {
+    let row = |(name, known): (&String, &Known)| {
+        let agent = known.registered.as_ref();
+        json!({
+            "name": name,
+            "there": known.heartbeat.is_some(),
+            "stage": known.heartbeat.as_ref().map(|it| it.stage),
+            "run": known.heartbeat.as_ref().and_then(|it| it.run.clone()),
+            "version": agent.map(|it| it.version.clone()),
+            "cores": agent.map(|it| it.cores),
+            "memory_bytes": agent.map(|it| it.memory_bytes),
+            "labels": agent.map(|it| it.labels.clone()),
+        })
+    };
+    known.iter().map(row).collect()
+}
+
+fn row(name: &str, known: &Known) -> String {
+    let state = match known.heartbeat.as_ref().map(|it| it.stage) {
+        Some(Stage::Idle) => say!("ready for a run"),
+        Some(Stage::Preparing) => say!("prepares a run"),
+        Some(Stage::Ready) => say!("waits for the start"),
+        Some(Stage::Running) => say!("makes load"),
+        Some(Stage::Sending) => say!("sends what is left of a run"),
+        None if known.registered.is_some() => say!("silent"),
+        None => say!("never joined"),
+    };
+    let Some(agent) = &known.registered else { return format!("{name:<20} {}", state.spoken()) };
+    let labels = agent.labels.iter().map(|(label, value)| format!(" {label}={value}"));
+    let labels: String = labels.collect();
+    let size = say!(
+        "{} processors, {}",
+        format_count(agent.cores.round() as u64),
+        format_bytes(agent.memory_bytes as f64)
+    );
+    format!("{name:<20} {:<24} {}  throng {}{labels}", state.spoken(), size.spoken(), agent.version)
+}
+
+/// Tells the controller that goes on to end its run in order.
+fn stop(directory: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
+    let keys = opened(directory)?;
+    runtime()?.block_on(async {
+        let bus = connected(&keys).await?;
+        let answer = bus.request(names::STOP, "".into(), Duration::from_secs(3)).await;
+        let run = answer.map_err(|_| {
+            let message = say!("no controller goes on with a run");
+            let help =
+                say!("agents end by themselves when no controller comes back within ten minutes");
+            Box::new(Diagnostic::error("fleet-unfit", message).help(help))
+        })?;
+        let run = String::from_utf8_lossy(&run).into_owned();
+        screen.say(say!("run {run} ends: users finish their step and leave"));
+        Ok(())
+    })
+}

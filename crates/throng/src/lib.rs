@@ -1,0 +1,181 @@
+//! The throng program: arguments, wiring, printing, exit codes. Everything else is in the crates.
+//!
+//! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
+//!   few. `fingers`: what other tools' users type.
+//! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
+//! - `guard`: which targets may be loaded.
+//! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
+//!   drawn, decoded, encoded.
+//! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
+//! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
+//! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
+//! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
+//!   commands. `screen`: everything that is printed. `speech`: in which language.
+
+#[macro_use]
+extern crate throng_base;
+
+mod agent;
+mod arguments;
+mod attempt;
+mod bench;
+mod bundle;
+mod check;
+mod choice;
+mod compare;
+mod conduct;
+mod control;
+mod doctor;
+mod explain;
+mod files;
+mod fingers;
+mod fleet;
+mod guard;
+mod history;
+mod init;
+mod link;
+mod machine;
+mod manual;
+mod merge;
+mod plan;
+mod post;
+mod preflight;
+mod protocol;
+mod reflect;
+mod report;
+mod rerun;
+mod scenario;
+mod screen;
+mod serve;
+mod signals;
+mod speech;
+mod target;
+mod version;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use throng_base::Exit;
+
+use arguments::{Arguments, Command};
+use screen::Screen;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// `mi_option_purge_delay` in mimalloc.h: how many milliseconds freed pages are kept.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+
+/// Memory that is free goes back at once, page by page. Thousands of users who connect at the
+/// same moment need far more while they connect than when they are there, and the kernel needs
+/// that memory for their sockets. A huge page would be held by the one small thing left in it.
+/// Commands without users are faster without it.
+fn keep_no_free_memory() {
+    let (on, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: the first call sets a flag of this process, the second a number of the allocator;
+    // neither takes a pointer. Where the kernel does not know the flag, nothing changes.
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, on, unused, unused, unused);
+        libmimalloc_sys::mi_option_set(PURGE_DELAY, 0);
+    }
+}
+
+/// Gives memory back to the system that the calling thread has freed. The allocator does so only
+/// while it is used, and users that stay do not use it.
+fn give_back_memory() {
+    // SAFETY: the call only walks the allocator's own structures of this thread.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
+/// A file may not grow beyond `ulimit -f`: the write that would make it fails with an error, as on
+/// a full disk, in place of a signal that ends the process in the middle of a run.
+fn fail_writes_of_large_files() {
+    // SAFETY: the call replaces the action of one signal; no handler of ours is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Whether whoever started this process wants it to live on when its terminal is closed: `nohup`.
+fn ignores_hang_up() -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is changed where the new action is null; the present one is written to
+    // `action`, which is read only when the call has done so.
+    unsafe {
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// A part of throng has panicked: whatever else comes of the run, this is a bug.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// The first panic is told, on a terminal that is as it was.
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        if !PANICKED.swap(true, Ordering::Relaxed) {
+            conduct::restore_terminal();
+            screen::bug(panic);
+        }
+    }));
+}
+
+/// The whole program, from its arguments to its exit code.
+pub fn main() -> ExitCode {
+    fail_writes_of_large_files();
+    report_panics();
+    let words: Vec<_> = std::env::args_os().collect();
+    speech::choose(&words);
+    let arguments = match fingers::understood(words) {
+        Ok(arguments) => arguments,
+        Err(diagnostic) => {
+            Screen::errors(false).diagnostic(&diagnostic);
+            return ExitCode::from(Exit::Usage.code());
+        }
+    };
+    let arguments = match speech::parse(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no mistakes.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
+            speech::print(&error);
+            return ExitCode::from(screen::delivered(exit).code());
+        }
+    };
+    let exit = std::panic::catch_unwind(|| execute(arguments)).unwrap_or(Exit::Bug);
+    let exit = screen::delivered(exit);
+    let exit = if PANICKED.load(Ordering::Relaxed) { Exit::Bug } else { exit };
+    ExitCode::from(exit.code())
+}
+
+fn execute(arguments: Arguments) -> Exit {
+    if arguments.command.has_users() {
+        keep_no_free_memory();
+    }
+    match arguments.command {
+        Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Init(arguments) => init::init(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Try(arguments) => attempt::attempt(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Post => post::post(),
+        Command::Fleet(arguments) => fleet::fleet(&arguments),
+        Command::Agent(arguments) => agent::agent(&arguments),
+        Command::Resume(arguments) => conduct::resume(&arguments),
+        Command::Collect(arguments) => conduct::collect(&arguments),
+        Command::Rerun(arguments) => rerun::rerun(arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Protocol(arguments) => protocol::protocol(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Schema(arguments) => explain::schema(&arguments),
+        Command::Demo(arguments) => target::demo(arguments),
+        Command::Control(arguments) => control::control(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
+        Command::History(arguments) => history::history(&arguments),
+        Command::Serve(arguments) => serve::serve(&arguments),
+        Command::Target(arguments) => target::target(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
+    }
+}

@@ -1,0 +1,201 @@
+//! `throng man`: a manual page for each command, and `throng completions`: what shells complete.
+//! Both are made of the definition of the command line, so that no flag is missing in them.
+
+mod fish;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, roman};
+use throng_base::Exit;
+
+use crate::arguments::{Arguments, CompletionsArguments, ManArguments, ShellKind};
+use crate::screen::{self, Screen};
+use crate::{files, speech, version};
+
+/// In the manual of the binary itself only.
+const ENVIRONMENT: [(&str, &str); 4] = [
+    (
+        "THRONG_TARGETS",
+        "Targets that may be loaded from here: names, addresses and networks, separated by commas. \
+         Everything else is refused before the first connection.",
+    ),
+    ("NO_COLOR", "Print without colours."),
+    (
+        "LC_ALL, LC_MESSAGES, LANG",
+        "The language of all that is printed: Chinese for zh, or English.",
+    ),
+    ("TERM", "Set it to dumb for output without a line that moves."),
+];
+
+const FILES: [(&str, &str); 3] = [
+    (
+        "./throng-runs/",
+        "The records of runs, one directory each; throng report, compare and history read them.",
+    ),
+    (
+        "~/.config/throng/targets",
+        "Targets that this user may load. $XDG_CONFIG_HOME takes the place of ~/.config.",
+    ),
+    ("/etc/throng/targets", "Targets that this machine may load, root included."),
+];
+
+pub(crate) fn man(arguments: &ManArguments) -> Exit {
+    let pages = pages();
+    let Some(directory) = &arguments.directory else {
+        if let Some((_, page)) = pages.first() {
+            screen::output(page);
+        }
+        return Exit::Success;
+    };
+    match write_pages(directory, &pages) {
+        Ok(()) => {
+            let (count, path) = (pages.len(), directory.display());
+            Screen::output(false).say(say!("{count} manual pages are in `{path}`"));
+            Exit::Success
+        }
+        Err(error) => {
+            Screen::errors(false).diagnostic(&files::unwritable("`throng man`", directory, &error));
+            Exit::Usage
+        }
+    }
+}
+
+pub(crate) fn completions(arguments: &CompletionsArguments) -> Exit {
+    let shell = match arguments.shell {
+        ShellKind::Bash => Shell::Bash,
+        ShellKind::Fish => Shell::Fish,
+        ShellKind::Zsh => Shell::Zsh,
+    };
+    let mut script = Vec::new();
+    let mut whole = shown(&speech::command());
+    clap_complete::generate(shell, &mut whole, "throng", &mut script);
+    if shell == Shell::Fish {
+        script = fish::script(&whole, &String::from_utf8_lossy(&script)).into_bytes();
+    }
+    screen::output(&script);
+    Exit::Success
+}
+
+/// A command without those below it that are not for people: scripts would propose them. What clap
+/// adds itself may be there already.
+fn shown(whole: &Command) -> Command {
+    let has = |id: &str| whole.get_arguments().any(|argument| argument.get_id() == id);
+    let below = whole.get_subcommands().filter(|below| !below.is_hide_set());
+    let below = below.map(|below| match below.get_subcommands().any(Command::is_hide_set) {
+        true => shown(below),
+        false => below.clone(),
+    });
+    let mut shown = Command::new(whole.get_name().to_string())
+        .args(whole.get_arguments().cloned())
+        .subcommands(below)
+        .disable_help_flag(has("help"))
+        .disable_version_flag(has("version"))
+        .disable_help_subcommand(whole.find_subcommand("help").is_some());
+    if let Some(version) = whole.get_version() {
+        shown = shown.version(version.to_string());
+    }
+    if let Some(about) = whole.get_about() {
+        shown = shown.about(about.clone());
+    }
+    shown
+}
+
+fn write_pages(directory: &Path, pages: &[(String, Vec<u8>)]) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    pages.iter().try_for_each(|(name, page)| std::fs::write(directory.join(name), page))
+}
+
+/// The page of `throng` and then those of its commands, with the names of their files. They are in
+/// English whatever is spoken: manual pages of other languages have folders of their own.
+fn pages() -> Vec<(String, Vec<u8>)> {
+    let mut whole = Arguments::command().disable_help_subcommand(true);
+    whole.build();
+    let mut pages = Vec::new();
+    collect(&whole, None, &mut pages);
+    pages
+}
+
+fn collect(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_string();
+    let mut page = Vec::new();
+    // Nothing that writes to memory fails.
+    render(command, above, &mut page).unwrap_or_default();
+    // A backslash is `\e` (groff(7)); doubled, as it comes, it is for the bodies of macros.
+    let page = String::from_utf8_lossy(&page).replace("\\\\", "\\e");
+    pages.push((format!("{name}.1"), page.into_bytes()));
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        collect(below, Some(&name), pages);
+    }
+}
+
+fn render(command: &Command, above: Option<&str>, page: &mut Vec<u8>) -> io::Result<()> {
+    let mut command = command.clone();
+    let usage = command.render_usage().to_string();
+    // Of a command with sixty flags nobody reads a line that lists them all.
+    let usage = usage.trim_start_matches("Usage:").trim().to_string();
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let man = Man::new(command.override_usage(usage))
+        .date(version::date())
+        .source(format!("throng {}", version::VERSION))
+        .manual("throng");
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
+    man.render_options_section(page)?;
+    if above.is_none() {
+        man.render_subcommands_section(page)?;
+    }
+    after.split("\n\n").filter(|part| !part.is_empty()).try_for_each(|part| {
+        let mut roff = Roff::default();
+        paragraph(&mut roff, part);
+        roff.to_writer(page)
+    })?;
+    let mut roff = Roff::default();
+    match above {
+        Some(above) => see(&mut roff, above),
+        None => {
+            table(&mut roff, "ENVIRONMENT", &ENVIRONMENT);
+            table(&mut roff, "FILES", &FILES);
+        }
+    }
+    roff.to_writer(page)?;
+    page.flush()
+}
+
+/// A part of the help that stands behind the flags, under a heading of its own.
+fn paragraph(roff: &mut Roff, part: &str) {
+    let (first, rest) = part.split_once('\n').unwrap_or((part, ""));
+    if let Some(codes) = part.strip_prefix("Exit codes: ") {
+        roff.control("SH", ["EXIT STATUS"]);
+        roff.text([roman(codes)]);
+    } else if let Some(heading) = first.strip_suffix(':').filter(|_| !rest.is_empty()) {
+        roff.control("SH", [heading.to_uppercase().as_str()]);
+        // As it stands, line by line.
+        roff.control("nf", []);
+        roff.text([roman(rest)]);
+        roff.control("fi", []);
+    } else {
+        roff.control("SH", ["NOTES"]);
+        roff.text([roman(part)]);
+    }
+}
+
+fn table(roff: &mut Roff, heading: &str, rows: &[(&str, &str)]) {
+    roff.control("SH", [heading]);
+    for (name, text) in rows {
+        roff.control("TP", []);
+        roff.text([bold(*name)]);
+        roff.text([roman(*text)]);
+    }
+}
+
+fn see(roff: &mut Roff, above: &str) {
+    roff.control("SH", ["SEE ALSO"]);
+    let name: Inline = bold(above);
+    roff.text([name, roman("(1)")]);
+}

@@ -1,0 +1,41 @@
+//! What this binary is: its version, the commit it was made of, and how it was built.
+
+use std::sync::LazyLock;
+
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// `108dfbd 2026-11-23`; empty where the build knew neither git nor an archive's commit.
+const COMMIT: &str = env!("THRONG_COMMIT");
+
+/// Of `-V`: `0.1.0 (108dfbd 2026-11-23)`.
+pub(crate) fn short() -> &'static str {
+    static SHORT: LazyLock<String> = LazyLock::new(|| match COMMIT {
+        "" => VERSION.to_string(),
+        commit => format!("{VERSION} ({commit})"),
+    });
+    &SHORT
+}
+
+/// Of `--version`: the build on lines of its own, for reports of bugs.
+pub(crate) fn long() -> &'static str {
+    static LONG: LazyLock<String> = LazyLock::new(|| {
+        let linked = if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" };
+        format!(
+            "{}\nbuild   {}, {linked}, {}\nrustc   {}",
+            short(),
+            env!("THRONG_BUILD_TARGET"),
+            env!("THRONG_BUILD_PROFILE"),
+            env!("THRONG_BUILD_RUSTC").trim_start_matches("rustc "),
+        )
+    });
+    &LONG
+}
+
+/// `108dfbd41`, with `+changes` behind it where the sources were not its own; for records.
+pub(crate) fn commit() -> &'static str {
+    COMMIT.split_once(' ').map_or(COMMIT, |(commit, _)| commit)
+}
+
+/// The day of the commit; empty where it is not known.
+pub(crate) fn date() -> &'static str {
+    COMMIT.split_once(' ').map_or("", |(_, date)| date)
+}
