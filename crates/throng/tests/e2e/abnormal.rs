@@ -47,7 +47,7 @@ fn connections_end_in_every_way_there_is() {
   then: [disconnect: half_close]
 - think: 300ms"
     );
-    let run = thirty(&target, "weight: 1", &steps).ends(0);
+    let run = thirty(&target, "weight: 1", &steps).exits(0);
     run.has("/connections/opened", 30);
     run.has("/connections/reset_by_us", 10);
     run.has("/connections/vanished", 10);
@@ -66,7 +66,7 @@ fn connections_end_in_every_way_there_is() {
 fn garbage_is_sent_and_the_target_closes() {
     let target = Target::start("chat");
     let steps = format!("- connect\n{JOIN}- send: {{garbage: 64B}}\n- stay: 5s\n  on_error: leave");
-    let run = thirty(&target, "weight: 1", &steps).ends(0);
+    let run = thirty(&target, "weight: 1", &steps).exits(0);
     let bad = ["bad_magic", "bad_length", "bad_kind", "bad_body"];
     let closed: u64 = bad.iter().map(|why| target.counts(&format!("/chat/{why}"))).sum();
     assert_eq!((closed, target.counts("/connections/closed_by_us")), (30, 30), "{run}");
@@ -80,7 +80,7 @@ fn frames_end_too_early() {
     let target = Target::start("chat");
     let light = "{light: {colour: 3}}";
     let steps = format!("- connect\n{JOIN}- {{send: {light}, cut: 5B}}\n- disconnect");
-    let run = thirty(&target, "heartbeat: none", &steps).ends(0);
+    let run = thirty(&target, "heartbeat: none", &steps).exits(0);
     assert_eq!(target.counts("/chat/lights"), 0, "{run}");
     target.comes_to("/connections/closed_by_peer", 30);
     // Joins with tokens of three and four letters, and five bytes of a head each.
@@ -104,7 +104,7 @@ fn two_logins_with_one_identity() {
     let target = Target::start("chat");
     let join = JOIN.replace("user.id", "(user.id - 1) / 2");
     let steps = format!("- connect\n{join}- stay: 1s\n  on_error: leave");
-    let run = thirty(&target, "weight: 1", &steps).ends(0);
+    let run = thirty(&target, "weight: 1", &steps).exits(0);
     assert_eq!(target.counts("/double_logins"), 15, "{run}");
     run.has("/connections/closed_by_target", 15);
     run.has("/connections/closed_by_us", 15);
@@ -127,7 +127,7 @@ fn heartbeats_stop() {
     let sessions = [(silent, steps.as_str()), (alive, short.as_str())];
     let sessions = sessions.map(|(head, steps)| (format!("users: 10\n    {head}"), steps));
     let sessions = sessions.each_ref().map(|(head, steps)| (head.as_str(), *steps));
-    let run = run(&target, "miop", &sessions, "load: [{iterations: 20, users: 20}]\n").ends(0);
+    let run = run(&target, "miop", &sessions, "load: [{iterations: 20, users: 20}]\n").exits(0);
     assert_eq!(target.counts("/push/closed/idle"), 10, "{run}");
     run.has("/connections/closed_by_target", 10);
     run.has("/connections/closed_by_us", 10);
@@ -145,7 +145,7 @@ fn heartbeats_come_late_and_twice() {
     let twice = "users: 5\n    heartbeat: {every: 200ms, lost_after: 200ms, times: 2}";
     let late = "users: 5\n    heartbeat: {every: 200ms, lost_after: 200ms, late: 100ms}";
     let sessions = [(twice, steps.as_str()), (late, steps.as_str())];
-    let run = run(&target, "miop", &sessions, "load: [{iterations: 10, users: 10}]\n").ends(0);
+    let run = run(&target, "miop", &sessions, "load: [{iterations: 10, users: 10}]\n").exits(0);
     run.check(run.figure("/heartbeats/faulty") >= 30.0, "most of them are faulty");
     let sent = run.figure("/heartbeats/sent");
     assert!(target.counts("/push/heartbeats") as f64 >= sent, "{run}");
@@ -169,7 +169,7 @@ fn a_slow_reader_fills_the_buffers_of_the_target() {
         [("users: 1", slow.as_str()), ("users: 2", good.as_str()), ("users: 1", says.as_str())];
     let load = "deliveries:\n  talk: {sent: say, received: said, match: id, lost_after: 3s}\n\
                 load: [{iterations: 4, users: 4}]\n";
-    let run = run(&target, "chat", &sessions, load).ends(0);
+    let run = run(&target, "chat", &sessions, load).exits(0);
     let dropped = target.counts("/deliveries/dropped");
     run.check(dropped > 0, "its buffers are full");
     let row = run.row("deliveries", "talk");
@@ -189,7 +189,7 @@ fn a_slow_writer_takes_its_time() {
     let steps = format!(
         "- connect\n{JOIN}- slow: {{write: 200B/s}}\n{slow}\n- slow: off\n{fast}\n  name: fast"
     );
-    let run = thirty(&target, "weight: 1", &steps).ends(0);
+    let run = thirty(&target, "weight: 1", &steps).exits(0);
     run.has("/total/failed", 0);
     let least = |name: &str| run.row("steps", name)["latency"]["min_ns"].as_u64();
     run.check(least("say") > Some(500_000_000), "229 bytes at 200 bytes a second");
@@ -205,7 +205,7 @@ fn all_are_gone_at_once_and_come_back() {
     );
     let load = "load:\n  - {users: 40, for: 1s}\n  - {name: storm, churn: {share: 100%, every: 1s, \
                 how: [fin, reset, vanish, half_close]}, for: 2500ms}\n  - {users: 40, for: 2s}\n";
-    let run = run(&target, "chat", &[("weight: 1", steps.as_str())], load).ends(0);
+    let run = run(&target, "chat", &[("weight: 1", steps.as_str())], load).exits(0);
     let back = run.figure("/connections/reconnects");
     run.check(back >= 80.0 && back % 40.0 == 0.0, "everybody, each time");
     run.has("/connections/opened", 40 + back as u64);

@@ -27,8 +27,8 @@ fn a_server_sees_what_was_begun_and_what_was_tried_again() {
     assert_eq!(never, [40, 40, 80, 120], "{run}");
     let shares = json["errors"].as_array().into_iter().flatten();
     let shares: f64 = shares.filter_map(|row| row["share"].as_f64()).sum();
-    let goal = json["thresholds"][0]["figure"].as_f64().unwrap_or_default();
-    assert!((shares - goal).abs() < 1e-9, "the goal sees what the table shows: {run}");
+    let threshold = json["thresholds"][0]["figure"].as_f64().unwrap_or_default();
+    assert!((shares - threshold).abs() < 1e-9, "the threshold sees what the table shows: {run}");
 }
 
 /// A `set` that fails is a failure of its own, and not of the request beside it.

@@ -49,7 +49,7 @@ fn a_burst_of_declared_answers_is_there_for_each_expect() {
 - repeat: 2000
   steps: [{expect: reply, name: next, timeout: 5s}]
 - disconnect"#;
-    let run = run(head, &server.address.to_string(), steps).ends(0);
+    let run = run(head, &server.address.to_string(), steps).exits(0);
     run.has("/total/failed", 0);
     run.has("/messages/dropped", 0);
     run.check(run.row("steps", "next")["ok"] == 2_000, "all of them are there");
@@ -68,7 +68,7 @@ fn each_byte_of_a_raw_stream_is_counted_once() {
   steps: [{expect: {delimiter: "\r\n"}, name: next, timeout: 5s}]
 - disconnect"#;
     let target = format!("tcp://{}", server.address);
-    let run = run("load: [{iterations: 1, users: 1}]", &target, steps).ends(0);
+    let run = run("load: [{iterations: 1, users: 1}]", &target, steps).exits(0);
     run.has("/total/failed", 0);
     let ((first, _), (rest, _)) = (bytes(&run, "first"), bytes(&run, "next"));
     run.check(first == 8 && rest > 0, "the first line has eight bytes");
@@ -122,7 +122,7 @@ fn pushes_wait_for_a_slow_handler_and_are_acknowledged_before_the_user_leaves() 
         .file("slow.yaml", text)
         .file("miop.protocol.yaml", MIOP)
         .run()
-        .ends(0);
+        .exits(0);
     run.check(run.row("pushed", "pushed")["count"] == 600, "all of them came");
     run.check(run.row("steps", "received")["ok"] == 600, "all of them are acknowledged");
     run.has("/messages/skipped", 0);

@@ -101,7 +101,7 @@ fn what_a_chat_room_delivers_is_delivered() {
     run.check(run.row("pushed", "heard")["count"] == DUE, "all of them are pushes");
     run.has("/total/failed", 0);
     run.within("/run/shards", 3.0, 3.0);
-    run.ends(0);
+    run.exits(0);
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn every_lost_delivery_is_named() {
     assert_eq!(target.counts("/deliveries/lost"), DUE / 50);
     has(&run, &[("lost", DUE / 50), ("delivered", DUE - DUE / 50), ("twice", 0)]);
     assert_eq!(errors(&run, "delivery-lost"), DUE / 50, "{run}");
-    run.check(run.row("thresholds", "talk lost = 0")["verdict"] == "not-met", "the goal");
+    run.check(run.row("thresholds", "talk lost = 0")["verdict"] == "not-met", "the threshold");
     let example = run.json()["errors"][0]["example"]["detail"].to_string();
     run.check(example.contains("did not reach"), "an example");
-    run.ends(1);
+    run.exits(1);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn every_delivery_that_comes_twice_is_counted() {
     assert_eq!(errors(&run, "delivery-lost"), 0, "{run}");
     let examples = run.row("deliveries", "talk")["examples"].to_string();
     run.check(examples.contains("twice"), "an example");
-    run.ends(0);
+    run.exits(0);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn every_late_delivery_is_counted() {
     let (run, target) = rooms_in("--late-every 45 --late-by 3s", "5s", "4500ms");
     assert_eq!(target.counts("/deliveries/late"), DUE / 45);
     has(&run, &[("late", DUE / 45), ("delivered", DUE), ("after_lost", 0)]);
-    run.ends(0);
+    run.exits(0);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_comes_after_it_was_given_up_is_lost_and_counted() {
     let (run, target) = rooms_in("--late-every 45 --late-by 3s", "5s", "2s");
     assert_eq!(target.counts("/deliveries/late"), DUE / 45);
     has(&run, &[("lost", DUE / 45), ("after_lost", DUE / 45), ("delivered", DUE - DUE / 45)]);
-    run.ends(1);
+    run.exits(1);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn every_packet_that_breaks_the_declaration_is_counted() {
     for row in run.json()["errors"].as_array().expect("rows") {
         run.check(row["blame"] == "target", "the target is to blame");
     }
-    run.ends(1);
+    run.exits(1);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn who_is_forgotten_by_the_target_misses_all_that_is_said() {
     assert_eq!(target.counts("/chat/joins_forgotten"), 3);
     // Three users, and in each room sixty messages.
     has(&run, &[("lost", 3 * 60), ("delivered", DUE - 3 * 60)]);
-    run.ends(1);
+    run.exits(1);
 }
 
 /// The first user says so many messages, one after the other; the others only hear them.
@@ -203,7 +203,7 @@ load: [{{iterations: {users}, users: {users}}}]
 #[test]
 fn every_delivery_behind_a_later_one_is_counted() {
     let target = Target::start("chat --workers 3 --swap-every 7");
-    let run = running(&target, &speaker(10, 40, "on_error: count"), "--shards 2").run().ends(0);
+    let run = running(&target, &speaker(10, 40, "on_error: count"), "--shards 2").run().exits(0);
     let swapped = target.counts("/deliveries/swapped");
     run.check(swapped >= 40, "the target swaps");
     // All that was said came from one user, so the order is known.
@@ -222,7 +222,7 @@ fn one_leaves(text: &str) {
     assert_eq!(errors(&run, "malformed"), 1, "{run}");
     run.has("/phases/0/users_present", 9);
     has(&run, &[("lost", 0), ("delivered", talk(&run, "expected") - talk(&run, "excused"))]);
-    run.ends(0);
+    run.exits(0);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn the_audience_may_be_one_user() {
     has(&run, &[("expected", 180), ("excused", 0), ("unwatched", 0)]);
     run.check(talk(&run, "lost") + talk(&run, "delivered") == 180, "each is one or the other");
     run.check(talk(&run, "lost") <= 18, "not more than there are");
-    run.ends(1);
+    run.exits(1);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn users_who_leave_in_the_middle_are_excused() {
         .replace("stay: STAY", LEAVES)
         .replace("LOST", "2s")
         .replace("{iterations: 30, users: 30}", "{arrivals: 100/s, for: 3s}");
-    let run = running(&target, &text, "--shards 3").run().ends(0);
+    let run = running(&target, &text, "--shards 3").run().exits(0);
     has(&run, &[("lost", 0), ("twice", 0), ("foreign", 0), ("stray", 0), ("out_of_order", 0)]);
     run.check(talk(&run, "excused") > 0, "somebody left before he got it");
     run.has("/users/started", 300);
@@ -318,7 +318,7 @@ fn the_end_of_a_run_excuses_what_cannot_be_known() {
     let target = Target::start("chat --workers 2 --lose-every 30");
     // It ends at once, with all that is under way.
     let text = ROOMS.replace("STAY", "1ms").replace("LOST", "10s");
-    let run = running(&target, &text, "--shards 2").run().ends(0);
+    let run = running(&target, &text, "--shards 2").run().exits(0);
     let lost = target.counts("/deliveries/lost");
     has(&run, &[("expected", DUE), ("lost", 0), ("twice", 0), ("foreign", 0)]);
     run.check(talk(&run, "excused") >= lost, "what did not come is excused");
@@ -352,7 +352,7 @@ fn handlers_work_beside_the_steps_of_a_user() {
         )
         .replace("      - stay: STAY", "      - think: 3s\n      - log: \"${saved.last}\"")
         .replace("LOST", "2s");
-    let run = running(&target, &text, "--shards 2").run().ends(0);
+    let run = running(&target, &text, "--shards 2").run().exits(0);
     has(&run, &[("delivered", DUE), ("lost", 0)]);
     run.has("/total/failed", 0);
     // What is not begun when the next message comes is skipped, and counted.

@@ -126,7 +126,7 @@ expected
   at most 483 requests, however fast the target is
   user.id from 1 to about 20
 
-goals
+thresholds
   buy p95 < 1s
   page errors = 0 in hold
 

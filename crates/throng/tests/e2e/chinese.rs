@@ -31,8 +31,8 @@ fn small(target: &Target) -> String {
     let head =
         format!("data: {{it: {{list: [1, 2], take: unique}}}}\nvars: {{a: 1}}\n{}", times(4, 2));
     let steps = format!("{steps}\n- set: {{x: \"${{data.it}}\"}}\n- http: GET /${{saved.x}}");
-    let goals = "thresholds: [visit p95 < 10s, errors < 1%, GET / count > 1k]";
-    one_session(&target.http(""), &format!("{head}\n{goals}"), &steps)
+    let thresholds = "thresholds: [visit p95 < 10s, errors < 1%, GET / count > 1k]";
+    one_session(&target.http(""), &format!("{head}\n{thresholds}"), &steps)
 }
 
 fn with(line: &str, text: &str) -> Throng {
@@ -46,8 +46,8 @@ fn a_run_is_told_in_chinese() {
     let run = with("run scenario.yaml --lang zh --out record", &text).run().exits(1);
     speaks_chinese(&run);
     // Names, codes and figures are what they are.
-    run.says(&["visit", "GET /json", "json-unexpected", "200", "未达成"]);
-    for english in ["goals", "latency ", "at most online", "not met", "the run ended"] {
+    run.says(&["visit", "GET /json", "json-unexpected", "200", "未满足"]);
+    for english in ["thresholds", "latency ", "at most online", "not met", "the run ended"] {
         run.check(!run.out.contains(english), &format!("it says `{english}`"));
     }
     let report = throng("report --lang zh").arg(run.folder().join("record")).run().exits(1);
@@ -65,7 +65,7 @@ fn a_plan_is_told_in_chinese() {
     speaks_chinese(&run);
     run.check(!run.out.contains("the scenario is good"), "English at the end");
     run.check(run.out.contains("transaction visit"), "verbs stay");
-    for english in ["expected\n", "load\n", "goals\n", "users at once", "an iteration"] {
+    for english in ["expected\n", "load\n", "thresholds\n", "users at once", "an iteration"] {
         run.check(!run.out.contains(english), &format!("it says `{english}`"));
     }
 }

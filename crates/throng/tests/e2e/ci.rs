@@ -65,7 +65,9 @@ fn the_commands_of_the_ci_files_run() {
             assert!(bytes > 0, "{name}: {file}");
         }
         let text = std::fs::read_to_string(folder.path().join("throng.md")).expect("a file");
-        for part in ["### smoke: goals met", "| all attempts |", "rate   ", "met: errors &lt; 1%"] {
+        for part in
+            ["### smoke: thresholds met", "| all attempts |", "rate   ", "met: errors &lt; 1%"]
+        {
             assert!(text.contains(part), "{text}");
         }
         let text = std::fs::read_to_string(folder.path().join("throng.xml")).expect("a file");

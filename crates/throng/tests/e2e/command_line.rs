@@ -1,5 +1,8 @@
 //! Mistakes: each ends with exit code 2, says what, where and the cure, and nothing is sent.
 
+use std::path::Path;
+use std::process::Command;
+
 use crate::run::throng;
 use crate::servers::Target;
 
@@ -216,7 +219,71 @@ fn the_load_is_changed_for_once() {
 fn help_names_every_command() {
     let run = throng("--help").run().exits(0);
     run.says(&["bench", "run", "report", "target", "Exit codes"]);
-    throng("--version").run().exits(0).says(&["throng 0."]);
     throng("bench -help").run().exits(0).says(&["--expect-status"]);
     throng("bench --help").run().exits(0).says(&["--expect-status", "Where tools disagree"]);
+}
+
+/// A report of a bug names the commit, whichever way the binary was built.
+#[test]
+fn the_version_says_what_was_built() {
+    let short = throng("-V").run().exits(0);
+    let long = throng("--version").run().exits(0);
+    let lines: Vec<&str> = long.out.lines().collect();
+    long.check(lines.first() == short.out.lines().next().as_ref(), "one version, twice");
+    long.check(lines.len() == 3 && short.out.lines().count() == 1, "one line and three");
+    long.says(&["throng 0.", "build   ", "-linux-", "rustc   1."]);
+    let git = |words: &[&str]| {
+        let git = Command::new("git").args(words).output().ok()?;
+        git.status.success().then(|| String::from_utf8_lossy(&git.stdout).trim().to_string())
+    };
+    // A commit may come between a build and its test; what is told is one of this history.
+    let Some(commit) = long.out.split_once('(').and_then(|it| it.1.split_once([' ', '+'])) else {
+        long.check(git(&["rev-parse", "HEAD"]).is_none(), "built in a repository, it has a commit");
+        return;
+    };
+    let date = git(&["log", "-1", "--format=%cs", commit.0]);
+    long.check(date.is_none_or(|date| lines[0].ends_with(&format!("{date})"))), "its date");
+}
+
+/// The commit that the build script finds for sources in a folder.
+fn found_commit(sources: &Path) -> String {
+    let crate_folder = sources.join("crates/throng");
+    let script = sources.join("script");
+    let built = Command::new("rustc")
+        .args(["--edition", "2024", "-o"])
+        .arg(&script)
+        .arg(crate_folder.join("build.rs"))
+        .env("CARGO_MANIFEST_DIR", &crate_folder)
+        .output()
+        .expect("rustc");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let told = Command::new(&script).current_dir(&crate_folder).output().expect("the script");
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let line = told.lines().find_map(|line| line.strip_prefix("cargo:rustc-env=THRONG_COMMIT="));
+    line.expect(&told).to_string()
+}
+
+#[test]
+fn the_commit_is_known_from_a_source_archive_and_missing_without_harm() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let packed = Command::new("git")
+        .args(["archive", "HEAD", "crates/throng/build.rs", "crates/throng/src/commit.txt"])
+        .current_dir(&root)
+        .output()
+        .expect("git");
+    assert!(packed.status.success(), "{}", String::from_utf8_lossy(&packed.stderr));
+    std::fs::write(folder.path().join("it.tar"), packed.stdout).expect("a file");
+    let unpacked = Command::new("tar").args(["-xf", "it.tar"]).current_dir(&folder).status();
+    assert!(unpacked.expect("tar").success());
+    let head = Command::new("git").args(["log", "-1", "--format=%cs"]).current_dir(&root).output();
+    let date = String::from_utf8_lossy(&head.expect("git").stdout).trim().to_string();
+    let commit = found_commit(folder.path());
+    let (hash, day) = commit.split_once(' ').expect(&commit);
+    assert!(hash.len() >= 7 && hash.chars().all(|c| c.is_ascii_hexdigit()), "{commit}");
+    assert_eq!(day, date);
+    // A copy of a work tree, into no repository: the placeholder is no commit.
+    let copy = root.join("crates/throng/src/commit.txt");
+    std::fs::copy(copy, folder.path().join("crates/throng/src/commit.txt")).expect("a file");
+    assert_eq!(found_commit(folder.path()), "");
 }

@@ -54,7 +54,7 @@ fn the_end_of_unique_rows_ends_the_run_in_order() {
 }
 
 #[test]
-fn the_goals_decide_about_a_run_that_ended_with_its_rows() {
+fn the_thresholds_decide_about_a_run_that_ended_with_its_rows() {
     let target = Target::start("http");
     let load = format!("thresholds: [http count > 1k]\n{}", times(10_000, 5));
     let run = run_against(&target, "csv: accounts.csv, take: unique", &load, 20).exits(1);

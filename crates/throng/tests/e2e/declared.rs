@@ -54,7 +54,7 @@ fn redis_is_spoken_in_lines() {
 - {expect: any, check: {text: ":"}, name: number}
 - log: "it is ${saved.got}"
 - disconnect"#;
-    let run = run(LINES, &format!("127.0.0.1:{}", redis.port), TWENTY, steps).ends(0);
+    let run = run(LINES, &format!("127.0.0.1:{}", redis.port), TWENTY, steps).exits(0);
     for name in ["ping", "set", "size", "get", "number"] {
         run.check(run.row("steps", name)["ok"] == 20, name);
     }
@@ -82,7 +82,7 @@ fn replies_come_in_the_order_of_their_requests() {
   steps:
     - {request: {command: {text: "SET a ${user.id}"}}, check: {field: {text: "+OK"}}, name: set}
 - disconnect"#;
-    let run = run(COMMANDS, &format!("127.0.0.1:{}", redis.port), TWENTY, steps).ends(0);
+    let run = run(COMMANDS, &format!("127.0.0.1:{}", redis.port), TWENTY, steps).exits(0);
     run.has("/total/failed", 0);
     run.check(run.row("steps", "set")["ok"] == 100, "each is answered");
     run.has("/messages/unasked", 0);
@@ -112,7 +112,7 @@ fn replies_are_told_by_their_kind() {
 - {request: {incr: {rest: "NCRR all"}}, name: wrong, check: {said: {contains: unknown command}}}
 - log: "${saved.said}"
 - disconnect"#;
-    let run = run(KINDS, &format!("127.0.0.1:{}", redis.port), TWENTY, steps).ends(0);
+    let run = run(KINDS, &format!("127.0.0.1:{}", redis.port), TWENTY, steps).exits(0);
     run.has("/total/failed", 0);
     for name in ["incr", "the first", "wrong"] {
         run.check(run.row("steps", name)["ok"] == 20, name);
@@ -151,7 +151,7 @@ const IN_FLIGHT: &str = r#"- connect
 #[track_caller]
 fn notes_are_echoed(target: &Target, transport: &str, head: &str) -> Run {
     let head = format!("{head}\n{TWENTY}");
-    let run = run(&notes(transport), &target.address.to_string(), &head, IN_FLIGHT).ends(0);
+    let run = run(&notes(transport), &target.address.to_string(), &head, IN_FLIGHT).exits(0);
     for name in ["second", "between", "first"] {
         run.check(run.row("steps", name)["ok"] == 20, name);
     }
@@ -235,7 +235,7 @@ fn messages_of_protobuf_are_sent_and_looked_at() {
         .file("it.protocol.yaml", ORDERS)
         .file("shop.proto", SHOP)
         .run()
-        .ends(0);
+        .exits(0);
     for name in ["order", "again", "empty"] {
         run.check(run.row("steps", name)["ok"] == 20, name);
     }
@@ -311,7 +311,7 @@ fn told(datagram: &[u8]) -> Vec<u8> {
 
 #[track_caller]
 fn ask(server: &Datagrams) -> Run {
-    asked(server).ends(0)
+    asked(server).exits(0)
 }
 
 fn asked(server: &Datagrams) -> Run {
@@ -353,7 +353,7 @@ fn datagrams_that_break_the_declaration_are_counted() {
     }
     // It says which question it answers, and is too long.
     let run = asked(&Datagrams::start(|datagram, _| vec![[told(datagram), vec![0xEE]].concat()]));
-    let run = run.ends(1);
+    let run = run.exits(1);
     run.fails("malformed", "target", Some(50));
     run.has("/messages/broken", 50);
 }
@@ -371,7 +371,7 @@ fn a_text_is_no_packet() {
         &[],
     );
     let steps = "- connect\n- send: mark\n- expect: mark\n- disconnect";
-    let run = run(&notes("ws"), &format!("127.0.0.1:{}", node.port), TWENTY, steps).ends(0);
+    let run = run(&notes("ws"), &format!("127.0.0.1:{}", node.port), TWENTY, steps).exits(0);
     run.has("/messages/broken", 20);
     run.check(run.row("steps", "mark")["ok"] == 20, "sent");
 }
@@ -445,9 +445,9 @@ fn is_broken(run: Run, is_reply: bool, place: &str, hex: &str) {
     run.check(detail.contains(hex), &format!("`{detail}` does not show `{hex}`"));
     // Behind what is nobody's reply, the right answer is found.
     run.check(run.row("steps", "ask")["ok"] == if is_reply { 0 } else { 6 }, "answered");
-    let goal = run.row("thresholds", "messages.broken = 0")["verdict"].clone();
-    run.check(goal == "not-met", "a goal");
-    run.ends(1);
+    let threshold = run.row("thresholds", "messages.broken = 0")["verdict"].clone();
+    run.check(threshold == "not-met", "a threshold");
+    run.exits(1);
 }
 
 #[test]
@@ -496,7 +496,7 @@ fn what_is_no_packet_at_all_ends_the_connection() {
         run.check(errors[0].2.contains(place), place);
         run.has("/messages/broken", 6);
         run.has("/connections/opened", 6);
-        run.ends(1);
+        run.exits(1);
     }
 }
 
@@ -506,17 +506,17 @@ fn replies_that_are_none_are_told_apart() {
     let told = errors(&run);
     run.check(told.len() == 1 && told[0].1 == 6, "each is counted");
     run.check(told[0].2.contains("`other`") && told[0].2.contains("`ask`"), "both are named");
-    run.ends(1);
+    run.exits(1);
     let run = lies(|seq, right| {
         let other: Vec<u8> = seq.iter().map(|byte| byte ^ 0x55).collect();
         [packet(2, &other, b"\0\0\0\x07\x03yes"), right].concat()
     });
     run.has("/messages/unasked", 6);
     run.check(run.row("steps", "ask")["ok"] == 6, "its own reply is found");
-    run.ends(0);
+    run.exits(0);
     let run = lies(|seq, _| packet(2, seq, b"\0\0\0\x08\x02no"));
     run.fails("field-unexpected", "target", Some(6));
-    run.ends(1);
+    run.exits(1);
 }
 
 #[test]

@@ -436,7 +436,7 @@ fn the_commands_of_the_readme_are_run() {
 
 #[test]
 fn the_demo_shows_something() {
-    // It has a goal of its own, which a busy machine may miss.
+    // It has a threshold of its own, which a busy machine may miss.
     let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let run = throng("demo -d 1s").start().wait().exits(0);
     run.says(&["  time   users", "latency", "200"]);

@@ -1,7 +1,7 @@
-//! `--export`: what Prometheus, InfluxDB, a receiver of OTLP, StatsD and files hold equals what the
+//! `--export`: what Prometheus, InfluxDB, StatsD, a receiver of OTLP and files hold equals what the
 //! run and the target have counted.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
@@ -26,14 +26,64 @@ fn faulty() -> Target {
     Target::start("http --errors 10%")
 }
 
+/// The sum of the points of a counter that a collector has told, by a label; Rotel's words.
+fn collected(told: &str, metric: &str, label: &str) -> f64 {
+    let (mut name, mut is_wanted, mut sum) = ("", false, 0.0);
+    for line in told.lines().map(str::trim) {
+        if let Some(found) = line.strip_prefix("-> Name: ") {
+            name = found;
+        } else if line.starts_with("NumberDataPoints #") {
+            is_wanted = false;
+        } else if line == format!("-> {label}") {
+            is_wanted = name == metric;
+        } else if let Some(value) = line.strip_prefix("Value: ").filter(|_| is_wanted) {
+            sum += value.parse::<f64>().expect("a number");
+        }
+    }
+    sum
+}
+
+/// Rotel, a collector that is a program of its own. Counters alone: it passes over histograms in
+/// JSON, whose counts are texts, as the specification of OTLP wants them.
+#[test]
+fn a_collector_of_opentelemetry_holds_what_was_counted() {
+    let mut command = Command::new(python_packages("rotel").join("rotel/rotel-agent"));
+    let [http, grpc] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    command.args(["start", "--exporter", "blackhole", "--debug-log", "metrics"]);
+    command.args(["--debug-log-verbosity", "detailed", "--otlp-http-endpoint", &http]);
+    command.args(["--otlp-grpc-endpoint", &grpc]);
+    let collector = Child::start(command);
+    collector.until("a port", || TcpStream::connect(&http).is_ok());
+    let target = faulty();
+    let run = throng(&format!("bench {} {LINE}", target.http("/")))
+        .arg(format!("--export=otlp=http://{http}/v1/metrics"))
+        .run()
+        .exits(0);
+    let (ok, failed) = counted(&run, &target);
+    for (metric, label, count) in [
+        ("throng_attempts_total", "result: Str(ok)", ok),
+        ("throng_attempts_total", "result: Str(failed)", failed),
+        ("throng_errors_total", "cause: Str(status-unexpected)", failed),
+        ("throng_codes_total", "code: Str(200)", ok),
+    ] {
+        let sum = |out: &str| collected(out, metric, label);
+        collector.hears(metric, |out, _| (sum(out) >= count as f64).then_some(()));
+        assert_eq!(sum(&collector.output()), count as f64, "{metric} {label}");
+    }
+    for label in ["service.name: Str(throng)", "team: Str(blue)"] {
+        assert!(collector.output().contains(label), "{label}");
+    }
+}
+
 #[test]
 fn receivers_and_files_hold_what_was_counted() {
     let mut command = Command::new("/usr/bin/python3");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/receivers.py"));
     command.env("PYTHONPATH", python_packages("opentelemetry"));
     let receiver = Child::start(command);
-    let ports = receiver.line("listening ");
-    let (http, udp) = ports.split_once(' ').expect("two ports");
+    let http = receiver.line("listening ");
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let (statsd, udp) = start_statsd(home.path());
     let target = faulty();
     let run = throng(&format!("bench {} {LINE}", target.http("/")))
         .arg(format!("--export=otlp=http://127.0.0.1:{http}/v1/metrics"))
@@ -45,20 +95,21 @@ fn receivers_and_files_hold_what_was_counted() {
         .exits(0);
     let (ok, failed) = counted(&run, &target);
     let address: SocketAddr = format!("127.0.0.1:{http}").parse().expect("an address");
-    let told = || -> Value { serde_json::from_str(&fetch(address, "/")).expect("JSON") };
-    receiver.until("all datagrams", || {
-        told()["statsd"]["throng.response_time.GET__.http.count"] == (ok + failed) as f64
-    });
-    let told = told();
+    let told: Value = serde_json::from_str(&fetch(address, "/")).expect("JSON");
     run.check(told["errors"] == serde_json::json!([]), &told["errors"].to_string());
     let otlp = |name: &str| told["otlp"][name].as_f64().map(|count| count as u64);
     assert_eq!(otlp("throng_attempts_total ok"), Some(ok));
     assert_eq!(otlp("throng_attempts_total failed"), Some(failed));
     assert_eq!(otlp("throng_response_time_seconds"), Some(ok + failed));
     assert!(otlp("named") >= Some(5));
-    let statsd = |name: &str| told["statsd"][name].as_f64().map(|count| count as u64);
-    assert_eq!(statsd("throng.attempts.GET__.http.ok"), Some(ok));
-    assert_eq!(statsd("throng.errors.GET__.http.status-unexpected"), Some(failed));
+    for (name, count) in [
+        ("throng.response_time.GET__.http.count", ok + failed),
+        ("throng.attempts.GET__.http.ok", ok),
+        ("throng.errors.GET__.http.status-unexpected", failed),
+    ] {
+        statsd.hears(name, |out, _| (flushed(out, name) == count).then_some(()));
+    }
+    assert_eq!(flushed(&statsd.output(), "statsd.bad_lines_seen"), 0);
 
     let text = |name: &str| std::fs::read_to_string(run.folder().join(name)).expect(name);
     let (mut csv_ok, mut csv_failed) = (0, 0);
@@ -97,6 +148,41 @@ fn receivers_and_files_hold_what_was_counted() {
     assert!((p50 / wanted - 1.0).abs() < 0.02, "{p50} {wanted}");
 }
 
+/// The StatsD of npm, with a port for UDP, which prints the counters of each flush as JSON.
+fn start_statsd(home: &Path) -> (Child, u16) {
+    const PRINTING: &str = r#"
+exports.init = (_, __, events) =>
+  !!events.on("flush", (_, metrics) => console.log("flush " + JSON.stringify(metrics.counters)));
+"#;
+    let write = |name: &str, text: &str| {
+        let path = home.join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    };
+    let (udp, tcp) = (free_port(), free_port());
+    let printing = write("printing.js", PRINTING);
+    let config = write(
+        "config.js",
+        &format!(
+            "{{address: '127.0.0.1', port: {udp}, mgmt_address: '127.0.0.1', mgmt_port: {tcp}, \
+             flushInterval: 500, deleteCounters: true, backends: [{printing:?}]}}"
+        ),
+    );
+    let mut command = Command::new(program("node", "nodejs"));
+    command.arg(node_modules("statsd").join("statsd/stats.js")).arg(config);
+    let statsd = Child::start(command);
+    statsd.line("flush ");
+    (statsd, udp)
+}
+
+/// What a counter has come to over all flushes.
+fn flushed(output: &str, name: &str) -> u64 {
+    let flushes = output[..=output.rfind('\n').unwrap_or(0)].lines();
+    let counters = flushes.filter_map(|line| line.strip_prefix("flush "));
+    let counters = counters.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    counters.filter_map(|counters| counters[name].as_u64()).sum()
+}
+
 /// The count and the median of a log, by another implementation.
 const HDR: &str = r#"
 const hdr = require("hdr-histogram-js");
@@ -112,7 +198,7 @@ fn prometheus_and_influxdb_hold_what_was_counted() {
     let home = tempfile::tempdir().expect("a temporary folder");
     let (scraped, prometheus, influx) = (free_port(), free_port(), free_port());
     let _servers =
-        [start_prometheus(home.path(), prometheus, scraped), start_influx(home.path(), influx)];
+        [start_prometheus(home.path(), prometheus, scraped, ""), start_influx(home.path(), influx)];
     let target = faulty();
     let run = throng(&format!("bench {} {LINE}", target.http("/")))
         .arg(format!("--export=prometheus=127.0.0.1:{scraped}"))
@@ -147,6 +233,65 @@ fn prometheus_and_influxdb_hold_what_was_counted() {
     assert!(seen.is_some_and(|seen| seen > 0 && seen <= ok), "{seen:?} of {ok}");
 }
 
+/// One number of Prometheus, where it has it: by the time of what was written, which may lie ahead.
+fn number(prometheus: u16, query: &str) -> Option<f64> {
+    let ahead = (wall_now().as_secs() + 2).to_string();
+    let url = format!("http://127.0.0.1:{prometheus}/api/v1/query");
+    let told = ask(&url, &[("query", query), ("time", &ahead)]);
+    told["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+}
+
+/// Written and scraped. What is scraped has classic histograms beside the native ones, of which
+/// this Prometheus takes the native.
+#[test]
+fn prometheus_takes_native_histograms() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let (scraped, prometheus) = (free_port(), free_port());
+    let _server = start_prometheus(home.path(), prometheus, scraped, "native-histograms");
+    let target = faulty();
+    let run = throng(&format!("bench {} {LINE}", target.http("/")))
+        .arg(format!("--export=prometheus=127.0.0.1:{scraped}"))
+        .arg(format!("--export=prometheus-rw-native=http://127.0.0.1:{prometheus}/api/v1/write"))
+        .run()
+        .exits(0);
+    let (ok, failed) = counted(&run, &target);
+    let written = r#"throng_response_time_seconds{job=""}"#;
+    let count = number(prometheus, &format!("histogram_count({written})"));
+    assert_eq!(count, Some((ok + failed) as f64));
+    let sum = number(prometheus, &format!("histogram_sum({written})")).expect("a sum");
+    let wanted = run.figure("/total/latency/mean_ns") * (ok + failed) as f64 / 1e9;
+    assert!((sum / wanted - 1.0).abs() < 1e-6, "{sum} instead of {wanted}");
+    // A bucket is 4.4 % wide, and one of throng's own 1.6 %.
+    for (quantile, name) in [("0.5", "p50_ns"), ("0.9", "p90_ns"), ("0.99", "p99_ns")] {
+        let told = number(prometheus, &format!("histogram_quantile({quantile}, {written})"));
+        let wanted = run.figure(&format!("/total/latency/{name}")) / 1e9;
+        let told = told.unwrap_or_default();
+        assert!((told / wanted - 1.0).abs() < 0.06, "{name}: {told} instead of {wanted}");
+    }
+    // None of the classic series is written, and all else is.
+    assert_eq!(number(prometheus, "count(throng_response_time_seconds_bucket)"), None);
+    let attempts = r#"last_over_time(throng_attempts_total{job="",result="ok"}[1m])"#;
+    assert_eq!(number(prometheus, attempts), Some(ok as f64));
+    let seen = r#"histogram_count(throng_response_time_seconds{job="throng"})"#;
+    let seen = number(prometheus, &format!("max_over_time({seen}[1m:500ms])"));
+    let all = (ok + failed) as f64;
+    assert!(seen.is_some_and(|seen| seen > 0.0 && seen <= all), "{seen:?} of {all}");
+}
+
+/// What was not told to take them refuses them, and that is said.
+#[test]
+fn a_prometheus_that_takes_no_native_histograms_says_so() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let prometheus = free_port();
+    let _server = start_prometheus(home.path(), prometheus, prometheus, "");
+    let target = Target::start("http");
+    let url = format!("http://127.0.0.1:{prometheus}/api/v1/write");
+    let line = format!("bench {} -d 2s --rate 50/s --no-record", target.http("/"));
+    let line = format!("{line} --export prometheus-rw-native={url}");
+    let run = throng(&line).run().exits(0);
+    run.says(&["missed ", "native histograms"]);
+}
+
 /// What a server says to a query.
 fn ask(url: &str, values: &[(&str, &str)]) -> Value {
     let mut command = Command::new(program("curl", "curl"));
@@ -158,7 +303,7 @@ fn ask(url: &str, values: &[(&str, &str)]) -> Value {
     serde_json::from_str(&told.out).unwrap_or_else(|error| panic!("{error}: {}", told.out))
 }
 
-fn start_prometheus(home: &Path, port: u16, scraped: u16) -> Child {
+fn start_prometheus(home: &Path, port: u16, scraped: u16, features: &str) -> Child {
     let conf = home.join("prometheus.yml");
     let text = format!(
         "global: {{scrape_interval: 500ms, scrape_timeout: 400ms}}\n\
@@ -170,6 +315,7 @@ fn start_prometheus(home: &Path, port: u16, scraped: u16) -> Child {
     command.arg(format!("--storage.tsdb.path={}", home.join("tsdb").display()));
     command.arg(format!("--web.listen-address=127.0.0.1:{port}"));
     command.arg("--web.enable-remote-write-receiver");
+    command.arg(format!("--enable-feature={features}"));
     let child = Child::start(command);
     child.hears("Prometheus", |_, err| err.contains("ready to receive").then_some(()));
     // It learns of its targets after seconds, and scrapes one that is not there yet, too.
@@ -220,6 +366,36 @@ fn what_cannot_be_opened_is_said_before_anything_is_sent() {
         run.check(run.err.contains(told), told);
     }
     assert_eq!(target.counts("/requests"), 0);
+}
+
+#[test]
+fn a_scenario_names_receivers_of_its_own() {
+    let target = Target::start("http");
+    let scenario = |outputs: &str| {
+        format!(
+            "target: {}\nvars: {{place: own.csv}}\noutputs: {outputs}\nsessions: {{s: {{steps: \
+             [{{http: GET /}}]}}}}\nload: [{{iterations: 40, users: 2}}]\n",
+            target.http("")
+        )
+    };
+    let line = "run s.yaml --json --no-record --export jsonl=besides.jsonl";
+    let good = scenario("[{csv: \"${vars.place}\"}, {hdr: own.hlog}]");
+    let run = throng(line).file("s.yaml", good).run().exits(0);
+    run.has("/total/ok", target.counts("/requests"));
+    let csv = std::fs::read_to_string(run.folder().join("own.csv")).expect("figures");
+    let ok =
+        csv.lines().filter(|line| line.contains("throng_attempts_total,") && line.contains(",ok,"));
+    let sum: f64 = ok.filter_map(|line| line.split(',').nth(11)?.parse::<f64>().ok()).sum();
+    run.check(sum == 40.0, &format!("{sum} of 40 in {csv}"));
+    for file in ["own.hlog", "besides.jsonl"] {
+        let bytes = std::fs::metadata(run.folder().join(file)).expect(file).len();
+        run.check(bytes > 100, file);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let bad = format!("[{{prometheus: \"{}\"}}]", taken.local_addr().expect("its address"));
+    let run = throng(line).file("s.yaml", scenario(&bad)).run().exits(2);
+    run.check(run.err.contains("Address already in use"), "it is taken");
+    assert_eq!(target.counts("/requests"), 40, "nothing is sent");
 }
 
 #[test]

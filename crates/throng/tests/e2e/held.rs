@@ -20,7 +20,7 @@ fn run(target: &Target, line: &str) -> Throng {
 #[test]
 fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
     let target = Target::start("im");
-    let run = run(&target, "--max-memory 1MiB").run().exits(5);
+    let run = run(&target, "--max-memory 1MiB --details").run().exits(5);
     run.says(&[
         "nobody comes for now: throng and its connections take ",
         "--max-memory is 1.05 MB",
@@ -108,6 +108,8 @@ fn impossible_limits_are_refused_with_the_cure() {
         ("--max-cpu 101%", "a share is at most 100%"),
         ("--max-memory much", "a size is a number and a unit"),
         ("--max-memory 0", "it must be more than 0"),
+        ("--back-off 60", "a share is a percentage: `5%`"),
+        ("--back-off 60% --processes 2", "`--back-off` does not work across processes"),
         ("--nice 20", "it is a number from -20 to 19"),
         ("--nice fast", "it is a number from -20 to 19"),
     ] {

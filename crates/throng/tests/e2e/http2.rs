@@ -42,7 +42,7 @@ fn a_server_of_others_speaks_it_too() {
 fn resets_and_errors_are_counted_on_both_sides() {
     let target = Target::start("http --resets 5% --errors 10% --latency 2ms");
     let line = format!("bench {} --http2 -n 2000 -c 20 --json", target.http("/"));
-    let run = throng(&line).run().ends(0);
+    let run = throng(&line).run().exits(0);
     let failed = |cause: &str| {
         let errors = run.json()["errors"].as_array().cloned().unwrap_or_default();
         let found = errors.iter().find(|error| error["cause"] == cause);
@@ -59,7 +59,7 @@ fn resets_and_errors_are_counted_on_both_sides() {
 #[test]
 fn a_server_of_http1_is_told_apart() {
     let nginx = Nginx::start("", "");
-    let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().ends(4);
+    let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().exits(4);
     run.fails("wrong-scheme", "scenario", None);
     run.check(run.to_string().contains("the target answers in HTTP/1"), "what it speaks is told");
 }
@@ -96,7 +96,7 @@ fn streams_are_refused_where_they_mean_nothing() {
         ("http://127.0.0.1:1/ --http2 --no-keepalive", "--no-keepalive means nothing for streams"),
         ("ws://127.0.0.1:1/", "--streams means nothing for ws://"),
     ] {
-        let run = throng(&format!("bench {flags} --streams 8 -n 1")).run().ends(2);
+        let run = throng(&format!("bench {flags} --streams 8 -n 1")).run().exits(2);
         run.check(run.to_string().contains(told), told);
     }
 }

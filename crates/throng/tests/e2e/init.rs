@@ -104,7 +104,7 @@ fn what_is_written_is_good() {
     for kind in KINDS {
         // Nobody listens there, and nobody has to.
         let run = written(kind, "127.0.0.1:1", "check my.yaml").run().exits(0);
-        run.says(&["the scenario is good; nothing was sent", "session ", "goals"]);
+        run.says(&["the scenario is good; nothing was sent", "session ", "thresholds"]);
         run.check(run.err.is_empty(), "there are warnings");
     }
 }
@@ -125,16 +125,16 @@ fn what_is_written_can_be_tried() {
 }
 
 #[test]
-fn what_is_written_meets_its_goals() {
+fn what_is_written_meets_its_thresholds() {
     for kind in KINDS {
         let target = Target::start(kind.target);
         let address = target.address.to_string();
         let run = written(kind, &address, "run small.yaml --json").run().exits(0);
         run.within("/total/ok", kind.ok, f64::MAX);
         run.has("/total/failed", 0);
-        let goals = run.json()["thresholds"].as_array().cloned().unwrap_or_default();
-        run.check(goals.len() > 1, "there are goals");
-        run.check(goals.iter().all(|goal| goal["verdict"] == "met"), "they are met");
+        let thresholds = run.json()["thresholds"].as_array().cloned().unwrap_or_default();
+        run.check(thresholds.len() > 1, "there are thresholds");
+        run.check(thresholds.iter().all(|threshold| threshold["verdict"] == "met"), "they are met");
         if kind.word == "api" {
             // Everybody has an account of his own, and keeps it.
             assert_eq!(target.counts("/accounts"), 20, "{run}");

@@ -1,4 +1,5 @@
-//! Labels of runs and steps: in the record, in JSON, in the report, in JUnit; and goals by them.
+//! Labels of runs and steps: in the record, in JSON, in the report, in JUnit; and thresholds by
+//! them.
 
 use crate::run::throng;
 use crate::scenarios::{one_session, times};

@@ -2,9 +2,11 @@
 //! is refused, and what is missing is said.
 
 use std::path::Path;
+use std::process::Command;
 
-use crate::run::{Child, Run, Throng, throng};
-use crate::servers::Target;
+use crate::fleet::by_label;
+use crate::run::{Child, Run, Throng, binary, throng};
+use crate::servers::{Target, program};
 
 fn scenario(target: &Target) -> String {
     format!(
@@ -24,7 +26,8 @@ thresholds:
 }
 
 fn part(target: &Target, part: &str, out: &Path) -> Throng {
-    let line = format!("run s.yaml --quiet --shards 2 --part {part}");
+    let labels = format!("--label of={part} --label for=all");
+    let line = format!("run s.yaml --quiet --shards 2 --part {part} {labels}");
     throng(&line).arg("--out").arg(out).file("s.yaml", scenario(target))
 }
 
@@ -59,7 +62,10 @@ fn parts_that_are_merged_are_the_whole() {
     let json = run.json();
     assert_eq!(json["machines"].as_array().map(Vec::len), Some(3), "{run}");
     assert_eq!(json["record"]["lines_missing"], 0, "{run}");
-    // The goal is that of the whole, which no part meets.
+    by_label(&run, "of", &["1/4", "2-3/4", "4/4"], 181);
+    by_label(&run, "for", &[], 181);
+    assert_eq!(json["run"]["labels"], serde_json::json!({"for": "all"}), "{run}");
+    // The threshold is that of the whole, which no part meets.
     assert_eq!(json["thresholds"][0]["verdict"], "met", "{run}");
     let again = throng("report --json").arg(folder.join("all")).run().exits(0);
     assert_eq!(begun(&again), [101, 80], "{again}");
@@ -74,6 +80,56 @@ fn parts_that_are_merged_are_the_whole() {
     gap.check(reasons.contains("part 4/4") && reasons.contains("record is missing"), &reasons);
     let twice = merge(folder, &[0, 1, 1], "twice").exits(2);
     twice.says(&["had the parts 2 to 3 of 4", "give each run once"]);
+}
+
+/// In a terminal of so many columns.
+fn terminal(columns: usize, term: &str, line: &str) -> Run {
+    let mut script = Command::new(program("script", "bsdutils"));
+    let line = format!("stty cols {columns} rows 24; exec {} {line}", binary().display());
+    script.args(["-qec", &line, "/dev/null"]).env("TERM", term).env("LC_ALL", "C");
+    Throng::new(script).run()
+}
+
+/// What is printed, whole and in short, as `report` and `merge` say it, wherever it is printed.
+#[test]
+fn the_summary_of_a_merged_run_fits_wherever_it_is_printed() {
+    let (target, folder) = (Target::start("http --errors 20%"), tempfile::tempdir().expect("one"));
+    let folder = folder.path();
+    parts(&target, &["1/3", "2/3", "3/3"], folder);
+    let said = throng("merge --out").arg(folder.join("all"));
+    let said = ["0", "1", "2"].iter().fold(said, |line, one| line.arg(folder.join(one))).run();
+    let all = folder.join("all").display().to_string();
+    let looks = [
+        (80, said),
+        (80, throng(&format!("report {all}")).run()),
+        (80, terminal(80, "xterm-256color", &format!("report {all}"))),
+        (60, terminal(60, "xterm-256color", &format!("report {all}"))),
+        (80, terminal(80, "dumb", &format!("report {all}"))),
+        (60, terminal(60, "dumb", &format!("report {all}"))),
+    ];
+    for (number, (columns, run)) in looks.iter().enumerate() {
+        let colours = number == 2 || number == 3;
+        run.check(run.out.contains('\u{1b}') == colours, "colours where they belong");
+        let dumb = number > 3;
+        run.check(!dumb || run.out.is_ascii(), "more than a dumb terminal shows");
+        let plain = without_colours(&run.out);
+        run.check(plain.lines().count() <= 24, "it is longer than a terminal");
+        for line in plain.lines().filter(|line| !line.contains(&all)) {
+            let width = line.chars().count();
+            run.check(width <= *columns, &format!("{width} columns: {line}"));
+        }
+        for part in ["GET /work", "GET /come", "status-unexpected", "record"] {
+            run.check(plain.contains(part), part);
+        }
+        run.check(*columns < 80 || plain.contains("3 machines"), "of how many machines");
+    }
+}
+
+/// Without the codes of colours (SGR of ECMA-48).
+fn without_colours(text: &str) -> String {
+    let mut pieces = text.split("\u{1b}[");
+    let first = pieces.next().unwrap_or_default().to_string();
+    pieces.fold(first, |all, piece| all + piece.split_once('m').map_or(piece, |(_, rest)| rest))
 }
 
 #[test]

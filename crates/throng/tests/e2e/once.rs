@@ -78,7 +78,7 @@ fn a_setup_that_fails_lets_no_load_begin_and_is_torn_down() {
     run.check(setup["failure"]["place"] == "scenario.yaml:5:5", &setup.to_string());
     run.check(setup["failure"]["cause"] == "status-unexpected", &setup.to_string());
     run.check(outcome(&run, "teardown") == "done", "it is torn down all the same");
-    let report = throng("report").arg(run.folder().join("record")).run().exits(4);
+    let report = throng("report --details").arg(run.folder().join("record")).run().exits(4);
     report.says(&["the setup failed", "`warm` at scenario.yaml:5:5", "got 503"]);
     let junit = std::fs::read_to_string(run.folder().join("junit.xml")).expect("a file");
     run.check(junit.contains("type=\"setup-failed\""), &junit);
@@ -114,7 +114,7 @@ fn a_setup_has_a_time() {
 }
 
 #[test]
-fn a_teardown_that_fails_is_told_and_leaves_the_goals_as_they_are() {
+fn a_teardown_that_fails_is_told_and_leaves_the_thresholds_as_they_are() {
     let target = Target::start("http");
     let teardown = "teardown: [{http: GET /status/500, name: remove}]";
     let setup = format!("  - {MAKE}");

@@ -1,4 +1,5 @@
-//! What a scenario counts and measures of its own: exact over shards, in report, JSON and goals.
+//! What a scenario counts and measures of its own: exact over shards, in report, JSON and
+//! thresholds.
 
 use crate::run::throng;
 use crate::scenarios::{one_session, times};
@@ -11,7 +12,7 @@ const STEPS: &str = "\
 - {measure: basket, value: \"${saved.n * 0.5}\"}
 - {measure: server time, value: \"${saved.ms}\", unit: ms}";
 
-const GOALS: &str = "\
+const THRESHOLDS: &str = "\
 thresholds: [orders count = 12, items count = 30, basket max = 2, basket min = 0.5, \
      server time max = 250ms, server time p95 < 251ms, http count = 12, count = 12]";
 
@@ -21,7 +22,7 @@ fn counters_and_trends_are_exact_over_shards() {
     // Twelve users: 1, 2, 3 and 4 items, each three times.
     let load = "load: [{iterations: 12, users: 12}]".to_string();
     let steps = STEPS.replace("${iteration}", "${1 + user.id % 4}");
-    let text = one_session(&target.http(""), &format!("{load}\n{GOALS}"), &steps);
+    let text = one_session(&target.http(""), &format!("{load}\n{THRESHOLDS}"), &steps);
     let line = "run scenario.yaml --json --out record --shards 3";
     let run = throng(line).file("scenario.yaml", text).run().exits(0);
     let row = |name: &str| run.row("own", name);
@@ -32,7 +33,7 @@ fn counters_and_trends_are_exact_over_shards() {
     run.check(row("basket")["values"]["mean"] == 1.25, &row("basket").to_string());
     run.check(row("server time")["values"]["max"] == 250e6, &row("server time").to_string());
     run.has("/total/count", 12);
-    let report = throng("report").arg(run.folder().join("record")).run().exits(0);
+    let report = throng("report --details").arg(run.folder().join("record")).run().exits(0);
     report.says(&["counted and measured", "orders", "basket", "1.25", "250ms"]);
 }
 

@@ -42,6 +42,34 @@ const { readFileSync } = require("fs");
   // By the devtools, as the page lets nothing in.
   await page.evaluate(axe);
   told.violations = await look();
+  // By the buttons, which keys reach, too; the heat map follows.
+  const heat = () => page.$$eval(".heat .columns span", (all) => all.map((one) => one.textContent));
+  told.heat = [await heat()];
+  for (const name of ["Zoom in", "Later", "Reset zoom"]) {
+    await page.$eval(`button[aria-label="${name}"]`, (button) => button.focus());
+    await page.keyboard.press("Enter");
+    await page.evaluate(() => new Promise((done) => setTimeout(done, 100)));
+    told.heat.push(await heat());
+  }
+  // By keys alone, where the charts have the focus.
+  const settled = () => page.evaluate(() => new Promise((done) => setTimeout(done, 100)));
+  await page.focus("#time .charts");
+  told.keys = [];
+  for (const key of ["+", "ArrowLeft", "ArrowRight", "-", "0"]) {
+    await page.keyboard.press(key);
+    await settled();
+    told.keys.push(await heat());
+  }
+  // The charts of another step show what the others show.
+  await page.keyboard.press("+");
+  await settled();
+  told.joined = [await heat()];
+  const options = await page.$$eval("#by-step option", (all) => all.map((one) => one.value));
+  await page.select("#by-step select", options.at(-1));
+  await settled();
+  told.joined.push(await heat());
+  told.steps = options.length;
+  told.funnel = await page.$$eval(".funnel li", (rows) => rows.map((row) => row.textContent));
   await page.click("#theme");
   told.violations.push(...(await look()));
   await page.click("#language");

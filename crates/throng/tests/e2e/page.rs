@@ -9,6 +9,7 @@ use throng_fuzz::node_modules;
 
 use crate::run::{Child, Run, throng};
 use crate::servers::{Node, Target, free_port, program};
+use crate::showcase;
 
 /// Answers whatever it is asked with a failure that would be a script, if anybody read it as one.
 const HOSTILE: &str = r#"
@@ -63,7 +64,8 @@ fn a_page_shows_the_figures_of_its_run() {
     let line = format!("bench {} -d 3s --rate 500/s --json", target.http("/"));
     let run = throng(&line).arg("--threshold").arg("errors < 1%").run().exits(1);
     let told = opened(&page_of(&run));
-    assert_eq!(told["badge"], "failed · exit code 1");
+    let verdict = if run.code() == 1 { "failed" } else { "invalid" };
+    assert_eq!(told["badge"], format!("{verdict} · exit code {}", run.code()));
     let (count, failed) = (run.figure("/total/count") as u64, run.figure("/total/failed") as u64);
     let cards = texts(&told["cards"]);
     assert!(cards[0].contains(&grouped(count)) && cards[1].contains(&grouped(failed)), "{cards:?}");
@@ -80,8 +82,57 @@ fn a_page_shows_the_figures_of_its_run() {
     for wanted in ["Steps", "Phases", "Slowest attempts", "Errors by step and cause"] {
         assert!(captions.contains(&wanted), "{captions:?}");
     }
-    assert!(texts(&told["chinese"]).contains(&"目标"), "{}", told["chinese"]);
+    assert!(texts(&told["chinese"]).contains(&"阈值"), "{}", told["chinese"]);
     assert_eq!(told["sorted"], "descending");
+    // All, the middle half, what is later, all again.
+    let heat = told["heat"].as_array().expect("times of the heat map");
+    let [all, zoomed, later, again] = [0, 1, 2, 3].map(|at| &heat[at]);
+    assert!(all == again && all != zoomed && zoomed != later, "{heat:?}");
+    let keys = told["keys"].as_array().expect("times by keys");
+    assert!(&keys[0] == zoomed && keys[1] != keys[0] && &keys[2] == later, "{keys:?}");
+    assert!(&keys[3] == all && &keys[4] == all, "{keys:?}");
+}
+
+#[test]
+fn charts_of_another_step_show_the_time_that_the_others_show() {
+    let run = throng("report record --html page.html");
+    showcase::record(&run.folder().join("record"));
+    let run = run.run().exits(1);
+    let told = opened(&run.folder().join("page.html"));
+    assert_eq!(told["steps"], 4);
+    let [before, after] = [0, 1].map(|at| &told["joined"][at]);
+    assert!(before == after && before != &told["heat"][0], "{before} {after}");
+}
+
+#[test]
+fn a_page_draws_the_funnel_of_connections() {
+    let target = Target::start("echo");
+    let line = format!("bench {} -c 12 -d 2s --json", target.url("ws", "/"));
+    let run = throng(&line).run();
+    let told = opened(&page_of(&run));
+    let opened = run.figure("/connections/opened") as u64;
+    let row = format!("{opened} / {opened}");
+    let funnel = texts(&told["funnel"]);
+    assert!(funnel.iter().any(|it| it.starts_with("upgrade") && it.ends_with(&row)), "{funnel:?}");
+}
+
+#[test]
+fn a_page_draws_what_each_machine_takes_of_its_host() {
+    let target = Target::start("http");
+    let line = format!("bench {} -d 3s --rate 100/s --json", target.http("/"));
+    let several = throng(&line).arg("--processes=2").run().exits(0);
+    let page = page_of(&several);
+    let told = opened(&page);
+    let charts = texts(&told["charts"]);
+    let names = ["Processors that throng uses", "Load of the host", "Received", "Users"];
+    for name in names.map(|name| format!("{name}, by machine")) {
+        assert!(charts.contains(&name.as_str()), "{charts:?}");
+    }
+    let text = std::fs::read_to_string(page).expect("a page");
+    assert!(text.contains(r#""name":"process 2""#), "the machine has its name");
+    let one = throng(&line).run().exits(0);
+    let text = std::fs::read_to_string(page_of(&one)).expect("a page");
+    assert!(text.contains(r#""machines":{"points":1,"rows":[]}"#), "one machine is the run");
 }
 
 #[test]
@@ -119,9 +170,12 @@ fn a_page_is_made_of_a_record_and_told_where_it_cannot_be() {
     std::fs::remove_file(&first).expect("a page");
     let report = |file: &str| throng("report").arg(&directory).arg("--html").arg(file);
     let again = report("page.html").run().exits(0);
+    again.says(&["\npage: page.html\n"]);
+    again.check(!again.out.contains("in a browser"), "there is none beside the record");
     let page = std::fs::read_to_string(again.folder().join("page.html")).expect("a page");
     assert!(page.contains("\"exit_code\":0") && page.contains("Content-Security-Policy"));
-    throng("report").arg(&directory).arg("--html").run().exits(0);
+    let own = throng("report").arg(&directory).arg("--html").run().exits(0);
+    own.says(&["\npage: ", "/report.html\n"]);
     assert!(first.is_file(), "where no file is named it is in the directory of the run");
     let run = report("/no/such/folder/page.html").run().exits(2);
     run.check(run.err.contains("cannot write `/no/such/folder/page.html`"), "it is said");

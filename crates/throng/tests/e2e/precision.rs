@@ -23,7 +23,10 @@ fn requests_that_go_out_together_are_all_of_them() {
 fn the_report_says_how_many_go_out_together() {
     let target = Target::start("http");
     let text = format!("bench {} -c 100 --rate 4000 -d 1s --precision 5ms", target.http("/"));
-    throng(&text).run().exits(0).says(&["begun in one waking", "precision 5.00ms"]);
+    throng(&format!("{text} --details"))
+        .run()
+        .exits(0)
+        .says(&["begun in one waking", "precision 5.00ms"]);
     let scenario = throng(&format!("{text} --print-scenario")).run().exits(0);
     scenario.says(&["precision: 5ms"]);
 }

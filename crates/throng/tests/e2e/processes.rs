@@ -30,14 +30,19 @@ thresholds:
     )
 }
 
-fn command(target: &Target, processes: usize) -> Throng {
+/// A run of it: 454 requests over 93 connections.
+pub(crate) fn mixed(line: &str, target: &Target) -> Throng {
     let rows: String = (0..1000).map(|row| format!("{row}\n")).collect();
-    throng(&format!("run s.yaml --json --shards 2 --processes {processes} --out record"))
-        .file("s.yaml", scenario(target))
-        .file("rows.csv", format!("id\n{rows}"))
+    throng(line).file("s.yaml", scenario(target)).file("rows.csv", format!("id\n{rows}"))
 }
 
-fn begun(run: &Run) -> Vec<(String, u64)> {
+fn command(target: &Target, processes: usize) -> Throng {
+    let line = format!("run s.yaml --json --shards 2 --processes {processes} --out record");
+    mixed(&line, target)
+}
+
+/// How often each step was begun.
+pub(crate) fn begun(run: &Run) -> Vec<(String, u64)> {
     let rows = run.json()["steps"].as_array().cloned().unwrap_or_default();
     let row =
         |row: &serde_json::Value| Some((row["name"].as_str()?.to_string(), row["begun"].as_u64()?));
@@ -97,7 +102,7 @@ fn seconds(folder: &Path) -> usize {
     text.lines().filter(|line| line.contains("\"machine\":2")).count()
 }
 
-fn children(of: u32) -> Vec<i32> {
+pub(crate) fn children(of: u32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
     let read = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children"));
     let text: String = tasks.filter_map(|task| read(task).ok()).collect();
@@ -109,7 +114,7 @@ fn is_alive(pid: i32) -> bool {
     text.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     // SAFETY: a signal to a process that this test has started.
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }

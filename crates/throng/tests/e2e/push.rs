@@ -112,7 +112,7 @@ fn running(target: &Target, text: &str, line: &str) -> Throng {
 fn every_push_is_accounted_for() {
     let redis = Redis::start();
     let target = Target::start(&format!("push --workers 2 --redis {}", redis.url()));
-    let run = running(&target, DEVICES, "--shards 3").run().ends(0);
+    let run = running(&target, DEVICES, "--shards 3").run().exits(0);
     assert_eq!(target.counts("/push/bound"), 100, "{run}");
     assert_eq!(target.counts("/push/addressed"), 300, "{run}");
     // Each by the number of the push.
@@ -140,7 +140,7 @@ fn every_push_is_accounted_for() {
 #[test]
 fn every_push_that_is_lost_is_named() {
     let target = Target::start("push --workers 2 --lose-every 20");
-    let run = running(&target, DEVICES, "--shards 2").run().ends(0);
+    let run = running(&target, DEVICES, "--shards 2").run().exits(0);
     assert_eq!(target.counts("/deliveries/lost"), 15, "{run}");
     let row = run.row("deliveries", "pushes");
     run.check(row["expected"] == 300 && row["lost"] == 15, "as many as the target says");
@@ -189,7 +189,7 @@ fn redis_dies_in_the_middle_and_nothing_is_lost() {
     // Those who stay were bound before, and nobody told Redis of them again.
     child.until("presence to be complete", || redis.number("SCARD presence") >= Some(20));
     assert_eq!(target.counts("/push/redis/reconnects"), 1);
-    let run = child.wait().ends(0);
+    let run = child.wait().exits(0);
     let row = run.row("steps", "bind");
     run.check(row["failed"].as_u64() >= Some(10), "failed binds");
     let json = run.json();
@@ -222,7 +222,7 @@ fn presence_is_complete_in_a_new_redis() {
     child.until("the target to miss it", || target.stats()["push"]["redis"]["connected"] == false);
     let redis = Redis::on(port);
     child.until("all to be there", || redis.number("SCARD presence") == Some(50));
-    let run = child.wait().ends(0);
+    let run = child.wait().exits(0);
     // Nobody bound again for this.
     assert_eq!(target.counts("/push/binds"), 50, "{run}");
     run.has("/total/failed", 0);
@@ -248,7 +248,7 @@ fn the_example_runs() {
         assert!(text.contains(old), "examples/push-service.yaml has no `{old}`");
         text = text.replace(old, new);
     }
-    let run = running(&target, &text, "--shards 2").run().ends(0);
+    let run = running(&target, &text, "--shards 2").run().exits(0);
     run.has("/total/failed", 0);
     // All devices of the ceiling and of the burst, and those who came back.
     let binds = 220.0 + run.figure("/connections/reconnects");
@@ -300,7 +300,7 @@ fn two_protocols_are_spoken_in_one_run() {
     let (chat, target) = (Target::start("chat"), Target::start("push"));
     let text = BOTH.replace("CHAT", &chat.address.to_string());
     let run = running(&target, &text, "--shards 2");
-    let run = run.file("chat.protocol.yaml", CHAT).run().ends(0);
+    let run = run.file("chat.protocol.yaml", CHAT).run().exits(0);
     run.has("/total/failed", 0);
     assert_eq!((chat.counts("/chat/joins"), target.counts("/push/bound")), (20, 20), "{run}");
     // Everyone who speaks the protocol of the message is its audience.

@@ -1,18 +1,16 @@
-"""Receives OTLP over HTTP and StatsD over UDP, and says over HTTP what came to. OTLP is read by the
-messages of its own schema: a field that is not in it is an error."""
+"""Receives OTLP over HTTP, and says over HTTP what came to. OTLP is read by the messages of its own
+schema: a field that is not in it is an error."""
 
 import collections
 import http.server
 import json
-import socket
-import threading
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-otlp, statsd, errors = collections.Counter(), collections.Counter(), []
+otlp, errors = collections.Counter(), []
 
 
 def take(request):
@@ -43,7 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def do_GET(self):
-        text = json.dumps({"otlp": otlp, "statsd": statsd, "errors": errors}).encode()
+        text = json.dumps({"otlp": otlp, "errors": errors}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -53,20 +51,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def datagrams(udp):
-    while True:
-        for line in udp.recv(65536).decode().split("\n"):
-            name, value = line.split(":")
-            value, kind = value.split("|")
-            if kind == "c":
-                statsd[name] += float(value)
-            elif kind != "g":
-                errors.append(line)
-
-
-udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-udp.bind(("127.0.0.1", 0))
-threading.Thread(target=datagrams, args=(udp,), daemon=True).start()
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-print("listening", server.server_port, udp.getsockname()[1], flush=True)
+print("listening", server.server_port, flush=True)
 server.serve_forever()

@@ -50,7 +50,7 @@ trait Calls {
 impl Calls for Run {
     #[track_caller]
     fn calls(self, count: u64) -> Run {
-        let run = self.ends(0);
+        let run = self.exits(0);
         run.has("/total/ok", count);
         run.has("/total/begun", count);
         run
@@ -74,7 +74,7 @@ fn python() -> std::path::PathBuf {
 /// Writes what a server tells, and calls it by that.
 fn reflected(server: &Server) -> Run {
     let line = format!("protocol --reflect {} -o echo.desc", server.url(""));
-    let run = throng(&line).run().ends(0);
+    let run = throng(&line).run().exits(0);
     let set = std::fs::read(run.folder().join("echo.desc")).expect("a set of descriptors");
     let url = server.url("/echo.v1.Echo/Say");
     let line = format!("bench {url} --proto echo.desc -n 10 -c 1 --json --no-record");
@@ -106,7 +106,7 @@ fn calls_of_a_command_line_are_those_that_the_server_has_seen() {
     bench("Count", r#"{"to": 3}"#, "-n 20").calls(20);
     bench("Collect", r#"[{"text": "a"}, {"text": "b"}]"#, "-n 20").calls(20);
     bench("Chat", r#"[{"text": "a"}, {"text": "b"}]"#, "-n 20").calls(20);
-    let refused = bench("Say", r#"{"code": 5}"#, "-n 20").ends(1);
+    let refused = bench("Say", r#"{"code": 5}"#, "-n 20").exits(1);
     refused.fails("grpc-status", "target or scenario", Some(20));
     bench("Say", r#"{"code": 5}"#, "-n 20 --expect-status NOT_FOUND").calls(20);
     let books = server.books();
@@ -127,7 +127,7 @@ fn what_the_service_does_not_have_is_told_before_anything_is_sent() {
         ("echo.v1.Echo/Say", r#"{"text": "#, "is not JSON"),
     ] {
         let line = format!("bench {} -n 1 -c 1", server.url(&format!("/{method}")));
-        let run = throng(&line).arg(format!("--body={body}")).run().ends(2);
+        let run = throng(&line).arg(format!("--body={body}")).run().exits(2);
         run.check(run.to_string().contains(told), told);
     }
     assert_eq!(server.books()["calls"], serde_json::json!({}));
@@ -145,12 +145,12 @@ fn who_cannot_be_asked_is_told_with_the_cure() {
         (http.url("grpc", ""), "with TLS write `grpcs://`"),
         (http.url("grpcs", ""), "--insecure skips the check"),
     ] {
-        let run = throng(&format!("protocol --reflect {url}")).run().ends(4);
+        let run = throng(&format!("protocol --reflect {url}")).run().exits(4);
         run.check(run.to_string().contains(told), told);
     }
     let line = format!("bench {} -n 5 -c 1 --json", silent.url("/echo.v1.Echo/Say"));
-    throng(&line).run().ends(4);
+    throng(&line).run().exits(4);
     throng(&format!("{line} --proto echo.proto")).file("echo.proto", PROTO).run().calls(5);
-    let refused = throng("protocol --reflect http://127.0.0.1:1").run().ends(2);
+    let refused = throng("protocol --reflect http://127.0.0.1:1").run().exits(2);
     refused.check(refused.to_string().contains("bad-url"), "other schemes are refused");
 }

@@ -61,7 +61,7 @@ fn every_connection_has_its_time_by_who_ended_it() {
     let again = throng(&format!("report {} --json", run.folder().join("record").display())).run();
     again.check(again.json()["residence"] == json["residence"], "the record has the same");
     let text = throng(&format!("report {} --details", run.folder().join("record").display()));
-    text.run().says(&["connections ended", "by the target's FIN"]);
+    text.run().says(&["connections ended", "closed by the target"]);
 }
 
 #[test]

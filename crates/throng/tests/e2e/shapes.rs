@@ -16,7 +16,7 @@ fn run(target: &Target, think: &str, rest: &str, flags: &str) -> Run {
 #[test]
 fn whoever_no_user_is_free_for_is_dropped_and_counted() {
     let target = Target::start("http");
-    let goals = "thresholds: [dropped <= 90%, dropped > 80%, unmet = 0]";
+    let thresholds = "thresholds: [dropped <= 90%, dropped > 80%, unmet = 0]";
     for load in [
         "load: [{arrivals: 100/s, max: 10, for: 1s}]",
         "load: [{iterations: 100/s, max: 10, for: 1s}]",
@@ -24,7 +24,7 @@ fn whoever_no_user_is_free_for_is_dropped_and_counted() {
     ] {
         let before = target.counts("/requests");
         // Nobody is done before the phase is over.
-        let run = run(&target, "2s", &format!("{load}\n{goals}"), "--shards 2");
+        let run = run(&target, "2s", &format!("{load}\n{thresholds}"), "--shards 2");
         let run = run.succeeds(10);
         run.has("/users/starts_dropped", 90);
         run.has("/users/iterations_started", 10);
@@ -38,7 +38,7 @@ fn whoever_no_user_is_free_for_is_dropped_and_counted() {
 #[test]
 fn what_is_wanted_is_told_where_it_is_more_than_is_begun() {
     let target = Target::start("http --latency 20ms");
-    let line = format!("bench {} -c 2 --rate 200 -d 3s --out record", target.http("/"));
+    let line = format!("bench {} -c 2 --rate 200 -d 3s --details --out record", target.http("/"));
     let run = throng(&line).run();
     run.says(&[" wanted/s", " 200 ", "starts a second wanted", "were behind at most"]);
     let again = throng(&format!("report --json {}", run.folder().join("record").display())).run();

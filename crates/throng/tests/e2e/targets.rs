@@ -58,7 +58,7 @@ fn the_address_that_is_slow_and_fails_is_named() {
     run.check(slow["latency"]["min_ns"].as_u64() >= Some(60_000_000), "who is slow");
     run.check(fast["latency"]["p50_ns"].as_u64() < Some(40_000_000), "who is not");
     let record = run.folder().join("record");
-    let text = throng(&format!("report {}", record.display())).run();
+    let text = throng(&format!("report --details {}", record.display())).run();
     text.says(&["address", &good.address.to_string(), &bad.address.to_string()]);
     let again = throng(&format!("report --json {}", record.display())).run();
     again.check(again.json()["targets"] == json["targets"], "the record has the same");
@@ -135,7 +135,7 @@ load: [{{iterations: 300, users: 60}}]
         run.check(time("reader") >= Some(2_000_000), "an answer takes 2 ms");
         run.check(time("buyer") >= Some(34_000_000) && time("loser").is_none(), "with its pause");
         let record = run.folder().join("record");
-        let text = throng(&format!("report {}", record.display())).run();
+        let text = throng(&format!("report --details {}", record.display())).run();
         text.says(&["session", "reader", "buyer", "loser"]);
     }
 }

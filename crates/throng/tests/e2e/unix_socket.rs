@@ -45,7 +45,11 @@ fn requests_go_through_a_socket() {
     let linked = folder.path().join("it.sock");
     let run = throng("run it.yaml").file("it.yaml", &text);
     std::os::unix::fs::symlink(linked, run.folder().join("it.sock")).expect("a link");
-    run.run().exits(0).says(&["http://shop.test unix:it.sock", "20 ok"]);
+    run.run().exits(0).says(&[
+        "http://shop.test unix:it.sock",
+        "requests     20 · ",
+        "0 failed (0 %)",
+    ]);
 }
 
 #[test]

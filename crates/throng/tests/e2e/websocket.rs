@@ -318,7 +318,8 @@ fn a_ledger_that_finds_no_id_is_no_success() {
     let told = |run: &Run, words: &[&str]| {
         let reason = &run.json()["outcome"]["invalid_reasons"][0];
         run.check(reason["reason"] == "deliveries-blind", "the reason");
-        let report = throng(&format!("report {}/record", run.folder().display())).run().exits(5);
+        let report =
+            throng(&format!("report --details {}/record", run.folder().display())).run().exits(5);
         report.says(&["error[deliveries-blind]", "ids found: 0"]);
         report.says(words);
     };

@@ -1,4 +1,4 @@
-//! Goals, exit codes, and the verdict for build servers.
+//! Thresholds, exit codes, and the verdict for build servers.
 
 use crate::run::{Run, throng};
 use crate::scenarios::{one_session, running, times};
@@ -17,17 +17,17 @@ const STEPS: &str = "\
   check: {size: 11}";
 
 /// Each step eight times, of which `bytes` fails always.
-fn run(goals: &str, line: &str) -> Run {
+fn run(thresholds: &str, line: &str) -> Run {
     let target = Target::start("http");
-    let head = format!("{}\nthresholds:\n{goals}", times(8, 2));
+    let head = format!("{}\nthresholds:\n{thresholds}", times(8, 2));
     let text = one_session(&target.http(""), &head, STEPS);
     throng(&format!("run scenario.yaml --json --out record {line}"))
         .file("scenario.yaml", text)
         .run()
 }
 
-fn list(goals: &[&str]) -> String {
-    goals.iter().fold(String::new(), |list, goal| format!("{list}  - \"{goal}\"\n"))
+fn list(thresholds: &[&str]) -> String {
+    thresholds.iter().fold(String::new(), |list, threshold| format!("{list}  - \"{threshold}\"\n"))
 }
 
 const MET: &[&str] = &[
@@ -64,41 +64,41 @@ const MISSED: &[&str] = &[
 ];
 
 #[test]
-fn goals_of_every_kind_are_met() {
+fn thresholds_of_every_kind_are_met() {
     let run = run(&list(MET), "").exits(0);
-    for goal in MET {
-        let row = run.row("thresholds", goal);
+    for threshold in MET {
+        let row = run.row("thresholds", threshold);
         run.check(row["verdict"] == "met", &row.to_string());
         run.check(!row["figure"].is_null(), &row.to_string());
     }
 }
 
 #[test]
-fn goals_of_every_kind_are_missed() {
-    for goal in MISSED {
-        let run = run(&list(&["visit p95 < 10s", goal]), "").exits(1);
-        run.check(run.row("thresholds", goal)["verdict"] == "not-met", goal);
+fn thresholds_of_every_kind_are_missed() {
+    for threshold in MISSED {
+        let run = run(&list(&["visit p95 < 10s", threshold]), "").exits(1);
+        run.check(run.row("thresholds", threshold)["verdict"] == "not-met", threshold);
         run.check(run.row("thresholds", "visit p95 < 10s")["verdict"] == "met", "the other one");
         let reasons = run.json()["outcome"]["reasons"].to_string();
-        run.check(reasons.contains(goal), "the reason of the exit code");
+        run.check(reasons.contains(threshold), "the reason of the exit code");
     }
 }
 
 #[test]
-fn goals_may_be_of_one_phase() {
+fn thresholds_may_be_of_one_phase() {
     let target = Target::start("http");
     let steps =
         "- http: \"GET /${iteration > 5 ? 'status/500' : ''}\"\n  name: page\n- think: 20ms";
-    let head = |goals: &[&str]| {
+    let head = |thresholds: &[&str]| {
         let phases = [
             "{name: warm-up, users: 1, for: 300ms, measured: false}",
             "{name: low, users: 2, for: 500ms}",
             "{name: high, users: 5, for: 500ms}",
         ];
-        format!("load: [{}]\nthresholds:\n{}", phases.join(", "), list(goals))
+        format!("load: [{}]\nthresholds:\n{}", phases.join(", "), list(thresholds))
     };
-    let run = |goals: &[&str], code: i32| {
-        running(&one_session(&target.http(""), &head(goals), steps)).run().exits(code)
+    let run = |thresholds: &[&str], code: i32| {
+        running(&one_session(&target.http(""), &head(thresholds), steps)).run().exits(code)
     };
     // The second phase brings three users who are good at first.
     let good = ["page errors > 0 in low", "users.online >= 5 in high", "users.online < 3 in low"];
@@ -121,16 +121,23 @@ fn what_never_happened_is_no_success() {
 }
 
 #[test]
-fn the_table_of_goals_stands_behind_the_verdict() {
+fn the_table_of_thresholds_stands_behind_the_verdict() {
     let target = Target::start("http");
-    let goals = list(&["visit p95 < 10s", "bytes errors = 0"]);
-    let text =
-        one_session(&target.http(""), &format!("{}\nthresholds:\n{goals}", times(8, 2)), STEPS);
-    let run = throng("run scenario.yaml --no-record").file("scenario.yaml", text).run().exits(1);
-    let table = run.out.split("\ngoal ").nth(1).unwrap_or_default();
-    run.check(table.contains("visit p95 < 10s") && table.contains("bytes errors = 0"), "the goals");
+    let thresholds = list(&["visit p95 < 10s", "bytes errors = 0"]);
+    let text = one_session(
+        &target.http(""),
+        &format!("{}\nthresholds:\n{thresholds}", times(8, 2)),
+        STEPS,
+    );
+    let run = throng("run scenario.yaml --no-record --details");
+    let run = run.file("scenario.yaml", text).run().exits(1);
+    let table = run.out.split("\nthreshold ").nth(1).unwrap_or_default();
+    run.check(
+        table.contains("visit p95 < 10s") && table.contains("bytes errors = 0"),
+        "the thresholds",
+    );
     run.check(table.contains("NOT MET"), "the verdict");
-    run.check(table.contains("\nstep "), "the steps stand behind the goals");
+    run.check(table.contains("\nstep "), "the steps stand behind the thresholds");
     run.says(&["expected the size to be 11"]);
 }
 
@@ -138,8 +145,8 @@ fn the_table_of_goals_stands_behind_the_verdict() {
 fn a_run_in_which_nothing_succeeded_is_never_green() {
     let target = Target::start("http");
     let steps = "- http: GET /status/404";
-    for goals in ["", "thresholds: [p99 < 10s]"] {
-        let text = one_session(&target.http(""), &format!("{}\n{goals}", times(8, 2)), steps);
+    for thresholds in ["", "thresholds: [p99 < 10s]"] {
+        let text = one_session(&target.http(""), &format!("{}\n{thresholds}", times(8, 2)), steps);
         let run = running(&text).run().exits(1);
         run.check(run.json()["outcome"]["headline"] == "nothing succeeded", "the headline");
         run.has("/total/ok", 0);
@@ -147,7 +154,7 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
             .file("scenario.yaml", text)
             .run()
             .exits(1);
-        run.says(&["nothing succeeded: the status is not the expected one", "8 of 8 failed"]);
+        run.says(&["nothing succeeded: the status is not the expected one", "8 failed (100 %)"]);
         let xml = std::fs::read_to_string(run.folder().join("verdict.xml")).expect("a file");
         assert!(xml.contains("type=\"nothing-succeeded\""), "{xml}");
     }
@@ -185,8 +192,8 @@ fn elements(xml: &str) -> Vec<String> {
 
 #[test]
 fn the_verdict_is_written_for_build_servers() {
-    let goals = list(&["visit p95 < 10s", "bytes errors < 1%", "visit max <= 20s"]);
-    let run = run(&goals, "--junit verdict.xml").exits(1);
+    let thresholds = list(&["visit p95 < 10s", "bytes errors < 1%", "visit max <= 20s"]);
+    let run = run(&thresholds, "--junit verdict.xml").exits(1);
     let xml = std::fs::read_to_string(run.folder().join("verdict.xml")).expect("a file");
     let all = elements(&xml);
     let count = |name: &str| all.iter().filter(|it| *it == name).count();
@@ -217,7 +224,7 @@ fn a_run_that_was_stopped_has_no_good_verdict() {
     let text = one_session(&target.http(""), &times(8, 2), "- http: GET /\n- stop: no more <&>");
     let run = throng("run scenario.yaml --junit verdict.xml").file("scenario.yaml", text);
     let run = run.run().exits(4);
-    run.says(&["error[stopped-by-rule]", "no more <&>"]);
+    run.says(&["(stopped-by-rule)", "no more <&>"]);
     let xml = std::fs::read_to_string(run.folder().join("verdict.xml")).expect("a file");
     assert!(elements(&xml).iter().any(|name| name == "failure"), "{xml}");
     assert!(xml.contains("no more &lt;&amp;&gt;"), "{xml}");

@@ -1,0 +1,146 @@
+// Watches a run in Chromium: one viewer straight, one through a proxy whose connections are cut and
+// which lets nobody through for a while. Steers it from the page, and says what both saw.
+const puppeteer = require("puppeteer-core");
+const { readFileSync } = require("fs");
+const net = require("net");
+
+// A port through which `to` is reached, until it is told to be deaf.
+function proxy(to) {
+  const sockets = new Set();
+  let deaf = false;
+  const server = net.createServer((near) => {
+    if (deaf) return near.destroy();
+    const far = net.connect(to, "127.0.0.1");
+    for (const [one, other] of [[near, far], [far, near]]) {
+      sockets.add(one);
+      one.on("error", () => {});
+      one.on("close", () => {
+        sockets.delete(one);
+        other.destroy();
+      });
+      one.pipe(other);
+    }
+  });
+  const cut = (is) => {
+    deaf = is;
+    if (is) sockets.forEach((socket) => socket.destroy());
+  };
+  return new Promise((done) => server.listen(0, "127.0.0.1", () => done({ port: server.address().port, cut, server })));
+}
+
+(async () => {
+  const [link, chromium, pictures] = process.argv.slice(2);
+  const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"] });
+  const errors = [];
+  const open = async (url) => {
+    const page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 900 });
+    page.on("pageerror", (error) => errors.push(String(error)));
+    page.on("dialog", (dialog) => dialog.dismiss());
+    await page.goto(url, { waitUntil: "load" });
+    return page;
+  };
+  const url = new URL(link);
+  const through = await proxy(Number(url.port));
+  const one = await open(link);
+  const proxied = new URL(link);
+  proxied.port = String(through.port);
+  const two = await open(String(proxied));
+  const both = [one, two];
+  const patient = { timeout: 30_000, polling: 100 };
+  const seconds = (page) => page.evaluate(() => window.throng?.seconds ?? 0);
+  const reach = (page, wanted) => page.waitForFunction((wanted) => (window.throng?.seconds ?? 0) >= wanted, patient, wanted);
+  const text = (page, selector) => page.$eval(selector, (it) => it.textContent);
+  // Only the front page is drawn: each looks at its own.
+  const front = async (page, work) => {
+    await page.bringToFront();
+    return work();
+  };
+
+  await Promise.all(both.map((page) => reach(page, 2)));
+  const told = {};
+  await front(one, () => one.waitForSelector("#time figure", patient));
+  told.badge = await text(one, ".badge");
+  told.charts = await one.$$eval("figcaption", (all) => all.map((it) => it.textContent));
+  // A filter and a sorting stay while figures come.
+  await one.waitForSelector("#tables thead th:nth-child(2) button", patient);
+  await one.click("#tables thead th:nth-child(2) button");
+  const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+  await one.evaluate(axe);
+  const found = await one.evaluate(async () => (await window.axe.run()).violations);
+  told.violations = found.map((it) => `${it.id}: ${it.nodes[0].html} ${it.nodes[0].failureSummary}`);
+  const picture = async (name) => {
+    if (pictures) await one.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
+  };
+  await picture("live");
+
+  // Cut off for longer than a browser takes to come back.
+  through.cut(true);
+  await front(two, () => two.waitForFunction(() => document.querySelector(".badge").textContent.includes("connection lost"), patient));
+  const left = await seconds(two);
+  await reach(one, left + 3);
+  told.missed = (await seconds(one)) - (await seconds(two));
+  through.cut(false);
+  await reach(two, left + 4);
+  told.back = await text(two, ".badge");
+
+  // More load, and a mark.
+  await front(one, () => one.click("#more"));
+  await one.waitForFunction(() => document.querySelector("#answer").textContent !== "", patient);
+  told.more = await text(one, "#answer");
+  await one.type("#controls input", "<b>here</b>");
+  await one.click("#mark");
+  await one.waitForFunction(() => document.querySelector("#answer").textContent.startsWith("marked"), patient);
+  told.sorted = await one.$eval("#tables thead th:nth-child(2)", (head) => head.getAttribute("aria-sort"));
+  const at = await seconds(one);
+  await Promise.all(both.map((page) => reach(page, at + 3)));
+  // The same seconds at both, as far as both have them: no gap, nothing twice.
+  const columns = await Promise.all(
+    both.map((page) => page.evaluate(() => ({ ok: window.throng.series.ok, step: window.throng.series.steps[0].ok, at: window.throng.series.steps[0].at, marks: window.throng.events.filter((it) => it.kind === "mark").map((it) => it.text) }))),
+  );
+  const length = Math.min(...columns.map((it) => it.ok.length)) - 1;
+  told.columns = columns.map((it) => ({ ok: it.ok.slice(0, length), step: it.step.slice(0, length), at: it.at.slice(0, length) }));
+  told.marks = columns.map((it) => it.marks);
+
+  // Who looks at a part of the time goes on with that, in the heat map as well, which is drawn
+  // again now and then.
+  const heat = () => one.$$eval(".heat .columns span", (all) => all.map((it) => it.textContent));
+  const [begin] = await heat();
+  await one.click('#time button[aria-label="Zoom in"]');
+  await one.waitForFunction((begin) => document.querySelector(".heat .columns span").textContent !== begin, patient, begin);
+  told.zoomed = [await heat()];
+  for (let round = 0; round < 2; round += 1) {
+    await one.$eval(".heat", (it) => (it.dataset.old = "yes"));
+    await one.waitForSelector(".heat:not([data-old])", patient);
+    told.zoomed.push(await heat());
+  }
+
+  // The end.
+  await one.click("#stop");
+  told.asks = await text(one, "#stop");
+  await one.click("#stop");
+  const over = (page) => page.waitForFunction(() => document.querySelector(".badge").textContent.includes("exit code"), patient);
+  await Promise.all(both.map(over));
+  told.ends = [];
+  for (const page of both) {
+    told.ends.push(
+      await front(page, async () => ({
+        badge: await text(page, ".badge"),
+        total: await page.evaluate(() => window.throng.summary.total),
+        ok: await page.evaluate(() => window.throng.series.ok),
+        rows: await page.$$eval("#tables tbody tr", (rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent))),
+        controls: await page.$$eval("#controls", (all) => all.length),
+      })),
+    );
+  }
+  // Its server is gone: what is loaded goes on.
+  await one.bringToFront();
+  await one.waitForFunction(() => fetch("/").then(() => false, () => true), patient);
+  await one.click("#language");
+  told.chinese = await one.$$eval("h2", (all) => all.map((it) => it.textContent));
+  await picture("end");
+  await browser.close();
+  through.server.close();
+  console.log(JSON.stringify({ ...told, errors }));
+  process.exit(0);
+})();

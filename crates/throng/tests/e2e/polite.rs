@@ -1,0 +1,144 @@
+//! Machines that have more important work: what an agent's owner allows it to take holds for the
+//! process that makes the load, and it leaves the host to others while they are busy.
+
+use std::process::{Child as Process, Command};
+
+use serde_json::Value;
+
+use crate::fleet::Fleet;
+use crate::run::{Child, Run, Throng, throng};
+use crate::servers::Target;
+
+/// Another program that is busy, until it is dropped.
+struct Busy(Process);
+
+impl Busy {
+    fn begin() -> Busy {
+        let mut command = Command::new("sh");
+        Busy(command.args(["-c", "while :; do :; done"]).spawn().expect("a shell"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Steps of machines that backed off: which, and to how much.
+fn steps(run: &Run) -> Vec<(String, u64)> {
+    let steps = run.json()["back_offs"]["first"].as_array().cloned().unwrap_or_default();
+    let step = |step: &Value| {
+        (step["machine"].as_str().unwrap_or_default().into(), step["percent"].as_u64().unwrap_or(0))
+    };
+    steps.iter().map(step).collect()
+}
+
+/// Starts per second and machine, in the seconds from `from` on.
+fn begun(run: &Run, from: u64) -> [u64; 2] {
+    let text = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));
+    let mut begun = [0; 2];
+    for line in text.expect("a record").lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        if line["second"].as_u64() >= Some(from) {
+            let steps = line["steps"].as_array().cloned().unwrap_or_default();
+            let count: u64 = steps.iter().filter_map(|step| step["count"].as_u64()).sum();
+            begun[line["machine"].as_u64().unwrap_or(0) as usize] += count;
+        }
+    }
+    begun
+}
+
+fn scenario(target: &Target, load: &str) -> String {
+    let session = "{reader: {steps: [{http: GET /read}]}}";
+    format!("target: {}\nsessions: {session}\nload: [{load}]\n", target.http(""))
+}
+
+/// A run of so many agents.
+fn over(fleet: &Fleet, agents: u64) -> Throng {
+    throng(&format!("run s.yaml --json --out record --agents {agents}"))
+        .arg(format!("--fleet={}", fleet.keys.display()))
+}
+
+#[test]
+fn a_host_that_is_busy_by_others_gets_less_load_and_the_report_says_so() {
+    let target = Target::start("http");
+    let _busy = Busy::begin();
+    let line = "run s.yaml --back-off 1% --json --out record";
+    let text = scenario(&target, "{arrivals: 100/s, for: 8s}");
+    let run = throng(line).file("s.yaml", text).run().exits(5);
+    let steps = steps(&run);
+    assert_eq!(steps.first().map(|step| step.1), Some(50), "{run}");
+    assert!(target.counts("/requests") < 760, "{run}");
+    assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
+    let reasons = run.json()["outcome"]["invalid_reasons"].clone();
+    assert_eq!(reasons[0]["reason"], "backed-off", "{run}");
+    let record = run.folder().join("record");
+    throng("report --details").arg(&record).run().exits(5).says(&["of its part", "50 %"]);
+    throng("report --lang zh").arg(&record).run().exits(5).says(&["让出资源", "--back-off 为 1 %"]);
+}
+
+#[test]
+fn one_agent_backs_off_and_the_others_make_their_parts() {
+    let mut fleet = Fleet::start(&["a"]);
+    let token = fleet.token("polite");
+    let polite = fleet.agent("polite", &token, "--back-off 1%").start();
+    polite.hears("joined", |_, err| err.contains("joined").then_some(()));
+    fleet.agents.push(("polite".into(), polite));
+    let target = Target::start("http");
+    let _busy = Busy::begin();
+    let text = scenario(&target, "{arrivals: 100/s, for: 12s}");
+    let run = over(&fleet, 2).file("s.yaml", text).run().exits(5);
+    let steps = steps(&run);
+    assert!(!steps.is_empty() && steps.iter().all(|(name, _)| name == "polite"), "{run}");
+    let [own, backed_off] = begun(&run, 6);
+    assert!(own.abs_diff(300) <= 1 && backed_off < 180, "{own} {backed_off} {run}");
+    assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
+}
+
+/// The process that makes the load of an agent.
+fn engine(agent: &Child) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.id()));
+    let children = children.expect("its children");
+    children.split_whitespace().next().and_then(|id| id.parse().ok()).expect("a child")
+}
+
+#[test]
+fn budgets_of_an_agent_hold_for_what_makes_its_load() {
+    let mut fleet = Fleet::start(&[]);
+    let token = fleet.token("a");
+    let budgets = "--max-memory 1MiB --nice 7";
+    let agent = fleet.agent("a", &token, budgets).start();
+    agent.hears("joined", |_, err| err.contains("joined").then_some(()));
+    let target = Target::start("http");
+    let text = scenario(&target, "{users: {to: 100, rate: 20/s}, for: 6s}");
+    let run = over(&fleet, 1).file("s.yaml", text).start();
+    target.comes_to("/connections/accepted", 1);
+    let tasks = format!("/proc/{}/task", engine(&agent));
+    let nices: Vec<String> = std::fs::read_dir(&tasks)
+        .expect("its threads")
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok())
+        .filter_map(|stat| Some(stat.rsplit_once(')')?.1.split(' ').nth(17)?.to_string()))
+        .collect();
+    assert!(nices.len() >= 2 && nices.iter().all(|nice| nice == "7"), "{nices:?}");
+    let run = run.wait().exits(5);
+    assert!(target.counts("/connections/accepted") < 60, "{run}");
+    assert_eq!(run.json()["growth"]["held"]["limit"], "memory", "{run}");
+    fleet.agents.push(("a".into(), agent));
+}
+
+#[test]
+fn an_agent_takes_no_more_processors_than_it_may() {
+    let mut fleet = Fleet::start(&[]);
+    let token = fleet.token("a");
+    let agent = fleet.agent("a", &token, "--max-cpu 1%").start();
+    agent.hears("joined", |_, err| err.contains("joined").then_some(()));
+    fleet.agents.push(("a".into(), agent));
+    let target = Target::start("http");
+    let text = scenario(&target, "{users: {to: 200, rate: 20/s}, for: 6s}");
+    let run = over(&fleet, 1).file("s.yaml", text).run().exits(5);
+    assert_eq!(run.json()["growth"]["held"]["limit"], "cpu", "{run}");
+    assert!(target.counts("/connections/accepted") < 110, "{run}");
+}
