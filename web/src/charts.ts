@@ -5,14 +5,17 @@ import { element } from "./dom";
 import { clock } from "./units";
 import { say } from "./words";
 
-/** Told apart by people who do not see red and green alike (Okabe and Ito). */
-export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d1f", "#7f7f7f"];
+/** Names of colours of the style, taken in turn. They follow Okabe and Ito, so that people who do not
+ * see red and green alike tell them apart, with a contrast of 3 to 1 or better in both themes. */
+export const COLOURS = ["--blue", "--orange", "--green", "--red", "--pink", "--sky", "--olive", "--grey"];
 
 export interface Line {
   label: string;
   values: (number | null)[];
+  /** The name of a colour of the style. */
   colour?: string;
   dash?: number[];
+  width?: number;
   fill?: boolean;
 }
 
@@ -23,6 +26,8 @@ export interface Chart {
   unit: (value: number) => string;
   axis?: (value: number) => string;
   logarithmic?: boolean;
+  /** Points between two values have none. */
+  gaps?: boolean;
 }
 
 /** When it was, and what. */
@@ -39,19 +44,48 @@ const all = new Set<uPlot>();
 /** Those with an axis of their own. */
 const apart = new Set<uPlot>();
 const sync = uPlot.sync("time");
-let axisColour = "";
-let gridColour = "";
+/** Colours of the style, as they are in the theme that is shown. */
+const painted = new Map<string, string>();
 
-function colours(): void {
-  const style = getComputedStyle(document.documentElement);
-  axisColour = style.getPropertyValue("--quiet").trim();
-  gridColour = style.getPropertyValue("--line").trim();
+function paint(name: string): string {
+  const known = painted.get(name);
+  if (known) return known;
+  const found = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  painted.set(name, found);
+  return found;
 }
+
+const axis = {
+  stroke: () => paint("--quiet"),
+  grid: { stroke: () => paint("--line"), width: 1 },
+  ticks: { stroke: () => paint("--line"), width: 1 },
+};
+
+/** The samples of lines in a legend: they follow the theme by themselves. */
+function samples(lines: { colour?: string; dash?: number[] }[]): uPlot.Legend.Markers {
+  const of = (at: number) => lines[at - 1];
+  return {
+    width: 2,
+    stroke: (_, at) => `var(${colourOf(of(at)?.colour, at - 1)})`,
+    dash: (_, at) => (of(at)?.dash ? "dotted" : "solid"),
+  };
+}
+
+const colourOf = (colour: string | undefined, at: number): string => colour ?? COLOURS[at % COLOURS.length];
 
 /** Draws all anew, as after a change of the theme. */
 export function redraw(): void {
-  colours();
+  painted.clear();
   [...all, ...apart].forEach((chart) => chart.redraw(false, true));
+}
+
+/** Forgets all charts, as before another page is shown. */
+export function forgetAll(): void {
+  for (const plots of [all, apart]) {
+    plots.forEach((plot) => plot.destroy());
+    plots.clear();
+  }
+  followers.clear();
 }
 
 export function zoomOut(): void {
@@ -61,29 +95,122 @@ export function zoomOut(): void {
   });
 }
 
+/** What else follows the time that is shown. */
+const followers = new Set<(min: number, max: number) => void>();
+
+/** Calls `follow` when another time is shown, as long as `figure` is on the page. */
+export function follows(figure: Element, follow: (min: number, max: number) => void): void {
+  const one = (min: number, max: number) => (figure.isConnected ? follow(min, max) : void followers.delete(one));
+  followers.add(one);
+  const shown = zoomed();
+  if (shown) follow(shown.min, shown.max);
+}
+
+/** The part of the time that all charts show; null where they show all of it. */
+function zoomed(): { min: number; max: number } | null {
+  const first = [...all][0];
+  return first && isZoomed(first) ? { min: first.scales.x.min!, max: first.scales.x.max! } : null;
+}
+
+/** Shows another time: `by` times as long around its middle, and moved by a share of it. */
+export function zoom(by: number, move: number): void {
+  const first = [...all][0];
+  if (!first) return;
+  const times = first.data[0];
+  const [begin, end] = [times[0], times[times.length - 1]];
+  const [from, to] = [first.scales.x.min ?? begin, first.scales.x.max ?? end];
+  const length = Math.min(Math.max((to - from) * by, Math.min(2, end - begin)), end - begin);
+  const middle = (from + to) / 2 + move * (to - from);
+  const min = Math.min(Math.max(middle - length / 2, begin), end - length);
+  all.forEach((chart) => chart.setScale("x", { min, max: min + length }));
+}
+
+/** Whether a part of the time is shown, and not all of it. */
+function isZoomed(plot: uPlot): boolean {
+  const times = plot.data[0];
+  const { min, max } = plot.scales.x;
+  return min != null && max != null && times.length > 1 && (min > times[0] || max < times[times.length - 1]);
+}
+
+/** A chart that is there, and may get more figures. */
+interface Drawn {
+  figure: HTMLElement;
+  update: (times: number[], lines: Line[], marks: Mark[]) => void;
+}
+
+/** What keys do where charts have the focus. */
+const KEYS: Record<string, () => void> = {
+  "+": () => zoom(0.5, 0),
+  // Where + needs another key held.
+  "=": () => zoom(0.5, 0),
+  "-": () => zoom(2, 0),
+  ArrowLeft: () => zoom(1, -0.5),
+  ArrowRight: () => zoom(1, 0.5),
+  "0": zoomOut,
+};
+
+/** Charts below each other. When there are more figures, those that are there go on. */
+export class Panel {
+  readonly element = element("div", { class: "charts", role: "group", tabindex: "0", "aria-label": say("Charts over time"), "aria-keyshortcuts": "+ - ArrowLeft ArrowRight 0" });
+  private charts = new Map<string, Drawn>();
+
+  constructor() {
+    this.element.addEventListener("keydown", (event) => {
+      const act = event.ctrlKey || event.altKey || event.metaKey ? undefined : KEYS[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    });
+    // A click puts the keys where it was.
+    this.element.addEventListener("mousedown", () => this.element.focus({ preventScroll: true }));
+  }
+
+  show(times: number[], wanted: Chart[], marks: Mark[]): void {
+    const figures: HTMLElement[] = [];
+    const left = new Map(this.charts);
+    for (const one of wanted) {
+      const lines = one.lines.filter((line) => line.values.some((value) => value !== null && (one.gaps || value !== 0)));
+      if (lines.length === 0) continue;
+      const key = JSON.stringify([one.title, lines.map((line) => line.label)]);
+      const there = this.charts.get(key);
+      const drawn = there ?? chart(times, { ...one, lines }, marks);
+      there?.update(times, lines, marks);
+      this.charts.set(key, drawn);
+      left.delete(key);
+      figures.push(drawn.figure);
+    }
+    for (const [key, drawn] of left) {
+      forget(drawn.figure);
+      this.charts.delete(key);
+    }
+    const same = figures.length === this.element.children.length && figures.every((it, at) => it === this.element.children[at]);
+    if (!same) this.element.replaceChildren(...figures);
+  }
+}
+
 /** A chart with its title, legend and a text for whoever does not see it. */
-export function chart(times: number[], wanted: Chart, marks: Mark[]): HTMLElement | null {
-  const lines = wanted.lines.filter((line) => line.values.some((value) => value !== null && value !== 0));
-  if (lines.length === 0) return null;
-  if (axisColour === "") colours();
-  const unit = (value: number | null | undefined) => (value == null ? "–" : wanted.unit(value));
+function chart(times: number[], wanted: Chart, shown: Mark[]): Drawn {
+  const { lines } = wanted;
+  let marks = shown;
+  // Without a cursor nothing stands beside the names.
+  const unit = (value: number | null | undefined) => (value == null ? "" : wanted.unit(value));
   const series: uPlot.Series[] = [
-    { label: say("at"), value: (_, value) => (value == null ? "–" : clock(value)) },
+    { label: say("at"), value: (_, value) => (value == null ? "" : clock(value)) },
     ...lines.map((line, at) => {
-      const colour = line.colour ?? COLOURS[at % COLOURS.length];
+      const colour = colourOf(line.colour, at);
       return {
         label: line.label,
-        stroke: colour,
-        width: 1.5,
+        stroke: () => paint(colour),
+        width: line.width ?? 1.5,
         dash: line.dash,
-        fill: line.fill ? `${colour}1f` : undefined,
-        points: { show: times.length < 3 },
-        spanGaps: false,
+        fill: line.fill ? () => `${paint(colour)}1f` : undefined,
+        // A line needs two of them.
+        points: { show: (plot: uPlot, at: number) => (plot.data[at] as Line["values"]).filter((value) => value != null).length < 3 },
+        spanGaps: wanted.gaps ?? false,
         value: (_: uPlot, value: number | null) => unit(value),
       };
     }),
   ];
-  const axis = { stroke: () => axisColour, grid: { stroke: () => gridColour, width: 1 }, ticks: { stroke: () => gridColour, width: 1 } };
   const options: uPlot.Options = {
     width: 600,
     height: HEIGHT,
@@ -92,27 +219,45 @@ export function chart(times: number[], wanted: Chart, marks: Mark[]): HTMLElemen
       x: { time: false },
       y: wanted.logarithmic
         ? { distr: 3, range: (_, low, high) => range(low, high) }
-        : { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] },
+        : { range: (_, low, high) => [Math.min(0, (low ?? 0) * 1.08), (high ?? 0) > 0 ? high! * 1.08 : 1] },
     },
     axes: [
       { ...axis, incrs: TIMES, values: (_, values) => values.map((value) => clock(value)), size: 30, space: 70 },
-      { ...axis, values: (_, values) => values.map((value) => (value == null ? "" : (wanted.axis ?? wanted.unit)(value))), size: 68 },
+      { ...axis, ...(wanted.logarithmic ? decades() : {}), values: (_, values) => values.map((value) => (value == null ? "" : (wanted.axis ?? wanted.unit)(value))), size: 68 },
     ],
     series,
-    legend: { live: true },
-    hooks: { drawClear: [(plot) => drawMarks(plot, marks)] },
+    legend: { live: true, markers: samples(lines) },
+    hooks: { drawAxes: [(plot) => drawMarks(plot, marks)] },
     plugins: [together()],
   };
-  const holder = element("div", { class: "plot", role: "img", "aria-label": `${wanted.title}. ${told(lines, wanted)}` });
+  const name = (lines: Line[]) => `${wanted.title}. ${told(lines, wanted)}`;
+  const holder = element("div", { class: "plot", role: "img", "aria-label": name(lines) });
   const figure = element("figure", {}, element("figcaption", {}, wanted.title), holder);
-  const data = [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
-  const plot = new uPlot(options, data, holder);
+  const columns = (times: number[], lines: Line[]) => [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
+  // One that joins the others shows what they show.
+  const shared = zoomed();
+  const plot = new uPlot(options, columns(times, lines), holder);
   all.add(plot);
+  if (shared) plot.setScale("x", shared);
   new ResizeObserver(() => {
     const width = Math.floor(holder.clientWidth);
     if (width > 0 && width !== plot.width) plot.setSize({ width, height: HEIGHT });
   }).observe(holder);
-  return figure;
+  const update = (times: number[], lines: Line[], more: Mark[]) => {
+    marks = more;
+    holder.setAttribute("aria-label", name(lines));
+    const { min, max } = plot.scales.x;
+    const stays = isZoomed(plot);
+    plot.setData(columns(times, lines), !stays);
+    if (stays) plot.setScale("x", { min: min!, max: max! });
+  };
+  return { figure, update };
+}
+
+/** Of a logarithmic axis, lines at the powers of ten alone. */
+function decades(): uPlot.Axis {
+  const filter = (_: uPlot, places: number[]) => places.map((place) => (Number.isInteger(Math.round(Math.log10(place) * 1e6) / 1e6) ? place : null));
+  return { grid: { ...axis.grid, filter }, ticks: { ...axis.ticks, filter } };
 }
 
 /** Takes a chart out of those that move together. */
@@ -140,9 +285,11 @@ function together(): uPlot.Plugin {
       setScale: (plot, key) => {
         if (key !== "x") return;
         const { min, max } = plot.scales.x;
+        if (min == null || max == null) return;
+        followers.forEach((follow) => follow(min, max));
         all.forEach((other) => {
           const same = other.scales.x.min === min && other.scales.x.max === max;
-          if (other !== plot && !same) other.setScale("x", { min: min!, max: max! });
+          if (other !== plot && !same) other.setScale("x", { min, max });
         });
       },
     },
@@ -154,22 +301,27 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
   ctx.save();
   ctx.lineWidth = 1;
   ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.strokeStyle = ctx.fillStyle = paint("--quiet");
+  [ctx.textAlign, ctx.textBaseline] = ["left", "alphabetic"];
   let free = -Infinity;
-  for (const mark of marks) {
-    const x = Math.round(plot.valToPos(mark.at_s, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.strokeStyle = ctx.fillStyle = axisColour;
+  const shown = marks
+    .map((mark) => ({ ...mark, x: Math.round(plot.valToPos(mark.at_s, "x", true)) }))
+    .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width)
+    .sort((one, other) => one.x - other.x);
+  shown.forEach(({ x, ...mark }, at) => {
     ctx.setLineDash(mark.phase ? [2, 4] : [6, 3]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    const width = ctx.measureText(mark.text).width;
-    if (x > free && x + width < bbox.left + bbox.width) {
-      ctx.fillText(mark.text, x + 4 * devicePixelRatio, bbox.top + 11 * devicePixelRatio);
-      free = x + width + 12 * devicePixelRatio;
+    // A name that would run into the next mark is left out.
+    const end = x + ctx.measureText(mark.text).width + 8 * devicePixelRatio;
+    const next = shown.find((other, index) => index > at && other.x > x)?.x ?? bbox.left + bbox.width;
+    if (x >= free && end < next) {
+      ctx.fillText(mark.text, x + 4 * devicePixelRatio, bbox.top - 4 * devicePixelRatio);
+      free = end;
     }
-  }
+  });
   ctx.restore();
 }
 
@@ -188,7 +340,6 @@ function told(lines: Line[], wanted: Chart): string {
 export function percentiles(title: string, curves: { label: string; pairs: [number, number][] }[], unit: (us: number) => string): HTMLElement | null {
   const shown = curves.filter((curve) => curve.pairs.length > 1);
   if (shown.length === 0) return null;
-  colours();
   const x = (longer: number) => -Math.log10(longer);
   const places = [...new Set(shown.flatMap((curve) => curve.pairs.map(([longer]) => x(longer))))].sort((a, b) => a - b);
   const columns = shown.map((curve) => {
@@ -196,7 +347,6 @@ export function percentiles(title: string, curves: { label: string; pairs: [numb
     return places.map((place) => known.get(place) ?? null);
   });
   const holder = element("div", { class: "plot", role: "img", "aria-label": title });
-  const axis = { stroke: () => axisColour, grid: { stroke: () => gridColour, width: 1 }, ticks: { stroke: () => gridColour, width: 1 } };
   const percent = (place: number) => `${Number((100 - 100 * 10 ** -place).toFixed(Math.max(0, Math.ceil(place) - 1)))} %`;
   const plot = new uPlot(
     {
@@ -205,17 +355,18 @@ export function percentiles(title: string, curves: { label: string; pairs: [numb
       scales: { x: { time: false }, y: { distr: 3, range: (_, low, high) => range(low, high) } },
       axes: [
         { ...axis, values: (_, values) => values.map((value) => (Number.isInteger(value) ? percent(value) : "")), size: 30, space: 60 },
-        { ...axis, values: (_, values) => values.map((value) => (value == null ? "" : unit(value))), size: 68 },
+        { ...axis, ...decades(), values: (_, values) => values.map((value) => (value == null ? "" : unit(value))), size: 68 },
       ],
       cursor: { drag: { x: false, y: false } },
+      legend: { markers: samples(shown.map(() => ({}))) },
       series: [
-        { label: say("share"), value: (_, value) => (value == null ? "–" : percent(value)) },
+        { label: say("share"), value: (_, value) => (value == null ? "" : percent(value)) },
         ...shown.map((curve, at) => ({
           label: curve.label,
-          stroke: COLOURS[at % COLOURS.length],
+          stroke: () => paint(colourOf(undefined, at)),
           width: 1.5,
           spanGaps: true,
-          value: (_: uPlot, value: number | null) => (value == null ? "–" : unit(value)),
+          value: (_: uPlot, value: number | null) => (value == null ? "" : unit(value)),
         })),
       ],
     },
@@ -225,35 +376,4 @@ export function percentiles(title: string, curves: { label: string; pairs: [numb
   apart.add(plot);
   new ResizeObserver(() => plot.setSize({ width: Math.floor(holder.clientWidth), height: 260 })).observe(holder);
   return element("figure", {}, element("figcaption", {}, title), holder);
-}
-
-/** Darker where more attempts were; rows are quarters of a power of two of microseconds. */
-export function heat(title: string, cells: number[], points: number, width_s: number, unit: (us: number) => string): HTMLElement | null {
-  if (cells.length === 0) return null;
-  let [columns, low, high, most] = [0, Infinity, 0, 0];
-  for (let at = 0; at < cells.length; at += 3) {
-    columns = Math.max(columns, cells[at] + 1);
-    low = Math.min(low, cells[at + 1]);
-    high = Math.max(high, cells[at + 1]);
-    most = Math.max(most, cells[at + 2]);
-  }
-  const rows = high - low + 1;
-  const canvas = element("canvas", { role: "img", "aria-label": title });
-  canvas.width = columns;
-  canvas.height = rows;
-  const ctx = canvas.getContext("2d")!;
-  const end = columns * points * width_s;
-  for (let at = 0; at < cells.length; at += 3) {
-    // Rare ones are to be seen, too.
-    ctx.fillStyle = `rgba(0, 114, 178, ${0.12 + 0.88 * (Math.log1p(cells[at + 2]) / Math.log1p(most))})`;
-    ctx.fillRect(cells[at], high - cells[at + 1], 1, 1);
-  }
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => element("span", {}, unit(2 ** ((high + 1 - share * rows) / 4))));
-  const times = [0, 0.25, 0.5, 0.75, 1].map((share) => element("span", {}, clock(share * end)));
-  return element(
-    "figure",
-    {},
-    element("figcaption", {}, title),
-    element("div", { class: "heat" }, element("div", { class: "rows" }, ...ticks), canvas, element("div", { class: "columns" }, ...times)),
-  );
 }

@@ -59,7 +59,7 @@ export interface Phase {
 // Only what the page reads; the whole is documented in docs/json.md.
 export interface Summary {
   run: Record<string, any>;
-  outcome: { exit_code: number; headline: string; reasons: string[]; valid: boolean; invalid_reasons: unknown[]; warnings: string[] } | null;
+  outcome: { exit_code: number; headline: string; reasons: string[]; valid: boolean; invalid_reasons: unknown[]; warnings: { text: string }[] } | null;
   total: Row;
   steps: Row[];
   transactions: Row[];
@@ -100,7 +100,18 @@ export interface Series {
   steps: StepSeries[];
   curve: [number, number][];
   heat: { points: number; cells: number[] };
+  /** Of several machines, each with its name and its columns; not while the run goes on. */
+  machines?: { points: number; rows: Record<string, any>[] };
   [column: string]: any;
+}
+
+/** A series of another source; its values are at the points of the run's own. */
+export interface Monitored {
+  monitor: number;
+  number: number;
+  name: string;
+  counter: boolean;
+  values: Column;
 }
 
 export interface Told {
@@ -111,9 +122,19 @@ export interface Told {
 
 export interface Data {
   language: string;
+  /** Of a page that is served: what it asks its server for. */
+  connect?: string;
+  /** The run goes on; so many seconds of it have begun, and lines of so many are not here. */
+  live?: boolean;
+  seconds?: number;
+  missed?: number;
+  loads?: string[];
   summary: Summary;
+  /** Sentences in the summary and the events, and what they are in Chinese. */
+  renderings: Record<string, string>;
   names: string[];
   series: Series;
+  monitors: Monitored[];
   events: Told[];
   scenario: string;
 }

@@ -1,0 +1,479 @@
+// The runs of a folder: a list to sort and filter, trends by scenario, a report by a click, several
+// runs on the same axes, and runs that are started from here where that is allowed.
+
+import { COLOURS, forgetAll, Panel, redraw, type Chart, type Line } from "./charts";
+import type { Column as Values, Data, Series } from "./data";
+import { element, keep, section, table, type Column } from "./dom";
+import { show } from "./report";
+import { count, duration, micros, share, short } from "./units";
+import { learn, say, speak, spoken, tell } from "./words";
+
+interface Figures {
+  lasted_ns: number;
+  count: number;
+  failed: number;
+  ok_per_s: number;
+  p50_ns: number | null;
+  p95_ns: number | null;
+  p99_ns: number | null;
+}
+
+interface Run {
+  name: string;
+  scenario: string;
+  started: string;
+  targets: string[];
+  labels: Record<string, string>;
+  exit_code: number | null;
+  goes_on: boolean;
+  /** Null until they are read, and where they cannot be. */
+  figures: Figures | null;
+}
+
+interface Started {
+  scenario: string;
+  name: string;
+  live: string | null;
+  goes_on: boolean;
+  exit_code: number | null;
+  said: string | null;
+}
+
+interface List {
+  folder: string;
+  runs: Run[];
+  waiting: number;
+  left_off: number;
+  passed_over: { name: string; why: string }[];
+  passed_over_count: number;
+  can_run?: boolean;
+  started?: Started[];
+}
+
+interface Scenario {
+  name: string;
+  inputs: { name: string; default: string | null; secret: boolean }[];
+}
+
+const token = new URLSearchParams(location.search).get("token") ?? "";
+const page = document.getElementById("page")!;
+/** Runs that are to be compared, in the order in which they were chosen. */
+let chosen: string[] = [];
+let list: List | null = null;
+let scenarios: Scenario[] = [];
+
+async function get<It>(path: string, query = ""): Promise<It> {
+  const answer = await fetch(`${path}?token=${encodeURIComponent(token)}${query}`);
+  if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+  const told = await answer.json();
+  if (told.error) throw new Error(told.error);
+  learn(told.renderings);
+  return told as It;
+}
+
+/** What stands behind the `#`: nothing is the list. */
+const place = (): URLSearchParams => new URLSearchParams(location.hash.slice(1));
+const hash = (names: Record<string, string>): string => `#${new URLSearchParams(names)}`;
+
+export function browse(): void {
+  addEventListener("hashchange", () => void open());
+  void open();
+  void follow();
+}
+
+async function open(): Promise<void> {
+  const [run, compared] = [place().get("run"), place().get("compare")];
+  forgetAll();
+  page.replaceChildren(element("p", { role: "status" }, say("Reading the record …")));
+  try {
+    if (run !== null) show(await get<Data>("run", `&name=${encodeURIComponent(run)}`), back);
+    else if (compared !== null) await compare(compared.split("/"));
+    else if (place().has("trends")) await trends();
+    else await overview();
+  } catch (error) {
+    page.replaceChildren(back(), element("p", { role: "alert" }, String(error instanceof Error ? error.message : error)));
+  }
+  scrollTo(0, 0);
+}
+
+function back(): HTMLElement {
+  return element("nav", { class: "bar", "aria-label": say("Pages") }, element("a", { href: "#" }, `← ${say("All runs")}`));
+}
+
+/** Asks again while something changes, and now and then. */
+async function follow(): Promise<void> {
+  for (;;) {
+    const busy = list !== null && (list.waiting > 0 || list.runs.some((it) => it.goes_on) || (list.started ?? []).some((it) => it.goes_on));
+    await new Promise((done) => setTimeout(done, busy ? 1500 : 8000));
+    if (document.hidden || location.hash.length > 1) continue;
+    try {
+      const told = await get<List>("runs");
+      const same = JSON.stringify(told) === JSON.stringify(list);
+      list = told;
+      if (!same && location.hash.length <= 1) again();
+    } catch {
+      // The next one may come through.
+    }
+  }
+}
+
+async function overview(): Promise<void> {
+  list = await get<List>("runs");
+  if (list.can_run) scenarios = await get<Scenario[]>("scenarios");
+  if (location.hash.length > 1) return;
+  document.title = `${say("Runs")} · throng`;
+  page.replaceChildren(head(say("Runs"), list.folder), begin() ?? "", element("div", { id: "list" }));
+  again();
+}
+
+function head(title: string, note: string): HTMLElement {
+  const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
+  theme.addEventListener("click", () => {
+    const dark = document.documentElement.dataset.theme === "dark";
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    redraw();
+  });
+  const language = element("button", { type: "button", id: "language" }, spoken() === "zh" ? "English" : "中文");
+  language.addEventListener("click", () => {
+    speak(spoken() === "zh" ? "en" : "zh");
+    void open();
+  });
+  const trends = !place().has("trends") && element("a", { href: "#trends" }, say("Trends"));
+  return element("header", {}, element("div", { class: "what" }, element("h1", {}, title), note !== "" && element("p", {}, note)), element("div", { class: "tools" }, trends, language, theme));
+}
+
+/** Draws what changes. */
+function again(): void {
+  const holder = document.getElementById("list");
+  if (holder === null || list === null) return;
+  const told = list;
+  chosen = chosen.filter((name) => told.runs.some((run) => run.name === name));
+  keep(holder, () => holder.replaceChildren(...[ongoing(told), runs(told), passedOver(told)].filter((it) => it !== null)));
+}
+
+const words: Record<number, [string, string]> = { 0: ["good", "passed"], 1: ["bad", "failed"], 4: ["bad", "failed"], 5: ["bad", "invalid"], 130: ["warn", "interrupted"] };
+
+function verdict(run: Run): [string, string] {
+  if (run.goes_on) return ["good", "running"];
+  if (run.exit_code === null) return ["warn", "unfinished"];
+  return words[run.exit_code] ?? ["bad", "failed"];
+}
+
+function runs(told: List): HTMLElement | null {
+  const button = element("button", { type: "button", id: "compare" });
+  const count_ = () => {
+    button.textContent = `${say("Compare")} (${chosen.length})`;
+    button.disabled = chosen.length < 2 || chosen.length > 8;
+  };
+  count_();
+  button.addEventListener("click", () => (location.hash = hash({ compare: chosen.join("/") })));
+  const box = (run: Run) => {
+    const made = element("input", { type: "checkbox", "aria-label": `${say("Compare")}: ${run.name}` });
+    made.checked = chosen.includes(run.name);
+    made.addEventListener("change", () => {
+      chosen = chosen.filter((name) => name !== run.name);
+      if (made.checked) chosen.push(run.name);
+      count_();
+    });
+    return element("span", {}, made, " ", element("a", { href: hash({ run: run.name }) }, run.name));
+  };
+  const figure = (title: string, of: (it: Figures) => number | null, text: (value: number | null) => string): Column<Run> => ({
+    title,
+    value: (run) => run.figures && of(run.figures),
+    text: (run) => (run.figures ? text(of(run.figures)) : "…"),
+  });
+  const badge = (run: Run) => {
+    const [tone, word] = verdict(run);
+    return element("span", { class: `badge ${tone}` }, say(word));
+  };
+  const shown = table<Run>(
+    say("Runs"),
+    [
+      { title: say("run"), value: (run) => run.name, cell: box, left: true },
+      { title: say("verdict"), value: (run) => say(verdict(run)[1]), cell: badge, left: true },
+      { title: say("scenario"), value: (run) => run.scenario, left: true },
+      { title: say("started"), value: (run) => run.started, cell: (run) => element("time", {}, run.started.replace("T", " ").replace(/(\.\d+)?Z$/, "")), left: true },
+      { title: say("targets"), value: (run) => run.targets.join(", "), left: true },
+      figure(say("time"), (it) => it.lasted_ns, duration),
+      figure(say("count"), (it) => it.count, count),
+      figure(say("ok/s"), (it) => it.ok_per_s, count),
+      figure(say("failures"), (it) => (it.count > 0 ? it.failed / it.count : null), share),
+      figure("p50", (it) => it.p50_ns, duration),
+      figure("p95", (it) => it.p95_ns, duration),
+      figure("p99", (it) => it.p99_ns, duration),
+    ],
+    told.runs,
+    say("Filter"),
+  );
+  const left = told.left_off > 0 && element("p", {}, `${say("Older runs that are not listed")}: ${count(told.left_off)}`);
+  if (shown === null) return element("p", {}, say("There are no runs in this folder yet."));
+  const hint = element("span", {}, say("Choose two to eight runs to compare them; the first one chosen is the baseline."));
+  return element("section", { id: "runs" }, element("div", { class: "bar" }, button, hint), shown, left);
+}
+
+function passedOver(told: List): HTMLElement | null {
+  if (told.passed_over_count === 0) return null;
+  const line = (it: { name: string; why: string }) => element("li", {}, element("span", {}, it.name), element("span", {}, tell(it.why)));
+  return element(
+    "details",
+    {},
+    element("summary", {}, `${say("Passed over")}: ${count(told.passed_over_count)}`),
+    element("ul", { class: "plain" }, ...told.passed_over.map(line)),
+  );
+}
+
+/** Runs that were started from here. */
+function ongoing(told: List): HTMLElement | null {
+  const line = (it: Started) => {
+    const link = it.live && element("a", { href: it.live, target: "_blank", rel: "noreferrer" }, say("Live page"));
+    const report = !it.goes_on && it.exit_code !== 2 && element("a", { href: hash({ run: it.name }) }, say("Report"));
+    const state = it.goes_on ? say("running") : `${say("exit code")} ${it.exit_code ?? "–"}`;
+    const said = it.said && element("details", {}, element("summary", {}, say("What it said")), element("pre", {}, it.said));
+    return element("li", {}, element("span", {}, `${it.scenario} · ${state}`), said, element("span", {}, link || report || ""));
+  };
+  const all = (told.started ?? []).map(line);
+  return all.length === 0 ? null : section("started", say("Started from here"), element("ul", { class: "plain" }, ...all));
+}
+
+/** A form for a scenario and its variables. */
+function begin(): HTMLElement | null {
+  if (!list?.can_run) return null;
+  if (scenarios.length === 0) return section("begin", say("Start a run"), element("p", {}, say("There are no scenarios in the folder that is allowed.")));
+  const select = element("select", { "aria-label": say("Scenario"), id: "scenario" });
+  for (const it of scenarios) select.append(element("option", { value: it.name }, it.name));
+  const fields = element("div", { class: "bar" });
+  const status = element("span", { role: "status", id: "begun" });
+  const draw = () => {
+    const inputs = scenarios.find((it) => it.name === select.value)?.inputs ?? [];
+    fields.replaceChildren(
+      ...inputs.map((it) => {
+        const input = element("input", { name: it.name, type: it.secret ? "password" : "text", placeholder: it.default ?? "", autocomplete: "off" });
+        return element("label", {}, `${it.name} `, input);
+      }),
+    );
+  };
+  select.addEventListener("change", draw);
+  draw();
+  const button = element("button", { type: "submit", id: "start" }, say("Start"));
+  const form = element("form", {}, element("div", { class: "bar" }, select, button, status), fields);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = [...fields.querySelectorAll("input")].filter((input) => input.value !== "");
+    const set = Object.fromEntries(given.map((input) => [input.name, input.value]));
+    void start({ scenario: select.value, set }).then((said) => (status.textContent = said));
+  });
+  return section("begin", say("Start a run"), form);
+}
+
+async function start(wanted: { scenario: string; set: Record<string, string> }): Promise<string> {
+  try {
+    const answer = await fetch("start", { method: "POST", headers: { "X-Throng-Token": token }, body: JSON.stringify(wanted) });
+    const told = answer.ok ? await answer.json() : { error: `${answer.status} ${await answer.text()}` };
+    list = await get<List>("runs");
+    again();
+    return told.error ?? `${say("started")}: ${told.name}`;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+interface Figure {
+  figure: string;
+  unit: string;
+  baseline: number | null;
+  value: number | null;
+  change: { by: number; low: number | null; high: number | null } | null;
+  verdict: string | null;
+}
+
+interface Compared {
+  comparison: { comparisons: { run: { directory: string | null }; unlike: string[]; named: number; rows: { name: string | null; kind: string; figures: Figure[] }[] }[] };
+  runs: { name: string; lasted_ns: number; series: Series }[];
+}
+
+const told = (unit: string, value: number | null): string => {
+  if (value === null) return "–";
+  if (unit === "ns") return duration(value);
+  return unit === "share" ? share(value) : count(value);
+};
+
+/** Curves on the same axes, from the begin of each run; and what has changed beyond noise. */
+async function compare(names: string[]): Promise<void> {
+  const data = await get<Compared>("compare", names.map((name) => `&run=${encodeURIComponent(name)}`).join(""));
+  const width = Math.max(...data.runs.map((it) => it.series.width_s));
+  const points = Math.max(...data.runs.map((it) => Math.ceil((it.series.times.p50.length * it.series.width_s) / width)));
+  const times = Array.from({ length: points }, (_, at) => at * width);
+  // Coarser runs give the points; of the others the first in each is shown, of rates their mean.
+  const spread = ({ series, lasted_ns }: Compared["runs"][number], values: Values, isCount: boolean): Values => {
+    const each = Math.round(width / series.width_s);
+    return times.map((_, at) => {
+      const part = values.slice(at * each, (at + 1) * each).filter((it): it is number => it !== null);
+      if (part.length === 0) return null;
+      if (!isCount) return Math.max(...part);
+      // Too little of a point tells no rate.
+      const covered = Math.min(width, lasted_ns / 1e9 - at * width);
+      return covered < Math.min(width, series.width_s) / 2 ? null : part.reduce((sum, it) => sum + it, 0) / covered;
+    });
+  };
+  const lines = (of: (series: Series) => Values, isCount = false): Line[] =>
+    data.runs.map((it, at) => ({ label: it.name, values: spread(it, of(it.series), isCount), colour: COLOURS[at] }));
+  const perSecond = (value: number) => `${count(value)}/s`;
+  const charts: Chart[] = [
+    { title: say("Attempts per second"), unit: perSecond, axis: short, lines: lines((it) => it.ok, true) },
+    { title: `${say("Failures")} /s`, unit: perSecond, axis: short, lines: lines((it) => it.failed, true) },
+    { title: `${say("Response times")} p50`, unit: micros, logarithmic: true, lines: lines((it) => it.times.p50) },
+    { title: `${say("Response times")} p99`, unit: micros, logarithmic: true, lines: lines((it) => it.times.p99) },
+    { title: say("Users"), unit: count, axis: short, lines: lines((it) => it.users_online) },
+  ];
+  const panel = new Panel();
+  const baseline = element("select", { "aria-label": say("Baseline") });
+  for (const it of names) baseline.append(element("option", { value: it }, it));
+  baseline.addEventListener("change", () => {
+    const rest = names.filter((name) => name !== baseline.value);
+    location.hash = hash({ compare: [baseline.value, ...rest].join("/") });
+  });
+  document.title = `${say("Compare")} · throng`;
+  const figures = data.comparison.comparisons.map((it, at) => changes(it, names[at + 1]));
+  page.replaceChildren(
+    back(),
+    head(say("Runs side by side"), ""),
+    element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, baseline)),
+    section("time", say("Over time"), panel.element) ?? "",
+    ...figures,
+  );
+  panel.show(times, charts, []);
+}
+
+function changes(held: Compared["comparison"]["comparisons"][number], name: string): HTMLElement {
+  const rows = held.rows.flatMap((row) => row.figures.map((figure) => ({ ...figure, name: row.name ?? say("all steps") })));
+  type Changed = (typeof rows)[number];
+  const change = (it: Changed) => {
+    if (it.change === null) return "–";
+    const sign = (value: number) => `${value > 0 ? "+" : ""}${(value * 100).toFixed(1)} %`;
+    const { by, low, high } = it.change;
+    return low === null || high === null ? sign(by) : `${sign(by)} (${sign(low)} … ${sign(high)})`;
+  };
+  const judged = (it: Changed) => {
+    if (it.change === null) return "–";
+    return say(it.change.low === null ? "too short to tell" : (it.verdict ?? "–"));
+  };
+  const shown = table<Changed>(
+    `${name} · ${say("against the baseline")}`,
+    [
+      { title: say("step"), value: (it) => it.name, left: true },
+      { title: say("figure"), value: (it) => it.figure, left: true },
+      { title: say("Baseline"), value: (it) => it.baseline, text: (it) => told(it.unit, it.baseline) },
+      { title: say("value"), value: (it) => it.value, text: (it) => told(it.unit, it.value) },
+      { title: say("change"), value: (it) => it.change?.by, text: change },
+      { title: say("verdict"), value: judged, left: true },
+    ],
+    rows,
+    say("Filter"),
+  );
+  const unlike = held.unlike.length > 0 && element("div", {}, element("h3", {}, say("What else differs")), element("ul", {}, ...held.unlike.map((it) => element("li", {}, tell(it)))));
+  return element("section", {}, element("h2", {}, name), shown, unlike);
+}
+
+interface Trend {
+  name: string;
+  /** What all are held against; null where it is the run before. */
+  baseline: string | null;
+  runs: { id: string; directory: string; started: string; exit_code: number; figures: Figure[]; unlike: string[] }[];
+  shifts: { since: string | null; figure: string; unit: string; before: number; after: number; by: number }[];
+}
+
+/** Each figure of a scenario from run to run; with a baseline, of its scenario alone. */
+async function trends(): Promise<void> {
+  const baseline = place().get("baseline");
+  const data = await get<{ folder: string; scenarios: Trend[] }>("history", baseline ? `&baseline=${encodeURIComponent(baseline)}` : "");
+  document.title = `${say("Trends")} · throng`;
+  page.replaceChildren(back(), head(say("Trends"), data.folder), ...data.scenarios.map(trend));
+}
+
+const nameOf = (directory: string): string => directory.split("/").at(-1) ?? directory;
+
+function trend(one: Trend): HTMLElement {
+  const names = [...new Set(one.runs.flatMap((run) => run.figures.map((it) => it.figure)))];
+  const of = (run: Trend["runs"][number], figure: string) => run.figures.find((it) => it.figure === figure);
+  const held = one.runs.find((run) => nameOf(run.directory) === one.baseline);
+  const figures = names.map((name): Column<Trend["runs"][number]> => {
+    const cell = (it: Figure | undefined) => (it ? told(it.unit, it.value) : "–");
+    const changed = (it: Figure | undefined) => (it?.change ? ` (${it.change.by > 0 ? "+" : ""}${(it.change.by * 100).toFixed(1)} %)` : "");
+    return { title: name, value: (run) => of(run, name)?.value, text: (run) => cell(of(run, name)) + (held ? changed(of(run, name)) : "") };
+  });
+  const curves = names.map((name) => {
+    const values = one.runs.map((run) => of(run, name)?.value ?? null);
+    const unit = of(one.runs[0], name)?.unit ?? "";
+    return element("figure", {}, element("figcaption", {}, name), sparkline(values, (value) => told(unit, value), name, held ? one.runs.indexOf(held) : null));
+  });
+  const shift = (it: Trend["shifts"][number]) => {
+    const since = one.runs.find((run) => run.id === it.since);
+    const text = `${it.figure}: ${told(it.unit, it.before)} → ${told(it.unit, it.after)}`;
+    return element("li", {}, element("span", {}, text), element("span", {}, since ? `${say("since")} ${nameOf(since.directory)}` : ""));
+  };
+  const rows = table<Trend["runs"][number]>(
+    `${one.name} · ${say("Runs")}`,
+    [
+      {
+        title: say("run"),
+        value: (run) => nameOf(run.directory),
+        cell: (run) => {
+          const link = element("a", { href: hash({ run: nameOf(run.directory) }) }, nameOf(run.directory));
+          return element("span", {}, link, " ", run === held && element("span", { class: "badge" }, say("Baseline")));
+        },
+        left: true,
+      },
+      { title: say("exit code"), value: (run) => run.exit_code },
+      ...figures,
+      { title: say("what else changed"), value: (run) => run.unlike.map(tell).join("; "), left: true },
+    ],
+    [...one.runs].reverse(),
+    say("Filter"),
+  );
+  const made = element("section", { class: "trend" }, element("h2", {}, one.name), baselines(one));
+  if (one.shifts.length > 0) made.append(element("h3", {}, say("Changed for good")), element("ul", { class: "plain" }, ...one.shifts.map(shift)));
+  made.append(element("div", { class: "sparks" }, ...curves));
+  if (rows) made.append(rows);
+  return made;
+}
+
+/** What the runs of a scenario are held against. */
+function baselines(one: Trend): HTMLElement {
+  const select = element("select", { "aria-label": `${say("Baseline")}: ${one.name}` });
+  select.append(element("option", { value: "" }, say("the run before each")));
+  for (const run of [...one.runs].reverse()) select.append(element("option", { value: nameOf(run.directory) }, nameOf(run.directory)));
+  select.value = one.baseline ?? "";
+  select.addEventListener("change", () => (location.hash = select.value === "" ? "#trends" : hash({ trends: "", baseline: select.value })));
+  const all = one.baseline !== null && element("a", { href: "#trends" }, say("All scenarios"));
+  return element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, select), all);
+}
+
+/** A small curve; its first, last, smallest and largest value in words. A baseline is a line across. */
+function sparkline(values: Values, text: (value: number) => string, name: string, baseline: number | null): Element {
+  const known = values.filter((value): value is number => value !== null);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const [width, height] = [240, 56];
+  const span = known.length === 0 ? name : `${name}: ${text(known[0])} → ${text(known.at(-1)!)} (${text(low)} – ${text(high)})`;
+  const held = baseline === null ? null : values[baseline];
+  const label = held === null ? span : `${span} · ${say("Baseline")} ${text(held)}`;
+  for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "spark" })) made.setAttribute(key, value);
+  const x = (at: number) => 4 + (at * (width - 8)) / Math.max(1, values.length - 1);
+  const y = (value: number) => height - 6 - ((value - low) / (high - low || 1)) * (height - 12);
+  const dots = values.flatMap((value, at) => (value === null ? [] : [`${x(at).toFixed(1)},${y(value).toFixed(1)}`]));
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+  line.setAttribute("points", dots.join(" "));
+  if (held !== null) {
+    const across = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    const places = { x1: "4", x2: String(width - 4), y1: y(held).toFixed(1), y2: y(held).toFixed(1) };
+    for (const [key, value] of Object.entries(places)) across.setAttribute(key, value);
+    const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+    for (const [key, value] of Object.entries({ cx: x(baseline!).toFixed(1), cy: y(held).toFixed(1), r: "3", class: "baseline" })) dot.setAttribute(key, value);
+    made.append(across, dot);
+  }
+  const last = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+  const [cx, cy] = (dots.at(-1) ?? "0,0").split(",");
+  for (const [key, value] of Object.entries({ cx, cy, r: "3" })) last.setAttribute(key, value);
+  made.append(line, last);
+  return element("div", {}, made as unknown as Node, element("p", {}, label.slice(name.length + 2)));
+}

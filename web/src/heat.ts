@@ -1,0 +1,46 @@
+// How many attempts took how long at what time, as colours.
+
+import { follows } from "./charts";
+import { element } from "./dom";
+import { clock } from "./units";
+
+/** Darker where more attempts were; rows are quarters of a power of two of microseconds. */
+export function heat(title: string, cells: number[], points: number, width_s: number, unit: (us: number) => string): HTMLElement | null {
+  if (cells.length === 0) return null;
+  let [columns, low, high, most] = [0, Infinity, 0, 0];
+  for (let at = 0; at < cells.length; at += 3) {
+    columns = Math.max(columns, cells[at] + 1);
+    low = Math.min(low, cells[at + 1]);
+    high = Math.max(high, cells[at + 1]);
+    most = Math.max(most, cells[at + 2]);
+  }
+  const rows = high - low + 1;
+  const canvas = element("canvas", { role: "img", "aria-label": title });
+  canvas.width = columns;
+  canvas.height = rows;
+  const ctx = canvas.getContext("2d")!;
+  for (let at = 0; at < cells.length; at += 3) {
+    // Rare ones are to be seen, too.
+    ctx.fillStyle = `rgba(0, 114, 178, ${0.12 + 0.88 * (Math.log1p(cells[at + 2]) / Math.log1p(most))})`;
+    ctx.fillRect(cells[at], high - cells[at + 1], 1, 1);
+  }
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => element("span", {}, unit(2 ** ((high + 1 - share * rows) / 4))));
+  const shares = [0, 0.25, 0.5, 0.75, 1];
+  const times = shares.map(() => element("span"));
+  const figure = element(
+    "figure",
+    {},
+    element("figcaption", {}, title),
+    element("div", { class: "heat" }, element("div", { class: "rows" }, ...ticks), element("div", { class: "cells" }, canvas), element("div", { class: "columns" }, ...times)),
+  );
+  const column = points * width_s;
+  const show = (min: number, max: number) => {
+    const shown = Math.max(max - min, column);
+    canvas.style.width = `${(100 * columns * column) / shown}%`;
+    canvas.style.left = `${(-100 * min) / shown}%`;
+    times.forEach((time, at) => (time.textContent = clock(min + shares[at] * shown)));
+  };
+  show(0, columns * column);
+  follows(figure, show);
+  return figure;
+}

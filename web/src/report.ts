@@ -1,0 +1,699 @@
+// The page of a run: what a person wants first, then the curves, then all tables. The figures may
+// grow while the run goes on: what has changed is drawn again, and the rest stays.
+
+import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
+import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
+import { element, keep, section, table, type Column } from "./dom";
+import { funnel } from "./funnel";
+import { heat } from "./heat";
+import { machineCharts } from "./machines";
+import { monitorCharts, monitors } from "./monitors";
+import { bytes, clock, count, duration, micros, share, short } from "./units";
+import { learn, say, speak, spoken, tell } from "./words";
+
+let data: Data;
+let summary: Summary;
+let series: Series;
+const page = document.getElementById("page")!;
+
+/** The last point may be a piece of one: too little of it tells no rate. */
+const covered = (at: number): number => Math.min(series.width_s, lasted() - at * series.width_s);
+const lasted = (): number => (data.live ? (data.seconds ?? 0) : summary.lasted_ns / 1e9);
+const rate = (values: Values): Values => values.map((value, at) => (value === null || covered(at) < series.width_s / 2 ? null : value / covered(at)));
+const perSecond = (value: number) => `${count(value)}/s`;
+
+/** Places of the points on the time axis, in seconds. */
+const times = (): number[] => series.times.p50.map((_, at) => at * series.width_s);
+
+function marks(): Mark[] {
+  const name = (text: string) => summary.phases[Number(text)]?.name ?? text;
+  return data.events
+    .filter((event) => event.kind !== "notice")
+    .map((event) => ({
+      at_s: event.at_ns / 1e9,
+      text: event.kind === "phase" ? name(event.text) : tell(event.text) || say(event.kind),
+      phase: event.kind === "phase",
+    }));
+}
+
+function verdict(): [string, string] {
+  const outcome = summary.outcome;
+  if (!outcome) return ["warn", "unfinished"];
+  if (data.live) return isConnected ? ["good", "running"] : ["bad", "connection lost"];
+  if (outcome.exit_code === 5 || !outcome.valid) return ["bad", "invalid"];
+  if (outcome.exit_code !== 0) return ["bad", "failed"];
+  return summary.thresholds.length > 0 ? ["good", "passed"] : ["warn", "no thresholds"];
+}
+
+let isConnected = true;
+
+function setBadge(badge: Element): void {
+  const [tone, word] = verdict();
+  const exit = summary.outcome ? ` · ${say("exit code")} ${summary.outcome.exit_code}` : "";
+  badge.className = `badge ${tone}`;
+  badge.textContent = say(word) + (data.live ? ` · ${clock(lasted())}` : exit);
+}
+
+function header(): HTMLElement {
+  const { run } = summary;
+  const badge = element("span", { class: "badge" });
+  setBadge(badge);
+  const facts = [run.targets.join(", "), `${count(run.users_planned)} ${say("users")}`, !data.live && duration(summary.lasted_ns), String(run.started).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")].filter(Boolean);
+  const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
+  theme.addEventListener("click", () => {
+    setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    redraw();
+  });
+  const language = element("button", { type: "button", id: "language" }, spoken() === "zh" ? "English" : "中文");
+  language.addEventListener("click", () => {
+    speak(spoken() === "zh" ? "en" : "zh");
+    standing = null;
+    draw();
+  });
+  const labels = Object.entries(run.labels ?? {}).map(([name, value]) => `${name}=${value}`);
+  return element(
+    "header",
+    {},
+    element("div", { class: "what" }, element("h1", {}, run.name), element("p", {}, facts.join(" · ")), labels.length > 0 && element("p", {}, labels.join(" · "))),
+    badge,
+    element("div", { class: "tools" }, language, theme),
+  );
+}
+
+function notices(): HTMLElement | null {
+  const outcome = summary.outcome;
+  const damaged = ["lines_missing", "lines_lost", "lines_unreadable"].some((name) => summary.record[name] > 0);
+  if (data.live) {
+    const missed = data.missed ?? 0;
+    return missed === 0 ? null : element("div", { class: "notice", role: "note" }, element("p", {}, `${say("This page fell behind and misses lines; the report will have them")}: ${count(missed)}`));
+  }
+  const lines = [
+    outcome && !outcome.valid && `${say("The result is invalid")}: ${tell(outcome.headline)}`,
+    damaged && say("The record is not complete"),
+    ...(outcome?.warnings ?? []).map((warning) => tell(warning.text)),
+  ].filter((line): line is string => Boolean(line));
+  return lines.length === 0 ? null : element("div", { class: "notice", role: "note" }, ...lines.map((line) => element("p", {}, line)));
+}
+
+function cards(): HTMLElement {
+  const { total, users, connections } = summary;
+  const card = (name: string, figure: string, note: string) => element("div", { class: "card" }, element("span", {}, say(name)), element("b", {}, figure), element("span", {}, note));
+  const failed = total.count > 0 ? total.failed / total.count : null;
+  const measured = Math.max(summary.measured_ns, 1) / 1e9;
+  return element(
+    "div",
+    { class: "cards" },
+    card("attempts", short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}`),
+    card("failures", share(failed), `${count(total.failed)}`),
+    card("response time", `p99 ${duration(total.latency?.p99_ns)}`, `${say("median")} ${duration(total.latency?.p50_ns)} · p95 ${duration(total.latency?.p95_ns)}`),
+    card("longest", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`),
+    card("users", short(users.online_max), `${say("most at a time")} · ${count(connections.open_max)} ${say("connections")}`),
+    card("throughput", `${bytes(summary.received_bytes / measured)}/s`, `${say("received")} · ${say("sent")} ${bytes(summary.sent_bytes / measured)}/s`),
+  );
+}
+
+function figureOf(figure: number | null, unit: string): string {
+  if (figure === null) return "–";
+  if (unit === "ns" || unit === "time") return duration(figure);
+  if (unit === "share") return share(figure);
+  if (unit === "bytes_per_s") return `${bytes(figure)}/s`;
+  if (unit === "per_s" || unit === "rate") return perSecond(figure);
+  return unit === "bytes" ? bytes(figure) : count(figure);
+}
+
+const SIGNS: Record<string, [string, string]> = { met: ["met", "✓"], "not-met": ["missed", "✗"] };
+
+/** Whether throng itself was part of what was measured. */
+function ownFigures(): HTMLElement {
+  const { generator } = summary;
+  const late = generator.lateness ? `p99 ${duration(generator.lateness.p99_ns)}` : "–";
+  const told = `${say("lateness")} ${late} · ${generator.cores.toFixed(2)} ${say("cores")} · ${bytes(generator.memory_max_bytes)}`;
+  return element("li", { class: "own" }, element("span", {}, say("throng itself")), element("span", {}, told));
+}
+
+function first(): HTMLElement {
+  const thresholds = [...summary.thresholds].sort((one, two) => Number(one.verdict === "met") - Number(two.verdict === "met"));
+  const line = (it: (typeof thresholds)[number]) => {
+    const [tone, sign] = SIGNS[it.verdict] ?? ["unsure", "?"];
+    const told = tone === "unsure" ? `${say(it.verdict)} · ` : "";
+    const shown = element("span", { class: tone, role: "img", "aria-label": say(it.verdict) }, sign);
+    return element("li", {}, shown, element("span", {}, it.text), element("span", {}, told + figureOf(it.figure, it.unit)));
+  };
+  const worst = summary.errors.slice(0, 5).map((it) => element("li", {}, element("span", {}, `${it.step}: ${tell(it.text)}`), element("span", {}, count(it.count))));
+  // A threshold that was missed stands beside this.
+  const isThreshold = (reason: string) => summary.thresholds.some((it) => reason.endsWith(`: ${it.text}`));
+  const reasons = (data.live ? [] : (summary.outcome?.reasons ?? [])).filter((it) => !isThreshold(it)).map((reason) => element("li", {}, element("span", {}, tell(reason)), element("span", {})));
+  return element(
+    "div",
+    { class: "two" },
+    section("thresholds", say("Thresholds"), thresholds.length > 0 && element("ul", { class: "plain" }, ...thresholds.map(line))),
+    section("findings", say("Findings"), element("ul", { class: "plain" }, ...reasons, ...worst, ownFigures())),
+  );
+}
+
+const QUANTILES: [string, string, string][] = [
+  ["p50", "p50", "--sky"],
+  ["p90", "p90", "--blue"],
+  ["p99", "p99", "--orange"],
+  ["p999", "p99.9", "--red"],
+  ["max", "max", "--grey"],
+];
+
+/** The percentiles of response times, and dots over them where the service took all of a p99. */
+function timeLines(of: (name: string) => Values): Line[] {
+  const times: Line[] = QUANTILES.map(([name, label, colour]) => ({ label, values: of(name), colour, width: name === "p99" ? 2.5 : undefined }));
+  return [...times, { label: `${say("service time")} p99`, values: of("service_p99"), colour: "--ink", dash: [2, 5] }];
+}
+
+/** Of loads with a rate: what was wanted, what began, and what waits. */
+function starts(): Chart[] {
+  if (!series.wanted.some((value: number | null) => value)) return [];
+  const begun = { label: say("begun"), values: rate(series.begun), colour: COLOURS[2] };
+  const wanted = { label: say("wanted"), values: rate(series.wanted), colour: COLOURS[7], dash: [4, 4] };
+  const waiting = { label: say("waiting starts"), values: series.backlog, colour: COLOURS[4] };
+  return [
+    { title: say("Starts per second"), unit: perSecond, axis: short, lines: [begun, wanted] },
+    { title: say("Starts that wait"), unit: count, axis: short, lines: [waiting] },
+  ];
+}
+
+function charts(): Chart[] {
+  const all: Chart[] = [
+    {
+      title: say("Attempts per second"),
+      unit: perSecond,
+      axis: short,
+      lines: [
+        { label: say("good"), values: rate(series.ok), colour: COLOURS[2], fill: true },
+        { label: say("failures"), values: rate(series.failed), colour: COLOURS[3] },
+      ],
+    },
+    {
+      title: say("Response times"),
+      unit: micros,
+      logarithmic: true,
+      lines: timeLines((name) => series.times[name]),
+    },
+    {
+      title: say("Users"),
+      unit: count,
+      axis: short,
+      lines: [
+        { label: say("online"), values: series.users_online, colour: COLOURS[0], fill: true },
+        { label: say("present"), values: series.users_present, colour: COLOURS[5] },
+        { label: say("wanted"), values: series.users_wanted, colour: COLOURS[7], dash: [4, 4] },
+      ],
+    },
+    ...starts(),
+    { title: say("Failures by cause, per second"), unit: perSecond, axis: short, lines: series.errors.map((it) => ({ label: tell(it.text), values: rate(it.count) })) },
+    {
+      title: say("Connections and requests"),
+      unit: count,
+      axis: short,
+      lines: [
+        { label: say("open"), values: series.connections_open },
+        { label: say("in flight"), values: series.in_flight },
+        { label: say("opened per second"), values: rate(series.opened) },
+      ],
+    },
+    { title: say("Opening a connection, p99"), unit: micros, logarithmic: true, lines: series.stages.map((it) => ({ label: tell(it.stage), values: it.p99 })) },
+    {
+      title: say("Deliveries per second"),
+      unit: perSecond,
+      axis: short,
+      lines: [
+        { label: say("delivered"), values: rate(series.delivered), colour: COLOURS[2] },
+        { label: say("lost"), values: rate(series.lost), colour: COLOURS[3] },
+        { label: say("heartbeats lost"), values: rate(series.heartbeats_lost), colour: COLOURS[4] },
+      ],
+    },
+    {
+      title: say("Bytes per second"),
+      unit: (value) => `${bytes(value)}/s`,
+      axis: bytes,
+      lines: [
+        { label: say("received"), values: rate(series.bytes_in) },
+        { label: say("sent"), values: rate(series.bytes_out) },
+      ],
+    },
+    { title: say("Lateness of throng, p99"), unit: micros, logarithmic: true, lines: [{ label: say("lateness"), values: series.lateness_p99 }] },
+    {
+      title: say("Processors"),
+      unit: (value) => Number(value.toPrecision(3)).toString(),
+      lines: [
+        { label: say("throng"), values: rate(series.cpu_ns).map((ns) => (ns === null ? null : ns / 1e9)) },
+        { label: say("host, share"), values: series.host_cpu, colour: COLOURS[7] },
+      ],
+    },
+    { title: say("Memory of throng"), unit: bytes, lines: [{ label: say("memory"), values: series.memory_bytes }] },
+  ];
+  return all;
+}
+
+/** A step's figures at the points of all; coarser ones are held until the next. */
+function stepCharts(step: number): Chart[] {
+  const own = series.steps.find((it) => it.step === step);
+  if (!own) return [];
+  const points = Math.round(series.step_width_s / series.width_s);
+  const length = series.times.p50.length;
+  const spread = (values: Values, isCount = false): Values => {
+    const column: Values = Array(length).fill(null);
+    own.at.forEach((at, index) => {
+      const value = values[index];
+      const each = isCount ? Math.min(series.step_width_s, Math.max(1, lasted() - at * series.step_width_s)) : 1;
+      for (let point = at * points; point < Math.min((at + 1) * points, column.length); point += 1) column[point] = value === null ? null : value / each;
+    });
+    return column;
+  };
+  const rates: Line[] = [
+    { label: say("good"), values: spread(own.ok, true), colour: COLOURS[2], fill: true },
+    { label: say("failures"), values: spread(own.failed, true), colour: COLOURS[3] },
+  ];
+  const name = stepName(step);
+  return [
+    { title: `${name} · ${say("Response times")}`, unit: micros, logarithmic: true, lines: timeLines((name) => spread(own[name])) },
+    { title: `${name} · ${say("Attempts per second")}`, unit: perSecond, axis: short, lines: rates },
+  ];
+}
+
+const stepName = (step: number): string => data.names[step] ?? String(step);
+
+let chosen = 0;
+
+function byStep(): HTMLElement | null {
+  if (series.steps.length === 0) return null;
+  const select = element("select", { "aria-label": say("Step") });
+  for (const it of series.steps) select.append(element("option", { value: String(it.step) }, stepName(it.step)));
+  if (!series.steps.some((it) => it.step === chosen)) chosen = series.steps[0].step;
+  select.value = String(chosen);
+  select.addEventListener("change", () => {
+    chosen = Number(select.value);
+    drawSteps();
+  });
+  return section("by-step", say("One step over time"), element("div", { class: "bar" }, element("label", {}, `${say("Step")} `, select)), stepPanel.element);
+}
+
+let panel = new Panel();
+let stepPanel = new Panel();
+const drawTimes = () => panel.show(times(), [...charts(), ...machineCharts(data, covered), ...monitorCharts(data)], marks());
+const drawSteps = () => stepPanel.show(times(), stepCharts(chosen), marks());
+
+const time = <It>(title: string, of: (row: It) => number | null | undefined): Column<It> => ({ title, value: of, text: (row) => duration(of(row)) });
+const number = <It>(title: string, of: (row: It) => number | null | undefined): Column<It> => ({ title, value: of, text: (row) => count(of(row)) });
+const text = <It>(title: string, of: (row: It) => string): Column<It> => ({ title, value: of, left: true });
+
+function quantiles<It>(of: (row: It) => Times | null | undefined): Column<It>[] {
+  return [
+    time("p50", (row) => of(row)?.p50_ns),
+    time("p90", (row) => of(row)?.p90_ns),
+    time("p95", (row) => of(row)?.p95_ns),
+    time("p99", (row) => of(row)?.p99_ns),
+    time("p99.9", (row) => of(row)?.p99_9_ns),
+    time(say("max"), (row) => of(row)?.max_ns),
+  ];
+}
+
+function allTables(): HTMLElement | null {
+  const rows = (own: Row[], title: string) =>
+    table<Row>(
+      title,
+      [
+        text(say("step"), (row) => row.name),
+        number(say("count"), (row) => row.count),
+        number(say("failures"), (row) => row.failed),
+        number(say("ok/s"), (row) => row.ok_per_s),
+        time(say("mean"), (row) => row.latency?.mean_ns),
+        ...quantiles<Row>((row) => row.latency),
+        ...(own.some((row) => row.service) ? [time<Row>(`${say("service time")} p99`, (row) => row.service?.p99_ns)] : []),
+      ],
+      own,
+      say("Filter"),
+    );
+  const phases = table<any>(
+    say("Phases"),
+    [
+      text(say("phase"), (row) => row.name + (row.measured ? "" : ` (${say("not measured")})`)),
+      time(say("time"), (row) => row.lasted_ns),
+      number(say("users"), (row) => row.users_online_max),
+      number(say("count"), (row) => row.count),
+      number(say("failures"), (row) => row.failed),
+      number(say("ok/s"), (row) => row.ok_per_s),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    summary.phases,
+    say("Filter"),
+  );
+  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases];
+  return section("tables", say("Response times"), ...shown, byTarget(), byLabel(), bySession(), slowest());
+}
+
+function byTarget(): HTMLElement | null {
+  return table<any>(
+    say("Addresses"),
+    [
+      text(say("target"), (row) => row.target),
+      text(say("address"), (row) => row.address ?? "–"),
+      number(say("count"), (row) => row.count),
+      number(say("failures"), (row) => row.failed),
+      number(say("ok/s"), (row) => row.ok_per_s),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    summary.targets ?? [],
+    say("Filter"),
+  );
+}
+
+/** What machines did that are called alike, as one and by step. */
+function byLabel(): HTMLElement | null {
+  const named = (row: any) => row.value ?? (row.others > 0 ? `${row.others} ${say("others")}` : "–");
+  const all = (row: any) => [row.total, ...(row.steps.length > 1 ? row.steps : [])];
+  return table<any>(
+    say("Machines by label"),
+    [
+      text(say("label"), (row) => row.label),
+      text(say("value"), (row) => row.value),
+      number(say("machines"), (row) => row.machines),
+      number(say("users"), (row) => row.users_max),
+      text(say("step"), (row) => row.step.name),
+      number(say("count"), (row) => row.step.count),
+      number(say("failures"), (row) => row.step.failed),
+      number(say("ok/s"), (row) => row.step.ok_per_s),
+      ...quantiles<any>((row) => row.step.latency),
+    ],
+    (summary.by_label ?? []).flatMap((row: any) => all(row).map((step) => ({ ...row, value: named(row), step }))),
+    say("Filter"),
+  );
+}
+
+function bySession(): HTMLElement | null {
+  return table<any>(
+    say("Sessions"),
+    [
+      text(say("session"), (row) => row.name),
+      number(say("began"), (row) => row.begun),
+      number(say("finished"), (row) => row.finished),
+      number(say("failures"), (row) => row.failed),
+      ...quantiles<any>((row) => row.time),
+    ],
+    summary.sessions ?? [],
+    say("Filter"),
+  );
+}
+
+function slowest(): HTMLElement | null {
+  return table<any>(
+    say("Slowest attempts"),
+    [
+      text(say("step"), (row) => row.step),
+      time(say("response time"), (row) => row.latency_ns),
+      { title: say("at"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
+      number(say("user"), (row) => row.user),
+      number(say("code"), (row) => row.code),
+      text(say("cause"), (row) => row.cause ?? "–"),
+      text(say("trace id"), (row) => row.trace ?? "–"),
+    ],
+    summary.slowest ?? [],
+    say("Filter"),
+  );
+}
+
+function errors(): HTMLElement | null {
+  const shown = table<any>(
+    say("Errors by step and cause"),
+    [
+      text(say("step"), (row) => row.step),
+      text(say("cause"), (row) => tell(row.text)),
+      text(say("blame"), (row) => tell(row.blame)),
+      number(say("count"), (row) => row.count),
+      { title: say("share"), value: (row) => row.share, text: (row) => share(row.share) },
+      text(say("example"), (row) => (row.example ? `${clock(row.example.at_ns / 1e9)} ${tell(row.example.detail)}` : "–")),
+    ],
+    summary.errors,
+    say("Filter"),
+  );
+  const piece = (title: string, of: any) => of && element("div", {}, element("span", {}, title), element("pre", {}, of.text ?? of.hex ?? ""));
+  const evidence = summary.failures.slice(0, 20).map((it) =>
+    element(
+      "details",
+      {},
+      element("summary", {}, `${it.step} · ${it.cause} · ${clock(it.at_ns / 1e9)} · ${tell(it.detail)}`),
+      piece(say("sent text"), it.evidence?.sent),
+      piece(say("received text"), it.evidence?.received),
+    ),
+  );
+  return section("errors", say("Errors"), shown, evidence.length > 0 && element("div", {}, ...evidence));
+}
+
+const ENDINGS: Record<string, string> = {
+  closed_by_us: "closed by throng",
+  closed_by_target: "closed by the target",
+  reset: "reset by the target",
+  reset_by_us: "reset by throng",
+  vanished: "left without a word",
+  half_closed: "half closed",
+  timed_out: "timed out",
+};
+
+function connections(): HTMLElement | null {
+  const stages = table<any>(
+    say("Stages of opening"),
+    [
+      text(say("stage"), (row) => tell(row.stage)),
+      number(say("began"), (row) => row.began),
+      number(say("ok"), (row) => row.ok),
+      number(say("failures"), (row) => row.failed),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    summary.stages,
+    say("Filter"),
+  );
+  const ended = table<any>(
+    say("Ended connections"),
+    [text(say("ended by"), (row) => say(ENDINGS[row.ended] ?? String(row.ended))), number(say("connections"), (row) => row.time?.count), ...quantiles<any>((row) => row.time)],
+    summary.residence ?? [],
+    say("Filter"),
+  );
+  return section("connections", say("Connections"), funnel(summary.stages), stages, ended);
+}
+
+function facts(rows: [string, string | null | undefined][]): HTMLElement {
+  const list = element("dl");
+  for (const [name, value] of rows) if (value) list.append(element("dt", {}, say(name)), element("dd", {}, value));
+  return list;
+}
+
+function environment(): HTMLElement | null {
+  const { run, host } = summary;
+  const machine = [host.hostname, host.os, host.kernel && `Linux ${host.kernel}`, host.cpu_model, host.cores_usable && `${host.cores_usable} ${say("cores")}`, bytes(host.memory_bytes)];
+  return section(
+    "run",
+    say("Run"),
+    facts([
+      ["started", run.started],
+      ["targets", run.targets.join(", ")],
+      ["host", machine.filter(Boolean).join(" · ")],
+      ["version", `throng ${run.throng_version}${run.throng_commit ? ` (${run.throng_commit})` : ""}`],
+      ["seed", String(run.seed)],
+      ["command", run.command.join(" ")],
+    ]),
+    element("h2", {}, say("Rerun")),
+    element("pre", {}, `throng rerun ${run.directory ?? "RUN"}`),
+    data.scenario !== "" && element("details", {}, element("summary", {}, say("Scenario")), element("pre", {}, data.scenario)),
+  );
+}
+
+function setTheme(theme: string): void {
+  document.documentElement.dataset.theme = theme;
+}
+
+function overTime(): HTMLElement | null {
+  const button = (sign: string, name: string, act: () => void) => {
+    const made = element("button", { type: "button", "aria-label": say(name), title: say(name) }, sign);
+    made.addEventListener("click", act);
+    return made;
+  };
+  const buttons = [
+    button("+", "Zoom in", () => zoom(0.5, 0)),
+    button("−", "Zoom out", () => zoom(2, 0)),
+    button("‹", "Earlier", () => zoom(1, -0.5)),
+    button("›", "Later", () => zoom(1, 0.5)),
+    button(say("Reset zoom"), "Reset zoom", zoomOut),
+  ];
+  return section(
+    "time",
+    say("Over time"),
+    element("div", { class: "bar" }, ...buttons, element("span", {}, say("Drag over a chart to zoom; double-click to see all. Keys: + and − zoom, ← and → move, 0 shows all."))),
+    panel.element,
+  );
+}
+
+function distribution(): HTMLElement | null {
+  return section(
+    "percentiles",
+    say("Percentiles"),
+    element(
+      "div",
+      { class: "charts" },
+      percentiles(say("response time"), [{ label: say("all steps"), pairs: series.curve }, ...series.steps.slice(0, 6).map((it) => ({ label: stepName(it.step), pairs: it.curve }))], micros),
+      heat(`${say("Heat map")}: ${say("how many attempts took how long, over time")}`, series.heat.cells, series.heat.points, series.width_s, micros),
+    ),
+  );
+}
+
+/** All parts in their order, by their names. */
+const PARTS: Record<string, () => HTMLElement | null> = {
+  header,
+  notices,
+  controls: () => (controls ? (standing ??= controls()) : null),
+  cards,
+  first,
+  time: overTime,
+  steps: byStep,
+  percentiles: distribution,
+  tables: allTables,
+  errors,
+  connections,
+  sources: () => monitors(data),
+  run: environment,
+};
+
+/** What else stands on the page, and as it was made in the language that is shown. */
+let controls: (() => HTMLElement) | null = null;
+let standing: HTMLElement | null = null;
+
+function draw(): void {
+  forget(page);
+  [panel, stepPanel] = [new Panel(), new Panel()];
+  document.title = `${summary.run.name} · throng`;
+  page.replaceChildren(
+    ...Object.entries(PARTS).map(([name, part]) => element("div", { class: "part", "data-part": name }, part())),
+  );
+  drawTimes();
+  drawSteps();
+}
+
+/** Draws some parts again. What a person marks or moves in them waits for no second. */
+function again(names: string[]): void {
+  const selection = getSelection();
+  for (const name of names) {
+    const holder = page.querySelector<HTMLElement>(`[data-part="${name}"]`);
+    const isMarked = selection && !selection.isCollapsed && selection.containsNode(holder!, true);
+    if (!holder || isMarked) continue;
+    keep(holder, () => {
+      forget(holder);
+      const made = PARTS[name]();
+      holder.replaceChildren(...(made ? [made] : []));
+    });
+  }
+}
+
+/** Shows a run. `more` is what stands in it while it goes on. */
+export function show(told: Data, more?: () => HTMLElement): void {
+  data = told;
+  ({ summary, series } = told);
+  learn(told.renderings);
+  const kept = data.live ? controls : null;
+  if (more || !kept) standing = null;
+  controls = more ?? kept;
+  // For whoever wants to look at the figures with the browser's tools.
+  Object.assign(window, { throng: data });
+  draw();
+}
+
+/** A second that was told. */
+export interface Second {
+  at: number;
+  seconds: number;
+  missed: number;
+  figures: Record<string, number | null>;
+  times: Record<string, number | null>;
+  errors: [string, string, number][];
+  stages: [string, number | null][];
+  renderings: Record<string, string>;
+  step_at: number;
+  /** A step's number, its good and failed attempts, and its times in the order of `step_times`. */
+  steps: number[][];
+}
+
+/** A second is told more than once where more comes of it: it has its place. */
+export function append(told: Second): void {
+  const put = (column: Values, value: number | null) => {
+    while (column.length < told.at) column.push(null);
+    column[told.at] = value;
+  };
+  [data.seconds, data.missed] = [told.seconds, told.missed];
+  learn(told.renderings);
+  for (const [name, value] of Object.entries(told.figures)) put((series[name] ??= []), value);
+  for (const [name, value] of Object.entries(told.times)) put((series.times[name] ??= []), value);
+  for (const [cause, text] of told.errors) {
+    if (!series.errors.some((it) => it.cause === cause)) series.errors.push({ cause, text, count: Array(told.at).fill(0) });
+  }
+  for (const it of series.errors) put(it.count, told.errors.find(([cause]) => cause === it.cause)?.[2] ?? 0);
+  for (const [stage] of told.stages) {
+    if (!series.stages.some((it) => it.stage === stage)) series.stages.push({ stage, p99: Array(told.at).fill(null) });
+  }
+  for (const it of series.stages) put(it.p99, told.stages.find(([stage]) => stage === it.stage)?.[1] ?? null);
+  const columns = ["ok", "failed", ...(series.step_times as string[])];
+  for (const [step, ...values] of told.steps) {
+    const own = stepOf(step, columns);
+    const at = own.at.at(-1) === told.step_at ? own.at.length - 1 : own.at.push(told.step_at) - 1;
+    columns.forEach((name, index) => (own[name][at] = values[index]));
+  }
+}
+
+function stepOf(step: number, columns: string[]): StepSeries {
+  const known = series.steps.find((it) => it.step === step);
+  if (known) return known;
+  const made = { step, at: [], curve: [], ...Object.fromEntries(columns.map((name) => [name, []])) } as unknown as StepSeries;
+  series.steps.push(made);
+  series.steps.sort((one, other) => one.step - other.step);
+  return made;
+}
+
+/** What of a second is seen at once. */
+export function drawn(): void {
+  const badge = page.querySelector(".badge");
+  if (badge) setBadge(badge);
+  if (page.querySelectorAll("#by-step option").length !== series.steps.length) again(["steps"]);
+  if ((data.missed ?? 0) > 0) again(["notices"]);
+  drawTimes();
+  drawSteps();
+}
+
+/** What the tables show. */
+export interface Figures {
+  summary: Summary;
+  renderings: Record<string, string>;
+  curve: [number, number][];
+  curves: [number, [number, number][]][];
+  heat: { points: number; cells: number[] };
+}
+
+/** How often what is slow to draw is drawn, in seconds. */
+const SLOW_S = 5;
+let slowAt = -SLOW_S;
+
+export function tables(told: Figures): void {
+  data.summary = summary = told.summary;
+  learn(told.renderings);
+  series.curve = told.curve;
+  series.heat = told.heat;
+  for (const [step, curve] of told.curves) {
+    const own = series.steps.find((it) => it.step === step);
+    if (own) own.curve = curve;
+  }
+  if (document.hidden) return;
+  again(["cards", "first", "tables", "errors", "connections", "sources"]);
+  if (lasted() >= slowAt + SLOW_S) {
+    slowAt = lasted();
+    again(["percentiles"]);
+  }
+}
+
+/** Whether the figures still come. */
+export function connected(is: boolean): void {
+  if (isConnected === is) return;
+  isConnected = is;
+  const badge = page.querySelector(".badge");
+  if (badge) setBadge(badge);
+}
