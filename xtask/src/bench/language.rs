@@ -48,7 +48,7 @@ pub(super) fn run(
     if options.wants("compile") {
         compiling(options, places, &program, &mut text, &mut gates)?;
     }
-    text.push_str(&report::goals(&gates));
+    text.push_str(&report::thresholds(&gates));
     Ok(text)
 }
 
@@ -139,7 +139,7 @@ fn compiling(
         );
     }
     gates.push(Gate {
-        goal: format!("{SESSIONS} sessions of {STEPS} steps compile"),
+        threshold: format!("{SESSIONS} sessions of {STEPS} steps compile"),
         measured: spread.map(|spread| spread.median),
         max: COMPILE_SECONDS_MAX,
         unit: "s",

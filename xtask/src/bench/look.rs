@@ -115,6 +115,15 @@ fn process(stat: &str) -> Option<Process> {
     })
 }
 
+/// These processes and all that descend from them.
+pub(super) fn usage_of(roots: &[i32]) -> Usage {
+    let processes = processes();
+    roots.iter().map(|root| usage(&processes, *root)).fold(Usage::default(), |sum, one| Usage {
+        cpu: sum.cpu + one.cpu,
+        resident_bytes: sum.resident_bytes + one.resident_bytes,
+    })
+}
+
 /// The process and all that descend from it.
 fn usage(processes: &HashMap<i32, Process>, root: i32) -> Usage {
     let descends = |mut id: i32| {

@@ -16,7 +16,7 @@ const BEFORE_END: Duration = Duration::from_millis(1500);
 const GRACE: Duration = Duration::from_secs(30);
 const BYTES_PER_USER_MAX: f64 = 1200.0;
 
-/// Gives the text of the report and the goal; trouble is told in the text.
+/// Gives the text of the report and the threshold; trouble is told in the text.
 pub(super) fn run(places: &Places) -> (String, Gate) {
     let title = "## Memory of an idle WebSocket user\n\n";
     let measured = measure(places);
@@ -32,7 +32,7 @@ pub(super) fn run(places: &Places) -> (String, Gate) {
     };
     crate::say(text.trim_end());
     let gate = Gate {
-        goal: format!(
+        threshold: format!(
             "{USERS} idle WebSocket users: at most {BYTES_PER_USER_MAX} bytes each (RSS)"
         ),
         measured: measured.ok().map(|(one, many)| per_user(one, many)),

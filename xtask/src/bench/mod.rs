@@ -5,10 +5,12 @@ mod child;
 mod contest;
 mod costs;
 mod duel;
+mod fleet;
 mod language;
 mod look;
 mod machine;
 mod memory;
+mod page;
 mod peers;
 mod rate;
 mod report;
@@ -121,8 +123,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let run: Bench = match name {
         "http" | "http2" | "protocol" => duel::run,
         "language" => language::run,
+        "page" => page::run,
         "rate" => rate::run,
         "truth" => served::truth,
+        "fleet" => fleet::run,
         _ if Scene::find(name).is_some() => populate,
         _ => return Err(crate::USAGE.to_string()),
     };
@@ -263,7 +267,7 @@ fn parse(arguments: &[&str], name: &str) -> Result<Options, String> {
                 options.users = counts.collect::<Result<_, _>>()?;
             }
             "--set" if is_scene => options.sets.push(value.to_string()),
-            "--against" if !matches!(name, "rate" | "truth") => {
+            "--against" if !matches!(name, "fleet" | "page" | "rate" | "truth") => {
                 options.against = Some(PathBuf::from(value)).filter(|file| file.is_file());
                 options.against.as_ref().ok_or_else(|| format!("{flag} {value}: no such file"))?;
                 choice.truncate(choice.len() - 2);
@@ -280,10 +284,12 @@ fn parts(name: &str) -> &'static [&'static str] {
         "http" => &["keep-alive", "short", "websocket", "memory"],
         "http2" => &["requests", "calls"],
         "language" => &["transaction", "expressions", "compile"],
+        "page" => &["report", "live"],
         "protocol" => &["64", "1000"],
         "rate" => &["cost", "served"],
         "million" => &["run", "peers"],
         "truth" => &served::NAMES,
+        "fleet" => fleet::PARTS,
         _ => &[],
     }
 }

@@ -326,14 +326,14 @@ fn verdict(rows: &[Measured], throng: Option<&Cost>) -> String {
     let others = rows.iter().filter(|(name, _)| *name != "throng");
     let costs = others.filter_map(|(name, cost)| Some((name, cost.as_ref().ok()?)));
     let best = costs.min_by(|a, b| a.1.connecting_us.total_cmp(&b.1.connecting_us));
-    let goal = format!("CPU per established connection at most {RATIO_MAX} x the best other");
+    let threshold = format!("CPU per established connection at most {RATIO_MAX} x the best other");
     match (throng, best) {
         (Some(throng), Some((name, best))) => {
             let ratio = throng.connecting_us / best.connecting_us;
             let met = if ratio <= RATIO_MAX { "met" } else { "**not met**" };
-            format!("{goal} — {met}: {ratio:.2} x {name}")
+            format!("{threshold} — {met}: {ratio:.2} x {name}")
         }
-        _ => format!("{goal} — not measured"),
+        _ => format!("{threshold} — not measured"),
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) const RATES: [u32; 5] = [1_000, 5_000, 20_000, 30_000, 100_000];
 const CONNECTIONS: u32 = 100;
 /// From here on a tool has all cores, with two threads, and the server one of them beside it.
 const RATE_UNPINNED: u32 = 100_000;
-/// Where the goals are set: CPU per request as a multiple of wrk2's.
+/// Where the thresholds are set: CPU per request as a multiple of wrk2's.
 const COSTS_MAX: [(u32, Tool, f64); 5] = [
     (1_000, Tool::Precise("1ms"), 1.2),
     (20_000, Tool::Precise("1ms"), 0.9),
@@ -74,7 +74,7 @@ pub(super) fn run(
         text.push_str(&told);
         gates.extend(more);
     }
-    text.push_str(&report::goals(&gates));
+    text.push_str(&report::thresholds(&gates));
     Ok(text)
 }
 
@@ -179,7 +179,7 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
                 let ratio = contest::ratio(&case.rows, &name, base);
                 let ratio = ratio.filter(|_| case.keeps(*tool) && case.keeps(Tool::Wrk2));
                 Gate {
-                    goal: format!(
+                    threshold: format!(
                         "{}: CPU per request of {name} at most {max} x {base}",
                         title(*rate)
                     ),
@@ -193,7 +193,7 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
         gates.extend(default.map(|row| {
             let wrk2 = case.row(Tool::Wrk2).and_then(|row| case.missing(row));
             Gate {
-                goal: format!(
+                threshold: format!(
                     "{}: {} misses at most {MISSING_PERCENT_MAX} % of it, or what wrk2 misses",
                     title(case.rate),
                     row.name
@@ -223,7 +223,7 @@ fn lateness_gates(cases: &[Case]) -> Vec<Gate> {
         .into_iter()
         .filter(|tool| tool.is_throng() && calm.iter().any(|case| case.row(*tool).is_some()))
         .map(|tool| Gate {
-            goal: format!(
+            threshold: format!(
                 "{}: lateness p99 at most {LATENESS_US_MAX} µs beyond the precision, at each rate",
                 tool.name()
             ),

@@ -1,4 +1,5 @@
-//! The figures as Markdown: tables, goals met and not met, and sections that replace each other.
+//! The figures as Markdown: tables, thresholds met and not met, and sections that replace each
+//! other.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ by round. A bench that shares its machine with other work is worth less: see the
 
 /// Something the project must reach.
 pub(super) struct Gate {
-    pub(super) goal: String,
+    pub(super) threshold: String,
     pub(super) measured: Option<f64>,
     pub(super) max: f64,
     pub(super) unit: &'static str,
@@ -92,19 +93,19 @@ pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String
     text
 }
 
-/// The goals and whether they are met; nothing when none was measured for.
-pub(super) fn goals(gates: &[Gate]) -> String {
+/// The thresholds and whether they are met; nothing when none was measured for.
+pub(super) fn thresholds(gates: &[Gate]) -> String {
     if gates.is_empty() {
         return String::new();
     }
-    let mut text = String::from("## Goals\n\n");
+    let mut text = String::from("## Thresholds\n\n");
     for gate in gates {
         let verdict = match gate.measured {
             Some(figure) if figure <= gate.max => format!("met: {figure:.2} {}", gate.unit),
             Some(figure) => format!("**not met**: {figure:.2} {}", gate.unit),
             None => "not measured".to_string(),
         };
-        let _ = writeln!(text, "- {} — {verdict}", gate.goal);
+        let _ = writeln!(text, "- {} — {verdict}", gate.threshold);
     }
     text.push('\n');
     text
@@ -158,9 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn goals_are_honest() {
-        let gate = |measured| Gate { goal: "g".to_string(), measured, max: 1.0, unit: "x" };
-        let text = goals(&[gate(Some(0.9)), gate(Some(1.1)), gate(None)]);
+    fn thresholds_are_honest() {
+        let gate = |measured| Gate { threshold: "g".to_string(), measured, max: 1.0, unit: "x" };
+        let text = thresholds(&[gate(Some(0.9)), gate(Some(1.1)), gate(None)]);
         let expected = "g — met: 0.90 x\n- g — **not met**: 1.10 x\n- g — not measured\n";
         assert!(text.contains(expected), "{text}");
     }

@@ -1,6 +1,6 @@
 //! Benches that are scenarios: users of a file below `benches/` at a reference target beside them,
-//! both on all cores. The file has the goals; here is what both ends cost meanwhile, and whether
-//! what throng counted is what the target counted.
+//! both on all cores. The file has the thresholds; here is what both ends cost meanwhile, and
+//! whether what throng counted is what the target counted.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -216,12 +216,15 @@ impl Scene {
             text.push_str(&self.report(outcome, users, options));
         }
         let cost = options.against.is_some().then(|| Gate {
-            goal: format!("{title}: CPU per {} at most {RATIO_MAX} x that of {base}", self.unit),
+            threshold: format!(
+                "{title}: CPU per {} at most {RATIO_MAX} x that of {base}",
+                self.unit
+            ),
             measured: contest::ratio(&rows, super::OWN, base).map(|ratio| ratio.median),
             max: RATIO_MAX,
             unit: "x",
         });
-        text.push_str(&report::goals(&Vec::from_iter(cost)));
+        text.push_str(&report::thresholds(&Vec::from_iter(cost)));
         Ok(text)
     }
 

@@ -140,7 +140,7 @@ impl Table {
             tools.iter().filter(|tool| tool.is_throng()).map(|tool| tool.name()).collect();
         let ours = self.worst.into_iter().filter(|(name, _)| names.contains(name));
         let gate = |(name, measured)| Gate {
-            goal: format!(
+            threshold: format!(
                 "{name}: reported p50 and p99 within {DIFFERENCE_PERCENT_MAX} % or \
                  {DIFFERENCE_US_MAX} µs of what was served, in each row"
             ),
@@ -158,7 +158,7 @@ fn preface(title: &str) -> String {
          stamp of its last byte, and so with what it waited in the target's socket, until its \
          answer was written. Of throng the first second, in which connections open, counts on \
          neither side. A difference of at most {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} \
-         µs is within the goal. Each percentile is of the round with the median difference.\n\n\
+         µs is within the threshold. Each percentile is of the round with the median difference.\n\n\
          | answers | load | tool | p50 served | reported | difference | p99 served | \
          reported | difference |\n\
          | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
@@ -192,7 +192,7 @@ pub(super) fn truth(
     Ok(machine::facts(options, places, workspace) + &preface(title) + &rows)
 }
 
-/// The table of `bench rate` and its goals.
+/// The table of `bench rate` and its thresholds.
 pub(super) fn rates(
     rates: &[u32],
     tools: &[Tool],

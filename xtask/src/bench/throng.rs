@@ -22,7 +22,7 @@ pub(super) fn bench(
     command
 }
 
-/// True if a run ended with figures: goals met or not (0, 1), or a result that throng itself
+/// True if a run ended with figures: thresholds met or not (0, 1), or a result that throng itself
 /// calls invalid (5), as it may when the bench gives it a single core to exhaust.
 pub(super) fn has_figures(status: ExitStatus) -> bool {
     matches!(status.code(), Some(0 | 1 | 5))
@@ -60,7 +60,7 @@ fn rows<'a>(summary: &'a Value, place: &str) -> impl Iterator<Item = &'a Value> 
     summary.pointer(place).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The goals of the scenario, its phases, and times, as tables.
+/// The thresholds of the scenario, its phases, and times, as tables.
 pub(super) fn figures(summary: &Value) -> String {
     let text = |row: &Value, name: &str| match &row[name] {
         Value::Null => "–".to_string(),
@@ -72,14 +72,19 @@ pub(super) fn figures(summary: &Value) -> String {
         let all: Option<Vec<String>> = ["p50_ns", "p99_ns", "max_ns"].map(ms).into_iter().collect();
         all.map_or_else(|| "–".to_string(), |all| format!("{} ms", all.join(" / ")))
     };
-    let mut out = String::from("| goal | figure | |\n| --- | ---: | --- |\n");
-    for goal in rows(summary, "/thresholds") {
-        let figure = match (goal["unit"].as_str(), goal["figure"].as_f64()) {
+    let mut out = String::from("| threshold | figure | |\n| --- | ---: | --- |\n");
+    for threshold in rows(summary, "/thresholds") {
+        let figure = match (threshold["unit"].as_str(), threshold["figure"].as_f64()) {
             (Some("ns"), Some(ns)) => format!("{:.2} ms", ns / 1e6),
             (_, Some(figure)) => figure.to_string(),
             _ => "–".to_string(),
         };
-        let _ = writeln!(out, "| {} | {figure} | {} |", text(goal, "text"), text(goal, "verdict"));
+        let _ = writeln!(
+            out,
+            "| {} | {figure} | {} |",
+            text(threshold, "text"),
+            text(threshold, "verdict")
+        );
     }
     out.push_str(
         "\n| phase | online, fewest / most | connections/s | attempts good / failed | \

@@ -1,4 +1,4 @@
-//! Tests of the tables and the goals of `bench rate`.
+//! Tests of the tables and the thresholds of `bench rate`.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn judged(gates: &[Gate]) -> Vec<(Option<f64>, f64)> {
 }
 
 #[test]
-fn costs_are_judged_against_wrk2_where_the_goals_are_set() {
+fn costs_are_judged_against_wrk2_where_the_thresholds_are_set() {
     let gates = |rate, wrk2| judged(&cost_gates(&[case(rate, rate.into(), wrk2)]));
     assert_eq!(gates(20_000, Some(20_000)), [(Some(1.2), 1.3)]);
     assert_eq!(gates(20_000, None), [(None, 1.3)]);

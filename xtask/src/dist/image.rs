@@ -1,0 +1,194 @@
+//! An image for containers in the layout of OCI (image-spec 1.1), as one file that podman, skopeo,
+//! containerd and docker load. It is written here: a layer, three short files of JSON and their
+//! digests need no builder, and the same commit makes the same bytes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{Machine, copy, epoch, finish, listed, stdout_of, tar, write as write_file};
+use crate::workspace::Workspace;
+
+/// Authorities whose certificates are believed; of Debian's `ca-certificates`.
+const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
+/// Nobody else's on the host, and the one that the manifests for Kubernetes name.
+const USER: &str = "65532:65532";
+/// Where scenarios are, and where records are written.
+const FOLDER: &str = "load";
+/// Where an agent of a fleet keeps its lines.
+const SPOOL: &str = "var/lib/throng";
+/// What has to come with the binary wherever it goes.
+const LICENCES: [&str; 4] = ["LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.gz", "copyright"];
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+/// Of a package's tree, for this machine. `folder` is scratch space.
+pub(super) fn write(
+    workspace: &Workspace,
+    machine: &Machine,
+    version: &str,
+    (tree, folder): (&Path, &Path),
+    image: &Path,
+) -> Result<(), String> {
+    let root = folder.join("image-root");
+    fill(tree, &root)?;
+    let epoch = epoch(&workspace.root);
+    let layout = folder.join("image");
+    let blobs = layout.join("blobs/sha256");
+    fs::create_dir_all(&blobs).map_err(|error| format!("{}: {error}", blobs.display()))?;
+    let plain = folder.join("layer.tar");
+    finish(tar(&epoch).arg("-cf").arg(&plain).arg("-C").arg(&root).arg("."))?;
+    let diff = digest(&plain)?;
+    finish(Command::new("gzip").args(["-9", "--no-name", "--force"]).arg(&plain))?;
+    let layer = blob(&blobs, LAYER, fs::read(folder.join("layer.tar.gz")))?;
+    let created = stdout_of(Command::new("date").args([
+        "--utc",
+        &format!("--date=@{epoch}"),
+        "+%Y-%m-%dT%H:%M:%SZ",
+    ]))?;
+    let mut git = Command::new("git");
+    let revision = stdout_of(git.args(["rev-parse", "HEAD"]).current_dir(&workspace.root));
+    let labels = json!({
+        "org.opencontainers.image.title": "throng",
+        "org.opencontainers.image.description": "load-testing tool for long-lived connections and for HTTP",
+        "org.opencontainers.image.version": version,
+        "org.opencontainers.image.revision": revision.unwrap_or_default(),
+        "org.opencontainers.image.created": created,
+        "org.opencontainers.image.licenses": "MIT OR Apache-2.0",
+    });
+    let config = json!({
+        "architecture": machine.debian,
+        "os": "linux",
+        "created": created,
+        "config": {
+            "User": USER,
+            "WorkingDir": format!("/{FOLDER}"),
+            "Env": ["PATH=/usr/bin"],
+            "Entrypoint": ["/usr/bin/throng"],
+            "Cmd": ["--help"],
+            "Labels": labels,
+        },
+        "rootfs": {"type": "layers", "diff_ids": [diff]},
+        "history": [{"created": created, "created_by": "cargo xtask dist"}],
+    });
+    let config = blob(&blobs, CONFIG, Ok(config.to_string().into_bytes()))?;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": config,
+        "layers": [layer],
+        "annotations": labels,
+    });
+    let mut manifest_of = blob(&blobs, MANIFEST, Ok(manifest.to_string().into_bytes()))?;
+    let name = format!("throng:{version}");
+    manifest_of["platform"] = json!({"architecture": machine.debian, "os": "linux"});
+    manifest_of["annotations"] = json!({"org.opencontainers.image.ref.name": name});
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest_of]});
+    // What docker reads where it keeps its images itself instead of in containerd.
+    let path = |of: &Value| format!("blobs/sha256/{}", hex(of));
+    let docker = json!([{"Config": path(&config), "RepoTags": [name], "Layers": [path(&layer)]}]);
+    for (name, what) in [
+        ("oci-layout", json!({"imageLayoutVersion": "1.0.0"})),
+        ("index.json", index),
+        ("manifest.json", docker),
+    ] {
+        write_file(&layout.join(name), what.to_string().as_bytes())?;
+    }
+    let parts = ["oci-layout", "index.json", "manifest.json", "blobs"];
+    finish(tar(&epoch).arg("-cf").arg(image).arg("-C").arg(&layout).args(parts))
+}
+
+/// The root of the container. Nothing else is in it: no shell, no libraries.
+fn fill(tree: &Path, root: &Path) -> Result<(), String> {
+    copy(&tree.join("usr/bin/throng"), &root.join("usr/bin/throng"), 0o755)?;
+    let doc = Path::new("usr/share/doc/throng");
+    for name in LICENCES {
+        copy(&tree.join(doc).join(name), &root.join(doc).join(name), 0o644)?;
+    }
+    copy(&Path::new("/").join(CERTIFICATES), &root.join(CERTIFICATES), 0o644).map_err(|error| {
+        format!("an image needs certificates of authorities (Debian: ca-certificates): {error}")
+    })?;
+    let user = format!("throng:x:{USER}::/{FOLDER}:/usr/bin/throng\n");
+    write_file(&root.join("etc/passwd"), user.as_bytes())?;
+    write_file(&root.join("etc/group"), b"throng:x:65532:\n")?;
+    // Whoever runs it may write there; volumes take the mode of what they cover.
+    for name in ["tmp", FOLDER, SPOOL] {
+        let folder = root.join(name);
+        let mode = fs::Permissions::from_mode(0o1777);
+        let made = fs::create_dir_all(&folder).and_then(|()| fs::set_permissions(&folder, mode));
+        made.map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// Stores what is named by its digest, and describes it.
+fn blob(blobs: &Path, kind: &str, bytes: std::io::Result<Vec<u8>>) -> Result<Value, String> {
+    let bytes = bytes.map_err(|error| error.to_string())?;
+    let new = blobs.join("new");
+    write_file(&new, &bytes)?;
+    let digest = digest(&new)?;
+    let described = json!({"mediaType": kind, "digest": digest, "size": bytes.len()});
+    let place = blobs.join(hex(&described));
+    fs::rename(&new, &place).map_err(|error| format!("{}: {error}", place.display()))?;
+    Ok(described)
+}
+
+fn digest(file: &Path) -> Result<String, String> {
+    let told = stdout_of(Command::new("sha256sum").arg(file))?;
+    told.split_once(' ').map(|(hex, _)| format!("sha256:{hex}")).ok_or(told.clone())
+}
+
+/// The name of a blob in its folder.
+fn hex(described: &Value) -> &str {
+    described["digest"].as_str().unwrap_or_default().trim_start_matches("sha256:")
+}
+
+/// Unpacks an image as a runtime does and holds each part against what is said of it: the root of
+/// its container comes out.
+pub(super) fn unpack(image: &Path, into: &Path) -> Result<PathBuf, String> {
+    let layout = into.join("layout");
+    let root = into.join("container");
+    for folder in [&layout, &root] {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    finish(Command::new("tar").arg("-xf").arg(image).arg("-C").arg(&layout))?;
+    let read = |path: &Path| {
+        let bytes = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        serde_json::from_slice::<Value>(&bytes).map_err(|error| error.to_string())
+    };
+    let stored = |described: &Value| {
+        let path = layout.join("blobs/sha256").join(hex(described));
+        let bytes = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let right = (digest(&path)? == described["digest"], bytes.len() == described["size"]);
+        match right {
+            (true, true) => Ok(path),
+            _ => Err(format!("{}: it is not as described", path.display())),
+        }
+    };
+    let index = read(&layout.join("index.json"))?;
+    let manifest = read(&stored(&index["manifests"][0])?)?;
+    let config = read(&stored(&manifest["config"])?)?;
+    let layer = stored(&manifest["layers"][0])?;
+    let blobs = listed(&layout.join("blobs/sha256"))?.len();
+    if blobs != 3 {
+        return Err(format!("{}: 3 blobs are described, {blobs} are there", image.display()));
+    }
+    let plain = into.join("plain.tar");
+    let output = Command::new("gzip").args(["--decompress", "--stdout"]).arg(&layer).output();
+    write_file(&plain, &output.map_err(|error| format!("gzip: {error}"))?.stdout)?;
+    if config["rootfs"]["diff_ids"][0] != digest(&plain)? {
+        return Err(format!("{}: its layer has another digest", image.display()));
+    }
+    finish(Command::new("tar").arg("-xpf").arg(&plain).arg("-C").arg(&root))?;
+    let wanted = ["usr/bin/throng", CERTIFICATES, "etc/passwd", "etc/group", "tmp", FOLDER, SPOOL];
+    match wanted.iter().find(|name| !root.join(name).exists()) {
+        Some(name) => Err(format!("{} has no {name}", image.display())),
+        None => Ok(root),
+    }
+}

@@ -1,0 +1,448 @@
+//! `cargo xtask dist`: what is handed out. A static binary, stripped, for each processor; manual
+//! pages, completions and licences; a `.deb`, an archive and an image for containers of these; and
+//! the check that what was made can be installed and runs.
+
+mod check;
+mod deb;
+mod elf;
+mod image;
+mod licences;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::say;
+use crate::workspace::{self, Workspace};
+
+/// Of a binary that is handed out.
+const BINARY_BYTES_MAX: u64 = 20_000_000;
+
+/// A processor, as cargo, Debian and GNU name it.
+#[derive(Debug, PartialEq)]
+struct Machine {
+    target: &'static str,
+    debian: &'static str,
+    /// Of `uname -m`.
+    name: &'static str,
+    /// Links for it on another processor; of Debian.
+    linker: &'static str,
+    /// Runs its programs on another processor; of Debian's `qemu-user`.
+    emulator: &'static str,
+}
+
+const MACHINES: [Machine; 2] = [
+    Machine {
+        target: "x86_64-unknown-linux-gnu",
+        debian: "amd64",
+        name: "x86_64",
+        linker: "x86_64-linux-gnu-gcc",
+        emulator: "qemu-x86_64",
+    },
+    Machine {
+        target: "aarch64-unknown-linux-gnu",
+        debian: "arm64",
+        name: "aarch64",
+        linker: "aarch64-linux-gnu-gcc",
+        emulator: "qemu-aarch64",
+    },
+];
+
+impl Machine {
+    fn is_this(&self) -> bool {
+        self.name == std::env::consts::ARCH
+    }
+
+    /// A command that runs a program of this machine here, if there is a way.
+    fn running(&self, program: &Path) -> Option<Command> {
+        if self.is_this() {
+            return Some(Command::new(program));
+        }
+        let there = Command::new(self.emulator).arg("--version").output().is_ok();
+        there.then(|| {
+            let mut command = Command::new(self.emulator);
+            command.arg(program);
+            command
+        })
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq)]
+struct Wanted {
+    machines: Vec<&'static Machine>,
+    /// Packaged instead of building one: for this machine, perhaps not static.
+    binary: Option<PathBuf>,
+}
+
+const USAGE: &str = "usage: cargo xtask dist [--target TRIPLE]… [--binary FILE]";
+
+fn wanted(arguments: &[&str]) -> Result<Wanted, String> {
+    let mut wanted = Wanted { machines: Vec::new(), binary: None };
+    let mut arguments = arguments.iter();
+    while let Some(flag) = arguments.next() {
+        let value = arguments.next().ok_or(USAGE)?;
+        match *flag {
+            "--target" => {
+                let machine = MACHINES.iter().find(|machine| machine.target == *value);
+                let known = MACHINES.map(|machine| machine.target).join(", ");
+                let machine = machine.ok_or_else(|| format!("{value}: it is one of {known}"))?;
+                wanted.machines.push(machine);
+            }
+            "--binary" => wanted.binary = Some(value.into()),
+            _ => return Err(USAGE.to_string()),
+        }
+    }
+    if wanted.binary.is_some() && !wanted.machines.is_empty() {
+        return Err("--binary is of this machine: leave out --target".to_string());
+    }
+    if wanted.machines.is_empty() {
+        wanted.machines.extend(MACHINES.iter().filter(|machine| machine.is_this()));
+    }
+    Ok(wanted)
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let wanted = wanted(arguments)?;
+    let workspace = workspace::load()?;
+    let out = workspace.target.join("dist");
+    match &wanted.binary {
+        Some(binary) => {
+            let machine = wanted.machines.first().ok_or("no package is made on this machine")?;
+            let made = package(&workspace, machine, binary, (machine, binary), &out)?;
+            check::check(&made, machine, false)
+        }
+        None => build_all(&workspace, &wanted.machines, &out),
+    }
+}
+
+/// Packages a binary that was built before, and checks that it can be installed.
+pub(crate) fn package_of(workspace: &Workspace, binary: &Path) -> Result<(), String> {
+    let machine = MACHINES.iter().find(|machine| machine.is_this());
+    let machine = machine.ok_or("no package is made on this machine")?;
+    let made =
+        package(workspace, machine, binary, (machine, binary), &workspace.target.join("ci/dist"))?;
+    check::check(&made, machine, false)
+}
+
+fn build_all(workspace: &Workspace, machines: &[&Machine], out: &Path) -> Result<(), String> {
+    let mut built = Vec::new();
+    for machine in machines {
+        say(&format!("building for {}", machine.target));
+        built.push((*machine, build(workspace, machine)?));
+    }
+    // Pages and completions are the same on all; one of the binaries has to run here.
+    let teller = built.iter().find(|(machine, _)| machine.running(Path::new("true")).is_some());
+    let Some((with, teller)) = teller else {
+        return Err("none of these runs here, so nothing can print the pages of the manual:\n  \
+                    install qemu-user, or add a --target of this machine"
+            .to_string());
+    };
+    let mut sums = String::new();
+    for (machine, binary) in &built {
+        let made = package(workspace, machine, binary, (with, teller), out)?;
+        check::check(&made, machine, true)?;
+        for file in [&made.archive, &made.deb, &made.image] {
+            sums += &sum_of(file)?;
+        }
+    }
+    write(&out.join("SHA256SUMS"), sums.as_bytes())?;
+    say(&format!("{}\nin {}", sums.trim_end(), out.display()));
+    Ok(())
+}
+
+/// A static binary: glibc is inside of it, so that it runs whatever a Linux brings.
+fn build(workspace: &Workspace, machine: &Machine) -> Result<PathBuf, String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
+    let upper = machine.target.to_uppercase().replace('-', "_");
+    let mut command = Command::new(cargo);
+    let flags = ["rustc", "--locked", "--profile", "dist", "-p", "throng", "--bin", "throng"];
+    command.args(flags).args(["--target", machine.target]).current_dir(&workspace.root);
+    // Of what links alone: at this level the crates are optimised together (`[profile.dist]`). A
+    // package with a level of its own loses the profile's `strip`.
+    command.args(["--", "-C", "opt-level=3", "-C", "strip=symbols"]);
+    command.env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), rustflags(&linker()?));
+    if let Some(linker) = linking(workspace, machine)? {
+        command.env(format!("CARGO_TARGET_{upper}_LINKER"), linker);
+    }
+    let hint = || {
+        format!(
+            "cannot build for {0}: it needs `rustup target add {0}` and, on another processor, \
+             {1} (Debian: gcc-{2}-linux-gnu and libc6-dev-{3}-cross)",
+            machine.target,
+            machine.linker,
+            machine.name.replace('_', "-"),
+            machine.debian
+        )
+    };
+    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
+    match status.success() {
+        true => Ok(workspace.target.join(machine.target).join("dist/throng")),
+        false => Err(hint()),
+    }
+}
+
+/// What links for a machine in place of `cc`. Rust itself asks for a static-pie on x86-64 alone; on
+/// others a script asks the compiler for one in place of a static binary at a fixed address.
+fn linking(workspace: &Workspace, machine: &Machine) -> Result<Option<PathBuf>, String> {
+    let compiler = if machine.is_this() { "cc" } else { machine.linker };
+    if machine.name == "x86_64" {
+        return Ok((!machine.is_this()).then(|| compiler.into()));
+    }
+    // Rust knows by the end of the name how it is spoken to.
+    let script = workspace.target.join(machine.target).join("pie-gcc");
+    write(&script, PIE.replace("CC", compiler).as_bytes())?;
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&script, mode).map_err(|error| error.to_string())?;
+    Ok(Some(script))
+}
+
+const PIE: &str = r#"#!/bin/sh
+for word; do
+  shift
+  case $word in
+    -static) set -- "$@" -static-pie ;;
+    -no-pie) ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
+exec CC "$@"
+"#;
+
+/// The folder with the linker that comes with Rust, by the name that a C compiler asks for. It
+/// links for every machine.
+fn linker() -> Result<PathBuf, String> {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string());
+    let ask = |words: &[&str]| {
+        let told = Command::new(&rustc).args(words).output();
+        let told = told.map_err(|error| format!("{rustc}: {error}"))?;
+        Ok::<_, String>(String::from_utf8_lossy(&told.stdout).into_owned())
+    };
+    let version = ask(&["-vV"])?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.ok_or("rustc does not say for which machine it is")?;
+    let root = ask(&["--print", "sysroot"])?;
+    let folder = Path::new(root.trim()).join("lib/rustlib").join(host).join("bin/gcc-ld");
+    match folder.join("ld.lld").exists() {
+        true => Ok(folder),
+        false => {
+            Err(format!("there is no ld.lld in {}: build with rustup's Rust", folder.display()))
+        }
+    }
+}
+
+/// Static, and at an address that is drawn when it starts (static-pie). Of functions that are alike
+/// one is kept. Pointers that have to be moved are listed in DT_RELR, by a bit each instead of 24
+/// bytes: the start code of glibc 2.36 and later reads that.
+fn rustflags(linker: &Path) -> String {
+    let linker = linker.display();
+    format!(
+        "-C target-feature=+crt-static -C link-arg=-fuse-ld=lld -C link-arg=-B{linker} \
+         -C link-arg=-Wl,--icf=all -C link-arg=-Wl,-z,pack-relative-relocs"
+    )
+}
+
+/// What was made for one machine.
+struct Made {
+    /// The folder that becomes the root of a system.
+    tree: PathBuf,
+    deb: PathBuf,
+    archive: PathBuf,
+    image: PathBuf,
+}
+
+/// The binary with what belongs to it. `teller` is one that runs here and tells its pages.
+fn package(
+    workspace: &Workspace,
+    machine: &Machine,
+    binary: &Path,
+    teller: (&Machine, &Path),
+    out: &Path,
+) -> Result<Made, String> {
+    // SAFETY: the call takes a number and sets it. Folders then have the same modes everywhere.
+    unsafe { libc::umask(0o022) };
+    let folder = out.join(machine.debian);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let tree = folder.join("root");
+    fill(workspace, &tree, binary, teller)?;
+    let version = version(&workspace.root)?;
+    let deb = out.join(format!("throng_{version}_{}.deb", machine.debian));
+    deb::write(workspace, machine, &version, &tree, &deb)?;
+    let archive = out.join(format!("throng-{version}-linux-{}.tar.gz", machine.name));
+    archive_of(workspace, &tree, &format!("throng-{version}"), &archive)?;
+    let image = out.join(format!("throng_{version}_{}.oci.tar", machine.debian));
+    image::write(workspace, machine, &version, (&tree, &folder), &image)?;
+    Ok(Made { tree, deb, archive, image })
+}
+
+/// Files where Debian has them; the same paths are right for `/usr/local` and for others.
+fn fill(
+    workspace: &Workspace,
+    tree: &Path,
+    binary: &Path,
+    teller: (&Machine, &Path),
+) -> Result<(), String> {
+    let share = tree.join("usr/share");
+    copy(binary, &tree.join("usr/bin/throng"), 0o755)?;
+    told_by(teller, &["man", &share.join("man/man1").to_string_lossy()])?;
+    for (shell, path) in [
+        ("bash", "bash-completion/completions/throng"),
+        ("zsh", "zsh/vendor-completions/_throng"),
+        ("fish", "fish/vendor_completions.d/throng.fish"),
+    ] {
+        write(&share.join(path), &told_by(teller, &["completions", shell])?)?;
+    }
+    let doc = share.join("doc/throng");
+    for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
+        copy(&workspace.root.join(name), &doc.join(name), 0o644)?;
+    }
+    write(&doc.join("THIRD-PARTY"), licences::third_party(&workspace.root)?.as_bytes())?;
+    write(&doc.join("copyright"), deb::COPYRIGHT.as_bytes())?;
+    for entry in listed(&workspace.root.join("examples"))? {
+        let name = entry.file_name().ok_or("a name")?;
+        copy(&entry, &doc.join("examples").join(name), 0o644)?;
+    }
+    let packaging = workspace.root.join("packaging");
+    let unit = "throng-agent.service";
+    copy(&packaging.join(unit), &tree.join("usr/lib/systemd/system").join(unit), 0o644)?;
+    for entry in listed(&packaging.join("kubernetes"))? {
+        let name = entry.file_name().ok_or("a name")?;
+        copy(&entry, &doc.join("kubernetes").join(name), 0o644)?;
+    }
+    let pages = listed(&share.join("man/man1"))?;
+    let long = ["CHANGELOG.md", "THIRD-PARTY"].map(|name| doc.join(name));
+    let mut gzip = Command::new("gzip");
+    finish(gzip.args(["-9", "--no-name", "--force"]).args(pages).args(long))
+}
+
+fn version(root: &Path) -> Result<String, String> {
+    let manifest =
+        fs::read_to_string(root.join("Cargo.toml")).map_err(|error| error.to_string())?;
+    let line = manifest.lines().find_map(|line| line.strip_prefix("version = \""));
+    let version = line.and_then(|line| line.split('"').next());
+    version.map(str::to_string).ok_or_else(|| "Cargo.toml names no version".to_string())
+}
+
+/// When the commit was made, for files that are the same whenever they are made.
+fn epoch(root: &Path) -> String {
+    let mut git = Command::new("git");
+    let told = stdout_of(git.args(["log", "-1", "--format=%ct"]).current_dir(root));
+    told.ok().filter(|told| !told.is_empty()).unwrap_or_else(|| "0".to_string())
+}
+
+/// Packs files so that the same ones make the same bytes, whoever does it and whenever.
+fn tar(epoch: &str) -> Command {
+    let mut tar = Command::new("tar");
+    tar.args(["--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.arg(format!("--mtime=@{epoch}"));
+    tar
+}
+
+fn archive_of(
+    workspace: &Workspace,
+    tree: &Path,
+    name: &str,
+    archive: &Path,
+) -> Result<(), String> {
+    let mut tar = tar(&epoch(&workspace.root));
+    // Without the name and the time of its making in the head of the compressed file.
+    tar.arg("--use-compress-program=gzip -9 --no-name");
+    tar.arg("-cf").arg(archive).arg(format!("--transform=s,^\\./usr,{name},"));
+    finish(tar.arg("-C").arg(tree).arg("./usr"))
+}
+
+fn sum_of(file: &Path) -> Result<String, String> {
+    let name = file.file_name().ok_or("a file without a name")?;
+    let folder = file.parent().ok_or("a file without a folder")?;
+    Ok(stdout_of(Command::new("sha256sum").arg(name).current_dir(folder))? + "\n")
+}
+
+/// What a binary of ours prints, in English.
+fn told_by((machine, binary): (&Machine, &Path), words: &[&str]) -> Result<Vec<u8>, String> {
+    let mut command = machine.running(binary).ok_or("it does not run here")?;
+    let output = command.args(["--lang", "en"]).args(words).output();
+    let output = output.map_err(|error| format!("{}: {error}", binary.display()))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(told)?;
+    fs::write(path, bytes).map_err(told)
+}
+
+fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bytes = fs::read(from).map_err(|error| format!("{}: {error}", from.display()))?;
+    write(to, &bytes)?;
+    let mode = fs::Permissions::from_mode(mode);
+    fs::set_permissions(to, mode).map_err(|error| format!("{}: {error}", to.display()))
+}
+
+fn finish(command: &mut Command) -> Result<(), String> {
+    stdout_of(command).map(drop)
+}
+
+/// What a program prints, without the end of its last line.
+fn stdout_of(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_string()),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_asked_for_by_its_target() {
+        let both = wanted(&["--target", MACHINES[0].target, "--target", MACHINES[1].target]);
+        assert_eq!(both.unwrap().machines, [&MACHINES[0], &MACHINES[1]]);
+        let binary = wanted(&["--binary", "throng"]).unwrap();
+        assert_eq!(binary.binary.as_deref(), Some(Path::new("throng")));
+        for words in [&["--target"][..], &["--target", "sparc"], &["--binry", "x"], &["x"]] {
+            assert!(wanted(words).is_err(), "{words:?}");
+        }
+        assert!(wanted(&["--binary", "x", "--target", MACHINES[0].target]).is_err());
+    }
+
+    /// The workflow of a release takes what is made here, by these names.
+    #[test]
+    fn a_release_asks_for_what_there_is() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+        let workflow = read(".github/workflows/release.yml");
+        let lines = workflow.lines().filter_map(|line| line.split_once("cargo xtask dist "));
+        let asked: Vec<Vec<&str>> = lines.map(|(_, rest)| rest.split(' ').collect()).collect();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        assert_eq!(wanted(&asked[0]).unwrap().machines.len(), MACHINES.len());
+        for machine in &MACHINES {
+            assert!(workflow.contains(machine.target));
+        }
+        let images = workflow.lines().find_map(|line| line.trim().strip_prefix("for machine in "));
+        let images = images.and_then(|line| line.strip_suffix("; do")).unwrap();
+        assert_eq!(images, MACHINES.map(|machine| machine.debian).join(" "));
+        assert!(workflow.contains("target/dist/throng_${GITHUB_REF_NAME#v}_$machine.oci.tar"));
+        for kind in [".deb", ".tar.gz", ".oci.tar"] {
+            assert!(workflow.contains(&format!("target/dist/*{kind}")), "{kind}");
+        }
+        let version = version(&root).unwrap();
+        assert!(version.split('.').count() == 3, "{version}");
+    }
+}
