@@ -13,8 +13,9 @@ const SHOWN: &str = "\u{1b}[?25h";
 fn terminal(line: &str, size: (u16, u16)) -> Throng {
     let mut command = Command::new(program("script", "bsdutils"));
     let (columns, rows) = size;
+    // Ctrl-C is sent to the shell as well, which must outlive it (bash would, dash would not).
     let line = format!(
-        "stty cols {columns} rows {rows}; {} {line}; echo code=$?; \
+        "trap : INT; stty cols {columns} rows {rows}; {} {line}; echo code=$?; \
          stty -a | grep -o -e '-*icanon' -e 'susp = [^;]*'",
         binary().display()
     );
