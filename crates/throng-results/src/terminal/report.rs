@@ -337,6 +337,19 @@ pub(super) fn percentile(l: &Latency, which: Percentile) -> String {
     l.percentile(which).map_or_else(|| NOTHING.to_string(), nanos)
 }
 
+/// The cells of p50, p90, p99 and the highest.
+fn quantiles(l: &Latency) -> [Cell; 4] {
+    use Percentile::{P50, P90, P99};
+    let [p50, p90, p99] = [P50, P90, P99].map(|which| Cell::from(percentile(l, which)));
+    let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
+    [p50, p90, p99, max.into()]
+}
+
+/// How many failed: in red where it is one.
+fn failures(count: u64) -> Cell {
+    Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count))
+}
+
 pub(super) fn explained_note(style: &Style) -> String {
     note(say!("~ half of it or more can be throng's own lateness"), style)
 }

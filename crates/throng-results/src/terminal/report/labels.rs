@@ -1,11 +1,11 @@
 //! The figures of machines that have a label alike, where others have another: what of the load was
 //! in which region.
 
-use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, rate};
-use super::super::{Ink, Style};
-use super::{dim, left_out, percentile, pick};
-use crate::summary::{LabelRow, Percentile, Summary};
+use super::super::Style;
+use super::super::table::Table;
+use super::super::text::{clean, rate};
+use super::{dim, failures, left_out, pick, quantiles};
+use crate::summary::{LabelRow, Summary};
 
 use throng_base::units::format_count;
 
@@ -29,23 +29,22 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
     let shown = pick(&summary.labels, |row| (row.total.failed, row.total.latency.p99_ns));
     for row in &shown {
         let (total, l) = (&row.total, &row.total.latency);
-        let ink = if total.failed > 0 { Ink::Bad } else { Ink::Plain };
         let users = match row.users_max {
             0 => super::NOTHING.to_string(),
             users => format_count(users),
         };
-        let max = if l.is_empty() { super::NOTHING.to_string() } else { nanos(l.max_ns) };
+        let [p50, p90, p99, max] = quantiles(l);
         table.row([
             name(row, style).into(),
             format_count(row.machines).into(),
             users.into(),
             format_count(total.count).into(),
-            Cell::new(ink, format_count(total.failed)),
+            failures(total.failed),
             rate(total.ok_per_s).into(),
-            percentile(l, Percentile::P50).into(),
-            percentile(l, Percentile::P90).into(),
-            percentile(l, Percentile::P99).into(),
-            max.into(),
+            p50,
+            p90,
+            p99,
+            max,
         ]);
     }
     let more = say!("… and {{}} better rows: `throng report --json` has all");

@@ -1,10 +1,10 @@
 //! Iterations by their session, where a scenario has several.
 
-use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, rate};
-use super::super::{Ink, Style};
-use super::{left_out, percentile, pick};
-use crate::summary::{Percentile, Summary};
+use super::super::Style;
+use super::super::table::Table;
+use super::super::text::{clean, rate};
+use super::{failures, left_out, pick, quantiles};
+use crate::summary::Summary;
 
 use throng_base::units::format_count;
 
@@ -28,19 +28,18 @@ pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
     let shown = pick(&summary.sessions, |row| (row.failed, row.time.p99_ns, row.begun));
     for row in &shown {
         let l = &row.time;
-        let max = if l.is_empty() { super::NOTHING.to_string() } else { nanos(l.max_ns) };
-        let ink = if row.failed > 0 { Ink::Bad } else { Ink::Plain };
+        let [p50, p90, p99, max] = quantiles(l);
         table.row([
             clean(&row.name).into(),
             format_count(row.begun).into(),
             format_count(row.finished).into(),
-            Cell::new(ink, format_count(row.failed)),
+            failures(row.failed),
             format_count(row.interrupted).into(),
             rate(row.finished_per_s).into(),
-            percentile(l, Percentile::P50).into(),
-            percentile(l, Percentile::P90).into(),
-            percentile(l, Percentile::P99).into(),
-            max.into(),
+            p50,
+            p90,
+            p99,
+            max,
         ]);
     }
     let more = say!("… and {{}} better sessions: `throng report --json` has all");

@@ -1,10 +1,10 @@
 //! What went to which address, where there are several: which of them is slow, or fails.
 
-use super::super::table::{Cell, Table};
-use super::super::text::{clean, nanos, rate};
-use super::super::{Ink, Style};
-use super::{left_out, percentile, pick};
-use crate::summary::{Percentile, Summary, TargetRow};
+use super::super::Style;
+use super::super::table::Table;
+use super::super::text::{clean, rate};
+use super::{failures, left_out, pick, quantiles};
+use crate::summary::{Summary, TargetRow};
 
 use throng_base::units::format_count;
 
@@ -25,25 +25,23 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
         say!("not opened"),
     ];
     let mut table = Table::new(head);
-    let bad =
-        |count: u64| Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count));
     let shown = pick(&summary.targets, |row| {
         (row.counts.failed() + row.counts.connections_failed, row.latency.p99_ns, row.counts.count)
     });
     for row in &shown {
         let (counts, l) = (&row.counts, &row.latency);
-        let max = if l.is_empty() { super::NOTHING.to_string() } else { nanos(l.max_ns) };
+        let [p50, p90, p99, max] = quantiles(l);
         table.row([
             name(row, summary).into(),
             format_count(counts.count).into(),
-            bad(counts.failed()),
+            failures(counts.failed()),
             rate(row.ok_per_s).into(),
-            percentile(l, Percentile::P50).into(),
-            percentile(l, Percentile::P90).into(),
-            percentile(l, Percentile::P99).into(),
-            max.into(),
+            p50,
+            p90,
+            p99,
+            max,
             format_count(counts.connections_opened).into(),
-            bad(counts.connections_failed),
+            failures(counts.connections_failed),
         ]);
     }
     let more = say!("… and {{}} better addresses: `throng report --json` has all");
