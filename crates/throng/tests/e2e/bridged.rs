@@ -1,12 +1,11 @@
 //! The ledger of a run on several machines: what is sent on one is expected on the others, and is
 //! what the target knows it did.
 
+use crate::chat::running;
 use crate::fleet::{Fleet, lost};
 use crate::processes::{children, kill};
-use crate::run::{Run, Throng, throng};
+use crate::run::Run;
 use crate::servers::Target;
-
-const CHAT: &str = include_str!("../../../../examples/chat.protocol.yaml");
 
 /// Thirty users in three rooms, of whom each process has some of each room. All are there when the
 /// first of them says something, and until what was said last is settled.
@@ -45,13 +44,6 @@ fn target() -> Target {
     Target::start("chat --workers 3 --lose-every 50 --twice-every 37")
 }
 
-fn running(target: &Target, line: &str) -> Throng {
-    let text = ROOMS.replace("TARGET", &target.address.to_string());
-    throng(&format!("run room.yaml --json --out record {line}"))
-        .file("room.yaml", text)
-        .file("chat.protocol.yaml", CHAT)
-}
-
 /// The ledger says what the target knows.
 #[track_caller]
 fn agree(run: &Run, target: &Target) {
@@ -80,7 +72,8 @@ fn agree(run: &Run, target: &Target) {
 fn one_two_and_five_processes_have_one_ledger() {
     for processes in [1, 2, 5] {
         let target = target();
-        let run = running(&target, &format!("--shards 2 --processes {processes}")).run().exits(0);
+        let run =
+            running(&target, ROOMS, &format!("--shards 2 --processes {processes}")).run().exits(0);
         agree(&run, &target);
     }
 }
@@ -90,7 +83,7 @@ fn the_agents_of_a_fleet_have_one_ledger() {
     let fleet = Fleet::start(&["a", "b", "c"]);
     let target = target();
     let keys = format!("--fleet={}", fleet.keys.display());
-    let run = running(&target, "--shards 2").arg(keys).run().exits(0);
+    let run = running(&target, ROOMS, "--shards 2").arg(keys).run().exits(0);
     agree(&run, &target);
 }
 
@@ -99,7 +92,7 @@ fn the_agents_of_a_fleet_have_one_ledger() {
 #[test]
 fn a_process_that_is_killed_makes_no_message_wrong() {
     let target = Target::start("chat --workers 3");
-    let child = running(&target, "--shards 1 --processes 3").start();
+    let child = running(&target, ROOMS, "--shards 1 --processes 3").start();
     child.until("they talk", || target.counts("/deliveries/written") > 300);
     kill(children(child.id())[1]);
     let run = child.wait().exits(5);
@@ -116,6 +109,6 @@ fn a_process_that_is_killed_makes_no_message_wrong() {
 #[test]
 fn parts_that_are_run_apart_have_none() {
     let target = target();
-    let run = running(&target, "--part 1/3").run().exits(2);
+    let run = running(&target, ROOMS, "--part 1/3").run().exits(2);
     run.says(&["`deliveries` does not work across parts that are run apart", "nothing was sent"]);
 }

@@ -40,7 +40,7 @@ thresholds: [talk lost = 0]
 const DUE: u64 = 1800;
 
 /// A run of a text against the chat room.
-fn running(target: &Target, text: &str, line: &str) -> Throng {
+pub(crate) fn running(target: &Target, text: &str, line: &str) -> Throng {
     let text = text.replace("TARGET", &target.address.to_string());
     throng(&format!("run room.yaml --json --out record {line}"))
         .file("room.yaml", text)
