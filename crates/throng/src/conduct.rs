@@ -160,11 +160,9 @@ impl Conduct<'_> {
     async fn conduct(mut self, guard: &Guard, errors: Screen) -> Exit {
         let processes = self.output.processes.unwrap_or(1);
         let is_shared = processes > 1 || self.output.fleet.is_some();
-        let unbridged = match is_shared {
-            true => processes::unbridged(&self),
-            false => self.output.part.and_then(|_| processes::apart(&self.program)),
-        };
-        if let Some(diagnostic) = unbridged {
+        let is_apart = !is_shared && self.output.part.is_some();
+        let unbridged = (is_shared || is_apart).then(|| processes::unbridged(&self, is_shared));
+        if let Some(diagnostic) = unbridged.flatten() {
             errors.diagnostic(&diagnostic);
             errors.say(say!("nothing was sent"));
             return Exit::Usage;

@@ -32,7 +32,7 @@ const MACHINE_BITS: u32 = 16;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Announced {
     /// Its part of the run, which names it.
-    pub first: u64,
+    first: u64,
     width: u64,
     /// Batches count from 0.
     number: u64,
@@ -223,7 +223,7 @@ impl Here {
             self.told = self.told.max(known);
         } else if self.pending.len() > HELD_MAX {
             let lost = self.pending.drain(..).filter(|news| matches!(news, News::Sent(_)));
-            self.missed += lost.count() as u64;
+            self.missed = self.missed.saturating_add(lost.count() as u64);
             self.pending.push(Here::unannounced(self.told, now));
         }
         let before = self.sent;
@@ -251,8 +251,10 @@ impl Here {
         // Shards have gone on as if there was nothing up to here.
         let too_late = |at: u64| at < self.told.0;
         let late = row.sent.iter().filter(|sent| too_late(sent.3)).count() as u64;
-        self.missed += gap + late;
-        if gap + late > 0 {
+        // The gap is what another machine claims.
+        let missing = gap.saturating_add(late);
+        self.missed = self.missed.saturating_add(missing);
+        if missing > 0 {
             self.pending.push(Here::unannounced(until, now));
         }
         for (place, &(id, group, sender, at, shard)) in row.sent.iter().enumerate() {

@@ -73,8 +73,7 @@ impl Announcer {
         }
     }
 
-    /// By step: messages of other machines that nobody of this one will ever watch, since the last
-    /// time.
+    /// As [`Bridge::missed`].
     pub(super) fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
         self.bridge.missed()
     }

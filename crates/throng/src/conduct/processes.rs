@@ -16,7 +16,6 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
-use throng_program::Program;
 use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -67,29 +66,26 @@ pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
     (0..count).map(machine).collect()
 }
 
-/// What several processes cannot do together yet, by its name in the scenario.
-pub(super) fn unbridged(conduct: &Conduct<'_>) -> Option<Box<Diagnostic>> {
+/// What several processes (`together`), or parts that are run apart, cannot do, by its name.
+pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
     let name = match () {
         () if program.rendezvous > 0 => "rendezvous",
+        () if !together && !program.deliveries.is_empty() => "deliveries",
         // Each would take the others for other programs.
-        () if conduct.limits.back_off.is_some() => "--back-off",
+        () if together && conduct.limits.back_off.is_some() => "--back-off",
         () => return None,
     };
-    let message = say!("`{name}` does not work across processes");
-    let help = say!("leave --processes away: one process uses all processors by its shards");
-    Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
-}
-
-/// What parts that are run apart cannot do together, by its name in the scenario.
-pub(super) fn apart(program: &Program) -> Option<Box<Diagnostic>> {
-    let name = match () {
-        () if program.rendezvous > 0 => "rendezvous",
-        () if !program.deliveries.is_empty() => "deliveries",
-        () => return None,
+    let (message, help) = match together {
+        true => (
+            say!("`{name}` does not work across processes"),
+            say!("leave --processes away: one process uses all processors by its shards"),
+        ),
+        false => (
+            say!("`{name}` does not work across parts that are run apart"),
+            say!("leave --part away; `deliveries` work with --processes and --fleet"),
+        ),
     };
-    let message = say!("`{name}` does not work across parts that are run apart");
-    let help = say!("leave --part away; `deliveries` work with --processes and --fleet");
     Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
 }
 
