@@ -56,7 +56,7 @@ use book::Book;
 use exchange::{News, Sent};
 use groups::Groups;
 
-pub use bridge::{Announced, Bridge};
+pub(crate) use bridge::{Announced, Bridge};
 pub(crate) use exchange::{Exchange, Port};
 pub(crate) use groups::MemberId;
 pub(crate) use id::Id;

@@ -15,6 +15,8 @@
 //! - `looked`: an answer that is looked at. `verify`: what it is checked for and what is saved from
 //!   it. `rare`: what only some answers need.
 //! - `control`: how a run is stopped. `rendezvous`: where users of all shards wait for each other.
+//! - `bridge`: what goes to the other machines of a run and comes from them; `peers`: how often
+//!   they speak, and which of them are there.
 //! - `network`, `connector`, `transport`: with what and how connections open, and their bytes.
 //!   `sources`: where they come from. `vanished`: connections that we left without FIN or RST.
 //! - `resolve`: where they go. `allowed`: which targets may be loaded.
@@ -29,6 +31,7 @@ extern crate throng_base;
 
 mod alarm;
 mod allowed;
+mod bridge;
 mod budget;
 mod code;
 mod connector;
@@ -47,6 +50,7 @@ mod looked;
 mod memory;
 mod network;
 mod nobody;
+mod peers;
 mod prepared;
 mod rare;
 mod recorder;
@@ -75,10 +79,10 @@ mod window;
 mod world;
 
 pub use allowed::{AllowList, is_public};
+pub use bridge::{Announced, Bridge};
 pub use control::{Control, GROWTH_AHEAD, Gate, Holder, Stopped, StoppedBy};
 pub use evidence::{EVIDENCE_BYTES_MAX, Evidence, Exchange};
 pub use kept::Kept;
-pub use ledger::{Announced, Bridge};
 pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use recorder::Example;
 pub use reflect::{ReflectError, reflect};

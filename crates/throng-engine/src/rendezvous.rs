@@ -1,43 +1,69 @@
-//! Places where users of all shards wait for each other. The only thing that shards share while
-//! they run: a few atomics per place, looked at by the users who come and go, and by the drivers
-//! of shards on which somebody waits. Nobody is ever woken from another shard.
+//! Places where users of all shards wait for each other. Each place is a queue behind a lock, taken
+//! when somebody comes or goes away, and by the drivers of shards on which somebody waits once a
+//! group goes on. Nobody is ever woken from another shard. On several machines a [`Bridge`] says
+//! who goes on: a group may be scattered over all of them.
+
+mod bridge;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use throng_base::Time;
 
+pub(crate) use bridge::{Announced, Bridge};
+
 /// From the moment the last one came to the moment all go on: every shard looks once in between,
 /// so that all users are set to exactly that moment.
 const RELEASE_AFTER: Duration = Duration::from_millis(20);
-/// Moments of release that are remembered per place. Who finds that so many groups have gone on
-/// since his own did goes on at once.
-const RELEASES: u32 = 64;
-/// A moment of release and the lowest bits of the number of its group, in one word.
-const MOMENT_BITS: u32 = 48;
+/// Releases that are remembered per place. Who asks later goes on with the oldest of them.
+const RELEASES_MAX: usize = 64;
 
 /// All places of a program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     places: Arc<[Place]>,
+    /// Whether a group is complete is known to the bridge alone.
+    is_bridged: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Place {
-    /// The number of the group that gathers, in the upper half, and how many of it are there.
-    state: AtomicU64,
-    /// By group: when it goes on, in microseconds, with the number of the group.
-    releases: [AtomicU64; RELEASES as usize],
+    queue: Mutex<Queue>,
+    /// How often somebody was released: drivers see without the lock that there is nothing new.
+    released: AtomicU64,
 }
 
-/// What somebody who waits has to know: where, and with whom.
+/// Who waits at a place, in the order in which they came. Each has a ticket; tickets count up and
+/// wrap around.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The ticket at the front.
+    first: u32,
+    /// By ticket: false where somebody has gone away alone.
+    waits: VecDeque<bool>,
+    count: Count,
+    /// Tickets below the first number go on at the moment beside it, if not before.
+    releases: VecDeque<(u32, Time)>,
+}
+
+/// How it stands at a place on one machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Count {
+    /// So many go on together.
+    wanted: u64,
+    waiting: u64,
+    /// So many were to go on since the beginning, in all.
+    gone: u64,
+}
+
+/// What somebody who waits has to know: where, and since whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) place: u16,
-    group: u32,
+    ticket: u32,
 }
 
 /// How it stands with somebody's group.
@@ -51,105 +77,133 @@ pub(crate) enum Standing {
 
 impl Places {
     pub(crate) fn new(count: u16) -> Places {
-        let place = || Place {
-            state: AtomicU64::new(0),
-            releases: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
-        };
-        Places { places: (0..count).map(|_| place()).collect() }
+        let places = (0..count).map(|_| Place::default()).collect();
+        Places { places, is_bridged: false }
+    }
+
+    /// Those of a machine whose users meet those of others.
+    pub(crate) fn bridged(count: u16) -> Places {
+        Places { is_bridged: true, ..Places::new(count) }
+    }
+
+    fn queue(&self, place: u16) -> Option<MutexGuard<'_, Queue>> {
+        Some(self.places.get(usize::from(place))?.queue())
     }
 
     /// Somebody comes to a place where `users` go on together.
     pub(crate) fn arrive(&self, place: u16, users: u64, now: Time) -> Waiting {
         let Some(here) = self.places.get(usize::from(place)) else {
-            return Waiting { place, group: 0 };
+            return Waiting { place, ticket: 0 };
         };
-        let wanted = u32::try_from(users).unwrap_or(u32::MAX);
-        let mut state = here.state.load(Ordering::Acquire);
-        loop {
-            let (group, there) = parts(state);
-            let complete = there.saturating_add(1) >= wanted;
-            let next = match complete {
-                true => packed(group.wrapping_add(1), 0),
-                false => packed(group, there + 1),
-            };
-            match here.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Err(found) => state = found,
-                Ok(_) => {
-                    if complete {
-                        here.release(group, now + RELEASE_AFTER);
-                    }
-                    return Waiting { place, group };
-                }
-            }
+        let mut queue = here.queue();
+        let ticket = queue.come(users);
+        if !self.is_bridged && queue.count.waiting >= users {
+            here.release(&mut queue, users, now + RELEASE_AFTER);
         }
-    }
-
-    /// The group that gathers at a place.
-    fn gathering(&self, place: u16) -> u32 {
-        let here = self.places.get(usize::from(place));
-        here.map_or(0, |here| parts(here.state.load(Ordering::Acquire)).0)
+        Waiting { place, ticket }
     }
 
     pub(crate) fn standing(&self, waiting: Waiting) -> Standing {
-        let Some(here) = self.places.get(usize::from(waiting.place)) else {
-            return Standing::GoesOn(Time::ZERO);
-        };
-        let (gathering, _) = parts(here.state.load(Ordering::Acquire));
-        let since = gathering.wrapping_sub(waiting.group);
-        if since == 0 {
-            return Standing::Gathers;
-        }
-        let word = here.releases[slot(waiting.group)].load(Ordering::Acquire);
-        match word >> MOMENT_BITS == u64::from(waiting.group as u16) && word != u64::MAX {
-            true => {
-                let micros = word & ((1 << MOMENT_BITS) - 1);
-                Standing::GoesOn(Time(micros.saturating_mul(1000)))
-            }
-            // The last one is there but has not written yet when they all go on.
-            false if since < RELEASES => Standing::Gathers,
-            false => Standing::GoesOn(Time::ZERO),
-        }
+        let queue = self.queue(waiting.place);
+        queue.map_or(Standing::GoesOn(Time::ZERO), |queue| queue.standing(waiting.ticket))
     }
 
     /// Who waited goes away alone: he is no more counted. False when the group is complete, with
     /// him in it.
     pub(crate) fn withdraw(&self, waiting: Waiting) -> bool {
-        let Some(here) = self.places.get(usize::from(waiting.place)) else { return true };
-        let mut state = here.state.load(Ordering::Acquire);
-        loop {
-            let (group, there) = parts(state);
-            if group != waiting.group {
-                return false;
-            }
-            let next = packed(group, there.saturating_sub(1));
-            match here.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return true,
-                Err(found) => state = found,
-            }
+        self.queue(waiting.place).is_none_or(|mut queue| queue.withdraw(waiting.ticket))
+    }
+
+    /// The places at which somebody has ever waited.
+    fn counts(&self) -> BTreeMap<u16, Count> {
+        let counts = (0..).zip(&*self.places).map(|(number, place)| (number, place.queue().count));
+        counts.filter(|(_, count)| count.wanted > 0).collect()
+    }
+
+    /// In all so many go on by then. Who has gone away meanwhile is missing where they go.
+    fn release_up_to(&self, place: u16, gone: u64, at: Time) {
+        let Some(here) = self.places.get(usize::from(place)) else { return };
+        let mut queue = here.queue();
+        let more = gone.saturating_sub(queue.count.gone);
+        if more > 0 {
+            here.release(&mut queue, more, at);
         }
     }
 }
 
 impl Place {
-    fn release(&self, group: u32, at: Time) {
-        let micros = at.as_nanos().div_ceil(1000) & ((1 << MOMENT_BITS) - 1);
-        let word = u64::from(group as u16) << MOMENT_BITS | micros;
-        self.releases[slot(group)].store(word, Ordering::Release);
+    /// A queue is whole between any two of its changes, whoever has panicked.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self, queue: &mut Queue, users: u64, at: Time) {
+        queue.release(users, at);
+        self.released.fetch_add(1, Ordering::Release);
     }
 }
 
-fn parts(state: u64) -> (u32, u32) {
-    ((state >> 32) as u32, state as u32)
+impl Queue {
+    fn come(&mut self, users: u64) -> u32 {
+        let ticket = self.first.wrapping_add(self.waits.len() as u32);
+        self.waits.push_back(true);
+        self.count.wanted = users;
+        self.count.waiting += 1;
+        ticket
+    }
+
+    /// The place of a ticket in the queue; None for one that has gone on.
+    fn place_of(&self, ticket: u32) -> Option<usize> {
+        (!is_below(ticket, self.first)).then(|| ticket.wrapping_sub(self.first) as usize)
+    }
+
+    fn standing(&self, ticket: u32) -> Standing {
+        if self.place_of(ticket).is_some() {
+            return Standing::Gathers;
+        }
+        let release = self.releases.iter().find(|(below, _)| is_below(ticket, *below));
+        Standing::GoesOn(release.map_or(Time::ZERO, |(_, at)| *at))
+    }
+
+    fn withdraw(&mut self, ticket: u32) -> bool {
+        let Some(place) = self.place_of(ticket) else { return false };
+        if let Some(waits) = self.waits.get_mut(place)
+            && std::mem::replace(waits, false)
+        {
+            self.count.waiting -= 1;
+        }
+        while self.waits.front() == Some(&false) {
+            self.next();
+        }
+        true
+    }
+
+    /// Those who have waited longest go on.
+    fn release(&mut self, users: u64, at: Time) {
+        let mut left = users.min(self.count.waiting);
+        self.count.waiting -= left;
+        while left > 0
+            && let Some(waits) = self.next()
+        {
+            left -= u64::from(waits);
+        }
+        self.count.gone = self.count.gone.saturating_add(users);
+        if self.releases.len() == RELEASES_MAX {
+            self.releases.pop_front();
+        }
+        self.releases.push_back((self.first, at));
+    }
+
+    fn next(&mut self) -> Option<bool> {
+        let waits = self.waits.pop_front()?;
+        self.first = self.first.wrapping_add(1);
+        Some(waits)
+    }
 }
 
-fn packed(group: u32, there: u32) -> u64 {
-    u64::from(group) << 32 | u64::from(there)
-}
-
-fn slot(group: u32) -> usize {
-    (group % RELEASES) as usize
+/// Tickets that are compared are never as many apart as half of all numbers.
+fn is_below(ticket: u32, other: u32) -> bool {
+    (ticket.wrapping_sub(other) as i32) < 0
 }
 
 /// Who of one shard waits, so that its driver can look for them.
@@ -161,16 +215,15 @@ pub(crate) struct Meeting {
 /// Who of one shard waits at one place.
 #[derive(Debug, Default)]
 struct Here {
-    /// The group of each seat; in order, so that a simulation replays.
-    groups: BTreeMap<u32, u32>,
-    /// Nobody waits who came before this group gathered: as long as it does there is nothing to
-    /// look for, however many wait.
-    settled: u32,
+    /// The ticket of each seat; in order, so that a simulation replays.
+    tickets: BTreeMap<u32, u32>,
+    /// So many releases were looked at: as long as there are no more, nobody goes on.
+    seen: u64,
 }
 
 impl Meeting {
     pub(crate) fn is_empty(&self) -> bool {
-        self.places.borrow().iter().all(|here| here.groups.is_empty())
+        self.places.borrow().iter().all(|here| here.tickets.is_empty())
     }
 
     pub(crate) fn come(&self, seat: u32, waiting: Waiting) {
@@ -179,41 +232,31 @@ impl Meeting {
         if places.len() <= index {
             places.resize_with(index + 1, Here::default);
         }
-        let here = &mut places[index];
-        if here.groups.is_empty() {
-            here.settled = waiting.group;
-        }
-        here.groups.insert(seat, waiting.group);
+        places[index].tickets.insert(seat, waiting.ticket);
     }
 
     pub(crate) fn go(&self, seat: u32, place: u16) {
         if let Some(here) = self.places.borrow_mut().get_mut(usize::from(place)) {
-            here.groups.remove(&seat);
+            here.tickets.remove(&seat);
         }
     }
 
     /// Tells the seats whose group goes on, and when. They are not looked at again.
     pub(crate) fn release(&self, all: &Places, mut tell: impl FnMut(u32, Time)) {
-        for (place, here) in self.places.borrow_mut().iter_mut().enumerate() {
-            let place = place as u16;
-            let gathering = all.gathering(place);
-            if here.groups.is_empty() || here.settled == gathering {
+        for (here, place) in self.places.borrow_mut().iter_mut().zip(&*all.places) {
+            let released = place.released.load(Ordering::Acquire);
+            if here.tickets.is_empty() || here.seen == released {
                 continue;
             }
-            let mut settled = true;
-            here.groups.retain(|seat, group| {
-                match all.standing(Waiting { place, group: *group }) {
-                    Standing::Gathers => {
-                        settled &= *group == gathering;
-                        return true;
-                    }
-                    Standing::GoesOn(moment) => tell(*seat, moment),
+            here.seen = released;
+            let queue = place.queue();
+            here.tickets.retain(|seat, ticket| match queue.standing(*ticket) {
+                Standing::Gathers => true,
+                Standing::GoesOn(moment) => {
+                    tell(*seat, moment);
+                    false
                 }
-                false
             });
-            if settled {
-                here.settled = gathering;
-            }
         }
     }
 }

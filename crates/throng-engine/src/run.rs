@@ -20,16 +20,17 @@ use tokio::sync::mpsc::{channel, unbounded_channel};
 
 use crate::alarm::Alarm;
 use crate::allowed::AllowList;
+use crate::bridge::Bridge;
 use crate::budget::Budget;
 use crate::control::{Control, Gate, Stopped};
 use crate::driver::drive;
 use crate::kept::Kept;
-use crate::ledger::{Bridge, Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
+use crate::ledger::{self, Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
 use crate::network::{Connector, Network};
 use crate::prepared::Prepared;
 use crate::recorder::Example;
-use crate::rendezvous::Places;
+use crate::rendezvous::{self, Places};
 use crate::shard::{Mark, Oddity, Parts, Report, Shard};
 use crate::spread::{Spread, users_max};
 use crate::start_error::StartError;
@@ -114,7 +115,7 @@ pub struct Run {
     pub users_spare: u64,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
-    /// To the ledgers of the other machines, where there are ledgers and machines.
+    /// To the other machines, where there are some, and ledgers or places of rendezvous.
     pub bridge: Option<Bridge>,
     reports: UnboundedReceiver<Report>,
     traces: Receiver<Trace>,
@@ -164,13 +165,12 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let sources = Arc::new(sources.map_err(StartError::Sources)?);
     let prepared = prepared(program, &addresses, options);
     let control = Control::default();
-    let places = Places::new(program.rendezvous);
     let (sender, reports) = unbounded_channel();
     let (tracer, traces) = channel(TRACES_WAITING_MAX);
     let (ready, answers) = blocking::channel();
     let mut threads = Vec::with_capacity(shards);
     let mut starters = Vec::with_capacity(shards);
-    let (mut ledgers, bridge) = ledgers(program, shards, options.share);
+    let (mut ledgers, places, bridge) = shared(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
@@ -439,18 +439,29 @@ impl Thread {
 /// A shard at its end waits so long for what others of its machine have sent.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(500);
 
+/// What shards share, and the way to the other machines that share it, too.
+fn shared(
+    program: &Program,
+    shards: usize,
+    share: Share,
+) -> (Vec<Vec<ShardLedger>>, Places, Option<Bridge>) {
+    let (ledgers, sent) = ledgers(program, shards, share);
+    let (places, waiting) = places(program, share);
+    (ledgers, places, Bridge::new(share, sent, waiting))
+}
+
 /// By shard, by row of deliveries, and the way to those of other machines. What a row may take is
 /// divided among the shards.
 fn ledgers(
     program: &Program,
     shards: usize,
     share: Share,
-) -> (Vec<Vec<ShardLedger>>, Option<Bridge>) {
+) -> (Vec<Vec<ShardLedger>>, Option<ledger::Bridge>) {
     let mut ledgers: Vec<Vec<ShardLedger>> = (0..shards).map(|_| Vec::new()).collect();
     let rows = program.deliveries.len().max(1);
     let bytes_max = (LEDGER_BYTES_MAX / shards / rows).min(SHARD_BYTES_MAX);
     let is_bridged = share.fraction() < 1.0 && !program.deliveries.is_empty();
-    let patience = if is_bridged { Bridge::patience(share) } else { LEDGER_PATIENCE };
+    let patience = if is_bridged { ledger::Bridge::patience(share) } else { LEDGER_PATIENCE };
     let mut ways = Vec::new();
     for (row, delivery) in program.deliveries.iter().enumerate() {
         let others = program.deliveries.iter().enumerate().filter(|(other, _)| *other != row);
@@ -464,7 +475,17 @@ fn ledgers(
             all.push(ShardLedger::new(rules, port));
         }
     }
-    (ledgers, is_bridged.then(|| Bridge::new(share, ways.into_iter())))
+    (ledgers, is_bridged.then(|| ledger::Bridge::new(share, ways.into_iter())))
+}
+
+/// Where users wait for each other, and the way to those of other machines.
+fn places(program: &Program, share: Share) -> (Places, Option<rendezvous::Bridge>) {
+    if program.rendezvous == 0 || share.fraction() >= 1.0 {
+        return (Places::new(program.rendezvous), None);
+    }
+    let places = Places::bridged(program.rendezvous);
+    let bridge = rendezvous::Bridge::new(share, places.clone());
+    (places, Some(bridge))
 }
 
 /// Whether a message that comes may be of either row.

@@ -15,22 +15,16 @@ use throng_base::{Share, StepId, Time, UserId};
 
 use super::Port;
 use super::exchange::{HELD_MAX, News, Sent};
+use crate::peers::{Known, Muster, every, is_another, silent};
 
 /// Messages of one batch.
 const BATCH_MAX: usize = 20_000;
-/// Each machine hears each other: the more there are, the less often they speak.
-const EVERY_PER_MACHINE: Duration = Duration::from_millis(10);
-const EVERY_MIN: Duration = Duration::from_millis(100);
-const EVERY_MAX: Duration = Duration::from_secs(10);
-/// A machine that says nothing for so long is not waited for.
-const SILENT_MIN: Duration = Duration::from_secs(10);
-const SILENT_TIMES: u32 = 3;
 /// Shards of one machine are told apart by the lower half of their number in the run.
 const MACHINE_BITS: u32 = 16;
 
 /// What a machine announces at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Announced {
+pub(crate) struct Announced {
     /// Its part of the run, which names it.
     first: u64,
     width: u64,
@@ -60,14 +54,13 @@ struct Row {
 
 /// See the module's description.
 #[derive(Debug)]
-pub struct Bridge {
+pub(crate) struct Bridge {
     share: Share,
     rows: Vec<Here>,
     /// By the first of their parts.
     others: BTreeMap<u64, Other>,
     number: u64,
-    /// When everybody was first waited for.
-    begun: Option<Time>,
+    muster: Muster,
 }
 
 /// A row on this machine.
@@ -107,12 +100,7 @@ impl Bridge {
             missed: 0,
         };
         let rows = rows.map(here).collect();
-        Bridge { share, rows, others: BTreeMap::new(), number: 0, begun: None }
-    }
-
-    /// So often it is to be asked what to announce.
-    pub fn every(&self) -> Duration {
-        every(self.share)
+        Bridge { share, rows, others: BTreeMap::new(), number: 0, muster: Muster::default() }
     }
 
     /// A shard at its end waits for others no longer than this.
@@ -121,16 +109,14 @@ impl Bridge {
     }
 
     /// What the others have to hear; also says to the shards what others have announced.
-    pub fn tell(&mut self, now: Time) -> Vec<Announced> {
-        let begun = *self.begun.get_or_insert(now);
+    pub(crate) fn tell(&mut self, now: Time) -> Vec<Announced> {
         let silent = silent(self.share);
         let is_there = |other: &Other| now.since(other.heard) < silent || other.has_left();
-        let (_, width, of) = self.share.machine();
-        let heard = self.others.values().fold(0, |sum: u64, it| sum.saturating_add(it.width));
         // Who was never heard is waited for as well, for a while.
-        let all_heard = heard.saturating_add(width) >= of;
-        let all_known = all_heard || now.since(begun) >= silent;
-        let all_there = all_heard && self.others.values().all(is_there);
+        let widths = self.others.values().map(|other| other.width);
+        let known = self.muster.known(self.share, widths, now);
+        let all_known = known != Known::No;
+        let all_there = known == Known::All && self.others.values().all(is_there);
         let mut told = Vec::new();
         for (index, row) in self.rows.iter_mut().enumerate() {
             let those = self.others.values().filter(|other| is_there(other));
@@ -162,11 +148,9 @@ impl Bridge {
     }
 
     /// Another machine has announced this; its clock and ours agree within `error`.
-    pub fn hear(&mut self, announced: &Announced, error: Duration, now: Time) {
+    pub(crate) fn hear(&mut self, announced: &Announced, error: Duration, now: Time) {
         let Announced { first, width, number, rows } = announced;
-        let (own, _, of) = self.share.machine();
-        let is_a_part = first.checked_add(*width).is_some_and(|end| end <= of);
-        if !is_a_part || *first == own || rows.len() != self.rows.len() {
+        if !is_another(self.share, *first, *width) || rows.len() != self.rows.len() {
             return;
         }
         let other = self.others.entry(*first).or_insert_with(|| Other {
@@ -187,21 +171,11 @@ impl Bridge {
 
     /// By step: messages of other machines that nobody of this one will ever watch, since the last
     /// time.
-    pub fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
+    pub(crate) fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
         let rows = self.rows.iter_mut();
         rows.map(|row| (row.step, std::mem::take(&mut row.missed)))
             .filter(|(_, missed)| *missed > 0)
     }
-}
-
-/// As many machines as have a part like this one.
-fn every(share: Share) -> Duration {
-    let machines = (1.0 / share.fraction()).ceil();
-    EVERY_PER_MACHINE.mul_f64(machines).clamp(EVERY_MIN, EVERY_MAX)
-}
-
-fn silent(share: Share) -> Duration {
-    SILENT_MIN.max(every(share) * SILENT_TIMES)
 }
 
 impl Other {

@@ -1,6 +1,6 @@
-//! The ledgers of a post and those of the other machines of its run: what is announced here goes
-//! out, and what others have announced comes in. It goes over the socket on which a process hears,
-//! beside its orders; nothing waits for it, as the ledgers find out what is missing.
+//! A post and the other machines of its run: what its bridge announces goes out, and what others
+//! have announced comes in. It goes over the socket on which a process hears, beside its orders;
+//! nothing waits for it, as the bridge finds out what is missing.
 
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
@@ -68,9 +68,8 @@ impl Announcer {
     }
 
     fn tell(&mut self) {
-        for announced in self.bridge.tell(self.clock.now()) {
-            let _ = self.out.try_send(announced);
-        }
+        let told = self.bridge.tell(self.clock.now());
+        told.into_iter().for_each(|announced| drop(self.out.try_send(announced)));
     }
 
     /// As [`Bridge::missed`].
@@ -79,8 +78,9 @@ impl Announcer {
     }
 
     /// The shards are gone: says the last of it.
-    pub(super) fn end(mut self) {
-        self.tell();
+    pub(super) fn end(self) {
+        let told = self.bridge.end(self.clock.now());
+        told.into_iter().for_each(|announced| drop(self.out.try_send(announced)));
         drop(self.out);
         let _ = self.writer.join();
     }

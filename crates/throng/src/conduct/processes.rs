@@ -70,7 +70,7 @@ pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
 pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
     let name = match () {
-        () if program.rendezvous > 0 => "rendezvous",
+        () if !together && program.rendezvous > 0 => "rendezvous",
         () if !together && !program.deliveries.is_empty() => "deliveries",
         // Each would take the others for other programs.
         () if together && conduct.limits.back_off.is_some() => "--back-off",
@@ -83,7 +83,7 @@ pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Dia
         ),
         false => (
             say!("`{name}` does not work across parts that are run apart"),
-            say!("leave --part away; `deliveries` work with --processes and --fleet"),
+            say!("leave --part away; `{name}` works with --processes and --fleet"),
         ),
     };
     Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))
