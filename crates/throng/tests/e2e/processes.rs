@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::run::{Child, Run, Throng, throng};
+use crate::scribe::Scribe;
 use crate::servers::Target;
 
 /// Users who have so much to do together, who arrive, who stay, and rows that nobody takes twice.
@@ -173,14 +174,43 @@ fn the_others_end_when_the_desk_is_killed_and_every_full_second_is_there() {
     run.check(ok > 0, "what was recorded is summed up");
 }
 
+/// A closed load uses rows as fast as it can: whoever is through first ends its part alone.
+#[test]
+fn all_rows_are_used_up_however_fast_each_process_is() {
+    let scribe = Scribe::start();
+    let items: Vec<String> = (0..91).map(|number| number.to_string()).collect();
+    let text = format!(
+        "target: {}
+data: {{ids: {{list: [{}], take: unique}}}}
+sessions:
+  reader:
+    steps: [{{http: 'GET /row/${{data.ids}}'}}, {{think: \"${{user.id % 3 == 0 ? '5ms' : '40ms'}}\"}}]
+load: [{{users: 6, for: 60s}}]
+",
+        scribe.target(),
+        items.join(", "),
+    );
+    for processes in [1, 3] {
+        let line = format!("run s.yaml --json --shards 1 --processes {processes}");
+        let run = throng(&line).file("s.yaml", &text).run().exits(0);
+        run.has("/total/ok", 91);
+        run.says(&["the run ended with its data"]);
+    }
+    let mut rows: Vec<String> = scribe.book().into_iter().map(|asked| asked.what).collect();
+    rows.sort();
+    let count = rows.len();
+    rows.dedup();
+    assert_eq!((count, rows.len()), (2 * 91, 91), "each row once in each run");
+}
+
 #[test]
 fn what_processes_cannot_do_together_is_refused_by_name() {
-    let meet = "target: http://127.0.0.1:1
-sessions: {a: {steps: [{rendezvous: all, users: 2}, {http: GET /}]}}
+    let one = "target: http://127.0.0.1:1
+sessions: {a: {steps: [{http: GET /}]}}
 load: [{iterations: 4, users: 2}]
 ";
-    let run = throng("run s.yaml --processes 2").file("s.yaml", meet).run().exits(2);
-    run.says(&["`rendezvous` does not work across processes", "nothing was sent"]);
+    let run = throng("run s.yaml --processes 2 --back-off 60%").file("s.yaml", one).run().exits(2);
+    run.says(&["`--back-off` does not work across processes", "nothing was sent"]);
     let alone = throng("post").run().exits(2);
     alone.says(&["`throng post` is started by `throng run --processes`"]);
 }
