@@ -1,10 +1,15 @@
 //! Blobs: the object store `THR_BLOB`, whose objects are named by their digest. An object comes
 //! and goes in pieces; what is interrupted for too long is to be asked for again.
+//!
+//! An object of one piece is asked for as a register is. Several pieces need a consumer, of which a
+//! bus allows so many, and a connection of their own: with a thousand agents that ask at once for a
+//! few lines of YAML, that is what would keep them from it.
 
 use std::time::Duration;
 
+use async_nats::jetstream::Context;
 use async_nats::jetstream::object_store::{
-    GetErrorKind, InfoErrorKind, Object, ObjectMetadata, ObjectStore,
+    GetErrorKind, InfoErrorKind, Object, ObjectInfo, ObjectMetadata, ObjectStore,
 };
 use bytes::Bytes;
 use throng_extract::Digest;
@@ -25,8 +30,7 @@ fn parts() -> Vec<String> {
     vec![BLOBS_STREAM.to_string(), format!("$O.{BLOBS}.")]
 }
 
-async fn objects(connection: &Connection) -> Result<ObjectStore, BusError> {
-    let context = connection.blobs().await?;
+async fn objects(context: &Context) -> Result<ObjectStore, BusError> {
     context.get_object_store(BLOBS).await.map_err(|_| BusError::Cut)
 }
 
@@ -36,7 +40,7 @@ pub(super) async fn store(connection: &Connection, blob: Bytes) -> Result<String
     }
     let act = async {
         let name = Digest::Sha256.of(&blob);
-        let objects = objects(connection).await?;
+        let objects = objects(&connection.blobs().await?).await?;
         match objects.info(&name).await {
             Ok(info) if !info.deleted && info.size == blob.len() => return Ok(name),
             Err(error) if error.kind() != InfoErrorKind::NotFound => return Err(BusError::Cut),
@@ -58,13 +62,31 @@ pub(super) async fn fetch(connection: &Connection, name: &str) -> Result<Option<
         return Ok(None);
     }
     let act = async {
-        match objects(connection).await?.get(name).await {
+        match objects(&connection.context).await?.info(name).await {
+            Ok(info) if info.deleted => return Ok(None),
+            Ok(info) if info.chunks == 1 => {
+                return piece(connection, &info, name).await.map(Some);
+            }
+            Err(error) if error.kind() == InfoErrorKind::NotFound => return Ok(None),
+            Err(_) => return Err(BusError::Cut),
+            Ok(_) => {}
+        }
+        match objects(&connection.blobs().await?).await?.get(name).await {
             Ok(object) => Ok(Some(gather(object, name).await?)),
             Err(error) if error.kind() == GetErrorKind::NotFound => Ok(None),
             Err(_) => Err(BusError::Cut),
         }
     };
     connection.asked(parts(), act).await
+}
+
+/// The whole object, where it is one piece.
+async fn piece(connection: &Connection, info: &ObjectInfo, name: &str) -> Result<Bytes, BusError> {
+    let stream = connection.context.get_stream_no_info(BLOBS_STREAM).await;
+    let stream = stream.map_err(|_| BusError::Cut)?;
+    let subject = format!("$O.{BLOBS}.C.{}", info.nuid);
+    let piece = stream.direct_get_last_for_subject(subject).await.map_err(|_| BusError::Cut)?;
+    verified(piece.payload, name)
 }
 
 async fn gather(mut object: Object, name: &str) -> Result<Bytes, BusError> {
@@ -83,8 +105,12 @@ async fn gather(mut object: Object, name: &str) -> Result<Bytes, BusError> {
             return Err(BusError::Cut);
         }
     }
+    verified(blob.into(), name)
+}
+
+fn verified(blob: Bytes, name: &str) -> Result<Bytes, BusError> {
     match Digest::Sha256.of(&blob) == name {
-        true => Ok(blob.into()),
+        true => Ok(blob),
         false => Err(BusError::Refused(say!("the bus has another blob under the name {name}"))),
     }
 }
