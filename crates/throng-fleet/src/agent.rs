@@ -9,7 +9,7 @@ mod sending;
 use std::rc::Rc;
 use std::time::Duration;
 
-use throng_base::{Said, Time};
+use throng_base::{Random, Said, Time};
 use throng_bus::{Bus, BusError, Entry, Link, Message, Subscription};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
@@ -165,6 +165,7 @@ pub struct Agent<B, H: Host> {
     known: Vec<String>,
     /// The run that it is about to join.
     joining: Option<String>,
+    again: Again,
     is_reading: bool,
     /// What the others of the run announce.
     announced: Option<Subscription>,
@@ -195,6 +196,27 @@ enum Done<H: Host> {
     Register(Result<(), NotJoined>),
 }
 
+/// When it tries again to join. All agents of a fleet hear of a run at the same moment: those that
+/// the bus had no time for come back one after another.
+#[derive(Debug, Default)]
+struct Again {
+    tries: u64,
+    not_before: Time,
+}
+
+impl Again {
+    const MAX: Duration = Duration::from_secs(16);
+
+    fn later(&mut self, about: &About, now: Time) {
+        self.tries += 1;
+        let longest = Again::MAX.min(Duration::from_secs(1 << self.tries.min(10)));
+        let add = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
+        let owner = about.name.bytes().fold(about.registered.life.0, add);
+        let nanos = Random::for_owner(owner, self.tries).below(longest.as_nanos() as u64);
+        self.not_before = now + Duration::from_nanos(nanos);
+    }
+}
+
 impl<B: Bus, H: Host> Agent<B, H> {
     pub fn new(bus: B, host: H, about: About, tell: UnboundedSender<Happened>) -> Agent<B, H> {
         Agent {
@@ -210,6 +232,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
             leaves: false,
             known: Vec::new(),
             joining: None,
+            again: Again::default(),
             is_reading: false,
             announced: None,
             done: unbounded_channel(),
@@ -330,7 +353,8 @@ impl<B: Bus, H: Host> Agent<B, H> {
 
     /// Takes part, if it has a part.
     fn join(&mut self, run: String) {
-        if self.leaves || self.joining.is_some() || self.known.contains(&run) {
+        let is_early = self.ticking.now() < self.again.not_before;
+        if self.leaves || self.joining.is_some() || self.known.contains(&run) || is_early {
             return;
         }
         self.joining = Some(run.clone());
@@ -451,7 +475,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
 
     fn joined(&mut self, joined: Joined<H>) {
         let Joined { run, life, child, spool, offset } = joined;
-        self.joining = None;
+        (self.joining, self.again) = (None, Again::default());
         self.offset = Some(offset);
         let orphan = Orphan::new(self.about.patience, self.ticking.now());
         self.duty = Some(Duty {
@@ -472,8 +496,8 @@ impl<B: Bus, H: Host> Agent<B, H> {
     fn not_joined(&mut self, run: String, why: NotJoined) {
         self.joining = None;
         match why {
-            // The next beacon asks again.
-            NotJoined::Again => {}
+            // A later beacon asks again.
+            NotJoined::Again => self.again.later(&self.about, self.ticking.now()),
             NotJoined::NoPart => self.forget(run),
             NotJoined::Refused(why) => {
                 self.tell(Happened::Refused { run: run.clone(), why: why.clone() });
