@@ -1,5 +1,5 @@
-//! Between this machine and the others of its run: what its ledgers have sent, and who waits at its
-//! places. Whoever carries a word may lose it, double it or bring it late.
+//! What this machine announces to the others of its run: the messages its users have sent, and how
+//! many users wait at its places. Announcements may be lost, duplicated or late.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// None where a run has nothing that others have to know.
+    /// None if the run has nothing to announce.
     pub(crate) fn new(
         share: Share,
         ledgers: Option<ledger::Bridge>,
@@ -40,12 +40,12 @@ impl Bridge {
         is_bridged.then_some(Bridge { share, ledgers, places })
     }
 
-    /// So often it is to be asked what to announce.
+    /// How often to call `tell`.
     pub fn every(&self) -> Duration {
         every(self.share)
     }
 
-    /// What the others have to hear; also says to the shards what others have announced.
+    /// What to announce; also hands to the shards what others have announced.
     pub fn tell(&mut self, now: Time) -> Vec<Announced> {
         let sent = self.ledgers.iter_mut().flat_map(|ledgers| ledgers.tell(now));
         let waiting = self.places.iter_mut().map(|places| Word::Waiting(places.tell(now)));
@@ -61,13 +61,12 @@ impl Bridge {
         }
     }
 
-    /// By step: messages of other machines that nobody of this one will ever watch, since the last
-    /// time.
+    /// By step: messages of other machines that this one cannot watch, since the last call.
     pub fn missed(&mut self) -> impl Iterator<Item = (StepId, u64)> {
         self.ledgers.iter_mut().flat_map(ledger::Bridge::missed)
     }
 
-    /// The shards are gone: the last of what the others have to hear.
+    /// The shards are gone: the last announcements.
     pub fn end(mut self, now: Time) -> Vec<Announced> {
         self.places.iter_mut().for_each(rendezvous::Bridge::leave);
         self.tell(now)

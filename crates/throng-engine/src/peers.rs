@@ -1,29 +1,29 @@
-//! How the machines of a run talk to each other: how often, and who is not waited for any more.
+//! How often the machines of a run announce something to each other, and which of them are there.
 
 use std::time::Duration;
 
 use throng_base::{Share, Time};
 
-/// Each machine hears each other: the more there are, the less often they speak.
+/// Every machine hears every other: the more machines, the less often each announces.
 const EVERY_PER_MACHINE: Duration = Duration::from_millis(10);
 const EVERY_MIN: Duration = Duration::from_millis(100);
 const EVERY_MAX: Duration = Duration::from_secs(10);
-/// A machine that says nothing for so long is not waited for.
+/// A machine that is silent for this long is no longer waited for.
 const SILENT_MIN: Duration = Duration::from_secs(10);
 const SILENT_TIMES: u32 = 3;
 
-/// How often each machine speaks, if as many as possible have a part like this one.
+/// The interval between announcements, if all parts of the run are like this one.
 pub(crate) fn every(share: Share) -> Duration {
     let machines = (1.0 / share.fraction()).ceil();
     EVERY_PER_MACHINE.mul_f64(machines).clamp(EVERY_MIN, EVERY_MAX)
 }
 
-/// Whoever says nothing for so long is taken to be gone.
+/// A machine that is silent for this long is taken to be gone.
 pub(crate) fn silent(share: Share) -> Duration {
     SILENT_MIN.max(every(share) * SILENT_TIMES)
 }
 
-/// When everybody was first waited for.
+/// Waits for all machines to be heard once.
 #[derive(Debug, Default)]
 pub(crate) struct Muster {
     begun: Option<Time>,
@@ -33,13 +33,13 @@ pub(crate) struct Muster {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     All,
-    /// Some were never heard, and are not waited for any more.
+    /// Some were never heard and are no longer waited for.
     Enough,
     No,
 }
 
 impl Muster {
-    /// `others` are the widths of those that were heard.
+    /// `others` are the widths of the machines that were heard.
     pub(crate) fn known(
         &mut self,
         share: Share,
@@ -56,7 +56,7 @@ impl Muster {
     }
 }
 
-/// Whether another machine may have a part of this run: it names its own by the first number.
+/// Whether these numbers can be another machine's part of this run.
 pub(crate) fn is_another(share: Share, first: u64, width: u64) -> bool {
     let (own, _, of) = share.machine();
     first != own && first.checked_add(width).is_some_and(|end| end <= of)

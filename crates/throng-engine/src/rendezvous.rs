@@ -1,7 +1,7 @@
-//! Places where users of all shards wait for each other. Each place is a queue behind a lock, taken
-//! when somebody comes or goes away, and by the drivers of shards on which somebody waits once a
-//! group goes on. Nobody is ever woken from another shard. On several machines a [`Bridge`] says
-//! who goes on: a group may be scattered over all of them.
+//! Places where users of all shards wait for each other. Each place is a queue behind a lock. The
+//! lock is taken when a user arrives or gives up, and by the drivers of shards with waiting users
+//! when a group is released. A shard never wakes a user of another shard. With several machines, a
+//! [`Bridge`] decides which users go on, as the users of a group may be on any of them.
 
 mod bridge;
 
@@ -25,48 +25,48 @@ const RELEASES_MAX: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     places: Arc<[Place]>,
-    /// Whether a group is complete is known to the bridge alone.
+    /// Only the bridge knows whether a group is complete.
     is_bridged: bool,
 }
 
 #[derive(Debug, Default)]
 struct Place {
     queue: Mutex<Queue>,
-    /// How often somebody was released: drivers see without the lock that there is nothing new.
+    /// Releases so far: tells drivers, without the lock, that there is nothing new.
     released: AtomicU64,
 }
 
-/// Who waits at a place, in the order in which they came. Each has a ticket; tickets count up and
-/// wrap around.
+/// The users waiting at a place, in order of arrival. Each has a ticket; tickets count up and wrap
+/// around.
 #[derive(Debug, Default)]
 struct Queue {
     /// The ticket at the front.
     first: u32,
-    /// By ticket: false where somebody has gone away alone.
+    /// By ticket: false if the user has given up.
     waits: VecDeque<bool>,
     count: Count,
-    /// Tickets below the first number go on at the moment beside it, if not before.
+    /// Tickets below each number go on at the moment beside it, or earlier.
     releases: VecDeque<(u32, Time)>,
 }
 
 /// How it stands at a place on one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Count {
-    /// So many go on together.
+    /// The size of a group.
     wanted: u64,
     waiting: u64,
-    /// So many were to go on since the beginning, in all.
+    /// Users released since the start of the run.
     gone: u64,
 }
 
-/// What somebody who waits has to know: where, and since whom.
+/// A waiting user's place, and its position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) place: u16,
     ticket: u32,
 }
 
-/// How it stands with somebody's group.
+/// The state of a user's group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It is not complete.
@@ -81,7 +81,7 @@ impl Places {
         Places { places, is_bridged: false }
     }
 
-    /// Those of a machine whose users meet those of others.
+    /// Places whose users also meet users of other machines.
     pub(crate) fn bridged(count: u16) -> Places {
         Places { is_bridged: true, ..Places::new(count) }
     }
@@ -90,7 +90,7 @@ impl Places {
         Some(self.places.get(usize::from(place))?.queue())
     }
 
-    /// Somebody comes to a place where `users` go on together.
+    /// A user arrives at a place where `users` go on together.
     pub(crate) fn arrive(&self, place: u16, users: u64, now: Time) -> Waiting {
         let Some(here) = self.places.get(usize::from(place)) else {
             return Waiting { place, ticket: 0 };
@@ -108,19 +108,19 @@ impl Places {
         queue.map_or(Standing::GoesOn(Time::ZERO), |queue| queue.standing(waiting.ticket))
     }
 
-    /// Who waited goes away alone: he is no more counted. False when the group is complete, with
-    /// him in it.
+    /// A waiting user gives up and is no longer counted. False if its group is complete already.
     pub(crate) fn withdraw(&self, waiting: Waiting) -> bool {
         self.queue(waiting.place).is_none_or(|mut queue| queue.withdraw(waiting.ticket))
     }
 
-    /// The places at which somebody has ever waited.
+    /// The places at which a user has ever waited.
     fn counts(&self) -> BTreeMap<u16, Count> {
         let counts = (0..).zip(&*self.places).map(|(number, place)| (number, place.queue().count));
         counts.filter(|(_, count)| count.wanted > 0).collect()
     }
 
-    /// In all so many go on by then. Who has gone away meanwhile is missing where they go.
+    /// Releases users until `gone` have been released in all. Users that gave up in the meantime
+    /// leave their group smaller.
     fn release_up_to(&self, place: u16, gone: u64, at: Time) {
         let Some(here) = self.places.get(usize::from(place)) else { return };
         let mut queue = here.queue();
@@ -132,7 +132,7 @@ impl Places {
 }
 
 impl Place {
-    /// A queue is whole between any two of its changes, whoever has panicked.
+    /// A queue is consistent after each change, even if a thread has panicked.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +152,7 @@ impl Queue {
         ticket
     }
 
-    /// The place of a ticket in the queue; None for one that has gone on.
+    /// The index of a ticket in the queue; None if it was released.
     fn place_of(&self, ticket: u32) -> Option<usize> {
         (!is_below(ticket, self.first)).then(|| ticket.wrapping_sub(self.first) as usize)
     }
@@ -178,7 +178,7 @@ impl Queue {
         true
     }
 
-    /// Those who have waited longest go on.
+    /// Releases the users that have waited longest.
     fn release(&mut self, users: u64, at: Time) {
         let mut left = users.min(self.count.waiting);
         self.count.waiting -= left;
@@ -201,23 +201,23 @@ impl Queue {
     }
 }
 
-/// Tickets that are compared are never as many apart as half of all numbers.
+/// Tickets that are compared are less than half of the number range apart.
 fn is_below(ticket: u32, other: u32) -> bool {
     (ticket.wrapping_sub(other) as i32) < 0
 }
 
-/// Who of one shard waits, so that its driver can look for them.
+/// The waiting users of one shard, for its driver.
 #[derive(Debug, Default)]
 pub(crate) struct Meeting {
     places: RefCell<Vec<Here>>,
 }
 
-/// Who of one shard waits at one place.
+/// The waiting users of one shard at one place.
 #[derive(Debug, Default)]
 struct Here {
     /// The ticket of each seat; in order, so that a simulation replays.
     tickets: BTreeMap<u32, u32>,
-    /// So many releases were looked at: as long as there are no more, nobody goes on.
+    /// Releases looked at so far: until there are more, there is nothing to do.
     seen: u64,
 }
 
@@ -241,7 +241,7 @@ impl Meeting {
         }
     }
 
-    /// Tells the seats whose group goes on, and when. They are not looked at again.
+    /// Tells which seats go on, and when. They are not looked at again.
     pub(crate) fn release(&self, all: &Places, mut tell: impl FnMut(u32, Time)) {
         for (here, place) in self.places.borrow_mut().iter_mut().zip(&*all.places) {
             let released = place.released.load(Ordering::Acquire);

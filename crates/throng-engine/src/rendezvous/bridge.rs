@@ -1,9 +1,10 @@
-//! Places of several machines. Each says how many wait at its own; the first machine of the run
-//! that is there says how many of whom go on, and when. All figures are sums since the beginning:
-//! a word that is lost or comes twice does no harm, as the next one says it, too. When the machine
-//! that counts ends, or is not heard any more, the next one counts on from what it has heard.
+//! Rendezvous across machines. Each machine announces how many users wait at its places. The
+//! machine with the lowest number that is still there is the counter: it announces how many users
+//! of each machine go on, and when. All figures are totals since the start of the run, so a lost or
+//! duplicated announcement does no harm: the next one repeats it. When the counter ends or falls
+//! silent, the next machine continues from what it has heard.
 //!
-//! A group can lose a member between the word and its moment: the others go on all the same.
+//! A user may give up between the announcement and its moment: the rest of the group goes on.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,30 +15,30 @@ use throng_base::{Share, Time};
 use super::{Count, Places};
 use crate::peers::{Known, Muster, is_another, silent};
 
-/// Groups go on so long after it was said, or three round trips after it if those are longer: the
-/// others have to hear of it before. A round trip is about twice the error of their clocks.
+/// Groups go on this long after the announcement, or after three round trips if that is longer, so
+/// that all machines have heard of it. A round trip is about twice the error of their clocks.
 const AHEAD_MIN: Duration = Duration::from_millis(50);
 const AHEAD_ERRORS: u32 = 6;
 const AHEAD_MAX: Duration = Duration::from_secs(2);
 
-/// What a machine says of its places, by their numbers.
+/// What a machine announces about its places, by their numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Announced {
     /// Its part of the run, which names it.
     pub(super) first: u64,
     pub(super) width: u64,
-    /// Counts up: of two words the one with the larger number holds.
+    /// Counts up: the larger of two numbers is the later announcement.
     number: u64,
     /// Its load is over.
     left: bool,
     counts: BTreeMap<u16, Count>,
-    /// Of whoever counts.
+    /// Of the counter only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     releases: BTreeMap<u16, Release>,
 }
 
-/// So many go on, by the first number of their machine, at the latest at this moment in nanoseconds
-/// on the clock of the run.
+/// How many users have been released in all, by the first number of their machine; the last of them
+/// at this moment, in nanoseconds on the clock of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Release {
     at_ns: u64,
@@ -54,9 +55,9 @@ pub(crate) struct Bridge {
     muster: Muster,
     number: u64,
     left: bool,
-    /// The last of each place, whoever has said it.
+    /// The latest of each place, from any machine.
     releases: BTreeMap<u16, Release>,
-    /// The largest that was seen.
+    /// The largest error between our clock and another.
     error: Duration,
 }
 
@@ -84,12 +85,12 @@ impl Bridge {
         }
     }
 
-    /// The load of this machine is over: nobody is to wait for its users.
+    /// The load of this machine is over: no group needs its users.
     pub(crate) fn leave(&mut self) {
         self.left = true;
     }
 
-    /// What the others have to hear.
+    /// The next announcement to the others.
     pub(crate) fn tell(&mut self, now: Time) -> Announced {
         let counts = self.counts_if_first(now);
         if let Some(counts) = &counts {
@@ -107,8 +108,8 @@ impl Bridge {
         }
     }
 
-    /// How it stands on all machines that are there, by place and machine; None where another one
-    /// counts.
+    /// The counts of all machines that are there, by place and machine; None if another machine is
+    /// the counter.
     fn counts_if_first(&mut self, now: Time) -> Option<BTreeMap<u16, BTreeMap<u64, Count>>> {
         let widths = self.others.values().map(|other| other.width);
         let known = self.muster.known(self.share, widths, now);
@@ -131,7 +132,7 @@ impl Bridge {
         Some(all)
     }
 
-    /// Lets all groups go on that are complete.
+    /// Releases all complete groups.
     fn release(&mut self, all: &BTreeMap<u16, BTreeMap<u64, Count>>, now: Time) {
         let own = self.share.machine().0;
         let ahead = (self.error * AHEAD_ERRORS).clamp(AHEAD_MIN, AHEAD_MAX);
@@ -145,7 +146,7 @@ impl Bridge {
         }
     }
 
-    /// Another machine has said this; its clock and ours agree within `error`.
+    /// Another machine has announced this; its clock and ours agree within `error`.
     pub(crate) fn hear(&mut self, announced: &Announced, error: Duration, now: Time) {
         let Announced { first, width, number, left, counts, releases } = announced;
         if !is_another(self.share, *first, *width) {
@@ -175,8 +176,8 @@ impl Bridge {
 }
 
 impl Release {
-    /// Whole groups, taken from those who wait; those that some have said are on their way wait no
-    /// more, though their machine has not heard of it yet. False where none is complete.
+    /// Adds all complete groups. Users that were released already, though their machine has not
+    /// heard of it yet, do not count as waiting. False if no group is complete.
     fn take(&mut self, counts: &BTreeMap<u64, Count>) -> bool {
         let wanted = counts.values().map(|count| count.wanted).max().unwrap_or(0).max(1);
         for (first, count) in counts {
@@ -195,7 +196,7 @@ impl Release {
         if left == 0 {
             return false;
         }
-        // Whoever has most that wait is first: what is left over is with none for long.
+        // Machines with most waiting users first, so that no machine keeps the remainder for long.
         let mut waiting = waiting;
         waiting.sort_by_key(|(first, count)| (std::cmp::Reverse(*count), *first));
         for (first, count) in waiting {

@@ -115,6 +115,6 @@ fn threads_that_come_and_go_lose_nobody() {
     assert_eq!(count.waiting, left.len() as u64 - late, "who waits is counted");
     assert_eq!(released + late, count.gone, "who goes on is counted");
     assert_eq!(count.gone % TOGETHER, 0, "groups are whole");
-    assert!(places.places[0].queue().waits.len() < 1000, "who has gone away takes no room");
+    assert!(places.places[0].queue().waits.len() < 1000, "users that gave up take no room");
     assert_eq!(released + withdrawn + left.len() as u64, THREADS * ROUNDS);
 }

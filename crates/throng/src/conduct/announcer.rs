@@ -1,6 +1,6 @@
-//! A post and the other machines of its run: what its bridge announces goes out, and what others
-//! have announced comes in. It goes over the socket on which a process hears, beside its orders;
-//! nothing waits for it, as the bridge finds out what is missing.
+//! Carries the announcements of a post to the other machines of its run, and theirs to it, over the
+//! socket on which the process receives its orders. Nothing waits for an announcement: the bridge
+//! finds out what is missing.
 
 use std::io::Write as _;
 use std::os::fd::AsFd as _;

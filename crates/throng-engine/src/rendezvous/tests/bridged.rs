@@ -1,5 +1,5 @@
-//! Machines whose users meet, over a way that loses, doubles and delays words: groups are whole,
-//! nobody waits for ever, and all of a group go on at one moment if no word was lost.
+//! Machines whose users meet, while announcements are lost, duplicated and delayed: groups are
+//! whole, no user waits for ever, and a group goes on at one moment if no announcement was lost.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use throng_base::{Random, Share};
 
 use super::*;
 
-/// They speak as often in this world.
+/// The interval between announcements.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What the way between machines does to a word.
+/// What happens to announcements on their way.
 #[derive(Clone, Copy)]
 struct Way {
     lost: f64,
@@ -24,7 +24,7 @@ const BAD: Way = Way { lost: 0.3, doubled: 0.2, ticks_max: 5 };
 struct Fleet {
     machines: Vec<(Places, Bridge)>,
     dead: Vec<bool>,
-    /// By receiver: when a word arrives, and what it is.
+    /// By receiver: when an announcement arrives, and what it is.
     ways: Vec<VecDeque<(u64, Announced)>>,
     random: Random,
     tick: u64,
@@ -120,7 +120,7 @@ fn a_group_that_is_scattered_goes_on_at_one_moment() {
 }
 
 #[test]
-fn groups_are_whole_and_nobody_waits_for_ever() {
+fn groups_are_whole_and_no_user_waits_for_ever() {
     for seed in 0..60 {
         let machines = 1 + seed as usize % 4;
         let way = if seed % 3 == 0 { GOOD } else { BAD };
@@ -140,7 +140,7 @@ fn groups_are_whole_and_nobody_waits_for_ever() {
                 waiting.push((machine, fleet.arrive(machine, users)));
                 came += 1;
             }
-            // Some lose their patience.
+            // Some give up.
             if random.chance(0.1) && !waiting.is_empty() {
                 let (machine, one) = waiting.remove(random.below(waiting.len() as u64) as usize);
                 left += u64::from(fleet.machines[machine].0.withdraw(one));
@@ -153,7 +153,7 @@ fn groups_are_whole_and_nobody_waits_for_ever() {
         assert!(still < users, "seed {seed}: {still} wait though {users} are a group");
         let gone: u64 = fleet.machines.iter().map(|one| one.0.places[1].queue().count.gone).sum();
         assert_eq!(gone % users, 0, "seed {seed}: a part of a group went on");
-        // Whoever went away between the word and its moment is missing in its group.
+        // A user that gave up between the announcement and its moment is missing in its group.
         let missing = gone - (came - left - still);
         assert!(missing <= left, "seed {seed}: {missing} of {gone} went on who were not there");
     }
@@ -183,7 +183,7 @@ fn the_next_machine_counts_when_the_first_is_gone() {
         assert!(moments.iter().all(|one| *one == moments[0] && *one != Standing::Gathers));
         let gone: Vec<u64> =
             fleet.machines.iter().map(|one| one.0.places[1].queue().count.gone).collect();
-        assert_eq!(gone, [2, 5, 5], "nobody of the first group is counted again");
+        assert_eq!(gone, [2, 5, 5], "the first group is not counted again");
     }
 }
 
