@@ -13,7 +13,7 @@ use throng_base::Said;
 use crate::presence::Incarnation;
 
 /// What a machine of the fleet has to understand of another. Other numbers are refused.
-pub const WIRE: u32 = 3;
+pub const WIRE: u32 = 4;
 /// What is said at once may be no longer than this when it is unpacked.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
