@@ -49,7 +49,7 @@ struct Queue {
     releases: VecDeque<(u32, Time)>,
 }
 
-/// How it stands at a place on one machine.
+/// The users of one place on one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Count {
     /// The size of a group.
