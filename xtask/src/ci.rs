@@ -1,53 +1,50 @@
-//! `cargo xtask ci`: every check and every test of the project, in one command.
+//! `cargo xtask ci`: every check and every test of the project, in one command. Nothing in it
+//! depends on the commit, the time of day or an earlier run.
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::thread::{self, JoinHandle};
 
-use throng_base::Clock;
+use throng_base::{Clock, Time};
 
+use crate::packages::{self, Environment};
+use crate::suite::{Compiled, Report, Test, cargo, compile, run_all};
 use crate::workspace::Workspace;
-use crate::{dist, packages, say, tidy, web, workspace};
-
-/// Enough to find what the everyday rounds miss, few enough for five minutes on two cores.
-const FUZZ_ROUNDS: &str = "50000";
+use crate::{dist, say, tidy, web, workspace};
 
 /// What the steps share and what they found.
 struct Ci {
     workspace: Workspace,
+    quick: bool,
     clock: Clock,
-    tally: Tally,
+    /// Installs what the tests need while the compiler works.
+    installing: Option<JoinHandle<Result<Environment, String>>>,
+    /// What is handed to the tests.
+    environment: Environment,
+    compiled: Option<Compiled>,
+    report: Report,
     failed: Vec<&'static str>,
-    /// Handed to the tests: where the binary is, and packages of others.
-    environment: Vec<(&'static str, PathBuf)>,
-}
-
-/// Sums over the `test result:` lines of all test binaries.
-#[derive(Debug, Default, PartialEq)]
-struct Tally {
-    passed: u64,
-    failed: u64,
+    /// How long each step took, in seconds.
+    took: Vec<(&'static str, f64)>,
 }
 
 /// A headline and what is done below it.
 struct Step {
     name: &'static str,
     run: fn(&mut Ci) -> Result<(), String>,
-    /// Left out by `--quick`.
+    /// `--quick` leaves it out.
     slow: bool,
-    /// When it fails, what follows would fail for the same reason.
+    /// If it fails, the following steps would fail for the same reason.
     needed: bool,
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "packages", run: install_packages, slow: false, needed: true },
-    Step { name: "fmt", run: check_format, slow: false, needed: false },
-    Step { name: "clippy", run: check_clippy, slow: false, needed: false },
+    Step { name: "format", run: check_format, slow: false, needed: false },
     Step { name: "tidy", run: check_tidy, slow: false, needed: false },
-    Step { name: "web", run: check_web, slow: true, needed: false },
+    Step { name: "compile and lint", run: compile_tests, slow: false, needed: true },
     Step { name: "release build", run: build_release, slow: true, needed: true },
+    Step { name: "packages", run: install_packages, slow: false, needed: true },
+    Step { name: "web", run: check_web, slow: true, needed: false },
     Step { name: "package", run: package, slow: true, needed: false },
-    Step { name: "fuzz", run: fuzz, slow: true, needed: false },
     Step { name: "tests", run: test, slow: false, needed: false },
 ];
 
@@ -57,37 +54,36 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         ["--quick"] => true,
         _ => return Err("usage: cargo xtask ci [--quick]".to_string()),
     };
+    let workspace = workspace::load()?;
+    let target = workspace.target.clone();
     let mut ci = Ci {
-        workspace: workspace::load()?,
+        workspace,
+        quick,
         clock: Clock::start(),
-        tally: Tally::default(),
+        installing: Some(thread::spawn(move || packages::ensure(&target))),
+        environment: Environment::new(),
+        compiled: None,
+        report: Report::default(),
         failed: Vec::new(),
-        environment: Vec::new(),
+        took: Vec::new(),
     };
     for step in STEPS.iter().filter(|step| !(quick && step.slow)) {
         if !ci.take(step) && step.needed {
             break;
         }
     }
-    say(&format!("\n== ci: {:.0} s", ci.clock.now().as_secs_f64()));
-    let failed = ci.failed.join(", ");
-    let summary = format!("{} passed, {} failed", ci.tally.passed, ci.tally.failed);
-    if failed.is_empty() {
-        say(&summary);
-        return Ok(());
-    }
-    say(&format!("failed steps: {failed}"));
-    say(&summary);
-    Err(String::new())
+    ci.sum_up();
+    if ci.failed.is_empty() { Ok(()) } else { Err(String::new()) }
 }
 
 impl Ci {
-    /// Runs a step under its headline; tells whether it succeeded.
+    /// Runs a step under its headline. Returns whether it succeeded.
     fn take(&mut self, step: &Step) -> bool {
         say(&format!("\n== {}", step.name));
         let start = self.clock.now();
         let done = (step.run)(self);
         let seconds = self.clock.now().since(start).as_secs_f64();
+        self.took.push((step.name, seconds));
         match &done {
             Ok(()) => say(&format!("== {}: ok, {seconds:.1} s", step.name)),
             Err(message) => {
@@ -99,58 +95,42 @@ impl Ci {
         done.is_ok()
     }
 
-    fn cargo(&self, arguments: &[&str]) -> Command {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_string());
-        let mut command = Command::new(cargo);
-        command.args(arguments).current_dir(&self.workspace.root);
-        // `cargo run` tells this program about xtask; handed on, that makes build scripts run anew.
-        for (name, _) in std::env::vars_os() {
-            let name = name.to_string_lossy().into_owned();
-            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-                command.env_remove(name);
-            }
+    /// Where the time went, what was left out, what failed. The last line is the sum of all tests.
+    fn sum_up(&self) {
+        let total = self.clock.now().since(Time::default()).as_secs_f64();
+        say(&format!("\n== ci: {total:.0} s"));
+        for (name, seconds) in &self.took {
+            say(&format!("{seconds:>7.1} s  {name}"));
         }
-        command.envs(self.environment.iter().map(|(name, path)| (name, path)));
-        command
-    }
-
-    /// Runs tests, lets their output through and counts their results.
-    fn count_tests(&mut self, mut command: Command) -> Result<(), String> {
-        command.stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("cargo: {error}"))?;
-        if let Some(stdout) = child.stdout.take() {
-            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                let line = String::from_utf8_lossy(&line);
-                say(&line);
-                self.tally.add(&line);
-            }
+        if self.quick {
+            let steps: Vec<&str> = STEPS.iter().filter(|it| it.slow).map(|it| it.name).collect();
+            say(&format!("left out: {}, end-to-end tests", steps.join(", ")));
         }
-        let status = child.wait().map_err(|error| format!("cargo: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("cargo test: {status}")) }
+        if !self.failed.is_empty() {
+            say(&format!("failed steps: {}", self.failed.join(", ")));
+        }
+        self.report.print();
     }
 }
 
 fn install_packages(ci: &mut Ci) -> Result<(), String> {
-    packages::ensure_debian()?;
-    let modules = packages::ensure_node(&ci.workspace.target)?;
-    ci.environment.push(("NODE_PATH", modules));
-    let packages = packages::ensure_python(&ci.workspace.target)?;
-    ci.environment.push(("THRONG_PYTHON", packages));
-    let server = packages::ensure_nats(&ci.workspace.target)?;
-    ci.environment.push(("THRONG_NATS_SERVER", server));
+    let Some(installing) = ci.installing.take() else { return Ok(()) };
+    let found = installing.join().map_err(|_| "installing packages panicked")??;
+    ci.environment.extend(found);
     Ok(())
 }
 
 fn check_format(ci: &mut Ci) -> Result<(), String> {
-    finish(ci.cargo(&["fmt", "--all", "--check"]))
-}
-
-fn check_clippy(ci: &mut Ci) -> Result<(), String> {
-    finish(ci.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    finish(cargo(&ci.workspace, &["fmt", "--all", "--check"]))
 }
 
 fn check_tidy(_: &mut Ci) -> Result<(), String> {
     tidy::run()
+}
+
+fn compile_tests(ci: &mut Ci) -> Result<(), String> {
+    ci.compiled = Some(compile(&ci.workspace)?);
+    Ok(())
 }
 
 fn check_web(ci: &mut Ci) -> Result<(), String> {
@@ -158,8 +138,8 @@ fn check_web(ci: &mut Ci) -> Result<(), String> {
 }
 
 fn build_release(ci: &mut Ci) -> Result<(), String> {
-    finish(ci.cargo(&["build", "--release", "-p", "throng"]))?;
-    ci.environment.push(("THRONG_BIN", ci.workspace.target.join("release/throng")));
+    finish(cargo(&ci.workspace, &["build", "--release", "-p", "throng"]))?;
+    ci.environment.push(("THRONG_BIN", ci.workspace.target.join("release/throng").into()));
     Ok(())
 }
 
@@ -168,58 +148,19 @@ fn package(ci: &mut Ci) -> Result<(), String> {
     dist::package_of(&ci.workspace, &ci.workspace.target.join("release/throng"))
 }
 
-/// The fuzz tests again, longer and with a seed of this commit: every commit tries other inputs,
-/// and one that has passed passes again. In the test profile: building everything anew, optimised,
-/// would take longer than it saves.
-fn fuzz(ci: &mut Ci) -> Result<(), String> {
-    let commit = workspace::commit(&ci.workspace.root)?;
-    let seed = commit.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let seed = seed.ok_or_else(|| format!("git rev-parse HEAD says {commit:?}"))?.to_string();
-    say(&format!(
-        "repeat: THRONG_FUZZ_ROUNDS={FUZZ_ROUNDS} THRONG_FUZZ_SEED={seed} \
-         cargo test --workspace --lib fuzz"
-    ));
-    let mut command = ci.cargo(&["test", "--workspace", "--lib", "--no-fail-fast", "fuzz"]);
-    command.env("THRONG_FUZZ_ROUNDS", FUZZ_ROUNDS).env("THRONG_FUZZ_SEED", &seed);
-    ci.count_tests(command)
-}
-
 fn test(ci: &mut Ci) -> Result<(), String> {
-    let command = ci.cargo(&["test", "--workspace", "--no-fail-fast"]);
-    ci.count_tests(command)
+    let Some(compiled) = &ci.compiled else { return Ok(()) };
+    let chosen = |test: &&Test| !(ci.quick && test.is_end_to_end());
+    let tests: Vec<&Test> = compiled.tests.iter().filter(chosen).collect();
+    ci.report = run_all(&ci.workspace, &tests, &ci.environment)?;
+    match (compiled.lints, ci.report.has_failed()) {
+        (0, false) => Ok(()),
+        (0, true) => Err("tests failed".to_string()),
+        (lints, _) => Err(format!("{lints} warnings of the compiler and clippy, see above")),
+    }
 }
 
 fn finish(mut command: Command) -> Result<(), String> {
     let status = command.status().map_err(|error| format!("cargo: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{status}")) }
-}
-
-impl Tally {
-    /// Adds a line such as `test result: ok. 12 passed; 0 failed; 0 ignored; …`.
-    fn add(&mut self, line: &str) {
-        let Some(result) = line.trim().strip_prefix("test result:") else { return };
-        for part in result.split(['.', ';']) {
-            let mut words = part.split_whitespace();
-            let count = words.next().and_then(|word| word.parse::<u64>().ok());
-            match (count, words.next()) {
-                (Some(count), Some("passed")) => self.passed += count,
-                (Some(count), Some("failed")) => self.failed += count,
-                _ => {}
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_summed_over_binaries() {
-        let mut tally = Tally::default();
-        tally.add("running 3 tests");
-        tally.add("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out");
-        tally.add("test result: FAILED. 5 passed; 2 failed; 0 ignored; finished in 0.01s");
-        assert_eq!(tally, Tally { passed: 17, failed: 2 });
-    }
 }

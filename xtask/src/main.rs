@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod dist;
 mod packages;
+mod suite;
 mod tidy;
 mod web;
 mod workspace;
@@ -13,8 +14,14 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <chore>
 
-  ci [--quick]            every check and every test; --quick leaves out the release build and
-                          the long fuzz
+  ci [--quick]            every check and every test; --quick leaves out what takes long, and says
+                          what that is
+  test [--runs N] [--busy] [NAME]…
+                          tests, compiled with clippy's lints; of those names only, N times, beside
+                          a busy core
+  fuzz [--minutes N] [NAME]…
+                          fuzz tests with new seeds (10 minutes); a case that fails is kept in
+                          crates/throng-fuzz/corpus
   tidy                    the rules of the house that no compiler checks
   dist [--target TRIPLE]… [--binary FILE]
                           what is handed out, into target/dist: static binary, .deb, archive,
@@ -75,6 +82,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["ci", rest @ ..] => ci::run(rest),
+        ["test", rest @ ..] => suite::run(rest),
+        ["fuzz", rest @ ..] => suite::fuzz(rest),
         ["tidy"] => tidy::run(),
         ["dist", rest @ ..] => dist::run(rest),
         ["web"] => workspace::load().and_then(|workspace| web::make(&workspace)),

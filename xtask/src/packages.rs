@@ -1,5 +1,6 @@
 //! What the tests need beside cargo: Debian packages, and packages of npm and of Python.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,8 +53,21 @@ const NEEDED: &[Needed] = &[
     },
 ];
 
+/// What the tests are told about their surroundings: where the binary is, and packages of others.
+pub(crate) type Environment = Vec<(&'static str, OsString)>;
+
+/// Installs what is missing, and says where the packages of npm and of Python are.
+pub(crate) fn ensure(target: &Path) -> Result<Environment, String> {
+    ensure_debian()?;
+    Ok(vec![
+        ("NODE_PATH", ensure_node(target)?.into()),
+        ("THRONG_PYTHON", ensure_python(target)?.into()),
+        ("THRONG_NATS_SERVER", ensure_nats(target)?.into()),
+    ])
+}
+
 /// Installs what is missing when root; otherwise names it with the command that installs it.
-pub(crate) fn ensure_debian() -> Result<(), String> {
+fn ensure_debian() -> Result<(), String> {
     let missing = missing_packages();
     if missing.is_empty() {
         return Ok(());
@@ -166,7 +180,7 @@ const PYTHON_PACKAGES: [(&str, &str, &str); 6] = [
 ];
 
 /// Installs them into `target/ci/python` unless they are there; gives that folder.
-pub(crate) fn ensure_python(target: &Path) -> Result<PathBuf, String> {
+fn ensure_python(target: &Path) -> Result<PathBuf, String> {
     let folder = target.join("ci/python");
     let are_there = || PYTHON_PACKAGES.iter().all(|(.., name)| folder.join(name).is_dir());
     if are_there() {

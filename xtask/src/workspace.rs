@@ -90,12 +90,6 @@ pub(crate) fn files(root: &Path) -> Result<Vec<String>, String> {
     Ok(files)
 }
 
-/// The commit that is checked out, in hexadecimal digits.
-pub(crate) fn commit(root: &Path) -> Result<String, String> {
-    let line = git(root, &["rev-parse", "HEAD"])?;
-    Ok(String::from_utf8_lossy(&line).trim().to_string())
-}
-
 /// What git prints.
 fn git(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new("git").args(arguments).current_dir(root).output();

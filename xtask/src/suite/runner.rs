@@ -1,0 +1,215 @@
+//! Runs tests, each in a process of its own: several at once, then those that look at the clock,
+//! one after another. What failed runs again, alone: if it passes then, it is flaky, which is
+//! reported by name and is no failure.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use throng_base::{Clock, Time};
+
+use super::{FLAKY_MAX, Test};
+use crate::packages::Environment;
+use crate::say;
+use crate::workspace::Workspace;
+
+/// How many tests run at once for each core: most wait for a server or for a second to pass.
+const AT_ONCE_PER_CORE: usize = 3;
+/// A test that takes longer hangs.
+const SECONDS_MAX: &str = "300";
+/// If more tests than this fail, it is not by chance: none runs again.
+const AGAIN_MAX: usize = 10;
+const SLOWEST: usize = 10;
+
+/// What came of a test.
+pub(super) struct Outcome {
+    pub(super) name: String,
+    took: Duration,
+    /// All that the test printed, if it failed.
+    pub(super) failure: Option<String>,
+}
+
+/// What came of all tests.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub(crate) passed: usize,
+    pub(crate) failed: Vec<String>,
+    /// Failed once, and passed when they ran again alone.
+    pub(crate) flaky: Vec<String>,
+    /// The slowest first.
+    slowest: Vec<(Duration, String)>,
+}
+
+pub(crate) fn run_all(
+    workspace: &Workspace,
+    tests: &[&Test],
+    environment: &Environment,
+) -> Result<Report, String> {
+    let crew = Crew::new(workspace, environment)?;
+    let at_once = cores() * AT_ONCE_PER_CORE;
+    let (alone, together): (Vec<&Test>, Vec<&Test>) =
+        tests.iter().partition(|test| test.looks_at_the_clock());
+    let clock = Clock::start();
+    let mut outcomes = crew.run(&together, at_once);
+    let seconds = clock.now().as_secs_f64();
+    say(&format!("{} tests, {at_once} at once: {seconds:.0} s", together.len()));
+    let begun = clock.now();
+    outcomes.extend(crew.run(&alone, 1));
+    let seconds = clock.now().since(begun).as_secs_f64();
+    say(&format!("{} tests that look at the clock, one by one: {seconds:.0} s", alone.len()));
+    Ok(crew.judge(tests, outcomes))
+}
+
+pub(super) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What all tests have in common.
+pub(super) struct Crew<'a> {
+    environment: &'a Environment,
+    /// For what tests print.
+    folder: PathBuf,
+}
+
+impl Crew<'_> {
+    pub(super) fn new<'a>(
+        workspace: &Workspace,
+        environment: &'a Environment,
+    ) -> Result<Crew<'a>, String> {
+        let folder = workspace.target.join("ci/output");
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(Crew { environment, folder })
+    }
+
+    pub(super) fn run(&self, tests: &[&Test], at_once: usize) -> Vec<Outcome> {
+        let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        thread::scope(|scope| {
+            for worker in 0..at_once.min(tests.len()) {
+                let (next, outcomes) = (&next, &outcomes);
+                scope.spawn(move || {
+                    while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let outcome = self.run_one(test, worker);
+                        outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+                    }
+                });
+            }
+        });
+        outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run_one(&self, test: &Test, worker: usize) -> Outcome {
+        let clock = Clock::start();
+        let printed = self.folder.join(format!("{worker}.txt"));
+        let failure = self.start(test, &printed).err().map(|error| {
+            let said = fs::read(&printed).unwrap_or_default();
+            format!("{}\n{error}", String::from_utf8_lossy(&said).trim_end())
+        });
+        let name = test.full_name();
+        if failure.is_some() {
+            say(&format!("failed: {name}"));
+        }
+        Outcome { name, took: clock.now().since(Time::default()), failure }
+    }
+
+    /// Runs a test to its end. What it prints goes to a file: a pipe would stay open as long as any
+    /// program that it has left behind.
+    fn start(&self, test: &Test, printed: &Path) -> Result<(), String> {
+        let open = || File::options().create(true).append(true).open(printed);
+        let _ = fs::remove_file(printed);
+        let opened = open().and_then(|out| open().map(|err| (out, err)));
+        let (out, err) = opened.map_err(|error| format!("{}: {error}", printed.display()))?;
+        let status = Command::new("timeout")
+            .args(["--kill-after=10", SECONDS_MAX])
+            .arg(&test.binary)
+            .args(["--exact", &test.name, "--nocapture"])
+            .current_dir(&test.folder)
+            .env("CARGO_MANIFEST_DIR", &test.folder)
+            .envs(self.environment.iter().map(|(name, path)| (name, path)))
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .status()
+            .map_err(|error| format!("timeout: {error}"))?;
+        match status.code() {
+            Some(0) => Ok(()),
+            Some(124) => Err(format!("the test takes more than {SECONDS_MAX} s")),
+            _ => Err(status.to_string()),
+        }
+    }
+
+    /// Runs again what has failed.
+    fn judge(&self, tests: &[&Test], outcomes: Vec<Outcome>) -> Report {
+        let mut report = Report::default();
+        let few = outcomes.iter().filter(|it| it.failure.is_some()).count() <= AGAIN_MAX;
+        for outcome in outcomes {
+            report.slowest.push((outcome.took, outcome.name.clone()));
+            let Some(failure) = outcome.failure else {
+                report.passed += 1;
+                continue;
+            };
+            say(&format!("\n---- {} ----\n{failure}", outcome.name));
+            let test = tests.iter().find(|test| test.full_name() == outcome.name);
+            let again = test.filter(|_| few).map(|test| self.run_one(test, 0));
+            match again.is_some_and(|outcome| outcome.failure.is_none()) {
+                true => {
+                    report.passed += 1;
+                    report.flaky.push(outcome.name);
+                }
+                false => report.failed.push(outcome.name),
+            }
+        }
+        report.slowest.sort_by(|one, other| other.cmp(one));
+        report.slowest.truncate(SLOWEST);
+        report
+    }
+}
+
+impl Report {
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.failed.is_empty() || self.flaky.len() > FLAKY_MAX
+    }
+
+    pub(crate) fn in_short(&self) -> String {
+        format!("{} failed, {} flaky", self.failed.len(), self.flaky.len())
+    }
+
+    /// The slowest tests, what was flaky, what failed, and the sum, which comes last.
+    pub(crate) fn print(&self) {
+        say("slowest tests:");
+        for (took, name) in &self.slowest {
+            say(&format!("{:>7.1} s  {name}", took.as_secs_f64()));
+        }
+        for name in &self.flaky {
+            say(&format!("flaky: {name}"));
+        }
+        if self.flaky.len() > FLAKY_MAX {
+            say(&format!("{} tests are flaky; at most {FLAKY_MAX} may be", self.flaky.len()));
+        }
+        for name in &self.failed {
+            say(&format!("failed: {name}"));
+        }
+        say(&format!("{} passed, {} failed", self.passed, self.failed.len()));
+    }
+}
+
+/// Keeps one core busy until it is dropped.
+pub(crate) struct Busy {
+    stop: Arc<AtomicBool>,
+}
+
+pub(super) fn keep_a_core_busy() -> Busy {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    thread::spawn(move || while !stopped.load(Ordering::Relaxed) {});
+    Busy { stop }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
