@@ -5,14 +5,18 @@
 
 #![forbid(unsafe_code)]
 
+mod case;
 mod packages;
 
+pub use case::{Case, cases, rounds, seed};
 pub use packages::{nats_server, node_modules, python_packages};
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use throng_base::Random;
+
+use case::{drawn, kept_inputs};
 
 /// The longest input that mutation makes.
 const INPUT_BYTES_MAX: usize = 64 * 1024;
@@ -31,20 +35,6 @@ pub fn answers(command: &mut Command, questions: &str) -> Vec<String> {
     String::from_utf8(output.stdout).expect("text").lines().map(str::to_string).collect()
 }
 
-/// How many mutated inputs a fuzz test tries: `THRONG_FUZZ_ROUNDS`, or few enough for every day.
-pub fn rounds() -> u64 {
-    number_from("THRONG_FUZZ_ROUNDS").unwrap_or(3_000)
-}
-
-/// The seed of this fuzz run: `THRONG_FUZZ_SEED`, or a fixed one, so that a failure comes back.
-pub fn seed() -> u64 {
-    number_from("THRONG_FUZZ_SEED").unwrap_or(20_261_121)
-}
-
-fn number_from(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
-
 /// Calls `test` with `bytes` as a stream cut in every way that matters: whole, in two at every
 /// position, and one byte at a time.
 pub fn splits(bytes: &[u8], mut test: impl FnMut(&[&[u8]])) {
@@ -57,37 +47,17 @@ pub fn splits(bytes: &[u8], mut test: impl FnMut(&[&[u8]])) {
     test(&single);
 }
 
-/// Calls `test` with [`rounds`] mutations of the corpus. A panic inside is reported with the
-/// seed and the round that repeat it.
+/// Calls `test` with the inputs that once failed, then with [`rounds`] mutations of the corpus; and
+/// with a source of random numbers that goes with each input. A panic inside is reported with the
+/// seed and the round that reproduce it.
+#[track_caller]
 pub fn mutations(corpus: &[&[u8]], mut test: impl FnMut(&[u8], &mut Random)) {
-    let seed = seed();
-    for round in 0..rounds() {
-        let mut random = Random::for_owner(seed, round);
-        let input = mutate(corpus, &mut random);
-        let told = Told { seed, round, input: &input };
-        test(&input, &mut random);
-        std::mem::forget(told);
-    }
-}
-
-/// Prints how to repeat a failure, when a test panics while it lives.
-struct Told<'a> {
-    seed: u64,
-    round: u64,
-    input: &'a [u8],
-}
-
-impl Drop for Told<'_> {
-    #[allow(clippy::print_stderr)]
-    fn drop(&mut self) {
-        let shown = &self.input[..self.input.len().min(400)];
-        eprintln!(
-            "fuzz: failed in round {} with THRONG_FUZZ_SEED={}\nfuzz: input ({} bytes): {}",
-            self.round,
-            self.seed,
-            self.input.len(),
-            shown.escape_ascii()
-        );
+    let drawn = drawn(1).map(|case| {
+        let input = mutate(corpus, &mut case.random());
+        (case, input)
+    });
+    for (case, input) in kept_inputs().into_iter().chain(drawn) {
+        case.try_on(&input, || test(&input, &mut case.random_beside()));
     }
 }
 

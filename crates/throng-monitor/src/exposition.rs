@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_is_read() {
+    fn fuzz_any_text_is_read() {
         let corpus: [&[u8]; 3] = [
             b"# TYPE a counter\na{b=\"c\\n\\\\\",d=\"\"} 1e3 17\na NaN\n",
             b"up 1\r\n# HELP up x\n\n\nz_total{ a = \"b\" , } -Inf # {x=\"y\"} 1\n",

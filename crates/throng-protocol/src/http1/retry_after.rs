@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_it_panic() {
+    fn fuzz_nothing_makes_it_panic() {
         let seeds: [&[u8]; 2] = [b"120", b"Thu, 01 Jan 1970 00:02:10 GMT"];
         throng_fuzz::mutations(&seeds, |value, _| {
             let _ = retry_after(value, 100);

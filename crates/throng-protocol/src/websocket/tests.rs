@@ -503,16 +503,17 @@ fn conversation(random: &mut Random, role: Role, deflate: bool) -> (Vec<u8>, Vec
 
 #[test]
 fn fuzz_what_is_written_is_read_however_it_is_cut() {
-    for round in 0..throng_fuzz::rounds() / 10 {
-        let mut random = Random::for_owner(throng_fuzz::seed(), round);
+    for case in throng_fuzz::cases(10) {
+        let mut random = case.random();
         let role = if random.chance(0.5) { Role::Client } else { Role::Server };
         let deflate = random.chance(0.5);
         let (stream, messages) = conversation(&mut random, role, deflate);
         let parts = cut(&stream, &mut random);
-        let (found, end) = read_all(&parts, role, deflate, Limits::default());
-        let seed = throng_fuzz::seed();
-        assert_eq!(end, Ok(true), "round {round} with THRONG_FUZZ_SEED={seed}");
-        assert!(found == messages, "round {round} with THRONG_FUZZ_SEED={seed}");
+        case.try_on(&stream, || {
+            let (found, end) = read_all(&parts, role, deflate, Limits::default());
+            assert_eq!(end, Ok(true));
+            assert!(found == messages, "other messages than were written");
+        });
     }
 }
 

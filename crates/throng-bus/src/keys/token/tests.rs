@@ -52,7 +52,7 @@ fn a_whole_one_of_another_version_is_not_torn() {
 }
 
 #[test]
-fn nothing_that_is_pasted_does_harm() {
+fn fuzz_nothing_that_is_pasted_does_harm() {
     let good = token().to_string();
     throng_fuzz::mutations(&[good.as_bytes(), BEGIN.as_bytes(), b"hello"], |bytes, _| {
         let text = String::from_utf8_lossy(bytes);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use throng_base::Random;
-use throng_fuzz::{mutations, rounds, seed};
+use throng_fuzz::{mutations, rounds};
 
 use super::packets::{every_type, every_type_packet, protobuf, protobuf_packet};
 use super::*;
@@ -382,45 +382,52 @@ fn given_of(value: &Value, ty: Option<&Type>, random: &mut Random, all: &mut Vec
 #[test]
 fn fuzz_random_declarations_read_what_they_write() {
     let (mut written, mut compiled) = (0, 0);
-    for round in 0..rounds() / 3 {
-        let mut random = Random::for_owner(seed(), round);
-        let mut lot = Lot { random: &mut random, names: 0 };
-        let declaration = lot.declaration();
-        let Ok(protocol) = Protocol::compile(declaration.clone()) else { continue };
-        compiled += 1;
-        for (index, message) in declaration.messages.iter().enumerate() {
-            let id = MessageId(index as u16);
-            let values = Lot { random: &mut random, names: 0 }.values(&message.body);
-            let mut all = Vec::new();
-            let ty = Type::Fields(message.body.clone());
-            let given = given_of(&values, Some(&ty), &mut random, &mut all);
-            let Ok(template) = protocol.prepare(id, &given) else { continue };
-            let mut out = Vec::new();
-            let mut leaf = |leaf: u16, _: &mut Vec<u8>| {
-                Ok::<_, Infallible>(Some(all[usize::from(leaf)].clone()))
-            };
-            if protocol.encode(&template, 77, &mut leaf, &mut out).is_err() {
-                continue;
-            }
-            written += 1;
-            let mut decoded = Decoded::default();
-            let told = |what: &str| {
-                format!("round {round}: {what}\n{message:#?}\n{values:?}\n{}", out.escape_ascii())
-            };
-            match protocol.decode(&out, &mut decoded) {
-                Ok(read) => assert_eq!((read.message, read.correlation), (id, Some(77))),
-                Err(broken) => panic!("{}", told(&broken.said().english())),
-            }
-            let path = protocol.field(id, "body").unwrap();
-            let read = protocol.value(&out, &decoded, &path).unwrap();
-            assert!(is_within(&values, &read), "{}", told(&format!("{read:?}")));
-            assert!(look(&protocol, &out, &mut decoded));
-            protocol.layout(id);
-            for _ in 0..3 {
-                let damaged = throng_fuzz::mutate(&[&out], &mut random);
-                look(&protocol, &damaged, &mut decoded);
-            }
-        }
+    for case in throng_fuzz::cases(3) {
+        case.try_on(b"", || {
+            let read_back = reads_what_it_writes(&mut case.random());
+            compiled += u64::from(read_back.is_some());
+            written += read_back.unwrap_or_default();
+        });
     }
     assert!(compiled > rounds() / 12 && written > rounds() / 12, "{compiled} {written}");
+}
+
+/// How many messages of a random declaration were written and read back; nothing if it does not
+/// compile.
+fn reads_what_it_writes(random: &mut Random) -> Option<u64> {
+    let mut written = 0;
+    let mut lot = Lot { random: &mut *random, names: 0 };
+    let declaration = lot.declaration();
+    let protocol = Protocol::compile(declaration.clone()).ok()?;
+    for (index, message) in declaration.messages.iter().enumerate() {
+        let id = MessageId(index as u16);
+        let values = Lot { random: &mut *random, names: 0 }.values(&message.body);
+        let mut all = Vec::new();
+        let ty = Type::Fields(message.body.clone());
+        let given = given_of(&values, Some(&ty), random, &mut all);
+        let Ok(template) = protocol.prepare(id, &given) else { continue };
+        let mut out = Vec::new();
+        let mut leaf =
+            |leaf: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(all[usize::from(leaf)].clone()));
+        if protocol.encode(&template, 77, &mut leaf, &mut out).is_err() {
+            continue;
+        }
+        written += 1;
+        let mut decoded = Decoded::default();
+        let told = |what: &str| format!("{what}\n{message:#?}\n{values:?}\n{}", out.escape_ascii());
+        match protocol.decode(&out, &mut decoded) {
+            Ok(read) => assert_eq!((read.message, read.correlation), (id, Some(77))),
+            Err(broken) => panic!("{}", told(&broken.said().english())),
+        }
+        let path = protocol.field(id, "body").unwrap();
+        let read = protocol.value(&out, &decoded, &path).unwrap();
+        assert!(is_within(&values, &read), "{}", told(&format!("{read:?}")));
+        assert!(look(&protocol, &out, &mut decoded));
+        protocol.layout(id);
+        for _ in 0..3 {
+            let damaged = throng_fuzz::mutate(&[&out], random);
+            look(&protocol, &damaged, &mut decoded);
+        }
+    }
+    Some(written)
 }

@@ -368,23 +368,11 @@ async fn exchange(seed: u64, requests: usize) {
     assert!(kept < 12_000, "{kept} bytes");
 }
 
-/// Names the seed of a failure.
-struct Told(u64);
-
-impl Drop for Told {
-    #[allow(clippy::print_stderr)]
-    fn drop(&mut self) {
-        eprintln!("failed with seed {}", self.0);
-    }
-}
-
 #[test]
-fn the_h2_crate_understands_us_and_we_it() {
-    let rounds = (throng_fuzz::rounds() / 100).clamp(5, 1_000);
-    for seed in 0..rounds {
+fn fuzz_the_h2_crate_understands_us_and_we_it() {
+    for case in throng_fuzz::cases(100) {
         let runtime = Builder::new_current_thread().build().unwrap();
-        let told = Told(seed);
-        LocalSet::new().block_on(&runtime, exchange(seed, 60));
-        std::mem::forget(told);
+        let seed = case.random().next_u64();
+        case.try_on(b"", || LocalSet::new().block_on(&runtime, exchange(seed, 60)));
     }
 }
