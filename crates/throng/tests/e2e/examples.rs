@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::PoisonError;
 
 use serde_json::Value;
 
 use crate::declared::Datagrams;
-use crate::run::{Child, MACHINE, Run, Throng, throng};
+use crate::run::{Child, Run, Throng, throng};
 use crate::scribe::{Scribe, answer, ok};
 use crate::servers::Target;
 use crate::tls::Papers;
@@ -432,12 +431,4 @@ fn the_commands_of_the_readme_are_run() {
         run.within(done, 5.0, f64::MAX);
         run.has("/total/failed", 0);
     }
-}
-
-#[test]
-fn the_demo_shows_something() {
-    // It has a threshold of its own, which a busy machine may miss.
-    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-    let run = throng("demo -d 1s").start().wait().exits(0);
-    run.says(&["  time   users", "latency", "200"]);
 }

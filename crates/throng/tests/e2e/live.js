@@ -92,8 +92,17 @@ function proxy(to) {
   await one.click("#mark");
   await one.waitForFunction(() => document.querySelector("#answer").textContent.startsWith("marked"), patient);
   told.sorted = await one.$eval("#tables thead th:nth-child(2)", (head) => head.getAttribute("aria-sort"));
+  // What a viewer points at stays the same element while figures arrive, and keeps its focus.
+  await one.$eval("#tables thead th:nth-child(2) button", (it) => {
+    it.isPointedAt = true;
+    it.focus();
+  });
+  const count = () => one.$eval("#tables tbody td", (it) => it.textContent);
+  const before = await count();
   const at = await seconds(one);
   await Promise.all(both.map((page) => reach(page, at + 3)));
+  await one.waitForFunction((before) => document.querySelector("#tables tbody td").textContent !== before, patient, before);
+  told.stays = await one.evaluate(() => document.activeElement.isPointedAt === true);
   // The same seconds at both, as far as both have them: no gap, nothing twice.
   const columns = await Promise.all(
     both.map((page) => page.evaluate(() => ({ ok: window.throng.series.ok, step: window.throng.series.steps[0].ok, at: window.throng.series.steps[0].at, marks: window.throng.events.filter((it) => it.kind === "mark").map((it) => it.text) }))),

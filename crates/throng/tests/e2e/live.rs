@@ -152,6 +152,7 @@ fn two_viewers_see_the_run_and_one_steers_it() {
     assert!(badge(&told["back"]).starts_with("running"), "{told}");
     assert!(told["charts"].as_array().expect("charts").len() >= 5, "{told}");
     assert_eq!(told["sorted"], "descending", "a table stays as it was sorted");
+    assert_eq!(told["stays"], true, "what a viewer points at is replaced");
 
     assert!(told["missed"].as_u64() >= Some(2), "one viewer was away: {told}");
     assert_eq!(told["columns"][0], told["columns"][1], "both saw the same seconds");

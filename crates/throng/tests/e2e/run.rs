@@ -7,7 +7,7 @@ use std::io::{Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -21,9 +21,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 const GLANCE: Duration = Duration::from_millis(20);
 /// What is kept of one output.
 const OUTPUT_BYTES_MAX: usize = 64 << 20;
-
-/// Runs share the machine, but for those that measure time: they hold all of it.
-pub(crate) static MACHINE: RwLock<()> = RwLock::new(());
 
 /// The binary under test.
 pub(crate) fn binary() -> PathBuf {
@@ -146,7 +143,6 @@ impl Throng {
     /// Runs to the end.
     #[track_caller]
     pub(crate) fn run(self) -> Run {
-        let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
         self.start().wait()
     }
 }

@@ -230,24 +230,6 @@ fn a_run_that_was_stopped_has_no_good_verdict() {
     assert!(xml.contains("no more &lt;&amp;&gt;"), "{xml}");
 }
 
-#[test]
-fn a_generator_that_was_stopped_has_no_valid_result() {
-    let target = Target::start("http");
-    let line = format!("bench {} -c 4 -d 10s --json --no-record", target.http("/"));
-    let run = throng(&line).start();
-    run.hears("a second to pass", |_, err| err.contains("s       4 ").then_some(()));
-    run.signal(libc::SIGSTOP);
-    // Another run is the clock: it takes two seconds.
-    throng(&format!("bench {} -c 1 -d 2s --no-record", target.http("/"))).run();
-    run.signal(libc::SIGCONT);
-    let run = run.wait().exits(5);
-    let reasons = run.json()["outcome"]["invalid_reasons"].to_string();
-    run.check(reasons.contains("time-lost"), "it says nothing of the time it lost");
-    // All shards stood still for as long as it was stopped: how long the other run took to begin
-    // and to end is the computer's affair, but no run loses more time than it had.
-    run.within("/generator/lost_longest_ns", 1.5e9, run.figure("/lasted_ns"));
-}
-
 /// A load for a minute against a target of which three requests in ten fail.
 fn failing(target: &Target, rules: &str) -> String {
     format!(

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run::{Child, MACHINE, Run, binary};
+use crate::run::{Child, Run, binary};
 
 struct Page {
     name: &'static str,
@@ -213,7 +213,6 @@ fn do_page(page: &Page) {
         text.replace(old, new)
     };
     let text = moved(page, &page.shorter.iter().fold(text, short));
-    let _shared = MACHINE.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut reader = Reader::begin(page.name);
     for block in blocks(&text) {
         reader.takes(&block);

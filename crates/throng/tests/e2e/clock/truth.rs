@@ -2,17 +2,14 @@
 //! has to wait where that can be had; where it cannot, and as a host may take processors away, each
 //! truth has a few tries; one must hold.
 
-use std::sync::PoisonError;
-
-use crate::run::{MACHINE, throng, throng_first};
+use crate::run::{throng, throng_first};
 use crate::servers::Target;
 
 const TRIES: usize = 3;
 
-/// Holds within some tries, each with the machine for itself.
+/// Holds within some tries.
 #[track_caller]
 fn holds(attempt: impl Fn() -> Result<(), String>) {
-    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let mut faults = Vec::new();
     for _ in 0..TRIES {
         match attempt() {

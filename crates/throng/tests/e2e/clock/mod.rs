@@ -1,0 +1,7 @@
+//! Tests that measure time. `cargo xtask test` runs them one after another, alone.
+
+mod chaos;
+mod demo;
+mod meeting;
+mod stopped;
+mod truth;
