@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read as _};
 use std::marker::PhantomData;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use throng_metrics::{Histogram, Interval, StepInterval};
 
 use crate::directory::SEQ;
@@ -15,6 +15,12 @@ use crate::summary::Damage;
 
 /// The longest line that is read; a longer one counts as damaged.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Appends the JSON of a value. All of the record is written this way: each kind of writer would
+/// compile everything again.
+pub(crate) fn json_onto(out: &mut Vec<u8>, value: &impl Serialize) -> serde_json::Result<()> {
+    serde_json::to_writer(out, value)
+}
 
 /// The numbers of the lines that were read, in the order in which they came.
 #[derive(Debug, Default)]

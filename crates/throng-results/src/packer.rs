@@ -12,7 +12,7 @@ use zstd::stream::write::Encoder;
 
 use crate::directory::{EVENTS_FILE, RunInfo, create_new};
 use crate::event::Event;
-use crate::lines::Records;
+use crate::lines::{Records, json_onto};
 use crate::segments::{
     BUFFER_BYTES, Chain, Checkpoint, Counted, MINUTE_S, Segment, Sums, checkpoint_path,
     minutes_path, open, packed_path, plain_path,
@@ -123,10 +123,12 @@ impl Packing {
         io::copy(&mut open(&plain)?, &mut packed.out)?;
         let mut lines = Records::<Interval>::behind(open(&plain)?, self.checkpoint.lines);
         let mut sums = Sums::new(MINUTE_S);
-        let mut result = Ok(());
+        let (mut result, mut line) = (Ok(()), Vec::new());
         let mut told = |sum: Interval| {
-            let written = serde_json::to_writer(&mut minutes.out, &sum).map_err(io::Error::from);
-            let written = written.and_then(|()| minutes.out.write_all(b"\n"));
+            line.clear();
+            let written = json_onto(&mut line, &sum).map_err(io::Error::from);
+            line.push(b'\n');
+            let written = written.and_then(|()| minutes.out.write_all(&line));
             if result.is_ok() {
                 result = written;
             }
@@ -149,10 +151,11 @@ impl Packing {
         let path = checkpoint_path(&self.directory);
         let new = path.with_extension("new");
         let _ = std::fs::remove_file(&new);
-        let mut file = BufWriter::with_capacity(BUFFER_BYTES, create_new(&new)?);
-        serde_json::to_writer(&mut file, &self.checkpoint)?;
-        file.flush()?;
-        file.get_ref().sync_all()?;
+        let mut text = Vec::new();
+        json_onto(&mut text, &self.checkpoint)?;
+        let mut file = create_new(&new)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
         std::fs::rename(&new, &path)
     }
 }

@@ -16,6 +16,7 @@ use crate::directory::{
     SCENARIO_FILE, SEQ, Totals, create_new,
 };
 use crate::event::Event;
+use crate::lines::json_onto;
 use crate::packer::Packer;
 use crate::segments::{self, SEGMENT_BYTES};
 
@@ -321,7 +322,7 @@ fn serialize_numbered(
         out.extend_from_slice(format!(",\"{MACHINE}\":{machine}").as_bytes());
     }
     let brace = out.len();
-    serde_json::to_writer(&mut *out, value)?;
+    json_onto(out, value)?;
     debug_assert_eq!(out.get(brace), Some(&b'{'), "only objects are recorded");
     out[brace] = b',';
     Ok(())

@@ -196,9 +196,9 @@ impl Checkpoint {
 
     /// Where there is one and each of its segments is as it was when it was made.
     pub(crate) fn read(directory: &Path, info: &RunInfo) -> Option<Checkpoint> {
-        let file = File::open(checkpoint_path(directory)).ok()?;
-        let file = BufReader::with_capacity(BUFFER_BYTES, file);
-        let found: Checkpoint = serde_json::from_reader(file).ok()?;
+        // From bytes, as lines are: another kind of reader would compile everything again.
+        let text = std::fs::read(checkpoint_path(directory)).ok()?;
+        let found: Checkpoint = serde_json::from_slice(&text).ok()?;
         let mut numbered = (1..).zip(&found.segments);
         let same = numbered.all(|(number, segment)| {
             Segment::of(&packed_path(directory, number)).is_ok_and(|now| now == *segment)
