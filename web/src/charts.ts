@@ -375,5 +375,5 @@ export function percentiles(title: string, curves: { label: string; pairs: [numb
   );
   apart.add(plot);
   new ResizeObserver(() => plot.setSize({ width: Math.floor(holder.clientWidth), height: 260 })).observe(holder);
-  return element("figure", {}, element("figcaption", {}, title), holder);
+  return element("figure", { "data-anew": "" }, element("figcaption", {}, title), holder);
 }

@@ -3,7 +3,7 @@
 
 import { COLOURS, forgetAll, Panel, redraw, type Chart, type Line } from "./charts";
 import type { Column as Values, Data, Series } from "./data";
-import { element, keep, section, table, type Column } from "./dom";
+import { element, patch, section, table, type Column } from "./dom";
 import { show } from "./report";
 import { count, duration, micros, share, short } from "./units";
 import { learn, say, speak, spoken, tell } from "./words";
@@ -148,7 +148,7 @@ function again(): void {
   if (holder === null || list === null) return;
   const told = list;
   chosen = chosen.filter((name) => told.runs.some((run) => run.name === name));
-  keep(holder, () => holder.replaceChildren(...[ongoing(told), runs(told), passedOver(told)].filter((it) => it !== null)));
+  patch(holder, element("div", { id: "list" }, ongoing(told), runs(told), passedOver(told)), () => {});
 }
 
 const words: Record<number, [string, string]> = { 0: ["good", "passed"], 1: ["bad", "failed"], 4: ["bad", "failed"], 5: ["bad", "invalid"], 130: ["warn", "interrupted"] };

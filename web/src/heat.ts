@@ -29,7 +29,7 @@ export function heat(title: string, cells: number[], points: number, width_s: nu
   const times = shares.map(() => element("span"));
   const figure = element(
     "figure",
-    {},
+    { "data-anew": "" },
     element("figcaption", {}, title),
     element("div", { class: "heat" }, element("div", { class: "rows" }, ...ticks), element("div", { class: "cells" }, canvas), element("div", { class: "columns" }, ...times)),
   );

@@ -3,7 +3,7 @@
 
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
-import { element, keep, section, table, type Column } from "./dom";
+import { element, patch, section, table, type Column } from "./dom";
 import { funnel } from "./funnel";
 import { heat } from "./heat";
 import { machineCharts } from "./machines";
@@ -561,29 +561,26 @@ const PARTS: Record<string, () => HTMLElement | null> = {
 let controls: (() => HTMLElement) | null = null;
 let standing: HTMLElement | null = null;
 
+const part = (name: string): HTMLElement => element("div", { class: "part", "data-part": name }, PARTS[name]());
+
 function draw(): void {
   forget(page);
   [panel, stepPanel] = [new Panel(), new Panel()];
   document.title = `${summary.run.name} · throng`;
   page.replaceChildren(
-    ...Object.entries(PARTS).map(([name, part]) => element("div", { class: "part", "data-part": name }, part())),
+    ...Object.keys(PARTS).map(part),
   );
   drawTimes();
   drawSteps();
 }
 
-/** Draws some parts again. What a person marks or moves in them waits for no second. */
+/** Draws some parts again. A part in which a user selects text waits. */
 function again(names: string[]): void {
   const selection = getSelection();
   for (const name of names) {
     const holder = page.querySelector<HTMLElement>(`[data-part="${name}"]`);
     const isMarked = selection && !selection.isCollapsed && selection.containsNode(holder!, true);
-    if (!holder || isMarked) continue;
-    keep(holder, () => {
-      forget(holder);
-      const made = PARTS[name]();
-      holder.replaceChildren(...(made ? [made] : []));
-    });
+    if (holder && !isMarked) patch(holder, part(name), forget);
   }
 }
 
