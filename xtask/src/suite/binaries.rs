@@ -83,8 +83,8 @@ pub(crate) fn compile(workspace: &Workspace) -> Result<Compiled, String> {
         return Err(format!("cargo test --no-run: {status}"));
     }
     let mut tests = Vec::new();
-    // The binary whose tests wait the most comes first: the others fill the gaps.
-    binaries.sort_by_key(|(owner, ..)| (!owner.contains("::"), owner.clone()));
+    // In the order of their names: cargo announces them as they are compiled.
+    binaries.sort();
     for (owner, path, folder) in binaries {
         tests.extend(list(&owner, &path, &folder)?);
     }

@@ -17,10 +17,11 @@ use crate::packages::Environment;
 use crate::say;
 use crate::workspace::Workspace;
 
-/// How many tests run at once for each core: most wait for a server or for a second to pass.
-const AT_ONCE_PER_CORE: usize = 3;
+/// How many end-to-end tests run at once for each core: most wait for a server or for a second to
+/// pass. Of all others as many run as there are cores.
+const WAITING_PER_CORE: usize = 4;
 /// A test that takes longer hangs.
-const SECONDS_MAX: &str = "300";
+const SECONDS_MAX: &str = "600";
 /// If more tests than this fail, it is not by chance: none runs again.
 const AGAIN_MAX: usize = 10;
 const SLOWEST: usize = 10;
@@ -50,17 +51,23 @@ pub(crate) fn run_all(
     environment: &Environment,
 ) -> Result<Report, String> {
     let crew = Crew::new(workspace, environment)?;
-    let at_once = cores() * AT_ONCE_PER_CORE;
-    let (alone, together): (Vec<&Test>, Vec<&Test>) =
+    let (alone, others): (Vec<&Test>, Vec<&Test>) =
         tests.iter().partition(|test| test.looks_at_the_clock());
+    let (waiting, computing): (Vec<&Test>, Vec<&Test>) =
+        others.into_iter().partition(|test| test.is_end_to_end());
+    let groups = [
+        ("tests within a crate", computing, cores()),
+        ("end-to-end tests", waiting, cores() * WAITING_PER_CORE),
+        ("tests that look at the clock", alone, 1),
+    ];
     let clock = Clock::start();
-    let mut outcomes = crew.run(&together, at_once);
-    let seconds = clock.now().as_secs_f64();
-    say(&format!("{} tests, {at_once} at once: {seconds:.0} s", together.len()));
-    let begun = clock.now();
-    outcomes.extend(crew.run(&alone, 1));
-    let seconds = clock.now().since(begun).as_secs_f64();
-    say(&format!("{} tests that look at the clock, one by one: {seconds:.0} s", alone.len()));
+    let mut outcomes = Vec::new();
+    for (name, tests, at_once) in groups.iter().filter(|(_, tests, _)| !tests.is_empty()) {
+        let begun = clock.now();
+        outcomes.extend(crew.run(tests, *at_once));
+        let seconds = clock.now().since(begun).as_secs_f64();
+        say(&format!("{} {name}, {at_once} at once: {seconds:.0} s", tests.len()));
+    }
     Ok(crew.judge(tests, outcomes))
 }
 

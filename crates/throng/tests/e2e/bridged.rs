@@ -68,14 +68,28 @@ fn agree(run: &Run, target: &Target) {
     run.check(row["latency"]["count"] == DUE - lost, "each has its latency");
 }
 
+/// However many processes there are, they have one ledger.
+#[track_caller]
+fn have_one_ledger(processes: u8) {
+    let target = target();
+    let line = format!("--shards 2 --processes {processes}");
+    let run = running(&target, ROOMS, &line).run().exits(0);
+    agree(&run, &target);
+}
+
 #[test]
-fn one_two_and_five_processes_have_one_ledger() {
-    for processes in [1, 2, 5] {
-        let target = target();
-        let run =
-            running(&target, ROOMS, &format!("--shards 2 --processes {processes}")).run().exits(0);
-        agree(&run, &target);
-    }
+fn one_process_has_a_ledger() {
+    have_one_ledger(1);
+}
+
+#[test]
+fn two_processes_have_one_ledger() {
+    have_one_ledger(2);
+}
+
+#[test]
+fn five_processes_have_one_ledger() {
+    have_one_ledger(5);
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn running(line: &str, text: String) -> Throng {
 fn every_example_has_a_test() {
     let names = names();
     for name in names.iter().filter(|name| name.ends_with(".yaml")) {
-        let runs = EXAMPLES.iter().any(|it| it.name == name);
+        let runs = RUN.contains(&name.as_str());
         // A protocol is a part of the scenarios that name it.
         let line = format!("protocol: {name}");
         let scenarios = names.iter().filter(|it| it.ends_with(".yaml") && *it != name);
@@ -214,23 +214,47 @@ fn every_example_is_good_as_it_is_shipped() {
     }
 }
 
-#[test]
-fn every_example_is_run() {
-    for small in EXAMPLES {
-        let targets: Vec<Target> =
-            small.targets.iter().map(|(kind, _)| Target::start(kind)).collect();
-        let addresses: Vec<String> = targets.iter().map(|it| it.address.to_string()).collect();
-        let places = small.targets.iter().zip(&addresses);
-        let mut changes = small.changes.to_vec();
-        changes.extend(places.map(|((_, port), address)| (*port, address.as_str())));
-        let text = changed(small.name, &changes);
-        running("check small.yaml", text.clone()).run().exits(0);
-        let run = running("run small.yaml --json --out record", text).run().exits(0);
-        run.within("/total/ok", small.ok, f64::MAX);
-        run.has("/total/failed", 0);
-        if small.name == "open-platform-api.yaml" {
-            uses_each_account_once(&run, &targets[0]);
-        }
+/// A test of its own for each example, so that they run side by side.
+macro_rules! examples_are_run {
+    ($($test:ident: $name:literal),* $(,)?) => {
+        const RUN: &[&str] = &[$($name),*];
+        $(#[test]
+        fn $test() {
+            is_run($name);
+        })*
+    };
+}
+
+examples_are_run! {
+    once_per_run_is_run: "once-per-run.yaml",
+    open_platform_api_is_run: "open-platform-api.yaml",
+    quick_http_is_run: "quick-http.yaml",
+    shapes_of_a_day_is_run: "shapes-of-a-day.yaml",
+    side_by_side_is_run: "side-by-side.yaml",
+    im_websocket_is_run: "im-websocket.yaml",
+    chat_room_is_run: "chat-room.yaml",
+    proxy_long_requests_is_run: "proxy-long-requests.yaml",
+    push_service_is_run: "push-service.yaml",
+    login_then_chat_is_run: "login-then-chat.yaml",
+    grpc_is_run: "grpc.yaml",
+    events_is_run: "events.yaml",
+}
+
+#[track_caller]
+fn is_run(name: &str) {
+    let small = EXAMPLES.iter().find(|it| it.name == name).expect("a small form of the example");
+    let targets: Vec<Target> = small.targets.iter().map(|(kind, _)| Target::start(kind)).collect();
+    let addresses: Vec<String> = targets.iter().map(|it| it.address.to_string()).collect();
+    let places = small.targets.iter().zip(&addresses);
+    let mut changes = small.changes.to_vec();
+    changes.extend(places.map(|((_, port), address)| (*port, address.as_str())));
+    let text = changed(small.name, &changes);
+    running("check small.yaml", text.clone()).run().exits(0);
+    let run = running("run small.yaml --json --out record", text).run().exits(0);
+    run.within("/total/ok", small.ok, f64::MAX);
+    run.has("/total/failed", 0);
+    if small.name == "open-platform-api.yaml" {
+        uses_each_account_once(&run, &targets[0]);
     }
 }
 

@@ -47,7 +47,7 @@ function proxy(to) {
   proxied.port = String(through.port);
   const two = await open(String(proxied));
   const both = [one, two];
-  const patient = { timeout: 30_000, polling: 100 };
+  const patient = { timeout: 90_000, polling: 100 };
   const seconds = (page) => page.evaluate(() => window.throng?.seconds ?? 0);
   const reach = (page, wanted) => page.waitForFunction((wanted) => (window.throng?.seconds ?? 0) >= wanted, patient, wanted);
   const text = (page, selector) => page.$eval(selector, (it) => it.textContent);

@@ -134,8 +134,7 @@ fn a_viewer_of_a_setup_that_fails_is_told_so() {
 #[test]
 fn two_viewers_see_the_run_and_one_steers_it() {
     let target = Target::start("http --errors 10%");
-    let line =
-        format!("bench {} -d 120s --rate 200/s --json --live --out record", target.http("/"));
+    let line = format!("bench {} -d 10m --rate 200/s --json --live --out record", target.http("/"));
     let child = throng(&line).start();
     let mut command = Command::new(program("node", "nodejs"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/live.js");

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use throng_base::{Clock, Time};
 
 /// Nothing that a test waits for takes longer on a machine that is merely busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 /// How often a condition is looked at that nobody announces.
 const GLANCE: Duration = Duration::from_millis(20);
 /// What is kept of one output.

@@ -3,8 +3,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{self as unix, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -215,10 +218,26 @@ pub(crate) fn program(name: &str, package: &str) -> PathBuf {
     }
 }
 
-/// A port that nobody has at this moment.
+/// Below the ports that the kernel gives to connections: none of them takes a port of a test.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
+
+/// A port that is free and that no other test is given as long as this one runs: each is reserved
+/// by the name of a socket, which ends with its process.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").port()
+    static RESERVED: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let ports = PORTS.len() as u32;
+    let first = std::process::id().wrapping_mul(97) % ports;
+    for at in 0..ports {
+        let port = PORTS.start + ((first + at) % ports) as u16;
+        let name = unix::SocketAddr::from_abstract_name(format!("throng-test-port-{port}"));
+        let Ok(lock) = UnixListener::bind_addr(&name.expect("a name")) else { continue };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            reserved.push(lock);
+            return port;
+        }
+    }
+    panic!("no port is free");
 }
 
 /// Runs openssl to its end.

@@ -65,10 +65,12 @@ fn what_comes_by_chance_is_the_same_with_one_seed_on_any_number_of_shards() {
         let before = target.counts("/requests");
         let head = format!("seed: {seed}\n{load}");
         let run = run(&target, "1ms", &head, &format!("--shards {shards}"));
-        let count = run.figure("/total/ok") as u64;
-        run.succeeds(count);
-        assert_eq!(target.counts("/requests") - before, count);
-        count
+        let ok = run.figure("/total/ok") as u64;
+        // On a busy machine one that was wanted at the end may not begin.
+        let wanted = run.wanted();
+        run.succeeds(ok);
+        assert_eq!(target.counts("/requests") - before, ok);
+        wanted
     };
     let counts = [1, 2, 3].map(|shards| count(5, shards));
     assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");

@@ -3,5 +3,6 @@
 mod chaos;
 mod demo;
 mod meeting;
+mod plan;
 mod stopped;
 mod truth;
