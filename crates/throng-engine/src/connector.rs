@@ -32,6 +32,7 @@ pub(crate) use call::CallAsk;
 use crate::failure::shown;
 use crate::failure::{Failure, cause_of, client_refused, http_failure, io_failure, tls_error};
 use crate::network::{Connector, Network};
+use crate::prepared::PreparedTarget;
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::system;
@@ -90,8 +91,6 @@ pub(crate) struct Upgrade {
 /// Where to and how.
 pub(crate) struct Order {
     pub(crate) target: u16,
-    /// Which of the target's addresses, counted on with every attempt.
-    pub(crate) turn: u64,
     pub(crate) handshake: Option<Handshake>,
     /// How slow the user ever is on it: the sockets of such users are made for that.
     pub(crate) slow: Slow,
@@ -104,14 +103,20 @@ pub(crate) struct Order {
 
 /// How far a connection has come that opens, and since when it is there.
 pub(crate) struct Progress {
+    /// Which of the target's addresses, counted on with every attempt and past those that refuse.
+    pub(crate) turn: Cell<u64>,
     pub(crate) stage: Cell<Stage>,
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Progress {
-        Progress { stage: Cell::new(Stage::Connect), established: Cell::new(Time::NEVER) }
+    pub(crate) fn new(turn: u64) -> Progress {
+        Progress {
+            turn: Cell::new(turn),
+            stage: Cell::new(Stage::Connect),
+            established: Cell::new(Time::NEVER),
+        }
     }
 }
 
@@ -143,14 +148,14 @@ pub(crate) async fn open(shard: Rc<Lane>, order: Order) -> Result<Opened, Failur
 }
 
 async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure> {
-    let target = &shard.prepared.targets[usize::from(order.target)];
-    let nth = target.nth(order.turn);
     let (transport, before) = match &shard.connector {
-        Connector::Network(network) => reach(shard, order, network, nth).await?,
+        Connector::Network(network) => reach(shard, order, network).await?,
         #[cfg(test)]
         Connector::World(world) => {
-            let work = timed(shard, order, Stage::Connect, world.connect(target.addresses[nth]));
-            (Transport::Memory(work.await?), Before::default())
+            let addresses = &shard.prepared.targets[usize::from(order.target)].addresses;
+            let work = to_any(shard, order, |nth| world.connect(addresses[nth]));
+            let stream = timed(shard, order, Stage::Connect, work).await?;
+            (Transport::Memory(stream), Before::default())
         }
     };
     finish(shard, order, transport, before).await
@@ -161,10 +166,9 @@ async fn reach(
     shard: &Lane,
     order: &Order,
     network: &Network,
-    nth: usize,
 ) -> Result<(Transport, Before), Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
-    let mut carrier = carry(shard, order, network, nth).await?;
+    let mut carrier = carry(shard, order, network).await?;
     let mut before = Before::default();
     if let Some(proxy) = proxy_of(shard, order.target) {
         order.progress.stage.set(Stage::Proxy);
@@ -216,30 +220,92 @@ impl Before {
 }
 
 /// What carries the connection: a socket that is connected, or sends datagrams.
-async fn carry(
-    shard: &Lane,
-    order: &Order,
-    network: &Network,
-    nth: usize,
-) -> Result<Transport, Failure> {
+async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transport, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
     if let Some(socket) = &target.target.unix_socket {
         let stream = Box::pin(timed(shard, order, Stage::Connect, unix::connect(socket))).await?;
         return Ok(Transport::Unix(stream));
     }
-    let pool = &network.pools[usize::from(order.target)][nth];
-    let place = Place { network, pool, address: target.addresses[nth], slow: order.slow };
+    let place = |nth: usize| {
+        let pool = &network.pools[usize::from(order.target)][nth];
+        Place { network, pool, address: target.addresses[nth], slow: order.slow }
+    };
     if target.target.scheme == Scheme::Udp {
-        let work = async { udp(&place, shard.clock.now()) };
-        let socket = timed(shard, order, Stage::Connect, work).await?;
+        let one = async |nth| udp(&place(nth), shard.clock.now());
+        let socket = timed(shard, order, Stage::Connect, to_any(shard, order, one)).await?;
         return Ok(Transport::Udp(Datagrams::new(socket)));
     }
-    let stream = timed(shard, order, Stage::Connect, tcp(shard, &place)).await;
+    let one = async |nth| tcp(shard, &place(nth)).await;
+    let stream = timed(shard, order, Stage::Connect, to_any(shard, order, one)).await;
     let stream = stream.map_err(|failure| tunnel::unreached(shard, order.target, failure))?;
     Ok(match network.stamps {
         Some(_) => Transport::Stamped(stream),
         None => Transport::Tcp(stream),
     })
+}
+
+/// Connects to the address of the target whose turn it is; if that one refuses, to the next, as
+/// clients do (RFC 8305). Fails if all of them refuse, and names each.
+async fn to_any<T>(
+    shard: &Lane,
+    order: &Order,
+    connect: impl AsyncFn(usize) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let target = &shard.prepared.targets[usize::from(order.target)];
+    let first = order.progress.turn.get();
+    let mut refused: Option<Failure> = None;
+    let mut tried = 0;
+    loop {
+        let turn = first.wrapping_add(tried);
+        order.progress.turn.set(turn);
+        tried += 1;
+        match connect(target.nth(turn)).await {
+            Ok(connected) => {
+                if refused.is_some() {
+                    passed_over(shard, target, first..turn);
+                }
+                return Ok(connected);
+            }
+            Err(failure) => {
+                let goes_on = leaves_others(failure.cause);
+                let failure = match refused {
+                    None => failure,
+                    // What is wrong with this host says more than what is wrong with an address.
+                    Some(_) if !goes_on => return Err(failure),
+                    Some(before) => {
+                        let detail = say!("{}; {}", before.detail, failure.detail);
+                        Failure { detail, ..before }
+                    }
+                };
+                if !goes_on || tried >= target.addresses.len() as u64 {
+                    return Err(failure);
+                }
+                refused = Some(failure);
+            }
+        }
+    }
+}
+
+/// Whether another address may accept a connection that one did not.
+fn leaves_others(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::ConnectRefused
+            | Cause::ConnectTimeout
+            | Cause::Unreachable
+            | Cause::NetworkFailed
+            | Cause::Reset
+    )
+}
+
+/// Counts a connection at those addresses that refused it before another one accepted it.
+fn passed_over(shard: &Lane, target: &PreparedTarget, turns: std::ops::Range<u64>) {
+    let mut recorder = shard.recorder.borrow_mut();
+    for turn in turns {
+        if let Some(row) = recorder.target(target.place(turn)) {
+            row.connections_passed_over += 1;
+        }
+    }
 }
 
 async fn finish(

@@ -36,6 +36,9 @@ pub struct TargetInterval {
     pub connections_attempted: u64,
     pub connections_opened: u64,
     pub connections_failed: u64,
+    /// Connections that this address refused and another one of the target accepted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub connections_passed_over: u64,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -72,6 +75,7 @@ impl TargetInterval {
         self.connections_attempted += other.connections_attempted;
         self.connections_opened += other.connections_opened;
         self.connections_failed += other.connections_failed;
+        self.connections_passed_over += other.connections_passed_over;
     }
 }
 
@@ -128,6 +132,7 @@ mod tests {
             let connections = [count, count - 1, 1];
             [row.connections_attempted, row.connections_opened, row.connections_failed] =
                 connections;
+            row.connections_passed_over = 2 * count;
             row
         };
         let (one, two) = (Some("127.0.0.1:80"), Some("127.0.0.2:80"));
@@ -137,6 +142,7 @@ mod tests {
         assert_eq!(seen.collect::<Vec<_>>(), [(0, 10, 10), (0, 8, 8), (1, 2, 2)]);
         assert_eq!((sum[0].begun, sum[0].interrupted, sum[0].failed()), (12, 2, 5));
         assert_eq!((sum[0].connections_opened, sum[0].connections_failed), (8, 2));
+        assert_eq!(sum[0].connections_passed_over, 20);
         let json = serde_json::to_string(&sum[0]).unwrap();
         assert!(json.starts_with(r#"{"target":0,"address":"127.0.0.1:80","begun":12,"#), "{json}");
         assert_eq!(serde_json::from_str::<TargetInterval>(&json).unwrap(), sum[0]);

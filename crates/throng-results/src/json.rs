@@ -472,6 +472,7 @@ fn target(row: &TargetRow) -> Value {
         "connections_attempted": counts.connections_attempted,
         "connections_opened": counts.connections_opened,
         "connections_failed": counts.connections_failed,
+        "connections_passed_over": counts.connections_passed_over,
     })
 }
 

@@ -354,7 +354,8 @@ fn weight(interval: &Interval) -> u64 {
     let lived = interval.residence.iter().map(|row| row.time.count());
     let places = interval.targets.iter().map(|row| {
         let attempts = [row.begun, row.count, row.interrupted, row.latency.count()];
-        let connections = [row.connections_attempted, row.connections_opened];
+        let connections =
+            [row.connections_attempted, row.connections_opened, row.connections_passed_over];
         let bytes = [row.bytes_in, row.bytes_out, row.connections_failed];
         sum(attempts.into_iter().chain(connections).chain(bytes))
     });

@@ -1,5 +1,6 @@
 //! Whether the result stands, and what the shell is told. The generator accuses itself first.
 
+mod addresses;
 mod headline;
 mod ledger;
 mod once;
@@ -562,6 +563,7 @@ impl Summary {
         if nothing_succeeded(self).is_some() && !is_unreachable(self) {
             diagnostics.push(self.failed_throughout());
         }
+        diagnostics.extend(addresses::diagnostics(self));
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend((self.messages.dropped > 0).then(|| self.dropped()));
         diagnostics.extend(self.stopped.as_ref().map(stop));

@@ -64,6 +64,12 @@ impl State {
         self.shard.recorder.borrow_mut().connection_ended(ending, false, lived);
     }
 
+    /// It is known which address the connection of a line went to, past those that refused it.
+    fn settles(&mut self, line: u8, opening: &Opening) {
+        let target = &self.shard.prepared.targets[usize::from(opening.target)];
+        self.lines.get_mut(line).place = target.place(opening.progress.turn.get());
+    }
+
     /// A connection that opens is given up.
     pub(super) fn opening_given_up(&self, opening: &Opening) {
         self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
@@ -118,14 +124,13 @@ impl State {
 impl Active<'_> {
     /// Opens a connection to a target; `opened` goes on from there.
     pub(super) fn open(&mut self, target: u16, handshake: Option<Handshake>, timeout: Duration) {
-        let progress = Rc::new(Progress::new());
         let user = &mut *self.user;
         let turn = user.id.0.wrapping_add(u64::from(user.turn));
         user.turn = user.turn.wrapping_add(1);
+        let progress = Rc::new(Progress::new(turn));
         let slow = user.link(self.task.line).slow;
         let (times, who) = (Cell::default(), user.who());
-        let order =
-            Order { target, turn, handshake, times, who, slow, progress: Rc::clone(&progress) };
+        let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
         let work = connector::open(Rc::clone(&user.shard), order);
         let place = self.shard.prepared.targets[usize::from(target)].place(turn);
         self.user.lines.get_mut(self.task.line).place = place;
@@ -222,6 +227,7 @@ impl Active<'_> {
         };
         self.task.deadline = Time::NEVER;
         self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
+        self.user.settles(self.task.line, &opening);
         let opened = match result {
             Ok(opened) => opened,
             Err(failure) => {
@@ -277,6 +283,7 @@ impl Active<'_> {
     }
 
     pub(super) fn opening_timed_out(&mut self, opening: &Opening) {
+        self.user.settles(self.task.line, opening);
         let mut recorder = self.shard.recorder.borrow_mut();
         recorder.gauges.connections_opening -= 1;
         let stage = opening.progress.stage.get();

@@ -78,20 +78,88 @@ fn several_processes_have_the_rows_of_one() {
     add_up(&run, &[&good, &bad]);
 }
 
+/// Nobody listens at the second address of the name.
+const CLOSED: &str = "127.0.0.3";
+
 #[test]
-fn a_closed_address_has_connections_that_failed_and_one_address_has_no_row() {
+fn an_address_that_refuses_is_passed_over_and_named() {
     let good = Target::start("http");
     let port = good.address.port();
-    let both = format!("--resolve shop.test:{port}:127.0.0.1,127.0.0.3");
+    let closed = format!("{CLOSED}:{port}");
+    for order in [format!("127.0.0.1,{CLOSED}"), format!("{CLOSED},127.0.0.1")] {
+        let before = good.counts("/connections/accepted");
+        let resolve = format!("--resolve shop.test:{port}:{order}");
+        let line = format!("bench http://shop.test:{port}/ {resolve} -c 8 -n 80 --no-keepalive");
+        let run = throng(&format!("{line} --json --out record")).run().exits(0);
+        run.has("/total/ok", 80);
+        run.has("/total/failed", 0);
+        let json = run.json();
+        let row_of = |address: &str| {
+            let mut rows = json["targets"].as_array().expect("rows").iter();
+            rows.find(|row| row["address"] == address).expect("a row").clone()
+        };
+        let (good_row, closed_row) = (row_of(&good.address.to_string()), row_of(&closed));
+        let of = |row: &Value, name: &str| row[name].as_u64().expect("a count");
+        let passed_over = of(&closed_row, "connections_passed_over");
+        run.check(passed_over >= 30, "connections are spread, and began there");
+        run.check(of(&closed_row, "connections_attempted") == passed_over, "all of them");
+        run.check(of(&closed_row, "connections_failed") == 0, "none of them failed");
+        let opened = good.counts("/connections/accepted") - before;
+        run.check(of(&good_row, "connections_opened") == opened, "the other has them all");
+        run.check(of(&good_row, "connections_passed_over") == 0, "and refused none");
+        let warnings = &json["outcome"]["warnings"];
+        run.check(warnings[0]["code"] == "address-refused", "the warning");
+        let note = warnings[0]["notes"][0].as_str().unwrap_or_default();
+        run.check(note.contains(&closed) && note.contains(&passed_over.to_string()), note);
+        let record = run.folder().join("record");
+        let text = throng(&format!("report --details {}", record.display())).run();
+        text.says(&["address-refused", &closed, "not opened"]);
+    }
+}
+
+/// The one user of a setup has one of the addresses, whichever comes first.
+#[test]
+fn a_setup_and_a_connection_that_lasts_pass_over_an_address_that_refuses() {
+    let target = Target::start("echo");
+    let port = target.address.port();
+    for order in [["127.0.0.1", CLOSED], [CLOSED, "127.0.0.1"]] {
+        let [first, second] = order;
+        let scenario = format!(
+            "target: ws://shop.test:{port}
+connection: {{resolve: {{\"shop.test:{port}\": [{first}, {second}]}}}}
+setup: [connect, {{request: hello}}]
+sessions: {{one: {{steps: [connect, {{request: hello}}, disconnect]}}}}
+load: [{{iterations: 20, users: 4}}]
+"
+        );
+        let run = throng("run s.yaml --json --shards 2").file("s.yaml", scenario).run().exits(0);
+        run.has("/total/failed", 0);
+        run.check(run.json()["once"][0]["outcome"] == "done", "the setup is done");
+    }
+}
+
+#[test]
+fn every_address_that_refuses_is_named() {
+    let port = Target::start("http").address.port();
+    let both = format!("--resolve shop.test:{port}:127.0.0.4,{CLOSED}");
     let run = throng(&format!("bench http://shop.test:{port}/ {both} -c 4 -n 40 --json")).run();
-    let json = run.json();
-    let closed = json["targets"].as_array().expect("rows").iter();
-    let closed: Vec<&Value> =
-        closed.filter(|row| row["address"] == format!("127.0.0.3:{port}")).collect();
-    run.check(closed.len() == 1, "a row for it");
-    run.check(closed[0]["connections_failed"] == closed[0]["failed"], "all of them failed");
-    run.check(closed[0]["failed"] == json["total"]["failed"], "and nothing else did");
-    run.check(row(&json, &good)["failed"] == 0, "the other is good");
+    run.check(run.json()["total"]["ok"] == 0, "nobody is there");
+    let json = run.json().to_string();
+    run.check(json.contains(&format!("127.0.0.4:{port}: ")), "the first is named");
+    run.check(json.contains(&format!("{CLOSED}:{port}: ")), "and the second");
+    run.check(!json.contains("address-refused"), "no other one accepted anything");
+    let sum = |name: &str| -> u64 {
+        let json = run.json();
+        let rows = json["targets"].as_array().expect("rows").iter();
+        rows.map(|row| row[name].as_u64().expect("a count")).sum()
+    };
+    run.check(sum("connections_failed") == sum("failed"), "all of them failed");
+    run.check(sum("connections_passed_over") == 0, "none was opened elsewhere");
+}
+
+#[test]
+fn one_address_has_no_row() {
+    let good = Target::start("http");
     let run = throng(&format!("bench {} -c 4 -n 40 --json --out record", good.http("/"))).run();
     run.check(run.json()["targets"].as_array().is_some_and(Vec::is_empty), "nothing to tell apart");
     let lines = std::fs::read_to_string(run.folder().join("record/intervals.ndjson"));

@@ -25,8 +25,11 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
         say!("not opened"),
     ];
     let mut table = Table::new(head);
+    let not_opened = |row: &TargetRow| {
+        row.counts.connections_failed.saturating_add(row.counts.connections_passed_over)
+    };
     let shown = pick(&summary.targets, |row| {
-        (row.counts.failed() + row.counts.connections_failed, row.latency.p99_ns, row.counts.count)
+        (row.counts.failed() + not_opened(row), row.latency.p99_ns, row.counts.count)
     });
     for row in &shown {
         let (counts, l) = (&row.counts, &row.latency);
@@ -41,7 +44,7 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
             p99,
             max,
             format_count(counts.connections_opened).into(),
-            failures(counts.connections_failed),
+            failures(not_opened(row)),
         ]);
     }
     let more = say!("… and {{}} better addresses: `throng report --json` has all");
