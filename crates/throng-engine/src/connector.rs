@@ -75,11 +75,29 @@ pub(crate) enum Handshake {
 /// What the request of a handshake says.
 pub(crate) struct Ask {
     pub(crate) path: String,
+    /// Without cookies.
     pub(crate) headers: Vec<(String, String)>,
-    /// The header with the cookies of the user, with its line end; empty without any.
+    /// The header with the cookies of the scenario and the user, with its line end; empty without
+    /// any.
     pub(crate) cookies: Vec<u8>,
     /// Of a stream of events that was lost.
     pub(crate) resume: Resume,
+}
+
+impl Ask {
+    /// The value of the header Host that the scenario gives.
+    pub(crate) fn own_host(&self) -> Option<&str> {
+        let own = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        own.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+}
+
+/// The cookies that the answer to a handshake sets.
+pub(crate) struct SetCookies {
+    /// Of the request.
+    pub(crate) path: String,
+    pub(crate) host: Option<String>,
+    pub(crate) values: Vec<Box<[u8]>>,
 }
 
 pub(crate) struct Upgrade {
@@ -101,6 +119,23 @@ pub(crate) struct Order {
     pub(crate) who: Who,
 }
 
+impl Order {
+    /// Notes the cookies that the answer to its handshake sets, whether it is opened by it or not.
+    fn note_cookies(&self, shard: &Lane, head: &Head<'_>) {
+        let ask = match &self.handshake {
+            Some(Handshake::WebSocket(upgrade)) => &upgrade.ask,
+            Some(Handshake::Events(ask)) => ask,
+            Some(Handshake::Call(_)) | None => return,
+        };
+        if head.has_set_cookie && shard.prepared.program.connection.cookies {
+            let (path, host) = (ask.path.clone(), ask.own_host().map(String::from));
+            let values = head.headers.get_all("set-cookie").map(Box::from).collect();
+            let set = SetCookies { path, host, values };
+            self.progress.set_cookies.set(Some(Box::new(set)));
+        }
+    }
+}
+
 /// How far a connection has come that opens, and since when it is there.
 pub(crate) struct Progress {
     /// Which of the target's addresses, counted on with every attempt and past those that refuse.
@@ -108,6 +143,7 @@ pub(crate) struct Progress {
     pub(crate) stage: Cell<Stage>,
     /// When the socket was connected; [`Time::NEVER`] before.
     pub(crate) established: Cell<Time>,
+    pub(crate) set_cookies: Cell<Option<Box<SetCookies>>>,
 }
 
 impl Progress {
@@ -116,6 +152,7 @@ impl Progress {
             turn: Cell::new(turn),
             stage: Cell::new(Stage::Connect),
             established: Cell::new(Time::NEVER),
+            set_cookies: Cell::default(),
         }
     }
 }
@@ -646,12 +683,15 @@ async fn upgrade(
     let target = &shard.prepared.targets[usize::from(order.target)];
     let offer_deflate = shard.prepared.program.connection.deflate;
     let mut request = Vec::with_capacity(512);
-    let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let authority = &target.authority;
-    write_upgrade(&mut request, authority, &ask.path, key, headers, protocols, offer_deflate)
+    let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let cookies = ask.cookies.strip_prefix(b"Cookie: ").map(<[u8]>::trim_ascii_end);
+    let headers = headers.chain(cookies.map(|cookies| ("Cookie", cookies)));
+    let host = ask.own_host().unwrap_or(&target.authority);
+    write_upgrade(&mut request, host, &ask.path, key, headers, protocols, offer_deflate)
         .map_err(|error| Failure::new(Cause::ScenarioFailed, Said::of_others(error.to_string())))?;
     let accept = key.expected_accept();
     let check = |head: &Head<'_>| {
+        order.note_cookies(shard, head);
         check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer_deflate)
     };
     let answer = converse(shard, order, &mut transport, &request, RequestKind::Normal, check);

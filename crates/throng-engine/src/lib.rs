@@ -36,6 +36,7 @@ mod budget;
 mod code;
 mod connector;
 mod control;
+mod cookies;
 mod driver;
 mod due;
 mod evidence;

@@ -22,11 +22,13 @@ use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
 
 use crate::code::{Code, Instruction};
+use crate::cookies;
 use crate::haste::{self, After};
 use crate::look::Look;
 use crate::nobody::Nobody;
 use crate::template::{
-    Detour, Extras, Parts, Template, finish_cookies, is_same_for_all, shared_body,
+    Detour, Extras, Parts, SentTo, Template, finish_cookies, is_cookie, is_same_for_all, own_host,
+    shared_body,
 };
 use crate::transport::pace::slowest;
 pub(crate) use call::{CallHead, CallPlan};
@@ -55,6 +57,8 @@ pub(crate) struct PreparedTarget {
     pub(crate) target: Target,
     pub(crate) authority: String,
     pub(crate) addresses: Vec<SocketAddr>,
+    /// Secure cookies may go there.
+    pub(crate) secure_cookies: bool,
     /// Where they begin among those of all targets.
     pub(crate) first_place: u16,
 }
@@ -63,6 +67,12 @@ impl PreparedTarget {
     /// Which of its addresses the turn of a connection means.
     pub(crate) fn nth(&self, turn: u64) -> usize {
         (turn % self.addresses.len().max(1) as u64) as usize
+    }
+
+    /// For whom the jar of a user is opened that asks it.
+    pub(crate) fn jar_place(&self, unix_seconds: u64) -> cookies::Place<'_> {
+        let (host, secure) = (&*self.target.host, self.secure_cookies);
+        cookies::Place { host, secure, unix_seconds }
     }
 
     /// The same among those of all targets.
@@ -219,13 +229,14 @@ pub(crate) struct Fixed {
 
 impl Fixed {
     /// Writes the request with what it gets besides.
-    pub(crate) fn write(&self, path: &[u8], extras: &Extras<'_>, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, http: &Http, extras: &Extras<'_>, out: &mut Vec<u8>) {
         let Parts { cookies, head_end } = &self.parts;
         out.extend_from_slice(&self.bytes[..cookies.start]);
         let begin = out.len();
         let own = &self.bytes[cookies.clone()];
         out.extend_from_slice(own.strip_suffix(b"\r\n").unwrap_or(own));
-        finish_cookies(extras, path, begin, out);
+        let path = http.path.as_literal().unwrap_or_default();
+        finish_cookies(extras.jar_of(own_host(http, None)), path, begin, out);
         out.extend_from_slice(&self.bytes[cookies.end..*head_end]);
         if let Some((name, value)) = extras.trace {
             http1::write_header(out, name, value);
@@ -391,6 +402,7 @@ impl Prepared {
                 target: target.clone(),
                 authority: target.authority(),
                 addresses: addresses.clone(),
+                secure_cookies: cookies::is_secure(target),
                 first_place,
             })
             .collect();
@@ -718,7 +730,7 @@ fn http_plan(
         let mut bytes = Vec::new();
         let extras = Extras { authority: &target.authority, jar: None, trace: None };
         let mut nobody = Nobody(Random::new(0));
-        let parts = template.render(http, &extras, &mut nobody, &mut Vec::new(), &mut bytes);
+        let parts = template.render(http, &extras, &mut nobody, &mut SentTo::default(), &mut bytes);
         let mut block = Vec::new();
         let scheme = target.target.scheme;
         if program.connection.http_version.may_multiplex(scheme.is_secure()) {
@@ -764,13 +776,13 @@ fn links(http: &Http, session: &Session) -> Box<[u16]> {
     saved.filter(|slot| wanted.contains(slot)).collect()
 }
 
-/// The headers of a WebSocket upgrade as one user sends them.
+/// The headers of a WebSocket upgrade as one user sends them, without its cookies.
 pub(crate) fn upgrade_headers(
     connect: &Connect,
     scope: &mut dyn Scope,
 ) -> Result<Vec<(String, String)>, Fault> {
     let mut headers = Vec::with_capacity(connect.headers.len());
-    for (name, text) in &connect.headers {
+    for (name, text) in connect.headers.iter().filter(|(name, _)| !is_cookie(name)) {
         let mut value = Vec::new();
         text.render(&mut value, scope)?;
         headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));

@@ -12,6 +12,7 @@ use throng_protocol::http1::digest::Challenge;
 use crate::budget::{Held, Purse};
 use crate::failure::Finding;
 use crate::looked::{Kept, Tally};
+use crate::template::SentTo;
 
 /// What was needed for one exchange or another.
 #[derive(Default)]
@@ -26,8 +27,8 @@ pub(crate) struct Rare {
     /// is the first of its kind: evidence.
     pub(crate) witnessed: Vec<u8>,
     pub(crate) decoder: Option<ContentDecoder>,
-    /// The path that was sent, where it differs from user to user.
-    pub(crate) path: Vec<u8>,
+    /// What of the request differs from user to user and is needed again.
+    pub(crate) sent_to: SentTo,
     pub(crate) kept: Kept,
     /// Of `bytes_out` what was written before, to a connection that heard nothing of it.
     pub(crate) before_bytes: u64,
@@ -62,7 +63,7 @@ impl Rare {
         self.body.clear();
         self.held.resize(0, purse);
         self.witnessed.clear();
-        self.path.clear();
+        self.sent_to.clear();
         self.kept.clear();
         self.authorization.clear();
         self.metadata.clear();

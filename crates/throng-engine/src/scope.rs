@@ -10,6 +10,7 @@ use crate::looked::Looked;
 use crate::memory::Memory;
 use crate::nobody::{NOTHING, no_source};
 use crate::shard::Lane;
+use crate::trace::Who;
 
 /// A user as expressions see it. It borrows the user's parts and lives for a moment.
 pub(crate) struct UserScope<'a> {
@@ -49,6 +50,10 @@ macro_rules! scope {
 pub(crate) use scope;
 
 impl UserScope<'_> {
+    pub(crate) fn who(&self) -> Who {
+        Who { user: self.id, session: self.session, iteration: self.iterations }
+    }
+
     /// What a fault is as the end of a step: its cause and its words.
     pub(crate) fn finding(&self, fault: Fault) -> Finding {
         (self.untaken.unwrap_or(Cause::ExpressionFailed), fault.0)

@@ -9,6 +9,8 @@ use throng_expression::{Fault, Scope};
 use throng_program::{Body, Http, Text};
 use throng_protocol::http1::{self, InvalidPart, Jar};
 
+use crate::cookies::Place;
+
 /// A request of the program; rendered with the [`Http`] it was made of.
 #[derive(Debug)]
 pub(crate) struct Template {
@@ -23,6 +25,8 @@ enum Piece {
     Path,
     /// The value of a header, by its number.
     Header(u16),
+    /// The same of the header Host.
+    OwnHost(u16),
     /// A whole header that is left out when it is empty.
     HeaderIfAny(u16),
     Cookies,
@@ -52,12 +56,37 @@ pub(crate) struct Extras<'a> {
     pub(crate) trace: Option<(&'a str, &'a [u8])>,
 }
 
-/// For whom a jar is opened.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) host: &'a str,
-    pub(crate) secure: bool,
-    pub(crate) unix_seconds: u64,
+/// Where a written request goes, as far as that differs from user to user.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentTo {
+    /// Path and query.
+    pub(crate) path: Vec<u8>,
+    /// The value of the header Host that the scenario gives.
+    pub(crate) host: Vec<u8>,
+}
+
+impl SentTo {
+    pub(crate) fn clear(&mut self) {
+        self.path.clear();
+        self.host.clear();
+    }
+}
+
+/// The value of the header Host that the scenario gives, if it does.
+pub(crate) fn own_host<'a>(http: &'a Http, sent_to: Option<&'a SentTo>) -> Option<&'a [u8]> {
+    let (_, text) = http.headers.iter().find(|(name, _)| is_host(name))?;
+    text.as_literal().or_else(|| sent_to.map(|sent_to| &sent_to.host[..]))
+}
+
+fn is_host(name: &str) -> bool {
+    name.eq_ignore_ascii_case("host")
+}
+
+impl<'a> Extras<'a> {
+    /// The jar, opened for this host where the scenario names one.
+    pub(crate) fn jar_of(&self, host: Option<&'a [u8]>) -> Option<(&'a Jar, Place<'a>)> {
+        self.jar.map(|(jar, place)| (jar, place.named(host)))
+    }
 }
 
 /// Where the parts of a written request are.
@@ -173,7 +202,10 @@ impl Template {
                     out.extend_from_slice(name.as_bytes());
                     out.extend_from_slice(b": ");
                 });
-                self.pieces.push(Piece::Header(index));
+                self.pieces.push(match is_host(name) {
+                    true => Piece::OwnHost(index),
+                    false => Piece::Header(index),
+                });
                 self.constant(|out| out.extend_from_slice(b"\r\n"));
             }
         }
@@ -202,7 +234,7 @@ impl Template {
         }
     }
 
-    /// Appends the request to `out`, and its path to `path` where it is not a constant.
+    /// Appends the request to `out`, and what of its path and host is not constant to `sent_to`.
     ///
     /// Where a cookie of the scenario has the name of one that the target has set, that of the
     /// scenario is sent: it is what the person wrote.
@@ -211,7 +243,7 @@ impl Template {
         http: &Http,
         extras: &Extras<'_>,
         scope: &mut dyn Scope,
-        path: &mut Vec<u8>,
+        sent_to: &mut SentTo,
         out: &mut Vec<u8>,
     ) -> Result<Parts, Fault> {
         let mut parts = Parts::default();
@@ -220,9 +252,14 @@ impl Template {
             match piece {
                 Piece::Constant(range) => out.extend_from_slice(&self.constant[range.clone()]),
                 Piece::Host => out.extend_from_slice(extras.authority.as_bytes()),
-                Piece::Path => write_path(&http.path, out, &mut *path, scope)?,
+                Piece::Path => write_path(&http.path, out, &mut sent_to.path, scope)?,
                 Piece::Header(index) => {
                     write_value(&http.headers[usize::from(*index)].1, out, scope)?;
+                }
+                Piece::OwnHost(index) => {
+                    let begin = out.len();
+                    write_value(&http.headers[usize::from(*index)].1, out, scope)?;
+                    sent_to.host.extend_from_slice(&out[begin..]);
                 }
                 Piece::HeaderIfAny(index) => {
                     let (name, text) = &http.headers[usize::from(*index)];
@@ -230,10 +267,12 @@ impl Template {
                 }
                 Piece::Cookies => {
                     let begin = out.len();
-                    write_own_cookies(http, out, scope)?;
+                    write_own_cookies(&http.headers, &http.cookies, out, scope)?;
                     let literal = || http.path.as_literal().unwrap_or_default();
-                    let sent = if path.is_empty() { literal() } else { path.as_slice() };
-                    finish_cookies(extras, sent, begin, out);
+                    let path = &sent_to.path[..];
+                    let path = if path.is_empty() { literal() } else { path };
+                    let host = own_host(http, Some(sent_to));
+                    finish_cookies(extras.jar_of(host), path, begin, out);
                     parts.cookies = begin..out.len();
                 }
                 Piece::Length { digits, always } => {
@@ -357,20 +396,25 @@ fn write_header_if_any(
     Ok(())
 }
 
-fn is_cookie(name: &str) -> bool {
+pub(crate) fn is_cookie(name: &str) -> bool {
     name.eq_ignore_ascii_case("cookie")
 }
 
 /// Begins the one Cookie header with the cookies of the scenario, without a line end; writes
 /// nothing when there are none.
-fn write_own_cookies(http: &Http, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+pub(crate) fn write_own_cookies(
+    headers: &[(String, Text)],
+    cookies: &[(String, Text)],
+    out: &mut Vec<u8>,
+    scope: &mut dyn Scope,
+) -> Result<(), Fault> {
     let mut before: &[u8] = b"Cookie: ";
-    for (_, text) in http.headers.iter().filter(|(name, _)| is_cookie(name)) {
+    for (_, text) in headers.iter().filter(|(name, _)| is_cookie(name)) {
         out.extend_from_slice(before);
         write_value(text, out, scope)?;
         before = b"; ";
     }
-    for (name, text) in &http.cookies {
+    for (name, text) in cookies {
         out.extend_from_slice(before);
         out.extend_from_slice(name.as_bytes());
         out.push(b'=');
@@ -386,9 +430,14 @@ fn write_own_cookies(http: &Http, out: &mut Vec<u8>, scope: &mut dyn Scope) -> R
 }
 
 /// Ends the Cookie header that may have begun at `begin` with what the jar has for the request.
-pub(crate) fn finish_cookies(extras: &Extras<'_>, path: &[u8], begin: usize, out: &mut Vec<u8>) {
+pub(crate) fn finish_cookies(
+    jar: Option<(&Jar, Place<'_>)>,
+    path: &[u8],
+    begin: usize,
+    out: &mut Vec<u8>,
+) {
     let own = begin..out.len();
-    if let Some((jar, place)) = extras.jar {
+    if let Some((jar, place)) = jar {
         let path = String::from_utf8_lossy(path);
         jar.write_header(out, place.host, &path, place.secure, place.unix_seconds);
     }

@@ -55,6 +55,11 @@ pub enum What {
     /// A message as it came, without its frame. Of an HTTP answer first the head; then, when it is
     /// complete, the body, its content coding undone.
     Received(Shown),
+    /// A cookie of the answer is not kept.
+    CookieRefused {
+        name: String,
+        why: Said,
+    },
     /// A selector found nothing: what it may have been meant to find, in words.
     Near(Said),
     StepEnds {

@@ -37,6 +37,7 @@ mod flow;
 mod handle;
 mod hear;
 mod http;
+mod jar;
 mod life;
 mod line;
 mod listen;

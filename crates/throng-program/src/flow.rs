@@ -372,9 +372,11 @@ pub enum OnError {
 pub struct Connect {
     pub step: StepId,
     pub link: u8,
-    /// Path and query of a WebSocket upgrade.
+    /// Path and query of a WebSocket upgrade or of an event stream.
     pub path: Text,
     pub headers: Vec<(String, Text)>,
+    /// Sent with those that the target has set.
+    pub cookies: Vec<(String, Text)>,
     /// Offered WebSocket sub-protocols.
     pub protocols: Vec<String>,
     /// The gRPC call that the connection is.

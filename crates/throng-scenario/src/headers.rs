@@ -163,9 +163,10 @@ enum Auth {
     Digest(Box<DigestAuth>),
 }
 
-/// The cookies of a step and the defaults that it does not set itself.
-pub(crate) fn read_step_cookies(cx: &mut Context<'_>, fields: &ast::Http<'_>) -> Headers {
-    let mut cookies = fields.cookies.node().map(|node| read_cookies(cx, node)).unwrap_or_default();
+/// The cookies of a step, if it may have any, and the defaults that it does not set itself.
+pub(crate) fn read_step_cookies(cx: &mut Context<'_>, own: Option<Field<'_>>) -> Headers {
+    let own = own.and_then(Field::node);
+    let mut cookies = own.map(|node| read_cookies(cx, node)).unwrap_or_default();
     let missing: Headers = cx
         .scope
         .defaults

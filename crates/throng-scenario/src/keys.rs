@@ -207,7 +207,8 @@ macro_rules! scenario_maps {
         headers: HEADERS => "Headers of every HTTP request and WebSocket upgrade.",
         timeout: Duration => "How long a step may take when it does not say so itself.",
         on_error: ON_ERRORS => "What a user does when a step fails.",
-        cookies: COOKIES => "Cookies that every user sends.",
+        cookies: COOKIES =>
+            "Cookies of every HTTP request, WebSocket upgrade and event stream.",
     }
     LIMITS Limits = "`limits`" {
         head: Size => "The largest head of an answer.",

@@ -4,7 +4,7 @@
 use throng_metrics::Cause;
 use throng_protocol::events::{EventError, EventReader, check_head};
 use throng_protocol::http1::request::{write_head_end, write_header, write_request_line};
-use throng_protocol::http1::{RequestKind, validate_header_value, validate_target};
+use throng_protocol::http1::{Head, RequestKind, validate_header_value, validate_target};
 use throng_protocol::http2::{self, Lasting};
 use throng_protocol::machine::Machine;
 
@@ -31,7 +31,11 @@ pub(super) async fn subscribe(
         return over_http2(shard, order, (ask, &request), transport).await;
     }
     let kind = RequestKind::Normal;
-    let answer = converse(shard, order, &mut transport, &request, kind, check_head).await?;
+    let check = |head: &Head<'_>| {
+        order.note_cookies(shard, head);
+        check_head(head)
+    };
+    let answer = converse(shard, order, &mut transport, &request, kind, check).await?;
     answer.verdict.map_err(|error| refused_by_target(&error, answer.status))?;
     Ok(Opened {
         transport,
@@ -135,6 +139,7 @@ impl Subscribing {
         let status = &mut self.status;
         let read = self.reader.receive_head(bytes, &mut lent, &mut |head| {
             *status = head.status;
+            order.note_cookies(shard, head);
             shard.tell(order.who, now, || What::Received(Shown::of(&text_of_head(head))));
         });
         let used = read.map_err(|error| self.failure_of(&error))?;
@@ -177,9 +182,7 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
     if !last_id.is_empty() && !is_own("Last-Event-ID") {
         write_header(&mut out, "Last-Event-ID", last_id);
     }
-    if !is_own("Cookie") {
-        out.extend_from_slice(&ask.cookies);
-    }
+    out.extend_from_slice(&ask.cookies);
     write_head_end(&mut out);
     Ok(out)
 }

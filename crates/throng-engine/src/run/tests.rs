@@ -292,6 +292,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         link: 0,
         path: Text::literal("/"),
         headers: Vec::new(),
+        cookies: Vec::new(),
         protocols: Vec::new(),
         call: None,
         timeout: Duration::from_secs(10),

@@ -33,10 +33,10 @@ fn http(method: &str, body: Body) -> Http {
 
 fn written(http: &Http, detour: Detour<'_>) -> Result<(String, Parts), Fault> {
     let extras = Extras { authority: "a.example", jar: None, trace: None };
-    let (mut path, mut out) = (Vec::new(), b"before".to_vec());
+    let (mut sent_to, mut out) = (SentTo::default(), b"before".to_vec());
     let template = Template::new(http, true, detour);
     let mut nobody = Nobody(Random::new(0));
-    let parts = template.render(http, &extras, &mut nobody, &mut path, &mut out)?;
+    let parts = template.render(http, &extras, &mut nobody, &mut sent_to, &mut out)?;
     assert!(out[parts.head_end..].starts_with(b"\r\n"), "the head ends at its place");
     Ok((String::from_utf8(out.split_off(6)).unwrap(), parts))
 }
@@ -85,6 +85,33 @@ fn a_redirect_can_take_the_body_away() {
     assert_eq!(written, "GET /new HTTP/1.1\r\nHost: a.example\r\n\r\n");
 }
 
+/// What comes back to a server with several names, which is told by the header that it goes by.
+#[test]
+fn cookies_are_those_of_the_host_that_the_scenario_names() {
+    let mut jar = Jar::new();
+    let limits = http1::CookieLimits::default();
+    jar.store(b"one=1", "one.example", "/", false, 0, &limits);
+    jar.store(b"two=2", "two.example", "/", false, 0, &limits);
+    let place = Place { host: "two.example", secure: false, unix_seconds: 0 };
+    for own in [Text::literal("one.example:8080"), varying("one.example:8080")] {
+        let mut request = http("GET", Body::None);
+        request.headers.push(("host".into(), own));
+        let mut asked = |host: bool| {
+            let http = if host { request.clone() } else { http("GET", Body::None) };
+            let extras =
+                Extras { authority: "two.example", jar: Some((&jar, place)), trace: None };
+            let (mut sent_to, mut out) = (SentTo::default(), Vec::new());
+            let template = Template::new(&http, true, Detour::default());
+            let mut nobody = Nobody(Random::new(0));
+            template.render(&http, &extras, &mut nobody, &mut sent_to, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let (named, unnamed) = (asked(true), asked(false));
+        assert!(named.contains("\r\nCookie: one=1\r\n"), "{named}");
+        assert!(unnamed.contains("\r\nCookie: two=2\r\n"), "{unnamed}");
+    }
+}
+
 #[test]
 fn fuzz_cookies_of_a_target_stay_in_their_header() {
     let good = [&b"a=1; Path=/"[..], b"b=x=y; Secure; HttpOnly", b"c=\"; d=2", b"=; ;=", b"own=2"];
@@ -95,10 +122,9 @@ fn fuzz_cookies_of_a_target_stay_in_their_header() {
             jar.store(value, "a.example", "/", false, 0, &limits);
         }
         let place = Place { host: "a.example", secure: false, unix_seconds: 0 };
-        let extras = Extras { authority: "", jar: Some((&jar, place)), trace: None };
         for own in [&b""[..], b"Cookie: own=1; c=3"] {
             let mut out = [b"before\r\n", own].concat();
-            finish_cookies(&extras, b"/", 8, &mut out);
+            finish_cookies(Some((&jar, place)), b"/", 8, &mut out);
             let line = &out[8..];
             if line.is_empty() {
                 continue;

@@ -12,7 +12,7 @@ use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Save, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
-use throng_protocol::http1::{ContentDecoder, CookieLimits, Event, Head, Jar, retry_after};
+use throng_protocol::http1::{ContentDecoder, Event, Head, Jar, retry_after};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
@@ -20,6 +20,7 @@ use super::answer::coding_failed;
 use super::connection::{Connection, Loss};
 use super::digest::insert_authorization;
 use super::exchange::{Awaits, Exchange};
+use super::jar;
 use super::outcome::Onward;
 use super::redirect::{self, Again, Redirect, path_of};
 use super::streams::Asked;
@@ -31,12 +32,12 @@ use crate::failure::Finding;
 use crate::failure::{Failure, http_failure};
 use crate::looked::Looked;
 use crate::memory::Origin;
-use crate::prepared::{HttpPlan, Plan, PreparedTarget, Written};
+use crate::prepared::{HttpPlan, Plan, Written};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
-use crate::template::{Detour as Way, Extras, Parts, Place, Template};
-use crate::trace::{Shown, What, Who, text_of_head};
+use crate::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
+use crate::trace::{Shown, What, text_of_head};
 use crate::verify::look_at_headers;
 
 /// What follows such an answer is another protocol (RFC 9110, 15.2.2).
@@ -400,23 +401,22 @@ impl Active<'_> {
         let place = &shard.prepared.targets[usize::from(target)];
         let extras = Extras {
             authority: &place.authority,
-            jar: user.jar.as_deref().map(|jar| (jar, place_of(place, shard, user.now))),
+            jar: user.jar.as_deref().zip(Some(place.jar_place(unix_seconds(shard, user.now)))),
             trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
         };
         let mut scope = scope!(user, shard, random);
         scope.now = now;
-        let path = &mut rare.path;
+        let sent_to = &mut rare.sent_to;
         let written = match (redirect, &plan.written) {
             (Some(redirect), _) => {
-                write_redirected(http, redirect, &extras, &mut scope, path, out).map(drop)
+                write_redirected(http, redirect, &extras, &mut scope, sent_to, out).map(drop)
             }
             (None, Written::Fixed(fixed)) => {
-                let path = http.path.as_literal().unwrap_or_default();
-                fixed[usize::from(target)].write(path, &extras, out);
+                fixed[usize::from(target)].write(http, &extras, out);
                 Ok(())
             }
             (None, Written::Varies(template)) => {
-                template.render(http, &extras, &mut scope, path, out).map(drop)
+                template.render(http, &extras, &mut scope, sent_to, out).map(drop)
             }
         };
         written.map_err(|fault| scope.finding(fault))
@@ -750,13 +750,13 @@ impl Listening<'_> {
             exchange.rare(shard).challenge = Challenge::choose(asked);
         }
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
-            let target = &shard.prepared.targets[usize::from(self.target)].target;
+            let target = &shard.prepared.targets[usize::from(self.target)];
             let path = path_of(http, self.redirect, exchange);
-            let (jar, limits) = (jar.get_or_insert_default(), CookieLimits::default());
-            let secure = target.scheme.is_secure();
-            for value in head.headers.get_all("set-cookie") {
-                jar.store(value, &target.host, &path, secure, self.unix_seconds, &limits);
-            }
+            let host = own_host(http, exchange.rare.as_ref().map(|rare| &rare.sent_to));
+            let place = target.jar_place(self.unix_seconds).named(host);
+            let values = head.headers.get_all("set-cookie");
+            let own = jar.get_or_insert_default();
+            jar::keep(own, (place, &path), values, shard, (scope.who(), scope.now));
         }
     }
 }
@@ -792,8 +792,7 @@ fn is_failure(status: u16, http: &Http) -> bool {
 #[cold]
 fn trace_head(head: &Head<'_>, scope: &UserScope<'_>) {
     let text = text_of_head(head);
-    let who = Who { user: scope.id, session: scope.session, iteration: scope.iterations };
-    scope.shard.tell(who, scope.now, || What::Received(Shown::of(&text)));
+    scope.shard.tell(scope.who(), scope.now, || What::Received(Shown::of(&text)));
 }
 
 /// The request that answers a redirect.
@@ -802,23 +801,17 @@ fn write_redirected(
     redirect: &Redirect,
     extras: &Extras<'_>,
     scope: &mut UserScope<'_>,
-    path: &mut Vec<u8>,
+    sent_to: &mut SentTo,
     out: &mut Vec<u8>,
 ) -> Result<Parts, Fault> {
     let keep_alive = scope.shard.prepared.program.connection.keep_alive;
     let detour = Way { path: Some(&redirect.path), as_get: redirect.as_get };
     let template = Template::new(http, keep_alive, detour);
     // The chance that was in the first path is not for what follows it.
-    http.path.render(path, scope)?;
-    path.clear();
-    path.extend_from_slice(redirect.path.as_bytes());
-    template.render(http, extras, scope, path, out)
-}
-
-/// For whom a jar is opened.
-fn place_of<'a>(target: &'a PreparedTarget, shard: &Lane, now: Time) -> Place<'a> {
-    let secure = target.target.scheme.is_secure();
-    Place { host: &target.target.host, secure, unix_seconds: unix_seconds(shard, now) }
+    http.path.render(&mut sent_to.path, scope)?;
+    sent_to.path.clear();
+    sent_to.path.extend_from_slice(redirect.path.as_bytes());
+    template.render(http, extras, scope, sent_to, out)
 }
 
 pub(super) fn unix_seconds(shard: &Lane, now: Time) -> u64 {

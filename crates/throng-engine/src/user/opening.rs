@@ -18,6 +18,8 @@ use throng_protocol::websocket::Key;
 
 use super::State;
 use super::connection::{Connection, Later};
+use super::http::unix_seconds;
+use super::jar;
 use super::outcome::Onward;
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
@@ -28,6 +30,7 @@ use crate::failure::Finding;
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
+use crate::template::{finish_cookies, write_own_cookies};
 
 impl State {
     fn is_event_stream(&self, link: u8) -> bool {
@@ -35,15 +38,28 @@ impl State {
         links.get(usize::from(link)).is_some_and(|link| link.events)
     }
 
-    /// The header with the cookies that the user has for a path, with its line end.
-    fn cookies_for(&self, target: u16, path: &str) -> Vec<u8> {
-        let mut out = Vec::new();
-        if let Some(jar) = &self.jar {
-            let target = &self.shard.prepared.targets[usize::from(target)].target;
-            let seconds = self.shard.unix_nanos(self.now) / 1_000_000_000;
-            jar.write_header(&mut out, &target.host, path, target.scheme.is_secure(), seconds);
-        }
-        out
+    /// Adds to the cookies of the scenario what the user has for the request of a handshake.
+    fn add_cookies(&self, target: u16, ask: &mut Ask) {
+        let target = &self.shard.prepared.targets[usize::from(target)];
+        let place = target.jar_place(unix_seconds(&self.shard, self.now));
+        let mut header = std::mem::take(&mut ask.cookies);
+        let place = place.named(ask.own_host().map(str::as_bytes));
+        let jar = self.jar.as_deref().zip(Some(place));
+        finish_cookies(jar, ask.path.as_bytes(), 0, &mut header);
+        ask.cookies = header;
+    }
+
+    /// Keeps the cookies that the answer to a handshake sets.
+    fn keep_cookies(&mut self, opening: &Opening) {
+        let Some(set) = opening.progress.set_cookies.take() else { return };
+        let shard = Rc::clone(&self.shard);
+        let target = &shard.prepared.targets[usize::from(opening.target)];
+        let place = target.jar_place(unix_seconds(&shard, self.now));
+        let place = place.named(set.host.as_deref().map(str::as_bytes));
+        let (who, now) = (self.who(), self.now);
+        let own = self.jar.get_or_insert_default();
+        let values = set.values.iter().map(|value| &**value);
+        jar::keep(own, (place, &set.path), values, &shard, (who, now));
     }
 
     /// A connection that was established ended before it was open: counts who ended it.
@@ -181,9 +197,9 @@ impl Active<'_> {
         let mut scope = scope!(self.user, shard);
         let asked = ask_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
         let (target, mut ask) = self.lead_handshake(connect, asked?, events)?;
+        self.user.add_cookies(target, &mut ask);
         let handshake = match events {
             true => {
-                ask.cookies = self.user.cookies_for(target, &ask.path);
                 ask.resume = self.user.resume(self.task.line);
                 Handshake::Events(ask)
             }
@@ -228,6 +244,7 @@ impl Active<'_> {
         self.task.deadline = Time::NEVER;
         self.shard.recorder.borrow_mut().gauges.connections_opening -= 1;
         self.user.settles(self.task.line, &opening);
+        self.user.keep_cookies(&opening);
         let opened = match result {
             Ok(opened) => opened,
             Err(failure) => {
@@ -328,10 +345,7 @@ fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Ask, Fault> {
     let mut path = Vec::new();
     connect.path.render(&mut path, scope)?;
     let path = String::from_utf8_lossy(&path).into_owned();
-    Ok(Ask {
-        path,
-        headers: upgrade_headers(connect, scope)?,
-        cookies: Vec::new(),
-        resume: Resume::default(),
-    })
+    let (headers, mut cookies) = (upgrade_headers(connect, scope)?, Vec::new());
+    write_own_cookies(&connect.headers, &connect.cookies, &mut cookies, scope)?;
+    Ok(Ask { path, headers, cookies, resume: Resume::default() })
 }

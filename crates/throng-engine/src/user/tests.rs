@@ -557,6 +557,7 @@ fn connect() -> Statement {
         link: 0,
         path: Text::literal("/chat"),
         headers: Vec::new(),
+        cookies: Vec::new(),
         protocols: Vec::new(),
         call: None,
         timeout: S,

@@ -31,9 +31,24 @@ pub enum Stored {
     KeptForOldest,
     /// It had expired; a cookie of that name is gone.
     Removed,
-    /// Not well-formed, over `cookie_bytes_max`, for a domain or path not its own, or Secure but
-    /// not over TLS.
-    Refused,
+    Refused(Refusal),
+}
+
+/// Why a cookie is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not `name=value`, or has a control character.
+    Malformed,
+    /// It is over `cookie_bytes_max`.
+    TooLong,
+    /// Its domain is not one of the host that it came from.
+    OtherDomain,
+    /// It is Secure, and came over a connection that is not.
+    NotSecure,
+    /// There is a Secure one of this name, and it came over a connection that is not.
+    Guarded,
+    /// The jar takes none.
+    NoRoom,
 }
 
 /// The cookies of one user.
@@ -72,7 +87,8 @@ impl Jar {
     }
 
     /// Takes a Set-Cookie value that came from `host` (a name or address without a port) in the
-    /// answer to a request for `path` (a query is ignored), over TLS if `secure`.
+    /// answer to a request for `path` (a query is ignored); `secure` if nobody could listen in or
+    /// change it: over TLS, or on this computer.
     pub fn store(
         &mut self,
         set_cookie_value: &[u8],
@@ -82,13 +98,16 @@ impl Jar {
         now_seconds: u64,
         limits: &CookieLimits,
     ) -> Stored {
-        let Some(mut cookie) = parse(set_cookie_value, host, path, now_seconds, limits) else {
-            return Stored::Refused;
+        let mut cookie = match parse(set_cookie_value, host, path, now_seconds, limits) {
+            Ok(cookie) => cookie,
+            Err(refusal) => return Stored::Refused(refusal),
         };
         let same = self.cookies.iter().position(|other| other.is_same(&cookie));
-        let is_guarded = cookie.secure || same.is_some_and(|at| self.cookies[at].secure);
-        if is_guarded && !secure {
-            return Stored::Refused;
+        if !secure && cookie.secure {
+            return Stored::Refused(Refusal::NotSecure);
+        }
+        if !secure && same.is_some_and(|at| self.cookies[at].secure) {
+            return Stored::Refused(Refusal::Guarded);
         }
         let newest = self.cookies.iter().map(|other| other.age_rank).max();
         cookie.age_rank = newest.map_or(0, |rank| rank + 1);
@@ -141,7 +160,7 @@ impl Jar {
         limits: &CookieLimits,
     ) -> Stored {
         if limits.cookies_max == 0 {
-            return Stored::Refused;
+            return Stored::Refused(Refusal::NoRoom);
         }
         let mut stored = Stored::Kept;
         if self.cookies.len() >= limits.cookies_max {
@@ -193,34 +212,36 @@ fn parse(
     path: &str,
     now_seconds: u64,
     limits: &CookieLimits,
-) -> Option<Cookie> {
+) -> Result<Cookie, Refusal> {
     // A control byte could end the header that the cookie is sent back in.
     if text.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-        return None;
+        return Err(Refusal::Malformed);
     }
     let mut parts = text.split(|byte| *byte == b';');
-    let (name, value) = split_at_equals(parts.next()?)?;
-    if name.is_empty() || name.len() + value.len() > limits.cookie_bytes_max {
-        return None;
+    let pair = parts.next().and_then(split_at_equals).filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or(Refusal::Malformed)?;
+    if name.len() + value.len() > limits.cookie_bytes_max {
+        return Err(Refusal::TooLong);
     }
     let mut attributes = Attributes::default();
     parts.for_each(|part| attributes.read(part));
     let (domain, host_only) = match attributes.domain {
         None => (host.to_ascii_lowercase(), true),
         Some(domain) => {
-            let domain = std::str::from_utf8(domain).ok()?.to_ascii_lowercase();
+            let domain = std::str::from_utf8(domain).map_err(|_| Refusal::OtherDomain)?;
+            let domain = domain.to_ascii_lowercase();
             let is_own = host.eq_ignore_ascii_case(&domain);
             if !is_own && (!domain.contains('.') || !domain_matches(host, &domain)) {
-                return None;
+                return Err(Refusal::OtherDomain);
             }
             (domain, false)
         }
     };
     let path = match attributes.path.filter(|path| path.starts_with(b"/")) {
-        Some(path) => std::str::from_utf8(path).ok()?,
+        Some(path) => std::str::from_utf8(path).map_err(|_| Refusal::Malformed)?,
         None => default_path(path),
     };
-    Some(Cookie {
+    Ok(Cookie {
         pair: [name, b"=", value].concat().into_boxed_slice(),
         name_length: name.len(),
         domain: domain.into_boxed_str(),

@@ -18,7 +18,7 @@ mod response;
 mod retry_after;
 
 pub use content::{ContentDecoder, ContentError};
-pub use cookies::{CookieLimits, Jar, Stored};
+pub use cookies::{CookieLimits, Jar, Refusal, Stored};
 pub use error::HttpError;
 pub use excerpt::Excerpt;
 pub(crate) use head::ContentLength;

@@ -76,7 +76,7 @@ pub fn write_upgrade<'h, P: AsRef<str>>(
     host: &str,
     path_and_query: &str,
     key: &Key,
-    headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+    headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
     protocols: &[P],
     offer_deflate: bool,
 ) -> Result<(), RequestError> {
@@ -101,7 +101,7 @@ impl<P: AsRef<str>> Request<'_, P> {
     fn write<'h>(
         &self,
         out: &mut Vec<u8>,
-        headers: impl IntoIterator<Item = (&'h str, &'h str)>,
+        headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
     ) -> Result<(), RequestError> {
         let path = self.path_and_query.as_bytes();
         if path.first() != Some(&b'/') || !path.iter().all(u8::is_ascii_graphic) {
@@ -131,7 +131,7 @@ impl<P: AsRef<str>> Request<'_, P> {
         }
         for (name, value) in headers {
             if !is_own_header(name) {
-                write_header(out, name.as_bytes(), value.as_bytes())?;
+                write_header(out, name.as_bytes(), value)?;
             }
         }
         out.extend_from_slice(b"\r\n");

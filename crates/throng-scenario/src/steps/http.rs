@@ -26,7 +26,7 @@ pub(crate) fn read_http(
     let node = fields.http.node()?;
     let line = read_request_line(cx, node);
     let (mut headers, digest) = read_step_headers(cx, (fields.headers, fields.auth));
-    let cookies = read_step_cookies(cx, fields);
+    let cookies = read_step_cookies(cx, Some(fields.cookies));
     let body = read_body(cx, fields, &mut headers);
     let timeout = read_timeout(cx, fields.timeout);
     let follow_redirects = fields.redirects.node().map(|node| read_follow(cx, node));

@@ -14,7 +14,7 @@ use crate::ast::{self, Field};
 use crate::body::read_hex;
 use crate::checks::{Answer, read_checks};
 use crate::declared::{self, check_kind, is_message, read_declared};
-use crate::headers::{check_path, is_token, read_step_headers};
+use crate::headers::{Headers, check_path, is_token, read_step_cookies, read_step_headers};
 use crate::json::{json_text, read_json_checks};
 use crate::keys;
 use crate::reach::Reach;
@@ -69,16 +69,10 @@ pub(crate) fn read_connect(
         Some(called) => Some(read_open_call(cx, fields, called)?),
         None => None,
     };
-    let mut headers = Vec::new();
-    if reach.opens_with("headers") {
-        let (own, digest) = read_step_headers(cx, (fields.headers, fields.auth));
-        headers = own;
-        if let (Some(_), Some(node)) = (digest, fields.auth.node()) {
-            let message = say!("digest authentication is for `http` steps");
-            let help = say!("log in over HTTP first and send what it gives, or leave `scheme` out");
-            let _: Option<()> = cx.bad_value(node, message, help);
-        }
-    }
+    let (headers, cookies) = match reach.opens_with("headers") {
+        true => (read_upgrade_headers(cx, fields), read_step_cookies(cx, None)),
+        false => (Vec::new(), Vec::new()),
+    };
     let protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
     let timeout = match fields.timeout.node() {
         Some(node) => cx.time_limit(node),
@@ -90,9 +84,29 @@ pub(crate) fn read_connect(
     let failing = read_failing(cx, fields.on_error, fields.retry);
     let reconnect = fields.reconnect.node().and_then(|node| read_reconnect(cx, node));
     let call = call.map(Box::new);
-    let connect =
-        Connect { step, link, path, headers, protocols, call, timeout, failing, reconnect };
-    Some(Statement::Connect(Arc::new(connect)))
+    Some(Statement::Connect(Arc::new(Connect {
+        step,
+        link,
+        path,
+        headers,
+        cookies,
+        protocols,
+        call,
+        timeout,
+        failing,
+        reconnect,
+    })))
+}
+
+/// The headers of the request that opens a connection.
+fn read_upgrade_headers(cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Headers {
+    let (headers, digest) = read_step_headers(cx, (fields.headers, fields.auth));
+    if let (Some(_), Some(node)) = (digest, fields.auth.node()) {
+        let message = say!("digest authentication is for `http` steps");
+        let help = say!("log in over HTTP first and send what it gives, or leave `scheme` out");
+        let _: Option<()> = cx.bad_value(node, message, help);
+    }
+    headers
 }
 
 fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {

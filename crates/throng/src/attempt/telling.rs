@@ -101,6 +101,7 @@ impl<'p> Telling<'p> {
             What::Connected { target, stages } => self.connected(user, target, stages),
             What::Sent(shown) => self.sent(user, shown),
             What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
+            What::CookieRefused { name, why } => self.cookie_refused(user, name, why),
             What::Near(words) => self.near(user, words),
             What::StepEnds { step, failure, figures } => {
                 let row = self.program.step(*step);
@@ -220,6 +221,12 @@ impl<'p> Telling<'p> {
             _ => self.add(user, text),
         }
         self.flush(user);
+    }
+
+    fn cookie_refused(&mut self, user: UserId, name: &str, why: &Said) {
+        let (name, why) = (clean(&self.masked(name)), self.in_words(why));
+        let line = tell!("the cookie `{name}` is refused: {why}");
+        self.add(user, self.screen.style.ink("33", &line));
     }
 
     /// What stands behind the failure that follows.

@@ -15,6 +15,7 @@ fn members(phases: Vec<Phase>) -> Program {
         link: 0,
         path: Text::literal(""),
         headers: Vec::new(),
+        cookies: Vec::new(),
         protocols: Vec::new(),
         call: None,
         timeout: S,

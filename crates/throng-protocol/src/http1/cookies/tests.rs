@@ -45,7 +45,8 @@ fn an_address_has_no_domain_above_it() {
     let limits = CookieLimits::default();
     let mut jar = Jar::new();
     let domain = b"a=b; Domain=0.0.1";
-    assert_eq!(jar.store(domain, "127.0.0.1", "/", false, NOW, &limits), Stored::Refused);
+    let stored = jar.store(domain, "127.0.0.1", "/", false, NOW, &limits);
+    assert_eq!(stored, Stored::Refused(Refusal::OtherDomain));
     assert_eq!(jar.store(b"a=b", "127.0.0.1", "/", false, NOW, &limits), Stored::Kept);
     let own = b"c=d; Domain=localhost";
     assert_eq!(jar.store(own, "localhost", "/", false, NOW, &limits), Stored::Kept);
@@ -77,9 +78,10 @@ fn secure_cookies_need_tls_both_ways() {
     check("a=b; secure", "www.a.example", "/d", false, false);
     let mut jar = Jar::new();
     let limits = CookieLimits::default();
-    assert_eq!(jar.store(b"a=b; Secure", "h", "/", false, NOW, &limits), Stored::Refused);
-    assert_eq!(jar.store(b"a=b; Secure", "h", "/", true, NOW, &limits), Stored::Kept);
-    assert_eq!(jar.store(b"a=c", "h", "/", false, NOW, &limits), Stored::Refused);
+    let mut put = |text: &[u8], secure| jar.store(text, "h", "/", secure, NOW, &limits);
+    assert_eq!(put(b"a=b; Secure", false), Stored::Refused(Refusal::NotSecure));
+    assert_eq!(put(b"a=b; Secure", true), Stored::Kept);
+    assert_eq!(put(b"a=c", false), Stored::Refused(Refusal::Guarded));
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn a_cookie_is_replaced_and_removed_by_its_name_domain_and_path() {
     assert_eq!(sent(&jar, "www.a.example", "/d/", true, NOW), "Cookie: c=3=4; b=2; a=5\r\n");
     assert_eq!(jar.len(), 3);
     for bad in ["", "a", "=a", ";", "a=b\rc", "a\0=b"] {
-        assert_eq!(store(&mut jar, bad), Stored::Refused, "{bad:?}");
+        assert_eq!(store(&mut jar, bad), Stored::Refused(Refusal::Malformed), "{bad:?}");
     }
 }
 
@@ -129,7 +131,8 @@ fn limits_hold_to_the_byte_and_the_oldest_goes() {
     let mut jar = Jar::new();
     let value = "v".repeat(4095);
     assert_eq!(store(&mut jar, &format!("n={value}")), Stored::Kept);
-    assert_eq!(store(&mut jar, &format!("n={value}v")), Stored::Refused);
+    let stored = store(&mut jar, &format!("n={value}v"));
+    assert_eq!(stored, Stored::Refused(Refusal::TooLong));
     let limits = CookieLimits { cookies_max: 3, cookie_bytes_max: 10 };
     let mut jar = Jar::new();
     let mut store = |text: &str| jar.store(text.as_bytes(), "h", "/a/b", true, NOW, &limits);
@@ -144,7 +147,8 @@ fn limits_hold_to_the_byte_and_the_oldest_goes() {
     assert_eq!(jar.store(b"f=7", "h", "/", true, NOW + 1, &limits), Stored::Kept);
     assert_eq!(sent(&jar, "h", "/a/b", true, NOW), "Cookie: c=3; d=5; f=7\r\n");
     let none = CookieLimits { cookies_max: 0, ..limits };
-    assert_eq!(Jar::new().store(b"a=b", "h", "/", true, NOW, &none), Stored::Refused);
+    let stored = Jar::new().store(b"a=b", "h", "/", true, NOW, &none);
+    assert_eq!(stored, Stored::Refused(Refusal::NoRoom));
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn request(
 ) -> Result<String, RequestError> {
     let mut out = b"before".to_vec();
     let key = sample_key();
-    let written =
-        write_upgrade(&mut out, host, path, &key, headers.iter().copied(), protocols, deflate);
+    let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes()));
+    let written = write_upgrade(&mut out, host, path, &key, headers, protocols, deflate);
     let text = String::from_utf8(out).expect("requests are text here");
     let text = text.strip_prefix("before").expect("what was there stays").to_string();
     assert!(written.is_ok() || text.is_empty());

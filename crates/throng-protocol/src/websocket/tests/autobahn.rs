@@ -57,7 +57,7 @@ impl Server {
         let mut out = Vec::new();
         let key = Key::random(&mut Random::new(1));
         let host = format!("127.0.0.1:{}", self.port);
-        let none: [(&str, &str); 0] = [];
+        let none: [(&str, &[u8]); 0] = [];
         write_upgrade(&mut out, &host, path, &key, none, &[""; 0], false).expect("a request");
         let mut echo = Echo::default();
         let mut bytes = vec![0; 64 * 1024];
