@@ -34,7 +34,7 @@ pub(crate) struct Rare {
     pub(crate) before_bytes: u64,
     /// What makes every check pointless.
     pub(crate) finding: Option<Finding>,
-    pub(crate) location: Option<String>,
+    pub(crate) location: Option<Box<[u8]>>,
     /// Of a gRPC call: its response as far as it has come, and its metadata where somebody looks
     /// at them.
     pub(crate) call: Option<Response>,

@@ -16,6 +16,8 @@ use crate::cookies::Place;
 pub(crate) struct Template {
     constant: Vec<u8>,
     pieces: Vec<Piece>,
+    /// It goes to another host than the scenario says.
+    elsewhere: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ enum Piece {
     Header(u16),
     /// The same of the header Host.
     OwnHost(u16),
+    /// The value of a header that is not sent: what is drawn for it is drawn all the same.
+    Unsent(u16),
     /// A whole header that is left out when it is empty.
     HeaderIfAny(u16),
     Cookies,
@@ -46,6 +50,9 @@ pub(crate) struct Detour<'a> {
     pub(crate) path: Option<&'a str>,
     /// The method becomes GET, and the body is gone.
     pub(crate) as_get: bool,
+    /// It leads to another host, which is not told what is for the first one alone: credentials,
+    /// the cookies of the scenario, and the name of the host.
+    pub(crate) elsewhere: bool,
 }
 
 /// What a request gets besides what the scenario says.
@@ -76,6 +83,11 @@ impl SentTo {
 pub(crate) fn own_host<'a>(http: &'a Http, sent_to: Option<&'a SentTo>) -> Option<&'a [u8]> {
     let (_, text) = http.headers.iter().find(|(name, _)| is_host(name))?;
     text.as_literal().or_else(|| sent_to.map(|sent_to| &sent_to.host[..]))
+}
+
+/// Whether a header is meant for the host that the scenario names, and for no other.
+fn is_for_one_host(name: &str) -> bool {
+    is_host(name) || name.eq_ignore_ascii_case("authorization")
 }
 
 fn is_host(name: &str) -> bool {
@@ -116,7 +128,8 @@ const VARIABLE_BYTES: usize = 16;
 
 impl Template {
     pub(crate) fn new(http: &Http, keep_alive: bool, detour: Detour<'_>) -> Template {
-        let mut template = Template { constant: Vec::new(), pieces: Vec::new() };
+        let (constant, pieces, elsewhere) = (Vec::new(), Vec::new(), detour.elsewhere);
+        let mut template = Template { constant, pieces, elsewhere };
         let body = match (&http.body, detour.as_get) {
             (Body::Text(text), false) => Some(text),
             _ => None,
@@ -165,7 +178,7 @@ impl Template {
 
     fn headers(&mut self, http: &Http, keep_alive: bool, as_get: bool) {
         let has = |name: &str| http.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-        if !has("host") {
+        if !has("host") || self.elsewhere {
             self.constant(|out| out.extend_from_slice(b"Host: "));
             self.pieces.push(Piece::Host);
             self.constant(|out| out.extend_from_slice(b"\r\n"));
@@ -173,6 +186,10 @@ impl Template {
         for (index, (name, text)) in http.headers.iter().enumerate() {
             let about_body = name.get(..8).is_some_and(|it| it.eq_ignore_ascii_case("content-"));
             if is_cookie(name) || (as_get && about_body) {
+                continue;
+            }
+            if self.elsewhere && is_for_one_host(name) {
+                self.pieces.push(Piece::Unsent(index as u16));
                 continue;
             }
             self.header(index as u16, name, text);
@@ -261,6 +278,11 @@ impl Template {
                     write_value(&http.headers[usize::from(*index)].1, out, scope)?;
                     sent_to.host.extend_from_slice(&out[begin..]);
                 }
+                Piece::Unsent(index) => {
+                    let begin = out.len();
+                    write_value(&http.headers[usize::from(*index)].1, out, scope)?;
+                    out.truncate(begin);
+                }
                 Piece::HeaderIfAny(index) => {
                     let (name, text) = &http.headers[usize::from(*index)];
                     write_header_if_any(name, text, out, scope)?;
@@ -268,10 +290,13 @@ impl Template {
                 Piece::Cookies => {
                     let begin = out.len();
                     write_own_cookies(&http.headers, &http.cookies, out, scope)?;
+                    if self.elsewhere {
+                        out.truncate(begin);
+                    }
                     let literal = || http.path.as_literal().unwrap_or_default();
                     let path = &sent_to.path[..];
                     let path = if path.is_empty() { literal() } else { path };
-                    let host = own_host(http, Some(sent_to));
+                    let host = own_host(http, Some(sent_to)).filter(|_| !self.elsewhere);
                     finish_cookies(extras.jar_of(host), path, begin, out);
                     parts.cookies = begin..out.len();
                 }

@@ -98,17 +98,22 @@ impl Text {
     }
 
     /// As [`Text::render`], for a URL that the text begins with: without its fragment, which is
-    /// never sent (RFC 3986, 3.5).
-    pub fn render_reference(&self, out: &mut Vec<u8>, scope: &mut dyn Scope) -> Result<(), Fault> {
+    /// never sent (RFC 3986, 3.5). Whether it had one.
+    pub fn render_reference(
+        &self,
+        out: &mut Vec<u8>,
+        scope: &mut dyn Scope,
+    ) -> Result<bool, Fault> {
         let Some((Segment::Value { value, escape }, rest)) = self.segments.split_first() else {
-            return self.render(out, scope);
+            return self.render(out, scope).map(|()| false);
         };
         let begin = out.len();
         value.write_text(scope, out)?;
         let fragment = out[begin..].iter().position(|byte| *byte == b'#');
         out.truncate(fragment.map_or(out.len(), |at| begin + at));
         escape_from(begin, *escape, out)?;
-        rest.iter().try_for_each(|segment| segment.render(out, scope))
+        rest.iter().try_for_each(|segment| segment.render(out, scope))?;
+        Ok(fragment.is_some())
     }
 
     /// The value of the text: that of its expression with its own type when it is nothing else.

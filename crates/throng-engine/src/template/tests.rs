@@ -80,9 +80,23 @@ fn what_would_split_a_request_is_a_fault() {
 fn a_redirect_can_take_the_body_away() {
     let mut request = http("POST", Body::Text(varying("body")));
     request.headers.push(("Content-Type".into(), Text::literal("text/plain")));
-    let detour = Detour { path: Some("/new"), as_get: true };
+    let detour = Detour { path: Some("/new"), as_get: true, elsewhere: false };
     let (written, _) = written(&request, detour).unwrap();
     assert_eq!(written, "GET /new HTTP/1.1\r\nHost: a.example\r\n\r\n");
+}
+
+#[test]
+fn what_is_for_one_host_is_not_sent_to_another() {
+    let mut request = http("GET", Body::None);
+    for name in ["Host", "Authorization", "Cookie", "X-Kind"] {
+        request.headers.push((name.into(), varying("one")));
+        request.headers.push((name.to_lowercase(), Text::literal("two")));
+    }
+    request.cookies.push(("own".into(), Text::literal("3")));
+    let detour = Detour { path: Some("/new"), as_get: false, elsewhere: true };
+    let (written, _) = written(&request, detour).unwrap();
+    let headers = "Host: a.example\r\nX-Kind: one\r\nx-kind: two\r\n";
+    assert_eq!(written, format!("GET /new HTTP/1.1\r\n{headers}\r\n"));
 }
 
 /// What comes back to a server with several names, which is told by the header that it goes by.

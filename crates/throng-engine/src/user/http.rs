@@ -205,10 +205,9 @@ impl Active<'_> {
         rendered.clear();
         let mut scope = scope!(self.user, self.shard, &mut random);
         let done = http.path.render_reference(&mut rendered, &mut scope);
-        done.map_err(|fault| scope.finding(fault))?;
+        let had_fragment = done.map_err(|fault| scope.finding(fault))?;
         let reference = String::from_utf8_lossy(&rendered);
-        let is_path = reference.starts_with('/') && !reference.starts_with("//");
-        if is_path || reference.is_empty() {
+        if !had_fragment && (reference.is_empty() || redirect::is_plain_path(&reference)) {
             return Ok(());
         }
         let (target, path) = self.resolve(&http.path, &reference)?;
@@ -225,7 +224,7 @@ impl Active<'_> {
         let own = self.user.lines.get(self.task.line).target;
         let (here, path) = origin.map_or((own, "/"), |one| (one.target, &*one.path));
         let targets = &self.shard.prepared.program.targets;
-        redirect::resolve(reference, here, path, targets)
+        redirect::resolve(reference.as_bytes(), here, path, targets)
             .map_err(|reason| (Cause::ScenarioFailed, reason))
     }
 
@@ -601,7 +600,7 @@ impl Active<'_> {
     }
 
     /// Prepares the request that answers a redirect; the same instruction is done again.
-    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &str) -> Result<(), Said> {
+    fn follow(&mut self, http: &Http, exchange: &Exchange, location: &[u8]) -> Result<(), Said> {
         let max = self.shard.prepared.program.limits.redirects_max;
         let (count, as_get, bytes) = match self.redirect() {
             Some(before) => (before.count + 1, before.as_get, before.bytes),
@@ -623,7 +622,20 @@ impl Active<'_> {
             _ => exchange.rare.as_ref().and_then(|rare| rare.before.clone()),
         };
         let (sent, challenged) = (exchange.sent, false);
-        let redirect = Redirect { target, path, as_get, count, bytes, before, sent, challenged };
+        let first = self.redirect().map_or(here, |redirect| redirect.first);
+        let elsewhere = !redirect::is_same_origin(first, target, targets);
+        let redirect = Redirect {
+            target,
+            first,
+            elsewhere,
+            path,
+            as_get,
+            count,
+            bytes,
+            before,
+            sent,
+            challenged,
+        };
         self.task.detour.get_or_insert_default().redirect = Some(redirect);
         Ok(())
     }
@@ -742,8 +754,7 @@ impl Listening<'_> {
             exchange.rare(shard).retry_after_s = seconds;
         }
         if http.follow_redirects && redirect::is_redirect(head.status) {
-            let location = head.headers.get("location").map(String::from_utf8_lossy);
-            exchange.rare(shard).location = location.map(Cow::into_owned);
+            exchange.rare(shard).location = head.headers.get("location").map(Box::from);
         }
         if http.digest.is_some() && head.status == UNAUTHORIZED {
             let asked = head.headers.get_all("www-authenticate");
@@ -752,7 +763,9 @@ impl Listening<'_> {
         if head.has_set_cookie && shard.prepared.program.connection.cookies {
             let target = &shard.prepared.targets[usize::from(self.target)];
             let path = path_of(http, self.redirect, exchange);
-            let host = own_host(http, exchange.rare.as_ref().map(|rare| &rare.sent_to));
+            let sent_to = exchange.rare.as_ref().map(|rare| &rare.sent_to);
+            let is_first = self.redirect.is_none_or(|redirect| !redirect.elsewhere);
+            let host = own_host(http, sent_to).filter(|_| is_first);
             let place = target.jar_place(self.unix_seconds).named(host);
             let values = head.headers.get_all("set-cookie");
             let own = jar.get_or_insert_default();
@@ -805,7 +818,8 @@ fn write_redirected(
     out: &mut Vec<u8>,
 ) -> Result<Parts, Fault> {
     let keep_alive = scope.shard.prepared.program.connection.keep_alive;
-    let detour = Way { path: Some(&redirect.path), as_get: redirect.as_get };
+    let Redirect { path, as_get, elsewhere, .. } = redirect;
+    let detour = Way { path: Some(path), as_get: *as_get, elsewhere: *elsewhere };
     let template = Template::new(http, keep_alive, detour);
     // The chance that was in the first path is not for what follows it.
     http.path.render(&mut sent_to.path, scope)?;

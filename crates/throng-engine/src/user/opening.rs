@@ -21,6 +21,7 @@ use super::connection::{Connection, Later};
 use super::http::unix_seconds;
 use super::jar;
 use super::outcome::Onward;
+use super::redirect::is_plain_path;
 use super::task::{Active, Doing, Opening};
 use crate::code::Instruction;
 use crate::connector::{self, Ask, Handshake, Opened, Order, Progress, Upgrade};
@@ -196,7 +197,8 @@ impl Active<'_> {
         }
         let mut scope = scope!(self.user, shard);
         let asked = ask_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
-        let (target, mut ask) = self.lead_handshake(connect, asked?, events)?;
+        let (ask, had_fragment) = asked?;
+        let (target, mut ask) = self.lead_handshake(connect, ask, had_fragment, events)?;
         self.user.add_cookies(target, &mut ask);
         let handshake = match events {
             true => {
@@ -220,10 +222,11 @@ impl Active<'_> {
         &self,
         connect: &Connect,
         ask: Ask,
+        had_fragment: bool,
         events: bool,
     ) -> Result<(u16, Ask), Finding> {
-        let is_path = ask.path.starts_with('/') && !ask.path.starts_with("//");
-        if connect.path.begins_with().is_none() || is_path || ask.path.is_empty() {
+        let goes_as_it_is = ask.path.is_empty() || is_plain_path(&ask.path);
+        if connect.path.begins_with().is_none() || goes_as_it_is && !had_fragment {
             return Ok((self.user.lines.get(self.task.line).target, ask));
         }
         let (target, path) = self.resolve(&connect.path, &ask.path)?;
@@ -340,12 +343,12 @@ fn no_event_stream(url: &str) -> Said {
     say!("`{url}` is not the URL of an event stream")
 }
 
-/// The request of a handshake as one user sends it.
-fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Ask, Fault> {
+/// The request of a handshake as one user sends it, and whether its path was a URL with a fragment.
+fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), Fault> {
     let mut path = Vec::new();
-    connect.path.render(&mut path, scope)?;
+    let had_fragment = connect.path.render_reference(&mut path, scope)?;
     let path = String::from_utf8_lossy(&path).into_owned();
     let (headers, mut cookies) = (upgrade_headers(connect, scope)?, Vec::new());
     write_own_cookies(&connect.headers, &connect.cookies, &mut cookies, scope)?;
-    Ok(Ask { path, headers, cookies, resume: Resume::default() })
+    Ok((Ask { path, headers, cookies, resume: Resume::default() }, had_fragment))
 }

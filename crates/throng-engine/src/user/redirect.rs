@@ -3,6 +3,7 @@
 //! load to somebody else.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use throng_base::{Random, Said, Time};
 use throng_program::{Http, Scheme, Target};
@@ -33,6 +34,10 @@ pub(super) struct Again {
 #[derive(Clone, Debug)]
 pub(crate) struct Redirect {
     pub(crate) target: u16,
+    /// Where the first request went.
+    pub(crate) first: u16,
+    /// It leads to another host than the first request.
+    pub(crate) elsewhere: bool,
     pub(crate) path: String,
     /// The method became GET and the body is gone (RFC 9110, 15.4.4).
     pub(crate) as_get: bool,
@@ -53,7 +58,8 @@ impl Redirect {
     pub(crate) fn to(target: u16, path: String) -> Redirect {
         let (as_get, count, bytes) = (false, 0, (0, 0));
         let (before, sent, challenged) = (None, Time::NEVER, false);
-        Redirect { target, path, as_get, count, bytes, before, sent, challenged }
+        let (first, elsewhere) = (target, false);
+        Redirect { target, first, elsewhere, path, as_get, count, bytes, before, sent, challenged }
     }
 
     /// Whether it is another request than the first.
@@ -76,16 +82,56 @@ pub(crate) fn becomes_get(status: u16, method: &str) -> bool {
     }
 }
 
+/// Whether two targets are one for what is sent to no other: credentials, cookies, and the name of
+/// the host (Fetch standard, HTTP-redirect fetch; curl as of 7.83).
+pub(super) fn is_same_origin(one: u16, other: u16, targets: &[Target]) -> bool {
+    let of = |target: u16| {
+        let target = targets.get(usize::from(target))?;
+        Some((target.scheme, target.port, target.host.to_ascii_lowercase()))
+    };
+    one == other || of(one) == of(other)
+}
+
+/// A reference with what no URL may have percent-encoded, as browsers do: spaces, bytes beyond ASCII
+/// and delimiters (RFC 3986, 2.1; URL standard, path percent-encode set).
+fn encoded(reference: &[u8]) -> String {
+    let mut out = String::with_capacity(reference.len());
+    for byte in reference.trim_ascii() {
+        match byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>') {
+            true => out.push(char::from(*byte)),
+            // Writing to memory does not fail.
+            false => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// Scheme and rest of a URL that has one (RFC 3986, 3.1); the query of a path may hold another URL.
+fn split_scheme(reference: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = reference.split_once("://")?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    is_scheme.then_some((scheme, rest))
+}
+
+/// Whether a reference that is a path goes as it is: nothing of it is to be resolved.
+pub(super) fn is_plain_path(reference: &str) -> bool {
+    let path = reference.split('?').next().unwrap_or_default();
+    let has_dots = || path.split('/').any(|segment| matches!(segment, "." | ".."));
+    reference.starts_with('/') && !reference.starts_with("//") && !has_dots()
+}
+
 /// The target and path that a Location means, seen from a request for `path` at target `here`.
 pub(crate) fn resolve(
-    location: &str,
+    location: &[u8],
     here: u16,
     path: &str,
     targets: &[Target],
 ) -> Result<(u16, String), Said> {
-    let location = location.split('#').next().unwrap_or("").trim();
+    let location = encoded(location);
+    let location = location.split('#').next().unwrap_or("");
     let base = targets.get(usize::from(here)).ok_or(say!("there is no such target"))?;
-    if let Some((scheme, rest)) = location.split_once("://") {
+    if let Some((scheme, rest)) = split_scheme(location) {
         let scheme =
             Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.word()));
         let scheme = scheme.ok_or_else(|| say!("it leads to `{location}`"))?;
@@ -206,12 +252,51 @@ mod tests {
             ("http://127.0.0.1/", None),
             ("ftp://127.0.0.1:8080/", None),
             ("javascript:alert(1)", Some((0, "/a/javascript:alert(1)"))),
-            ("/ü", None),
-            ("/a b", None),
+            ("/ü?q=ä", Some((0, "/%C3%BC?q=%C3%A4"))),
+            (" /a b#c d ", Some((0, "/a%20b"))),
+            ("/a%20b\"<>", Some((0, "/a%20b%22%3C%3E"))),
+            ("#top", Some((0, "/a/b?old"))),
+            ("/login?next=http://example.org/", Some((0, "/login?next=http://example.org/"))),
+            ("http://127.0.0.1:8080/a/./b/../c?../d", Some((0, "/a/c?../d"))),
         ] {
-            let got = resolve(location, 0, "/a/b?old", &targets).ok();
+            let got = resolve(location.as_bytes(), 0, "/a/b?old", &targets).ok();
             let want = want.map(|(target, path)| (target, path.to_string()));
             assert_eq!(got, want, "{location}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_encoded_as_they_are() {
+        let targets = [target(Scheme::Http, "a.test", 80)];
+        let got = resolve(b"/caf\xe9", 0, "/", &targets);
+        assert_eq!(got.ok(), Some((0, "/caf%E9".to_string())));
+    }
+
+    #[test]
+    fn another_host_port_or_scheme_is_another_origin() {
+        let targets = [
+            target(Scheme::Http, "a.test", 80),
+            target(Scheme::Http, "A.test", 80),
+            target(Scheme::Http, "a.test", 81),
+            target(Scheme::Https, "a.test", 80),
+            target(Scheme::Http, "b.test", 80),
+        ];
+        let same: Vec<bool> = (0..5).map(|other| is_same_origin(0, other, &targets)).collect();
+        assert_eq!(same, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn paths_without_dots_go_as_they_are() {
+        for (path, plain) in [
+            ("/a/b.c/..d/...", true),
+            ("/a?x=/../", true),
+            ("/a/../b", false),
+            ("/a/.", false),
+            ("//a/b", false),
+            ("a/b", false),
+            ("", false),
+        ] {
+            assert_eq!(is_plain_path(path), plain, "{path}");
         }
     }
 

@@ -59,6 +59,7 @@ mod protocol;
 mod proxy;
 mod push;
 mod record;
+mod redirects;
 mod reflection;
 mod rerun;
 mod residence;
