@@ -10,6 +10,16 @@ pub fn is_harmful(c: char) -> bool {
     c.is_control() || is_formatting
 }
 
+/// A text that a person hands over, without the byte order mark that some editors begin it with.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// The same of bytes that are text in UTF-8.
+pub fn bytes_without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+}
+
 /// The text with each of those characters written as an escape.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use throng_base::clean::without_mark;
+
 /// One list. Where there are several, each has to allow a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList {
@@ -27,7 +29,7 @@ impl AllowList {
     /// Entries are separated by space, commas or line ends; `#` begins a comment. The error is the
     /// first word that is no entry.
     pub fn parse(origin: impl Into<String>, text: &str) -> Result<AllowList, String> {
-        let lines = text.lines().map(|line| line.split('#').next().unwrap_or(""));
+        let lines = without_mark(text).lines().map(|line| line.split('#').next().unwrap_or(""));
         let words = lines.flat_map(|line| line.split([',', ' ', '\t', '\r']));
         let words = words.filter(|word| !word.is_empty());
         let entries: Result<_, _> = words.map(|word| entry(word).ok_or(word.to_string())).collect();
@@ -140,7 +142,7 @@ mod tests {
     #[test]
     fn names_addresses_and_networks_are_allowed() {
         let list = list(
-            "shop.example, *.test.example # ours\n127.0.0.0/30,10.1.2.3\r\n\nfd00::/8 [::1]\t192.0.2.0/24",
+            "\u{feff}shop.example, *.test.example # ours\n127.0.0.0/30,10.1.2.3\r\n\nfd00::/8 [::1]\t192.0.2.0/24",
         );
         for (host, address, allowed) in [
             ("shop.example", "192.0.3.1", true),

@@ -309,10 +309,7 @@ async fn to_any<T>(
                     None => failure,
                     // What is wrong with this host says more than what is wrong with an address.
                     Some(_) if !goes_on => return Err(failure),
-                    Some(before) => {
-                        let detail = say!("{}; {}", before.detail, failure.detail);
-                        Failure { detail, ..before }
-                    }
+                    Some(before) => failure.behind(before),
                 };
                 if !goes_on || tried >= target.addresses.len() as u64 {
                     return Err(failure);
@@ -476,7 +473,7 @@ fn udp(place: &Place<'_>, now: Time) -> Result<UdpSocket, Failure> {
     UdpSocket::from_std(socket.into()).map_err(|error| refused(place.address, &error))
 }
 
-fn refused(address: SocketAddr, error: &io::Error) -> Failure {
+pub(crate) fn refused(address: SocketAddr, error: &io::Error) -> Failure {
     Failure::new(cause_of(error), say!("{address}: {}", Said::reason(error)))
 }
 

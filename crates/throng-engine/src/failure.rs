@@ -26,6 +26,12 @@ impl Failure {
     pub(crate) fn new(cause: Cause, detail: Said) -> Failure {
         Failure { cause, detail, status: 0 }
     }
+
+    /// The same, with what had failed before it at another address of the target.
+    pub(crate) fn behind(self, before: Failure) -> Failure {
+        let detail = say!("{}; {}", before.detail, self.detail);
+        Failure { detail, ..before }
+    }
 }
 
 /// Who ended a connection.

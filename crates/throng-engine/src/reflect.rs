@@ -2,7 +2,7 @@
 //! that blocks, and one call after another over it.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ fn lost(target: &Target, failure: &Failure) -> ReflectError {
 fn connect(
     program: &Program,
     target: &Target,
-    addresses: &[std::net::SocketAddr],
+    addresses: &[SocketAddr],
 ) -> Result<Box<dyn Carrier>, ReflectError> {
     let broken = |error: &io::Error| lost(target, &io_failure(error));
     if let Some(path) = &target.unix_socket {
@@ -155,20 +155,34 @@ fn connect(
         let message = say!("server reflection does not go through {}", proxy.authority());
         return Err(failed(message, FILES_HELP));
     }
-    let mut opened = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
-    for address in addresses {
-        opened = TcpStream::connect_timeout(address, program.connection.connect_timeout);
-        if opened.is_ok() {
-            break;
-        }
-    }
-    let stream = opened.map_err(|error| broken(&error))?;
+    let stream = connect_any(program, addresses).map_err(|failure| lost(target, &failure))?;
     let ready = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(SILENCE)));
     ready.and_then(|()| stream.set_write_timeout(Some(SILENCE))).map_err(|error| broken(&error))?;
     match target.scheme.is_secure() {
         true => secured(program, target, stream),
         false => Ok(Box::new(stream)),
     }
+}
+
+/// By the first of the addresses that accepts; if all refuse, with what each said.
+fn connect_any(program: &Program, addresses: &[SocketAddr]) -> Result<TcpStream, Failure> {
+    let mut refused = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(address, program.connection.connect_timeout) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => {
+                let failure = match addresses.len() {
+                    1 => io_failure(&error),
+                    _ => connector::refused(*address, &error),
+                };
+                refused = Some(match refused {
+                    None => failure,
+                    Some(before) => failure.behind(before),
+                });
+            }
+        }
+    }
+    Err(refused.unwrap_or_else(|| io_failure(&io::ErrorKind::AddrNotAvailable.into())))
 }
 
 fn connect_unix(path: &UnixSocket) -> io::Result<Box<dyn Carrier>> {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 use throng_base::Said;
+use throng_base::clean::bytes_without_mark;
 use throng_program::{HttpVersion, Tls};
 
 /// The configuration, or in words why there is none.
@@ -85,7 +86,8 @@ fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertS
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
     let unreadable = |error| say!("cannot read certificates from {}: {error}", path.display());
-    let found = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
+    let text = std::fs::read(path).map_err(|error| unreadable(pem::Error::Io(error)))?;
+    let found = CertificateDer::pem_slice_iter(bytes_without_mark(&text));
     let found: Result<Vec<_>, _> = found.collect();
     let found = found.map_err(unreadable)?;
     match found.is_empty() {
@@ -95,7 +97,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
-    PrivateKeyDer::from_pem_file(path)
+    let text = std::fs::read(path).map_err(pem::Error::Io);
+    text.and_then(|text| PrivateKeyDer::from_pem_slice(bytes_without_mark(&text)))
         .map_err(|error| say!("cannot read the private key from {}: {error}", path.display()))
 }
 
@@ -314,6 +317,15 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         assert!(check(OWN, "else.test", IN_2030).contains("not for else.test, but for own.test;"));
         assert!(check(OWN, "own.test", IN_2020).contains("not valid yet"));
         assert!(check(OTHER, "own.test", IN_2030).contains("signed by itself; --cacert"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_a_certificate_is_no_part_of_it() {
+        let path = std::env::temp_dir().join(format!("throng-mark-{}.pem", std::process::id()));
+        std::fs::write(&path, format!("\u{feff}{OWN}{OTHER}")).unwrap();
+        let found = certificates(&path);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(found.map(|found| found.len()), Ok(2));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
+use throng_base::clean::without_mark;
 use throng_base::{Said, Source};
 use throng_protocol::protobuf::Schema;
 
@@ -275,7 +276,7 @@ impl Reading {
             );
         };
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        let source = Source::new(wanted.name, text);
+        let source = Source::new(wanted.name, without_mark(&text));
         let number = cx.add_source(source.clone(), folder.clone());
         let root = wanted.root.map_or_else(|| folder.clone(), Path::to_path_buf);
         let parsed = protox_parse::parse(name, &source.text);

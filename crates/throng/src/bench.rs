@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source};
 use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
@@ -145,7 +146,7 @@ pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     };
     let bytes = std::fs::read(path).map_err(|error| unreadable(Said::of_error(&error)))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(say!("it is no UTF-8 text")))?;
-    Ok(Source::new(path.display().to_string(), text))
+    Ok(Source::new(path.display().to_string(), without_mark(&text)))
 }
 
 /// The URL may stand alone, in `-u`, or in the cURL file.
@@ -261,6 +262,7 @@ fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
         BenchBody::Bytes(_) | BenchBody::Form(_) => Err(say!("the message of a call is JSON")),
     };
     let text = text.and_then(|text| {
+        let text = without_mark(&text).to_string();
         let read = serde_json::from_str::<serde_json::Value>(&text);
         let wrong = |error: serde_json::Error| say!("the message of the call is not JSON: {error}");
         read.map(|_| text).map_err(wrong)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use throng_base::Said;
+use throng_base::clean::without_mark;
 use throng_extract::Digest;
 
 use crate::identity::{Certificates, Identity};
@@ -68,7 +69,7 @@ impl Token {
         if text.len() > CHARS_MAX {
             return Err(none_such());
         }
-        let text: String = text.split_whitespace().collect();
+        let text: String = without_mark(text).split_whitespace().collect();
         let Some(text) = text.strip_prefix(BEGIN) else { return Err(none_such()) };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| torn())?;
         let at = bytes.len().checked_sub(DIGEST_BYTES).ok_or_else(torn)?;

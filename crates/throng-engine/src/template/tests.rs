@@ -110,10 +110,9 @@ fn cookies_are_those_of_the_host_that_the_scenario_names() {
     for own in [Text::literal("one.example:8080"), varying("one.example:8080")] {
         let mut request = http("GET", Body::None);
         request.headers.push(("host".into(), own));
-        let mut asked = |host: bool| {
+        let asked = |host: bool| {
             let http = if host { request.clone() } else { http("GET", Body::None) };
-            let extras =
-                Extras { authority: "two.example", jar: Some((&jar, place)), trace: None };
+            let extras = Extras { authority: "two.example", jar: Some((&jar, place)), trace: None };
             let (mut sent_to, mut out) = (SentTo::default(), Vec::new());
             let template = Template::new(&http, true, Detour::default());
             let mut nobody = Nobody(Random::new(0));

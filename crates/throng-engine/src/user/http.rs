@@ -216,12 +216,15 @@ impl Active<'_> {
     }
 
     /// The target and the path that a reference means (RFC 3986, 5.2), seen from the request that
-    /// the value came from with which it begins; one that came from none counts from `/`.
+    /// the value came from with which it begins; one that came from none counts from `/`. A whole
+    /// path is one of the step's own target, wherever it came from.
     pub(super) fn resolve(&self, text: &Text, reference: &str) -> Result<(u16, String), Finding> {
         let slots = text.begins_with().map(|value| value.slots().needed).unwrap_or_default();
         let memory = self.user.memory.as_ref();
         let origin = slots.first().and_then(|slot| memory?.origin(*slot));
         let own = self.user.lines.get(self.task.line).target;
+        let is_whole = reference.starts_with('/') && !reference.starts_with("//");
+        let origin = origin.filter(|_| !is_whole);
         let (here, path) = origin.map_or((own, "/"), |one| (one.target, &*one.path));
         let targets = &self.shard.prepared.program.targets;
         redirect::resolve(reference.as_bytes(), here, path, targets)
@@ -400,7 +403,10 @@ impl Active<'_> {
         let place = &shard.prepared.targets[usize::from(target)];
         let extras = Extras {
             authority: &place.authority,
-            jar: user.jar.as_deref().zip(Some(place.jar_place(unix_seconds(shard, user.now)))),
+            jar: user
+                .jar
+                .as_deref()
+                .map(|jar| (jar, place.jar_place(unix_seconds(shard, user.now)))),
             trace: trace.zip(drawn.as_ref()).map(|(trace, drawn)| (&*trace.header, &drawn.1[..])),
         };
         let mut scope = scope!(user, shard, random);

@@ -55,6 +55,11 @@ pub struct ContentDecoder {
     bytes_max: u64,
 }
 
+/// `identity` is reserved for this (RFC 9110 section 8.4.1); some servers write `none`.
+fn is_no_coding(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none")
+}
+
 impl ContentDecoder {
     /// A decoder for a Content-Encoding value; `None` when there is nothing to decode. No more
     /// than `bytes_max` bytes are decoded, also between two codings.
@@ -80,7 +85,7 @@ impl ContentDecoder {
     ) -> Result<Option<ContentDecoder>, ContentError> {
         let mut outer: Option<Measured> = None;
         let mut inner = None;
-        for name in names.filter(|name| !name.eq_ignore_ascii_case(b"identity")) {
+        for name in names.filter(|name| !is_no_coding(name)) {
             let Some(stage) = Stage::named(name) else {
                 return Err(ContentError::UnknownCoding(Excerpt::of(name)));
             };

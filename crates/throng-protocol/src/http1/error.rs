@@ -12,7 +12,7 @@ pub enum HttpError {
     NotHttp(Excerpt),
     /// It begins with `HTTP/` but is not `HTTP/1.x NNN reason`.
     BadStatusLine(Excerpt),
-    /// A header or trailer line is not `name: value`, or is folded.
+    /// A header or trailer line is not `name: value`.
     BadHeader(Excerpt),
     /// A Content-Length that is no number, or none below 2^64.
     BadContentLength(Excerpt),

@@ -15,6 +15,7 @@ const CORPUS: &[&[u8]] = &[
     b"\r\nHTTP/1.1 101 Switch\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81",
     b"HTTP/1.1 500\r\nContent-Length: 18446744073709551615\r\nContent-Encoding: br\r\n\r\nabc",
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    b"HTTP/1.1 200 OK\r\nX-Long: a,\r\n b\r\n\tc\nContent-Length:\r\n 3\r\n\r\nabc",
 ];
 
 fn some_limits(random: &mut Random) -> Limits {

@@ -70,7 +70,35 @@ pub(super) fn read(bytes: &[u8], method: RequestKind) -> Result<Option<Head<'_>>
 
 /// What is wrong with a head that will never be completed; `None` when only its end is missing.
 pub(super) fn fault(bytes: &[u8]) -> Option<HttpError> {
-    scan(bytes, RequestKind::Normal).err()
+    let unfolded = unfolded(bytes);
+    scan(unfolded.as_deref().unwrap_or(bytes), RequestKind::Normal).err()
+}
+
+/// A head whose headers go over several lines, with each in one, and as long as before: the line
+/// ends in them are spaces (RFC 9112 section 5.2). `None` where no header is folded.
+#[cold]
+pub(super) fn unfolded(bytes: &[u8]) -> Option<Vec<u8>> {
+    let headers = memchr(b'\n', bytes)? + 1;
+    let mut head = bytes[..end(&[], bytes).unwrap_or(bytes.len())].to_vec();
+    unfold(head.get_mut(headers..)?).then_some(head)
+}
+
+/// The same of header lines alone. The first one cannot go on with another.
+#[cold]
+pub(super) fn unfold(lines: &mut [u8]) -> bool {
+    let (mut start, mut is_folded) = (0, false);
+    while let Some(length) = memchr(b'\n', &lines[start..]) {
+        let line_end = start + length;
+        if matches!(lines.get(line_end + 1), Some(b' ' | b'\t')) {
+            is_folded = true;
+            lines[line_end] = b' ';
+            if length > 0 && lines[line_end - 1] == b'\r' {
+                lines[line_end - 1] = b' ';
+            }
+        }
+        start = line_end + 1;
+    }
+    is_folded
 }
 
 /// `Err` when no HTTP/1 response begins like this.

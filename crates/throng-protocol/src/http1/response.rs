@@ -155,9 +155,17 @@ impl ResponseReader {
             return Ok(false);
         }
         let window = &rest[..rest.len().min(limits.head_bytes_max)];
-        if let Some(head) = head::read(window, self.method)? {
-            *rest = &rest[head.bytes..];
-            return self.begin_body(head, limits, sink);
+        match head::read(window, self.method) {
+            Ok(Some(head)) => {
+                *rest = &rest[head.bytes..];
+                return self.begin_body(head, limits, sink);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let (length, complete) = self.begin_folded(window, error, limits, sink)?;
+                *rest = &rest[length..];
+                return Ok(complete);
+            }
         }
         if rest.len() >= limits.head_bytes_max {
             return Err(HttpError::HeadTooLarge { bytes_max: limits.head_bytes_max });
@@ -193,10 +201,30 @@ impl ResponseReader {
             return Ok(false);
         }
         let partial = std::mem::take(&mut self.partial);
-        match head::read(&partial, self.method)? {
-            Some(head) => self.begin_body(head, limits, sink),
-            None => Err(too_large),
+        match head::read(&partial, self.method) {
+            Ok(Some(head)) => self.begin_body(head, limits, sink),
+            Ok(None) => Err(too_large),
+            Err(error) => {
+                self.begin_folded(&partial, error, limits, sink).map(|(_, complete)| complete)
+            }
         }
+    }
+
+    /// Reads a head whose headers may go over several lines; `error` is what is wrong with it
+    /// otherwise. Returns how long it is, and whether the response is complete with it.
+    #[cold]
+    fn begin_folded(
+        &mut self,
+        bytes: &[u8],
+        error: HttpError,
+        limits: &Limits,
+        sink: &mut (impl FnMut(Event<'_>) + ?Sized),
+    ) -> Result<(usize, bool), HttpError> {
+        let is_header = matches!(error, HttpError::BadHeader(_));
+        let unfolded = is_header.then(|| head::unfolded(bytes)).flatten().ok_or(error)?;
+        let head = head::read(&unfolded, self.method)?.ok_or(error)?;
+        let length = head.bytes;
+        Ok((length, self.begin_body(head, limits, sink)?))
     }
 
     /// Moves bytes from `rest` to `partial` up to the end of the section. True when that has come,
@@ -397,13 +425,21 @@ impl ResponseReader {
         if !complete.ok_or(HttpError::TrailersTooLarge { bytes_max })? {
             return Ok(false);
         }
-        let section = std::mem::take(&mut self.partial);
-        let lines = section.strip_suffix(b"\n").unwrap_or(&section);
-        let lines = lines.strip_suffix(b"\r").unwrap_or(lines);
+        let mut section = std::mem::take(&mut self.partial);
+        if check_lines(without_end(&section)).is_err() {
+            head::unfold(&mut section);
+        }
+        let lines = without_end(&section);
         check_lines(lines).map_err(|line| HttpError::BadHeader(Excerpt::of(trim_blanks(line))))?;
         if !lines.is_empty() {
             sink(Event::Trailers(Headers::of_lines(lines)));
         }
         Ok(true)
     }
+}
+
+/// The lines of a section, without the empty one that ends it.
+fn without_end(section: &[u8]) -> &[u8] {
+    let lines = section.strip_suffix(b"\n").unwrap_or(section);
+    lines.strip_suffix(b"\r").unwrap_or(lines)
 }

@@ -180,7 +180,8 @@ fn chunks_are_joined_and_their_trailers_told() {
     good("1 \t\r\na\n0\nDigest: x\nB:\n\n", "trailers Digest=x|B=; a; complete");
     good("0\r\nA: b\r\n\r\n", "trailers A=b; ; complete");
     good("0\r\nA b\r\n\r\n", "; bad-header");
-    good("0\r\nA: b\r\n c\r\n\r\n", "; bad-header");
+    good("0\r\nA: b\r\n c\r\n\r\n", "trailers A=b   c; ; complete");
+    good("0\r\n c: d\r\n\r\n", "; bad-header");
     good("\r\n", "; bad-chunk-size");
     good("g\r\n", "; bad-chunk-size");
     good(" 1\r\na", "; bad-chunk-size");
@@ -264,11 +265,12 @@ fn what_is_wrong_is_told_by_cause() {
     ] {
         check(&format!("{line}\r\nContent-Length: 0\r\n\r\n"), "; bad-status-line");
     }
-    for line in
-        [" folded", "\tfolded", "no colon", ": no name", "A : b", "A\u{e5}: b", "A", "\rA: b"]
-    {
+    for line in ["no colon", ": no name", "A : b", "A\u{e5}: b", "A", "\rA: b"] {
         check(&format!("HTTP/1.1 200 OK\r\nX: y\r\n{line}\r\n\r\n"), "; bad-header");
     }
+    check("HTTP/1.1 200 OK\r\n folded: y\r\n\r\n", "; bad-header");
+    check("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\nno colon\r\n\r\n", "; bad-header");
+    check("HTTP/1.1 200 OK\r\nX: y\r\n folded\r\n", "; cut-off-in-head");
     // A fault is told even if the head it is in never ends.
     check("HTTP/1.1 bad\r\n", "; bad-status-line");
     for length in ["", "-1", "+1", "1,", "1 1", "0x1", "18446744073709551616", "a"] {
@@ -284,6 +286,38 @@ fn what_is_wrong_is_told_by_cause() {
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
         "200 1.1 Length(9) keep=true; abc; cut-off-in-body",
     );
+}
+
+/// RFC 9112 section 5.2.
+#[test]
+fn headers_over_several_lines_are_read_as_one() {
+    let message = "HTTP/1.1 200 OK\r\nX-Long: one,\r\n  two,\n\tthree\r\n \r\n\
+                   Content-Length:\r\n 3\r\nX-Last: y\r\n z\r\n\r\nabcrest";
+    for cut in 0..=message.len() {
+        let (mut found, mut body, mut consumed) = (Vec::new(), Vec::new(), 0);
+        let mut reader = ResponseReader::new();
+        let (first, second) = message.as_bytes().split_at(cut);
+        for piece in [first, second] {
+            let mut sink = |event: Event<'_>| match event {
+                Event::Head(head) => {
+                    let words = |value: &[u8]| -> Vec<String> {
+                        let text = String::from_utf8_lossy(value);
+                        text.split_whitespace().map(String::from).collect()
+                    };
+                    found = head.headers.iter().map(|(_, value)| words(value)).collect();
+                }
+                Event::Body(piece) => body.extend_from_slice(piece),
+                _ => panic!("{event:?}"),
+            };
+            if consumed == 0 || !reader.is_idle() {
+                let progress = reader.receive(piece, &Limits::default(), &mut sink);
+                consumed += progress.expect("it is good").consumed;
+            }
+        }
+        let want = [vec!["one,", "two,", "three"], vec!["3"], vec!["y", "z"]];
+        assert_eq!(found, want, "cut at {cut}");
+        assert_eq!((body.as_slice(), consumed), (&b"abc"[..], message.len() - 4), "cut at {cut}");
+    }
 }
 
 #[test]

@@ -70,6 +70,12 @@ fn imports_are_found_beside_the_first_file_and_the_importing_one() {
 }
 
 #[test]
+fn a_byte_order_mark_before_a_file_is_no_part_of_it() {
+    let marked = format!("\u{feff}{}", declares("Shop", &[], &[]));
+    assert_eq!(messages("proto: shop.proto", &[("base/shop.proto", &marked)]), ["Shop"]);
+}
+
+#[test]
 fn folders_of_proto_path_come_first() {
     let shop = declares("Shop", &["google/api/item.proto"], &["Item"]);
     let (item, other) = (declares("Item", &[], &[]), declares("Item", &[], &["Item"]));

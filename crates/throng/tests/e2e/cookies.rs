@@ -151,5 +151,7 @@ fn a_cookie_that_is_refused_is_told_by_try() {
         times(1, 1)
     );
     let run = throng("try s.yaml").file("s.yaml", text).run().exits(0);
-    run.says(&["the cookie `good` is refused: it is `Secure`, and the connection does not use TLS"]);
+    run.says(&[
+        "the cookie `good` is refused: it is `Secure`, and the connection does not use TLS",
+    ]);
 }

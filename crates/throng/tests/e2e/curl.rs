@@ -226,3 +226,14 @@ fn all_that_a_browser_has_copied_becomes_one_session() {
     let bench = throng("bench --curl copied.txt -n 1").file("copied.txt", &copied);
     bench.run().exits(2).says(&["curl-second", "copied.txt:2:1", "throng init"]);
 }
+
+#[test]
+fn a_byte_order_mark_before_a_command_is_no_part_of_it() {
+    let listener = Listener::start();
+    let command = format!("\u{feff}curl http://{}/marked", listener.server.address);
+    throng("bench --curl copied.txt -n 1 -c 1 --json")
+        .file("copied.txt", command)
+        .run()
+        .succeeds(1);
+    assert_eq!(listener.take()[0].0, "GET /marked HTTP/1.1");
+}

@@ -127,8 +127,8 @@ fn a_setup_and_a_connection_that_lasts_pass_over_an_address_that_refuses() {
         let scenario = format!(
             "target: ws://shop.test:{port}
 connection: {{resolve: {{\"shop.test:{port}\": [{first}, {second}]}}}}
-setup: [connect, {{request: hello}}]
-sessions: {{one: {{steps: [connect, {{request: hello}}, disconnect]}}}}
+setup: [connect, {{request: {{text: hello}}}}]
+sessions: {{one: {{steps: [connect, {{request: {{text: hello}}}}, disconnect]}}}}
 load: [{{iterations: 20, users: 4}}]
 "
         );

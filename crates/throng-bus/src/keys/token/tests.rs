@@ -22,6 +22,7 @@ fn a_token_comes_back_and_blanks_do_no_harm() {
     assert_eq!(Token::parse(&text), Ok(token()));
     let (left, right) = text.split_at(80);
     assert_eq!(Token::parse(&format!("  {left}\r\n  {right}\n")), Ok(token()));
+    assert_eq!(Token::parse(&format!("\u{feff}{text}\n")), Ok(token()));
     let told = format!("{:?}", token());
     assert!(!told.contains("SUAB"), "{told}");
 }

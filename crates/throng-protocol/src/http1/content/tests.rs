@@ -130,6 +130,7 @@ fn what_is_not_encoded_needs_no_decoder_and_what_is_unknown_has_none() {
     let new = |encoding: &str| ContentDecoder::new(encoding.as_bytes(), 1).map(|d| d.is_some());
     assert_eq!(new(""), Ok(false));
     assert_eq!(new("identity"), Ok(false));
+    assert_eq!(new("None, identity"), Ok(false));
     assert_eq!(new(", Identity ,"), Ok(false));
     assert_eq!(new("zstd"), Err(ContentError::UnknownCoding(Excerpt::of(b"zstd"))));
     assert_eq!(new("gzip, zstd").unwrap_err().to_string(), "unknown Content-Encoding `zstd`");
