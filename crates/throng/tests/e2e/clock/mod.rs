@@ -2,6 +2,7 @@
 
 mod chaos;
 mod demo;
+mod history;
 mod meeting;
 mod plan;
 mod stopped;
