@@ -269,7 +269,18 @@ impl User {
             self.session(shard).begin_iteration(due);
             return Turn::Again;
         }
-        if told.fired {
+        match self.heed(shard, told.fired, cx) {
+            // Another task may have ended what the session waited for.
+            Turn::Wait if matches!(self.session.doing, Doing::Step) => Turn::Again,
+            // What was to be finished first may be finished now.
+            Turn::Wait if told.leave && self.session(shard).leaves_now() => Turn::Again,
+            turn => turn,
+        }
+    }
+
+    /// Hears the alarms, the connection that the session opens, and those that are open.
+    fn heed(&mut self, shard: &Lane, fired: bool, cx: &mut Context<'_>) -> Turn {
+        if fired {
             self.state.now = shard.clock.now();
             self.state.is_unarmed = true;
             if let Doing::Rendezvous(waiting) = self.session.doing {
@@ -289,12 +300,7 @@ impl User {
             self.session(shard).opened(opened);
             return Turn::Again;
         }
-        let turn = self.listen(shard, cx);
-        // What was to be finished first may be finished now.
-        match turn {
-            Turn::Wait if told.leave && self.session(shard).leaves_now() => Turn::Again,
-            turn => turn,
-        }
+        self.listen(shard, cx)
     }
 
     /// A moment that the user waits for has come, or one before.

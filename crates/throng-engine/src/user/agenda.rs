@@ -169,12 +169,24 @@ impl State {
         }
     }
 
-    /// An agenda with nothing on it is none.
+    /// An agenda with nothing on it is none. A task that is at work is not on it, and may end a
+    /// connection: what branches have to tell is kept until the session has heard it.
     fn forget_agenda(&mut self) {
         let is_empty = |agenda: &Agenda| {
-            agenda.every.is_empty() && agenda.tasks.is_empty() && agenda.waiting.is_empty()
+            let is_told = agenda.failed.is_none() && !agenda.leaves;
+            let has_none = agenda.every.is_empty() && agenda.tasks.is_empty();
+            is_told && has_none && agenda.waiting.is_empty()
         };
         self.agenda.take_if(|agenda| is_empty(agenda) && !agenda.is_serving);
+    }
+
+    /// What branches have told the session, which hears it now. Where there is no agenda, its last
+    /// task has ended well.
+    fn told_by_branches(&mut self) -> (Option<(StepId, Cause)>, bool) {
+        match &mut self.agenda {
+            Some(agenda) => (agenda.failed.take(), std::mem::take(&mut agenda.leaves)),
+            None => (None, false),
+        }
     }
 
     fn end_body(&mut self, mut task: Task, line: u8, cause: Option<Cause>) {
@@ -272,11 +284,11 @@ impl User {
 
     /// A branch is over: with the last one the session goes on.
     fn join(&mut self, shard: &Lane) {
-        let Some(agenda) = &mut self.state.agenda else { return };
-        if agenda.tasks.iter().any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
+        let mut others = self.state.agenda.iter().flat_map(|agenda| &agenda.tasks);
+        if others.any(Task::is_branch) || !matches!(self.session.doing, Doing::Join) {
             return;
         }
-        let (failed, leaves) = (agenda.failed.take(), std::mem::take(&mut agenda.leaves));
+        let (failed, leaves) = self.state.told_by_branches();
         self.state.forget_agenda();
         let mut session = self.session(shard);
         session.task.doing = Doing::Step;
@@ -291,9 +303,8 @@ impl User {
 
     /// A pass through the steps is over, and its iteration with it: the session may begin another.
     fn pass_over(&mut self, shard: &Lane) {
-        let Some(agenda) = &mut self.state.agenda else { return };
-        agenda.failed = None;
-        let how = match std::mem::take(&mut agenda.leaves) {
+        let (_, leaves) = self.state.told_by_branches();
+        let how = match leaves {
             true => Iteration::Failed,
             // When it began is known of the last one alone.
             false => Iteration::Finished(None),

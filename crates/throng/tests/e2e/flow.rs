@@ -110,6 +110,21 @@ fn a_failure_may_end_an_iteration_or_a_user() {
     assert_eq!(counts(&scribe), [("1".into(), 4), ("2".into(), 2)].into());
 }
 
+/// What a branch gets last may be a response behind which the connection is of no more use.
+#[test]
+fn users_in_parallel_go_on_when_throng_drops_the_connection_of_a_branch() {
+    let scribe = Scribe::answering(|_, number| match number % 20 {
+        0 => format!("{} and more", ok("here")),
+        10 => ok("twice").repeat(2),
+        _ => ok("here"),
+    });
+    let steps = "- parallel:\n    - [{http: GET /1}, {http: GET /2}]\n    - [{http: GET /3}]";
+    let run = running(&one_session(&scribe.target(), &times(200, 5), steps)).run().exits(0);
+    run.has("/users/iterations_finished", 200);
+    assert_eq!(scribe.asked().len(), 600, "{run}");
+    run.check(run.took.as_secs() < 20, "users stood still");
+}
+
 #[test]
 fn a_step_is_tried_again_until_the_target_is_there() {
     let port = free_port();

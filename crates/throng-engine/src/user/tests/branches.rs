@@ -77,3 +77,68 @@ fn branches_keep_the_books_wherever_the_run_ends() {
     }
     assert!(interrupted > 20, "the end came in the middle of branches: {interrupted}");
 }
+
+/// What ends a connection of HTTP by our own hand: an answer behind which the connection is of no
+/// more use. It may be the last thing that goes on besides the session.
+#[test]
+fn users_go_on_when_a_branch_ends_with_a_connection_that_throng_drops() {
+    const BEYOND: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more";
+    const BAD: &[u8] = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\nmore";
+    let twice = [HELLO, HELLO].concat();
+    let answers = [BEYOND.to_vec(), BAD.to_vec(), twice];
+    for then in [OnError::Count, OnError::Next] {
+        for (seed, answer) in (1..).zip(&answers) {
+            let answer = answer.clone();
+            let server = http_server(move |random| match random.chance(0.05) {
+                true => vec![(MS, Deed::Say(answer.clone()))],
+                false => vec![(MS, say(HELLO))],
+            });
+            let one = visits(page(3, None, then), 10, 400);
+            let outcome = run(one, seed, |world| world, server);
+            outcome.is_sound(seed);
+            let population = &outcome.sum.population;
+            assert_eq!(population.iterations_started, 400, "{then:?} {seed}: {population:?}");
+            let left = outcome.step(1).errors.iter().map(|(_, count)| count).sum::<u64>();
+            assert!(left > 20, "{then:?} {seed}: the session hears that a branch failed: {left}");
+            let finished = if then == OnError::Count { 400 } else { 400 - left };
+            assert_eq!(population.iterations_finished, finished, "{then:?} {seed}");
+            assert!(outcome.end < Time::from_secs(60), "{then:?} {seed}: {:?}", outcome.end);
+        }
+    }
+}
+
+/// A target that refuses a body answers before all of it was sent.
+#[test]
+fn users_go_on_when_a_branch_is_answered_before_its_body_was_sent() {
+    let mut upload = get(Vec::new());
+    if let Statement::Http(http) = &mut upload {
+        let http = Arc::make_mut(http);
+        let body = Text::literal("x".repeat(1 << 20));
+        (http.method, http.body) = ("POST".into(), Body::Text(body));
+    }
+    let parallel = Statement::Parallel(vec![vec![upload]]);
+    let one = program(Scheme::Http, vec![session(vec![parallel], 0)], KINDS, iterations(5, 50));
+    let server: Server = Box::new(|asked, _| {
+        let is_head = asked.starts_with(b"POST ");
+        asked.clear();
+        let refused = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n";
+        if is_head { vec![(MS, say(refused))] } else { Vec::new() }
+    });
+    let outcome = run(one, 1, |world| world.clog(1.0), server);
+    outcome.is_sound(1);
+    assert_eq!(outcome.sum.population.iterations_finished, 50);
+}
+
+/// A branch whose connection does not open is over while the user listens, and has no line to
+/// listen to.
+#[test]
+fn users_go_on_when_the_last_branch_cannot_connect() {
+    let one = visits(page(1, None, OnError::Next), 5, 100);
+    let mut one = Program { graceful_stop: S, ..one };
+    one.connection.keep_alive = false;
+    let outcome = run(one, 1, |world| world.refuse(0.3), http_server(|_| vec![(MS, say(HELLO))]));
+    outcome.is_sound(1);
+    assert_eq!(outcome.sum.population.iterations_started, 100);
+    // Nothing of it takes longer than some milliseconds, and the timeout is 200.
+    assert!(outcome.end < Time::from_secs(1), "{:?}", outcome.end);
+}
