@@ -115,6 +115,8 @@ pub enum StoppedBy {
     Rule,
     /// A source of data is at its end: a normal end.
     Data,
+    /// A user that nothing would ever wake: what it waits for is the reason.
+    Bug,
 }
 
 pub(crate) const STOP: u8 = 1;

@@ -1,5 +1,7 @@
 //! What drives a shard: it brings the users of all loads, wakes them, and hands over what happened.
 
+mod standstill;
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use crate::control::{ABORT, GROWTH_AHEAD, STOP};
 use crate::shard::{Lane, PROBE, Report, Shard, WAITED};
 use crate::user::User;
 use crate::window::Window;
+use standstill::Standstill;
 
 const PROBE_QUIET: Duration = Duration::from_millis(100);
 /// As [`PROBE_QUIET`], where there are very many shards: no shard hears later than this of a stop,
@@ -93,6 +96,7 @@ struct Driven {
     end: Time,
     /// When the load's remaining users are cut off; set once its phases are over.
     deadline: Time,
+    standstill: Standstill,
 }
 
 impl Driven {
@@ -104,6 +108,7 @@ impl Driven {
             begin: now,
             end: now,
             deadline: Time::NEVER,
+            standstill: Standstill::default(),
         };
         driven.begin_interval(now);
         driven
@@ -338,6 +343,7 @@ impl Driver {
         let is_told = driven.lane.schedule().has_begun() || driven.lane.stopping.get();
         let (interval, until) = ((driven.second, driven.phase_of_run()), driven.end.min(now));
         driven.begin_interval(now);
+        driven.standstill.look(&driven.lane, now);
         self.set_window();
         if leads {
             self.shard.tidy_up(now);

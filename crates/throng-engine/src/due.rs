@@ -60,6 +60,11 @@ impl DueQueue {
         Some((time, slot))
     }
 
+    /// Whether the slot is to be woken at some moment.
+    pub(crate) fn is_armed(&self, slot: u32) -> bool {
+        self.place.get(slot as usize).is_some_and(|place| *place != NOWHERE)
+    }
+
     pub(crate) fn remove(&mut self, slot: u32) {
         let Some(place) = self.place.get_mut(slot as usize) else { return };
         let hole = std::mem::replace(place, NOWHERE);

@@ -58,6 +58,10 @@ impl Flags {
     const IN_IDLE: u16 = 1 << 8;
     /// Came to do its session once.
     const ARRIVED: u16 = 1 << 9;
+    /// Needs no moment at which it is woken: it stays for as long as it may, or goes on by itself.
+    const STANDS_BY: u16 = 1 << 10;
+    /// Is to say what it waits for.
+    const ASKED: u16 = 1 << 11;
 
     fn has(self, bits: u16) -> bool {
         self.0 & bits == bits
@@ -211,6 +215,38 @@ impl Seats {
             self.may_part(slot);
         }
         told
+    }
+
+    /// The user waits, and needs no moment at which it is woken; or it needs one again.
+    pub(crate) fn stands_by(&mut self, slot: u32, stands_by: bool) {
+        let flags = &mut self.seats[slot as usize].flags;
+        match stands_by {
+            true => flags.set(Flags::STANDS_BY),
+            false => drop(flags.clear(Flags::STANDS_BY)),
+        }
+    }
+
+    /// Whether somebody sits there who waits for something, was told nothing new, and goes on only
+    /// when its moment comes, or what it waits for before that.
+    pub(crate) fn needs_alarm(&self, slot: u32) -> bool {
+        let Seat { waker, begin, part, flags } = &self.seats[slot as usize];
+        let is_told = *begin != Time::NEVER || part.is_some() || flags.has(Flags::FIRED);
+        let waits = !flags.has_any(Flags::IDLE | Flags::STANDS_BY | Flags::ABORT);
+        waker.is_some() && !is_told && waits
+    }
+
+    /// The user says what it waits for.
+    pub(crate) fn ask(&mut self, slot: u32) {
+        self.tell(slot, |seat| seat.flags.set(Flags::ASKED));
+    }
+
+    pub(crate) fn take_asked(&mut self, slot: u32) -> bool {
+        self.seats[slot as usize].flags.clear(Flags::ASKED)
+    }
+
+    /// How many seats there are, taken or free.
+    pub(crate) fn all(&self) -> usize {
+        self.seats.len()
     }
 
     /// Whether the user has been told to leave; keeps everything else for later.

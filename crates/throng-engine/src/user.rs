@@ -22,7 +22,8 @@
 //!   one connection, [`streamed`]: what comes of them; [`answer`]: the bodies of answers;
 //! - [`opening`]: how a connection comes to be, [`life`]: how far it comes; [`send`]: what is sent;
 //!   [`beat`]: heartbeats; [`deliver`]: the user's part of the ledger;
-//! - [`watched`]: telling every step to whoever watches.
+//! - [`watched`]: telling every step to whoever watches; [`standstill`]: what a user waits for that
+//!   nothing will wake.
 
 mod agenda;
 mod answer;
@@ -45,6 +46,7 @@ mod opening;
 mod outcome;
 mod redirect;
 mod send;
+mod standstill;
 mod stay;
 mod streamed;
 mod streams;
@@ -122,9 +124,8 @@ struct State {
     leaving: bool,
     /// Within an iteration.
     running: bool,
-    /// Whether it goes straight on when what it waits for comes, as the shard knows; None before
-    /// the shard knows how to wake it.
-    is_hasty: Option<bool>,
+    /// How it waits, as the shard knows.
+    waits: Waits,
     /// It was woken by the clock: its next alarm is still to be set.
     is_unarmed: bool,
     /// A connection was lost, and tasks that wait for it have not heard of that.
@@ -139,6 +140,30 @@ pub(crate) const TRANSACTIONS_BYTES: [u64; 2] = transaction::SIZES;
 /// How much a user does before the others have their turn. It is less than the runtime's own
 /// budget, behind which every socket seems to be full.
 const TURNS_MAX: u32 = 32;
+
+/// What a shard knows of how a user waits; bits, as a user is small.
+#[derive(Clone, Copy, Default)]
+struct Waits(u8);
+
+impl Waits {
+    /// The shard knows how to wake it.
+    const IS_KNOWN: u8 = 1;
+    /// It goes straight on when what it waits for comes.
+    const IS_HASTY: u8 = 1 << 1;
+    /// It needs no moment at which it is woken.
+    const STANDS_BY: u8 = 1 << 2;
+
+    fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    /// Whether the bit was another.
+    fn change(&mut self, bit: u8, to: bool) -> bool {
+        let changes = self.has(bit) != to;
+        self.0 ^= if changes { bit } else { 0 };
+        changes
+    }
+}
 
 /// Whether a user goes on at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -185,7 +210,7 @@ impl User {
             once,
             leaving: false,
             running: false,
-            is_hasty: None,
+            waits: Waits::default(),
             is_unarmed: false,
             has_loss: false,
         };
@@ -199,10 +224,13 @@ impl User {
 
     fn go_on(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Poll<()> {
         let mut turns = 0;
-        if self.state.is_hasty.is_none() {
+        if !self.state.waits.has(Waits::IS_KNOWN) {
             self.state.introduce(cx);
         }
         shard.polls.set(shard.polls.get() + 1);
+        if shard.asks.get() && shard.seats.borrow_mut().take_asked(self.state.slot) {
+            self.tell_standstill(shard);
+        }
         loop {
             let turn = match self.session.doing {
                 Doing::Step => self.step(shard, cx),
@@ -218,12 +246,15 @@ impl User {
                     // A loop in which nothing waits ends by its time, too.
                     self.state.now = shard.clock.now();
                     self.set_alarm();
+                    self.state.tell_stands_by(true);
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 Turn::Again => turns += 1,
                 Turn::Wait => {
                     self.set_alarm();
+                    let stays = matches!(self.session.doing, Doing::Stay);
+                    self.state.tell_stands_by(stays && self.session.deadline == Time::NEVER);
                     self.state.tell_haste(self.would_be_held_up(shard));
                     return Poll::Pending;
                 }
@@ -402,7 +433,7 @@ impl User {
 impl State {
     /// Lets the shard know how to wake this user; a task's waker stays the same.
     fn introduce(&mut self, cx: &Context<'_>) {
-        self.is_hasty = Some(false);
+        self.waits.change(Waits::IS_KNOWN, true);
         // Many may have come together.
         self.now = self.shard.clock.now();
         self.shard.seats.borrow_mut().know(self.slot, cx.waker());
@@ -420,9 +451,16 @@ impl State {
     }
 
     fn tell_haste(&mut self, is_hasty: bool) {
-        if self.is_hasty.replace(is_hasty).unwrap_or_default() != is_hasty {
+        if self.waits.change(Waits::IS_HASTY, is_hasty) {
             let count = &self.shard.hasty;
             count.set(if is_hasty { count.get() + 1 } else { count.get() - 1 });
+        }
+    }
+
+    /// Without a moment at which it is woken, a user that does not stand by would wait for ever.
+    fn tell_stands_by(&mut self, stands_by: bool) {
+        if self.waits.change(Waits::STANDS_BY, stands_by) {
+            self.shard.seats.borrow_mut().stands_by(self.slot, stands_by);
         }
     }
 

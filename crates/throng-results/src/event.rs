@@ -251,6 +251,8 @@ pub enum StopBy {
     Rule,
     /// A source of data had no row left, which is an end in order.
     Data,
+    /// throng itself has a bug: a user stood still that nothing would ever have woken.
+    Bug,
 }
 
 impl StopBy {
@@ -259,6 +261,7 @@ impl StopBy {
         match self {
             StopBy::Rule => "rule",
             StopBy::Data => "data",
+            StopBy::Bug => "bug",
         }
     }
 }

@@ -166,6 +166,7 @@ fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
 fn ended_case(summary: &Summary) -> Case {
     let (kind, reasons) = match judge(summary) {
         (Exit::Interrupted, reasons) => ("interrupted", reasons),
+        (Exit::Bug, reasons) => ("bug", reasons),
         (Exit::TargetUnreachable, reasons) if failed_setup(summary).is_some() => {
             ("setup-failed", reasons)
         }

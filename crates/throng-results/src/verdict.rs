@@ -155,7 +155,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     // Users who only stay have done what they were asked for when they are there.
     let are_there = only_stays(&summary.info) && summary.connections_open_max > 0;
-    let is_given_up = stopped_by_rule(summary).is_some();
+    let is_given_up = stopped_by_rule(summary).or_else(|| stopped_by_bug(summary)).is_some();
     let cut_off = summary.population.interrupted;
     if answered(summary) + summary.total.failed == 0 && cut_off > 0 && !are_there && !is_given_up {
         reasons.push(InvalidReason::NothingAnswered { cut_off });
@@ -323,6 +323,9 @@ pub fn exit_code(summary: &Summary) -> Exit {
 
 /// The exit code and why it is not 0.
 pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
+    if let Some(stopped) = stopped_by_bug(summary) {
+        return (Exit::Bug, vec![bug_text(stopped)]);
+    }
     if summary.info.interrupted || summary.unended {
         let reason = match summary.info.interrupted {
             true => say!("the run was interrupted"),
@@ -432,6 +435,16 @@ fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> Said {
 /// The stop of the run, when a rule gave it up. An end of the data is an end in order.
 pub(crate) fn stopped_by_rule(summary: &Summary) -> Option<&Stopped> {
     summary.stopped.as_ref().filter(|stopped| stopped.by == StopBy::Rule)
+}
+
+/// The stop of the run, when throng found a bug of its own.
+pub(crate) fn stopped_by_bug(summary: &Summary) -> Option<&Stopped> {
+    summary.stopped.as_ref().filter(|stopped| stopped.by == StopBy::Bug)
+}
+
+/// That a bug ended the run, as a sentence.
+pub(crate) fn bug_text(stopped: &Stopped) -> Said {
+    say!("throng has a bug: {}", stopped.reason.clone().cleaned())
 }
 
 /// That a rule gave the run up, as a sentence.
@@ -834,6 +847,7 @@ fn stop(stopped: &Stopped) -> Diagnostic {
             Diagnostic::error("stopped-by-rule", say!("a rule of the scenario stopped the run"))
         }
         StopBy::Data => Diagnostic::warning("data-ended", say!("the run ended with its data")),
+        StopBy::Bug => Diagnostic::error("bug", say!("a bug of throng ended the run")),
     };
     let told = match reason.is_empty() {
         true => told.note(say!("it was stopped at {at}")),
@@ -843,6 +857,7 @@ fn stop(stopped: &Stopped) -> Diagnostic {
         StopBy::Rule => told.note(say!("figures and thresholds are of the time until then")),
         StopBy::Data => told
             .help(say!("give it more rows, or let the data repeat, for a run as long as its load")),
+        StopBy::Bug => told.help(say!("please report this line with the command and the scenario")),
     }
 }
 

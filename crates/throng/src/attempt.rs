@@ -283,12 +283,17 @@ async fn tell(mut run: Run, telling: &mut Telling<'_>) -> Result<(), Exit> {
             update = run.next() => match update {
                 None => break,
                 Some(Update::Trace(trace)) => telling.tell(&trace),
-                Some(Update::Stopped(stopped)) => telling.say(match stopped.by {
-                    StoppedBy::Rule => say!("the scenario stops the run: \
-                                                {}", stopped.reason.english()),
-                    StoppedBy::Data => say!("the data is at its end: \
-                                                {}", stopped.reason.english()),
-                }),
+                Some(Update::Stopped(stopped)) => match stopped.by {
+                    StoppedBy::Rule => telling.say(say!(
+                        "the scenario stops the run: {}",
+                        stopped.reason.english()
+                    )),
+                    StoppedBy::Data => telling.say(say!(
+                        "the data is at its end: {}",
+                        stopped.reason.english()
+                    )),
+                    StoppedBy::Bug => crate::tell_bug(&stopped.reason),
+                },
                 Some(_) => {}
             },
             () = &mut stopped, if !interrupted => {

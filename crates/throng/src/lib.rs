@@ -55,7 +55,7 @@ mod version;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use throng_base::Exit;
+use throng_base::{Exit, Said};
 
 use arguments::{Arguments, Command};
 use screen::Screen;
@@ -105,17 +105,24 @@ fn ignores_hang_up() -> bool {
     }
 }
 
-/// A part of throng has panicked: whatever else comes of the run, this is a bug.
-static PANICKED: AtomicBool = AtomicBool::new(false);
+/// A part of throng has panicked, or stood still: whatever else comes of the run, this is a bug.
+static HAS_BUG: AtomicBool = AtomicBool::new(false);
 
 /// The first panic is told, on a terminal that is as it was.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        if !PANICKED.swap(true, Ordering::Relaxed) {
+        if !HAS_BUG.swap(true, Ordering::Relaxed) {
             conduct::restore_terminal();
             screen::bug(panic);
         }
     }));
+}
+
+/// A user stood still that nothing would ever have woken. Where a run has a record of that, its
+/// verdict says so; this is for what has none.
+fn tell_bug(reason: &Said) {
+    HAS_BUG.store(true, Ordering::Relaxed);
+    screen::standstill(reason);
 }
 
 /// The whole program, from its arguments to its exit code.
@@ -142,7 +149,7 @@ pub fn main() -> ExitCode {
     };
     let exit = std::panic::catch_unwind(|| execute(arguments)).unwrap_or(Exit::Bug);
     let exit = screen::delivered(exit);
-    let exit = if PANICKED.load(Ordering::Relaxed) { Exit::Bug } else { exit };
+    let exit = if HAS_BUG.load(Ordering::Relaxed) { Exit::Bug } else { exit };
     ExitCode::from(exit.code())
 }
 

@@ -149,6 +149,13 @@ pub(crate) fn delivered(exit: Exit) -> Exit {
     }
 }
 
+/// A user that stood still: what it waited for and what to do with it.
+pub(crate) fn standstill(reason: &Said) {
+    let diagnostic = Diagnostic::error("bug", say!("throng has a bug: {reason}"))
+        .help(say!("please report this line with the command and the scenario"));
+    Screen::errors(false).diagnostic(&diagnostic);
+}
+
 /// A panic: what happened and what to do with it.
 pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
     let what = panic.payload_as_str().unwrap_or("–");

@@ -36,6 +36,8 @@ pub(crate) struct Lane {
     /// Users who wait for others.
     pub(crate) meeting: Meeting,
     users_made: Cell<u64>,
+    /// A user stands still and is to say what it waits for.
+    pub(crate) asks: Cell<bool>,
     /// Iterations that were begun and are not over.
     running: Cell<u64>,
     /// Its phases are over, or will be done no more.
@@ -70,6 +72,7 @@ impl Lane {
             due: RefCell::default(),
             meeting: Meeting::default(),
             users_made: Cell::new(0),
+            asks: Cell::new(false),
             running: Cell::new(0),
             stopping: Cell::new(false),
             cut_short: Cell::new(false),

@@ -208,6 +208,7 @@ impl Outcome {
         let ended = ended + c.reset_by_us + c.vanished;
         let unopened = c.attempted - c.opened;
         assert!(ended >= c.opened && ended <= c.opened + unopened, "seed {seed}: {c:?}");
+        self.goes_on(seed);
         self.has_residences(seed);
         self.has_targets(seed);
         self.has_sessions(seed);
@@ -895,6 +896,7 @@ mod precision;
 mod resending;
 mod residence;
 mod several;
+mod standstill;
 mod staying;
 mod streams;
 mod transactions;

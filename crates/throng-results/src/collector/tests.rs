@@ -385,6 +385,14 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(summary.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");
     assert_eq!(exit_code(&summary), Exit::Success);
+    // Whatever else can be said of a run in which throng itself failed: it is a bug.
+    let by_bug = Event::Stopped { at_ns: 1, reason: Said::of_others("it waits"), by: StopBy::Bug };
+    for info in [sample::info(), RunInfo { interrupted: true, ..sample::info() }] {
+        let summary = summary_of(info, &sample::intervals(), std::slice::from_ref(&by_bug));
+        assert_eq!(exit_code(&summary), Exit::Bug);
+        let reasons = &summary.info.outcome.as_ref().unwrap().reasons;
+        assert_eq!(*reasons, ["throng has a bug: it waits"]);
+    }
     // A rule that stops a run before anything was answered did what it was for.
     let mut interval = Interval { phase: 1, ..Interval::default() };
     interval.population.interrupted = 5;

@@ -300,7 +300,7 @@ fn events_are_written_in_stable_words() {
     assert_eq!(written(&told), text);
     let log = Event::Log { at_ns: 1, user: 7, text: "hello".into() };
     assert_eq!(written(&log), r#"{"event":"log","at_ns":1,"user":7,"text":"hello"}"#);
-    for (by, word) in [(StopBy::Rule, "rule"), (StopBy::Data, "data")] {
+    for (by, word) in [(StopBy::Rule, "rule"), (StopBy::Data, "data"), (StopBy::Bug, "bug")] {
         assert_eq!(by.word(), word);
         let stopped = Event::Stopped { at_ns: 2, reason: Said::of_others("enough"), by };
         let text = format!(r#"{{"event":"stopped","at_ns":2,"reason":"enough","by":"{word}"}}"#);

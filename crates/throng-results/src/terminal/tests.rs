@@ -383,6 +383,29 @@ fn a_run_that_ended_with_its_data_is_told() {
     .assert_eq(head);
 }
 
+#[test]
+fn a_run_in_which_a_user_stood_still_is_told() {
+    let (by, reason) = (crate::event::StopBy::Bug, Said::of_others("user 3 stands still"));
+    let events = [Event::Stopped { at_ns: 7_000_000_000, reason, by }];
+    let summary = sample::summary_of(sample::info(), &sample::intervals(), &events);
+    let text = summary_text(&summary, &full());
+    let (head, _) = text.split_once("\nstep ").unwrap();
+    expect![[r#"
+        quick check · throng has a bug
+        https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
+        10,090 ok/s · 2026-11-21T12:03:01.000Z
+
+        threshold        measured  verdict
+        http p99 < 50ms    2.90ms  met
+        errors < 0.1%     0.099 %  met
+
+        error[bug]: a bug of throng ended the run
+          = it was stopped at 7.00s: user 3 stands still
+          = help: please report this line with the command and the scenario
+    "#]]
+    .assert_eq(head);
+}
+
 /// A run of so many steps, every seventh of which fails, and as many transactions and thresholds.
 fn large(steps: u16) -> Summary {
     let mut info = sample::info();

@@ -64,6 +64,7 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
             (Tone::Warning, say!("without an end"))
         }
         Exit::Interrupted => (Tone::Warning, say!("interrupted")),
+        Exit::Bug => (Tone::Bad, say!("throng has a bug")),
         _ => (Tone::Bad, say!("failed")),
     }
 }

@@ -377,9 +377,9 @@ impl<'a> Desk<'a> {
                 self.makes(machine, f64::from(*percent) / 100.0);
             }
             Event::MachineLost { .. } => self.makes(machine, 0.0),
-            // A rule that ends the run on one machine ends it on all. Rows are each machine's own:
-            // the others go on until theirs are used up, so that none is left over.
-            Event::Stopped { by: StopBy::Rule, .. } => {
+            // A rule or a bug that ends the run on one machine ends it on all. Rows are each
+            // machine's own: the others go on until theirs are used up, so that none is left over.
+            Event::Stopped { by: StopBy::Rule | StopBy::Bug, .. } => {
                 self.posts.orders.give(Some(usize::from(machine)), Order::Stop);
             }
             _ => {}

@@ -125,6 +125,10 @@ impl Seen {
         match update {
             Update::Interval(interval) => self.sum.merge_later(&interval),
             Update::Example(example) => drop(self.first.get_or_insert(example)),
+            Update::Stopped(stopped) if stopped.by == StoppedBy::Bug => {
+                crate::tell_bug(&stopped.reason);
+                self.stopped = Some(stopped.reason);
+            }
             Update::Stopped(stopped) if stopped.by == StoppedBy::Rule => {
                 self.stopped = Some(stopped.reason);
             }

@@ -125,6 +125,16 @@ fn users_in_parallel_go_on_when_throng_drops_the_connection_of_a_branch() {
     run.check(run.took.as_secs() < 20, "users stood still");
 }
 
+/// A user that never waits needs no moment at which it is woken.
+#[test]
+fn a_loop_that_never_waits_is_not_taken_for_a_standstill() {
+    let steps = "- during: 9s\n  steps:\n    - if: ${iteration < 0}\n      then: [{think: 1s}]\n\
+                 - http: GET /";
+    let (scribe, run) = walk(&times(1, 1), steps, 0);
+    assert_eq!(counts(&scribe), [("".into(), 1)].into());
+    run.check(run.took.as_secs() >= 9, "it looped");
+}
+
 #[test]
 fn a_step_is_tried_again_until_the_target_is_there() {
     let port = free_port();

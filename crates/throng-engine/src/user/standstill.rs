@@ -1,0 +1,59 @@
+//! A user that stands still, as nothing is due for it and nothing will wake it: what it waits for.
+
+use throng_base::Said;
+
+use super::User;
+use super::exchange::Awaits;
+use super::task::{Doing, at};
+use crate::control::StoppedBy;
+use crate::shard::Lane;
+
+impl User {
+    /// The shard has found that nothing will wake this user. That is a bug of throng: the run ends.
+    #[cold]
+    pub(super) fn tell_standstill(&self, shard: &Lane) {
+        let user = self.state.id.0;
+        let (what, step) = (self.waits_for(), self.last_step(shard));
+        let reason = match step {
+            Some(step) => say!(
+                "user {user} stands still: it waits for {what}, at or behind step `{step}`, and \
+                 nothing is due that would wake it"
+            ),
+            None => say!(
+                "user {user} stands still: it waits for {what}, and nothing is due that would \
+                 wake it"
+            ),
+        };
+        shard.stop_because(shard.clock.now(), reason, StoppedBy::Bug);
+    }
+
+    fn waits_for(&self) -> Said {
+        match &self.session.doing {
+            Doing::Step => say!("its turn"),
+            Doing::Opening(_) => say!("a connection to open"),
+            Doing::Queued => say!("a connection that is free"),
+            Doing::Exchange(exchange) => match exchange.awaits {
+                Awaits::Answer { .. } => say!("a response"),
+                Awaits::Message => say!("a message"),
+                Awaits::Room => say!("room in the socket"),
+            },
+            Doing::Join => say!("the end of its branches"),
+            Doing::Pause => say!("the end of its think time"),
+            Doing::Stay => say!("the end of its stay"),
+            Doing::Holding => say!("the next attempt"),
+            Doing::Rendezvous(_) => say!("other users"),
+            Doing::Gate => say!("a permit to go on"),
+            Doing::Closing => say!("the end of a connection"),
+            Doing::Idle => say!("its next iteration"),
+        }
+    }
+
+    /// The step that the session is at, or the last one before that.
+    fn last_step<'a>(&self, shard: &'a Lane) -> Option<&'a str> {
+        let number = self.state.session;
+        let last = shard.prepared.sessions[usize::from(number)].code.all.len() as u32;
+        let mut before = (0..=self.session.pc.min(last)).rev();
+        let step = before.find_map(|pc| at(shard, number, pc).0.step())?;
+        Some(&shard.prepared.program.step(step).name)
+    }
+}
