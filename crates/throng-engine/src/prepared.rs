@@ -148,6 +148,10 @@ pub(crate) struct SessionPlan {
     pub(crate) links: Box<[LinkPlan]>,
 }
 
+/// So many lines a link has whose connection many requests share: one for that, and others for those
+/// before it that the target is leaving while answers over them are on their way.
+const SHARED_WIDTH: u8 = 4;
+
 /// What is known beforehand of a link of a session.
 pub(crate) struct LinkPlan {
     /// Its lines are `width` of a user's, from this one on.
@@ -621,11 +625,14 @@ impl LinkPlan {
             matches!(one, Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)))
                 && one.link() == Some(number)
         };
+        let multiplexes = program.connection.http_version.may_multiplex(is_secure)
+            || schemes().any(Scheme::is_grpc);
+        let shares = multiplexes && !opens && program.connection.streams > 1;
         LinkPlan {
             first: 0,
-            multiplexes: program.connection.http_version.may_multiplex(is_secure)
-                || schemes().any(Scheme::is_grpc),
+            multiplexes,
             width: match besides.filter(|one| asks(one)).count() {
+                0 if shares => SHARED_WIDTH,
                 0 => 1,
                 _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),
             },

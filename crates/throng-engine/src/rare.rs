@@ -32,6 +32,8 @@ pub(crate) struct Rare {
     pub(crate) kept: Kept,
     /// Of `bytes_out` what was written before, to a connection that heard nothing of it.
     pub(crate) before_bytes: u64,
+    /// How often it was sent once more.
+    pub(crate) resends: u8,
     /// What makes every check pointless.
     pub(crate) finding: Option<Finding>,
     pub(crate) location: Option<Box<[u8]>>,
@@ -71,6 +73,7 @@ impl Rare {
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);
-        (self.tally, self.retry_after_s, self.before_bytes) = (None, 0, 0);
+        (self.tally, self.retry_after_s) = (None, 0);
+        (self.before_bytes, self.resends) = (0, 0);
     }
 }

@@ -518,6 +518,14 @@ impl Recorder {
         self.steps.of(step).resent += 1;
     }
 
+    /// The target has said how many streams it allows at once on a connection.
+    pub(crate) fn streams_allowed(&mut self, allowed: u32, wanted: u32) {
+        if allowed < wanted {
+            self.connections.streams_limited += 1;
+            self.connections.streams_allowed += u64::from(allowed);
+        }
+    }
+
     /// A heartbeat is on its way. The first of those that are sent for one moment is the attempt,
     /// which ends with its answer where one `is_awaited`.
     pub(crate) fn beat_sent(&mut self, step: StepId, bytes: u64, is_first: bool, is_awaited: bool) {

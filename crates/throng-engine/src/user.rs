@@ -374,7 +374,8 @@ impl User {
             }
         };
         match &self.session.doing {
-            Doing::Step | Doing::Opening(_) | Doing::Queued | Doing::Join | Doing::Closing => true,
+            Doing::Step | Doing::Opening(_) | Doing::Join | Doing::Closing => true,
+            Doing::Queued { .. } => true,
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Room => true,
                 // The rest of an answer comes only as fast as it is read.

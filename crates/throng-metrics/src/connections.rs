@@ -17,6 +17,10 @@ pub struct Connections {
     pub opened: u64,
     /// Of those that were opened: HTTP/2 is spoken.
     pub http2: u64,
+    /// Of these: the target allows fewer streams at once than a user has iterations.
+    pub streams_limited: u64,
+    /// How many it allows, summed over these.
+    pub streams_allowed: u64,
     /// Our FIN, or our WebSocket close.
     pub closed_by_us: u64,
     /// Its FIN, or its WebSocket close.
@@ -34,6 +38,12 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// How many streams at once the target allows on a connection, where that is fewer than were
+    /// asked for: on average, rounded down.
+    pub fn streams_allowed(&self) -> Option<u64> {
+        self.streams_allowed.checked_div(self.streams_limited)
+    }
+
     pub(crate) fn merge(&mut self, other: &Connections) {
         self.attempted += other.attempted;
         self.reconnects += other.reconnects;
@@ -41,6 +51,8 @@ impl Connections {
         self.vanished += other.vanished;
         self.half_closed += other.half_closed;
         self.http2 += other.http2;
+        self.streams_limited += other.streams_limited;
+        self.streams_allowed += other.streams_allowed;
         self.opened += other.opened;
         self.closed_by_us += other.closed_by_us;
         self.closed_by_target += other.closed_by_target;

@@ -57,8 +57,8 @@ pub struct StepInterval {
     /// Of the failures for their status, those with a 4xx: the target or the scenario is wrong.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused: u64,
-    /// HTTP requests that were sent once more, as the target had closed the idle connection before
-    /// they came to it. Of the attempts in `count`, not in addition to them.
+    /// Requests and calls that were sent again, as the target had not looked at them: it had closed
+    /// the idle connection before they came, or says so (HTTP/2). Of the attempts in `count`, not in addition to them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
     pub bytes_in: u64,

@@ -31,7 +31,7 @@ pub use interval::{
     Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
 };
 pub use kind::{is_asked, is_attempt};
-pub use outcome::{Blame, Cause, Stage, blames_request, status_word};
+pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
 pub use places::{Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{

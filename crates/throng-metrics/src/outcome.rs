@@ -151,6 +151,14 @@ pub fn status_word(status: u16) -> String {
     }
 }
 
+/// The status of one attempt: its number, with its name where it is one of gRPC.
+pub fn status_text(status: u16) -> String {
+    match Code::of_status(status) {
+        Some(code) => format!("{} {}", code.number(), code.name()),
+        None => status.to_string(),
+    }
+}
+
 /// A part of a connection's life that is timed on its own. In this order they are the funnel: who
 /// is through one of them comes to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -328,7 +328,7 @@ impl Default for Tls {
 pub struct ConnectionOptions {
     /// False opens a connection for every HTTP request.
     pub keep_alive: bool,
-    /// False fails a request that found its kept connection closed, instead of sending it again.
+    /// False fails a request that the target has not looked at, instead of sending it again.
     pub resend: bool,
     /// The time that resolve, TCP, TLS and upgrade may take together.
     pub connect_timeout: Duration,

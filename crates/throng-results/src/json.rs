@@ -431,6 +431,8 @@ fn connections(summary: &Summary) -> Value {
         "refused": summary.opening.refused,
         "opened": c.opened,
         "http2": c.http2,
+        "streams_limited": c.streams_limited,
+        "streams_allowed": c.streams_allowed(),
         "opened_per_s": summary.opening.per_s_mean,
         "opened_per_s_max": summary.opening.per_s_max,
         "closed_by_us": c.closed_by_us,

@@ -579,6 +579,7 @@ impl Summary {
         diagnostics.extend(addresses::diagnostics(self));
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend((self.messages.dropped > 0).then(|| self.dropped()));
+        diagnostics.extend(self.connections.streams_allowed().map(|max| self.few_streams(max)));
         diagnostics.extend(self.stopped.as_ref().map(stop));
         diagnostics.extend(once::diagnostics(self));
         let trouble = record_trouble(self);
@@ -761,6 +762,17 @@ impl Summary {
             ),
             _ => say!("lower the load, or use a larger host"),
         })
+    }
+
+    /// The load is another than its `streams` say.
+    fn few_streams(&self, max: u64) -> Diagnostic {
+        let (limited, all) = (self.connections.streams_limited, self.connections.http2);
+        let (limited, all) = (format_count(limited), format_count(all));
+        let message = say!("the target allows fewer streams than `streams` asks for");
+        Diagnostic::warning("streams-limited", message)
+            .note(say!("it allows {max} at once on a connection ({limited} of {all} connections)"))
+            .note(say!("requests beyond that waited in throng until a stream was free"))
+            .help(say!("lower `streams` (--streams) to {max}, or use more users (-c)"))
     }
 
     /// An error where a threshold stands on messages.

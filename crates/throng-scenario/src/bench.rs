@@ -39,7 +39,7 @@ pub struct Bench {
     pub rate: Option<f64>,
     /// None is the default: connections are kept.
     pub keep_alive: Option<bool>,
-    /// False fails a request that found its kept connection closed.
+    /// False fails a request that the target has not looked at.
     pub resend: Option<bool>,
     pub timeout: Option<Duration>,
     pub connect_timeout: Option<Duration>,

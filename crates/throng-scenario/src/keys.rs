@@ -178,8 +178,9 @@ macro_rules! scenario_maps {
     CONNECTION Connection = "`connection`" {
         keep_alive: Bool => "`false` opens a connection for every HTTP request.",
         resend: Words(&["idempotent", "never"]) =>
-            "Whether an idempotent request that found its kept connection closed is sent once \
-             more; `never` fails it.",
+            "Whether a request that the target has not looked at is sent again: an idempotent \
+             one that found its kept connection closed, and over HTTP/2 what the target says. \
+             `never` fails it.",
         timeout: Duration => "What resolve, TCP, TLS and upgrade may take together.",
         sources: ADDRESSES => "The same as `addresses` of `source`.",
         family: Words(&["v4", "v6", "any"]) => "`v4`, `v6` or `any`.",

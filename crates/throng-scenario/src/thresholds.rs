@@ -368,7 +368,7 @@ impl Reader<'_, '_, '_> {
         };
         if matches!(measure, Measure::Resent | Measure::ResentShare) && !self.asks(&found) {
             let help = say!("write `http resent = 0`, or the name of an `http` step");
-            let message = say!("only HTTP requests are sent again");
+            let message = say!("only HTTP requests and gRPC calls are sent again");
             return self.fail("bad-threshold", message, word, help);
         }
         self.check_own(&found, measure, word)?;
@@ -399,8 +399,10 @@ impl Reader<'_, '_, '_> {
 
     /// Whether there are HTTP requests in it.
     fn asks(&self, subject: &Subject) -> bool {
-        let is_http = |id: &StepId| self.names.steps[id.index()].kind == StepKind::Http;
-        matches!(subject, Subject::Steps(ids) if ids.is_empty() || ids.iter().any(is_http))
+        let asks = |id: &StepId| {
+            matches!(self.names.steps[id.index()].kind, StepKind::Http | StepKind::Grpc)
+        };
+        matches!(subject, Subject::Steps(ids) if ids.is_empty() || ids.iter().any(asks))
     }
 
     /// A number that has no whole; those of `words` have one.

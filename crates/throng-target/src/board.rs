@@ -83,6 +83,10 @@ pub struct Http2Stats {
     pub streams_max: u64,
     /// Streams that the peer reset.
     pub cancelled: u64,
+    /// Streams that were refused because of [`crate::Options::refuse_streams`]; none is a request.
+    pub refused: u64,
+    /// Connections that were left because of [`crate::Options::goaway_after`].
+    pub goaways: u64,
 }
 
 /// What of that was gRPC, without the calls of server reflection.
@@ -258,6 +262,8 @@ impl Stats {
         self.http2.requests += other.http2.requests;
         self.http2.streams_max = self.http2.streams_max.max(other.http2.streams_max);
         self.http2.cancelled += other.http2.cancelled;
+        self.http2.refused += other.http2.refused;
+        self.http2.goaways += other.http2.goaways;
         self.grpc.add(&other.grpc);
         self.messages += other.messages;
         self.bytes_in += other.bytes_in;

@@ -110,6 +110,14 @@ pub struct Options {
     /// The share of requests answered by a reset of the connection, over HTTP/2 of the stream, from
     /// 0 to 1.
     pub resets: f64,
+    /// The share of streams of HTTP/2 that are refused before anything is done with them (RFC 9113,
+    /// 8.7), from 0 to 1; none of them is a request.
+    pub refuse_streams: f64,
+    /// With so many requests on a connection of HTTP/2 it is left by a GOAWAY, once all answers are
+    /// given.
+    pub goaway_after: Option<u64>,
+    /// How many streams of HTTP/2 a client may have open at once on a connection.
+    pub streams_max: u32,
     /// Every connection is closed at this age, whatever it is doing: a proxy's timeout.
     pub close_after: Option<Duration>,
     /// A worker accepts one connection in this time and lets the others wait.
@@ -139,6 +147,9 @@ impl Default for Options {
             latency: Latency::None,
             errors: 0.0,
             resets: 0.0,
+            refuse_streams: 0.0,
+            goaway_after: None,
+            streams_max: 1_000,
             close_after: None,
             slow_accept: None,
             batch: Duration::ZERO,
@@ -162,6 +173,9 @@ impl fmt::Debug for Options {
             .field("latency", &self.latency)
             .field("errors", &self.errors)
             .field("resets", &self.resets)
+            .field("refuse_streams", &self.refuse_streams)
+            .field("goaway_after", &self.goaway_after)
+            .field("streams_max", &self.streams_max)
             .field("close_after", &self.close_after)
             .field("slow_accept", &self.slow_accept)
             .field("batch", &self.batch)
@@ -188,6 +202,12 @@ impl Options {
             }
             _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
                 Some(say!("the shares of errors and resets are each and together from 0 to 1"))
+            }
+            _ if !share(self.refuse_streams) => {
+                Some(say!("the share of refused streams is from 0 to 1"))
+            }
+            _ if self.goaway_after == Some(0) || self.streams_max == 0 => {
+                Some(say!("a connection of HTTP/2 is for at least one request"))
             }
             _ if self.workers == Some(0) => Some(say!("a server has at least one worker")),
             _ if self.workers.is_some_and(|n| n > WORKERS_MAX) => {

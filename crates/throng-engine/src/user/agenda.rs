@@ -42,6 +42,8 @@ pub(super) struct Agenda {
     leaves: bool,
     /// What waits is given out; who does it goes on until nothing is left.
     pub(super) is_serving: bool,
+    /// The same of tasks that wait for a connection.
+    pub(super) serves_queue: bool,
 }
 
 /// Something that is done every so often: of a link while the user is online on it, or of a `stay`.

@@ -9,7 +9,7 @@ use throng_program::{Call, Opened, Statement};
 use throng_protocol::grpc::{self, Code, Response, Status};
 use throng_protocol::http1::{Head, Headers, RequestKind};
 use throng_protocol::http2::Body;
-use throng_protocol::protobuf::{MessageType, Schema};
+use throng_protocol::protobuf::{MessageType, Schema, Wrong};
 
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
@@ -47,6 +47,7 @@ impl Active<'_> {
         }
         let target = self.user.lines.get(self.task.line).target;
         let Some(reused) = self.connected_to(target, call.step, call.timeout, cx) else { return };
+        let until = self.until(call.timeout);
         let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
         let sent = self.send_call(call, plan, target, &mut exchange, cx);
         if let Err(finding) = sent {
@@ -54,7 +55,7 @@ impl Active<'_> {
             let nothing = Attempt::default();
             return self.step_failed(call.step, &nothing, finding, Onward::NextStep);
         }
-        self.wait_for(Doing::Exchange(exchange), self.user.now + call.timeout);
+        self.wait_for(Doing::Exchange(exchange), until);
     }
 
     fn send_call(
@@ -73,8 +74,7 @@ impl Active<'_> {
             None => (!is_fixed).then(|| (self.user.random.clone(), self.user.now)),
         };
         if let Some(again) = &again {
-            exchange.bytes_out = again.bytes_out;
-            exchange.rare(shard).before_bytes = again.bytes_out;
+            exchange.goes_again(again, shard);
             shard.recorder.borrow_mut().resent(call.step);
         }
         let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);
@@ -288,6 +288,7 @@ impl Listened<'_> {
         let keeps = self.plan.needs_replies || self.shard.is_traced();
         let mut number = response.replies();
         let read = response.data(bytes, bytes_max, &mut |message| {
+            self.check_reply(number, message, exchange);
             if keeps {
                 self.reply(number, message, exchange, scope);
             }
@@ -297,6 +298,16 @@ impl Listened<'_> {
         read.map_err(|violation| failure_of(&violation))?;
         exchange.rare(self.shard).call = Some(response);
         Ok(())
+    }
+
+    /// A reply that is not what the method returns is not good, even where nothing looks at it.
+    fn check_reply(&self, number: u32, message: &[u8], exchange: &mut Exchange) {
+        let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return };
+        if let Err(Wrong { position, reason }) = schema.check(self.plan.reply, message) {
+            let (number, name) = (number + 1, schema.message_name(self.plan.reply));
+            let detail = say!("reply {number} is not a valid `{name}`: byte {position}: {reason}");
+            exchange.found((Cause::Malformed, detail), self.shard);
+        }
     }
 
     /// A reply came: the one before it was not the last.

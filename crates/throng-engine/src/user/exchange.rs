@@ -3,6 +3,7 @@
 
 use throng_base::{Said, Time};
 
+use super::redirect::Again;
 use crate::rare::Rare;
 use crate::recorder::Attempt;
 use crate::shard::Lane;
@@ -36,6 +37,17 @@ pub(super) enum Awaits {
     Room,
 }
 
+/// Whether it is known of a request without an answer that the target has not looked at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unheard {
+    No,
+    /// The target had closed the idle connection just when the request was sent over it again.
+    Idle,
+    /// The target says so (RFC 9113, 8.7): a stream above the last one that it looks at before it
+    /// goes away, or a stream that it refused.
+    Told,
+}
+
 impl Exchange {
     pub(super) fn new(awaits: Awaits, sent: Time) -> Exchange {
         Exchange {
@@ -58,6 +70,18 @@ impl Exchange {
     /// How long the request is, as it was written last.
     pub(super) fn request_bytes(&self) -> u64 {
         self.bytes_out - self.rare.as_ref().map_or(0, |rare| rare.before_bytes)
+    }
+
+    /// How often the request was sent once more before this.
+    pub(super) fn resends(&self) -> u8 {
+        self.rare.as_ref().map_or(0, |rare| rare.resends)
+    }
+
+    /// The request is one that is sent once more.
+    pub(super) fn goes_again(&mut self, again: &Again, shard: &Lane) {
+        self.bytes_out = again.bytes_out;
+        let rare = self.rare(shard);
+        (rare.before_bytes, rare.resends) = (again.bytes_out, again.resends);
     }
 
     /// What was sent is in the ledger.

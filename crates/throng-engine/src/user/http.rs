@@ -19,12 +19,12 @@ use throng_protocol::machine::Machine;
 use super::answer::coding_failed;
 use super::connection::{Connection, Loss};
 use super::digest::insert_authorization;
-use super::exchange::{Awaits, Exchange};
+use super::exchange::{Awaits, Exchange, Unheard};
 use super::jar;
 use super::outcome::Onward;
 use super::redirect::{self, Again, Redirect, path_of};
 use super::streams::Asked;
-use super::task::{Active, Doing};
+use super::task::{Active, Doing, at};
 use crate::code::Instruction;
 use crate::evidence::{self, EVIDENCE_BYTES_MAX};
 use crate::failure::Ended;
@@ -46,6 +46,10 @@ const UNAUTHORIZED: u16 = 401;
 /// The words for a close that met a request on its way.
 const CLOSED_WHILE_IDLE: Said =
     say!("the target closed the idle connection just when the request was sent");
+
+/// So often a request is sent once more that the target says it has not looked at: a target that
+/// refuses all is not asked for ever. It is what Go's client does.
+const RESENDS_MAX: u8 = 6;
 
 /// Why a request was not sent.
 enum Unsent {
@@ -82,6 +86,7 @@ impl Active<'_> {
         }
         let target = self.goes_to();
         let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
+        let until = self.until(http.timeout);
         let mut exchange = Exchange::new(Awaits::Answer { reused }, self.sent_first());
         let sent = self.send_request(http, plan, target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
@@ -102,7 +107,15 @@ impl Active<'_> {
                 connection.forget_unsent();
             }
         }
-        self.wait_for(Doing::Exchange(exchange), self.user.now + http.timeout);
+        self.wait_for(Doing::Exchange(exchange), until);
+    }
+
+    /// Until when a request that is sent now has to be answered: one that is sent once more has no
+    /// more time than it had.
+    pub(super) fn until(&self, timeout: Duration) -> Time {
+        let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
+        let again = again.filter(|again| again.is_of(self.task));
+        (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
     }
 
     /// When the first request of this try was handed over, where this one follows from its answer;
@@ -117,7 +130,10 @@ impl Active<'_> {
         let goes_on = self.task.in_flight
             && self.user.lines.get(own).link == link
             && (!self.user.multiplexes(own) || self.user.is_shared(own));
-        let free = || self.user.free_line(link, self.session);
+        let free = || match self.is_behind_others(link) {
+            true => None,
+            false => self.user.free_line(link, self.session),
+        };
         match Some(own).filter(|_| goes_on).or_else(free) {
             Some(line) => {
                 self.task.line = line;
@@ -125,10 +141,21 @@ impl Active<'_> {
             }
             None => {
                 self.flight_ends();
-                self.wait_for(Doing::Queued, self.user.now + timeout);
+                let queued = Doing::Queued { since: self.user.now };
+                self.wait_for(queued, self.until(timeout));
                 false
             }
         }
+    }
+
+    /// Whether a request that was due before this one waits for a connection of the link: first
+    /// come, first served.
+    fn is_behind_others(&self, link: u8) -> bool {
+        let others = self.user.agenda.iter().flat_map(|agenda| agenda.tasks());
+        self.session.into_iter().chain(others).any(|task| {
+            let waits = matches!(task.doing, Doing::Queued { .. }) && task.due < self.task.due;
+            waits && at(self.shard, self.user.session, task.pc).0.link() == Some(link)
+        })
     }
 
     /// Begins a try of a request. Whether the connection to its target was used before; None where
@@ -148,7 +175,7 @@ impl Active<'_> {
         self.flight_begins(step);
         if fits != Some(true) {
             let connect = self.shard.prepared.program.connection.connect_timeout;
-            self.open(target, None, connect.min(timeout));
+            self.open(target, None, connect.min(self.until(timeout) - self.user.now));
             return None;
         }
         // Whether the target has closed it since the last answer is checked before this request is
@@ -164,19 +191,26 @@ impl Active<'_> {
     /// What is to be sent once more, where this try is that.
     pub(super) fn take_again(&mut self) -> Option<Again> {
         let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        again.filter(|one| (one.pc, one.due) == (self.task.pc, self.task.due))
+        again.filter(|again| again.is_of(self.task))
     }
 
     /// All connections were in use until the request had no more time.
-    pub(super) fn queued_in_vain(&mut self) {
+    pub(super) fn queued_in_vain(&mut self, since: Time) {
         let instruction = self.instruction();
         let (Some(step), Some(link)) = (instruction.step(), instruction.link()) else { return };
-        let width = self.shard.prepared.link(self.user.session, link).width;
+        let plan = self.shard.prepared.link(self.user.session, link);
         self.begin(step);
-        let waited = throng_base::units::format_duration(self.user.now - self.task.due);
-        let detail = match self.task.is_pass() {
-            true => say!("the target allowed no more streams for {waited}"),
-            false => say!("all {width} connections to the target were in use for {waited}"),
+        self.withdraw_again();
+        self.forget_redirect();
+        let waited = throng_base::units::format_duration(self.user.now - since);
+        let is_over_one = self.task.is_pass() || self.user.multiplexes(plan.first);
+        let (max, width) = (self.user.streams_max(plan), plan.width);
+        let detail = match (is_over_one, max) {
+            (true, Some(max)) => {
+                say!("no stream was free for {waited}: the target allows {max} at once")
+            }
+            (true, None) => say!("no connection was ready to take the request for {waited}"),
+            (false, _) => say!("all {width} connections to the target were in use for {waited}"),
         };
         let finding = (Cause::Timeout, detail);
         self.step_failed(step, &Attempt::default(), finding, Onward::NextStep);
@@ -280,8 +314,7 @@ impl Active<'_> {
         buffer.clear();
         let again = again.as_ref();
         if let Some(again) = again {
-            exchange.bytes_out = again.bytes_out;
-            exchange.rare(shard).before_bytes = again.bytes_out;
+            exchange.goes_again(again, shard);
             shard.recorder.borrow_mut().resent(http.step);
         }
         let written = self.write_request(http, plan, target, again, exchange, &mut buffer);
@@ -646,28 +679,47 @@ impl Active<'_> {
         Ok(())
     }
 
-    /// The connection is gone before the answer was complete.
-    pub(super) fn answer_lost(&mut self, exchange: Exchange, failure: &Failure, unheard: bool) {
-        // A call that was not looked at may be made again, whatever it does (gRPC, transparent
-        // retries).
-        let idempotent = match self.at_pc().1 {
-            Plan::Http(plan) => plan.idempotent,
-            plan => matches!(plan, Plan::Call(_)),
-        };
-        if unheard && idempotent && self.shard.prepared.program.connection.resend {
-            // The request is sent once more, over a new connection, and its time goes on.
-            let before = exchange.rare.as_ref().and_then(|rare| rare.before.clone());
-            let sent = exchange.rare.as_ref().and_then(|rare| rare.sent);
-            let (bytes_out, pc, due) = (exchange.bytes_out, self.task.pc, self.task.due);
-            let again = Again { bytes_out, before, sent, pc, due };
+    /// No answer comes any more, or not the rest of it. A request that the target has not looked at
+    /// has not failed: it is sent once more, and its time goes on.
+    pub(super) fn answer_lost(&mut self, exchange: Exchange, failure: &Failure, unheard: Unheard) {
+        if self.goes_again(&exchange, unheard) {
+            let rare = exchange.rare.as_deref();
+            let again = Again {
+                bytes_out: exchange.bytes_out,
+                resends: exchange.resends() + 1,
+                until: self.task.deadline,
+                before: rare.and_then(|rare| rare.before.clone()),
+                sent: rare.and_then(|rare| rare.sent),
+                pc: self.task.pc,
+                due: self.task.due,
+            };
             self.task.detour.get_or_insert_default().again = Some(again);
             exchange.forget(self.shard);
             self.task.doing = Doing::Step;
             return;
         }
-        let detail = if unheard { CLOSED_WHILE_IDLE } else { failure.detail.clone() };
-        let finding = (failure.cause, detail.clone());
-        self.exchange_failed(exchange, finding, false, Onward::NextStep);
+        let detail = match (unheard, exchange.resends()) {
+            (Unheard::Idle, _) => CLOSED_WHILE_IDLE,
+            (Unheard::Told, resends @ 1..) => {
+                let (detail, times) = (failure.detail.clone(), resends + 1);
+                say!("{detail}; it was sent {times} times")
+            }
+            _ => failure.detail.clone(),
+        };
+        self.exchange_failed(exchange, (failure.cause, detail), false, Onward::NextStep);
+    }
+
+    /// Whether a request that was lost is sent once more.
+    fn goes_again(&self, exchange: &Exchange, unheard: Unheard) -> bool {
+        let may = match (unheard, self.at_pc().1) {
+            (Unheard::No, _) => false,
+            // What only seems so is safe with what may be done twice.
+            (Unheard::Idle, Plan::Http(plan)) => plan.idempotent,
+            (Unheard::Idle, _) => false,
+            // What the target says holds for every method (RFC 9113, 8.7).
+            (Unheard::Told, _) => exchange.resends() < RESENDS_MAX,
+        };
+        may && self.shard.prepared.program.connection.resend
     }
 
     /// Keeps what was sent and what came, if this is the first failure of its kind.
@@ -706,7 +758,8 @@ impl Active<'_> {
             return Some(Shown::first(&request, EVIDENCE_BYTES_MAX));
         }
         let (pc, due) = (self.task.pc, self.task.due);
-        let again = Again { bytes_out: 0, before, sent: None, pc, due };
+        let (bytes_out, resends, until, sent) = (0, 0, Time::NEVER, None);
+        let again = Again { bytes_out, resends, until, before, sent, pc, due };
         let (mut other, mut out) = (Exchange::new(exchange.awaits, exchange.sent), Vec::new());
         let written = self.write_request(http, plan, target, Some(&again), &mut other, &mut out);
         other.forget(self.shard);

@@ -165,8 +165,13 @@ impl State {
         if plan.multiplexes && lines().any(|line| opens(line) || self.awaits_settings(line)) {
             return None;
         }
-        let open = lines().filter(|line| self.connection(*line).is_some()).find(is_free);
-        open.or_else(|| lines().find(is_free))
+        let open = || lines().filter(|line| self.connection(*line).is_some());
+        // Where all iterations of a user go over one connection, another one is opened only as the
+        // target is leaving it.
+        let shares = plan.multiplexes && self.shard.prepared.program.connection.streams > 1;
+        let has_one = || shares && open().any(|line| !self.is_going(line));
+        let closed = || lines().filter(|line| !has_one() && self.connection(*line).is_none());
+        open().find(is_free).or_else(|| closed().find(is_free))
     }
 
     /// Sends bytes, and keeps what the socket does not take at once.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use throng_metrics::Cause;
 use throng_protocol::machine::Machine;
 
+use super::agenda::Agenda;
 use super::connection::{Connection, Later, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
@@ -18,6 +19,20 @@ use crate::failure::http_failure;
 use crate::failure::lost_failure;
 use crate::shard::Lane;
 use crate::system::Received;
+
+/// Some of the links of a session.
+#[derive(Clone, Copy, Default)]
+struct Links([u64; 4]);
+
+impl Links {
+    fn add(&mut self, link: u8) {
+        self.0[usize::from(link / 64)] |= 1 << (link % 64);
+    }
+
+    fn has(self, link: u8) -> bool {
+        self.0[usize::from(link / 64)] & 1 << (link % 64) != 0
+    }
+}
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -330,30 +345,57 @@ impl User {
         if std::mem::take(&mut self.state.has_loss) {
             self.tell_losses(shard, cx);
         }
-        if self.state.agenda.is_some() || matches!(self.session.doing, Doing::Queued) {
+        let is_served = |agenda: &Agenda| agenda.serves_queue;
+        if self.state.agenda.as_deref().is_some_and(is_served) {
+            return;
+        }
+        if self.state.agenda.is_some() || matches!(self.session.doing, Doing::Queued { .. }) {
             self.serve_queued(shard, cx);
         }
     }
 
-    /// Tasks that wait for a connection that another one used go on when it is free.
+    /// Tasks that wait for a connection that others used go on when one is free, in the order in
+    /// which they were due.
     fn serve_queued(&mut self, shard: &Lane, cx: &mut Context<'_>) {
-        let number = self.state.session;
-        let link_of = |task: &Task| match (&task.doing, at(shard, number, task.pc).0) {
-            (Doing::Queued, instruction) => instruction.link(),
+        // The session goes on when the user does its next step: until then its line is kept for it.
+        let mut kept = Links::default();
+        while let Some((which, link)) = self.next_queued(shard, kept) {
+            if which == Which::Session {
+                self.session.doing = Doing::Step;
+                kept.add(link);
+                continue;
+            }
+            // Those that go on do not let others go on before it is their turn.
+            if let Some(agenda) = &mut self.state.agenda {
+                agenda.serves_queue = true;
+            }
+            self.with(which, shard, cx, |active| active.task.doing = Doing::Step);
+            if let Some(agenda) = &mut self.state.agenda {
+                agenda.serves_queue = false;
+            }
+        }
+    }
+
+    /// Of the tasks that wait for a connection, the first for which one is free, and its link.
+    fn next_queued(&self, shard: &Lane, mut full: Links) -> Option<(Which, u8)> {
+        let link_of = |task: &Task| match task.doing {
+            Doing::Queued { .. } => at(shard, self.state.session, task.pc).0.link(),
             _ => None,
         };
-        if let Some(link) = link_of(&self.session)
-            && self.state.free_line(link, None).is_some()
-        {
-            self.session.doing = Doing::Step;
-        }
-        while let Some(agenda) = &self.state.agenda
-            && let Some(place) = agenda.tasks().iter().position(|task| {
-                let free = |link| self.state.free_line(link, Some(&self.session));
-                link_of(task).and_then(free).is_some()
-            })
-        {
-            self.with(Which::Other(place), shard, cx, |active| active.task.doing = Doing::Step);
+        loop {
+            let others = self.state.agenda.iter().flat_map(|agenda| agenda.tasks()).enumerate();
+            let others = others.map(|(place, task)| (Which::Other(place), task));
+            let all = std::iter::once((Which::Session, &self.session)).chain(others);
+            let waiting = all.filter_map(|(which, task)| {
+                let link = link_of(task).filter(|link| !full.has(*link))?;
+                Some((task.due, which, link))
+            });
+            let (_, which, link) = waiting.min_by_key(|(due, ..)| *due)?;
+            let session = Some(&self.session).filter(|_| which != Which::Session);
+            if self.state.free_line(link, session).is_some() {
+                return Some((which, link));
+            }
+            full.add(link);
         }
     }
 

@@ -9,6 +9,7 @@ use throng_base::{Random, Said, Time};
 use throng_program::{Http, Scheme, Target};
 
 use super::exchange::Exchange;
+use super::task::Task;
 
 /// How a request goes that is not sent as its step says.
 #[derive(Default)]
@@ -17,10 +18,14 @@ pub(super) struct Detour {
     pub(super) again: Option<Again>,
 }
 
-/// A request that is sent once more, as the target had closed the connection before it came.
+/// A request that is sent once more, as the target has not looked at it.
 pub(super) struct Again {
-    /// As long as it was written to the connection that was closed.
+    /// As long as it was written before.
     pub(super) bytes_out: u64,
+    /// How often it is sent once more, with this time.
+    pub(super) resends: u8,
+    /// Until when it has to be answered, where that is known.
+    pub(super) until: Time,
     /// Chance and time as they were when it was written; None where neither is in it.
     pub(super) before: Option<(Random, Time)>,
     /// What of it is in the ledger.
@@ -28,6 +33,13 @@ pub(super) struct Again {
     /// Which step it was, and which doing of it.
     pub(super) pc: u32,
     pub(super) due: Time,
+}
+
+impl Again {
+    /// Whether it is the request that the task is about to send.
+    pub(super) fn is_of(&self, task: &Task) -> bool {
+        (self.pc, self.due) == (task.pc, task.due)
+    }
 }
 
 /// A request that goes elsewhere than its step says: it answers a redirect, or its path was a URL.

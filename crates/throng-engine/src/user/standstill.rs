@@ -31,7 +31,7 @@ impl User {
         match &self.session.doing {
             Doing::Step => say!("its turn"),
             Doing::Opening(_) => say!("a connection to open"),
-            Doing::Queued => say!("a connection that is free"),
+            Doing::Queued { .. } => say!("a connection that is free"),
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Answer { .. } => say!("a response"),
                 Awaits::Message => say!("a message"),

@@ -11,7 +11,7 @@ use throng_protocol::machine::Machine;
 
 use super::User;
 use super::call::Listened;
-use super::exchange::{Awaits, Exchange};
+use super::exchange::{Exchange, Unheard};
 use super::http::{Listening, unix_seconds};
 use super::task::{Active, Doing, Task, Which, at};
 use crate::code::Instruction;
@@ -36,8 +36,8 @@ enum End {
     Failed(Failure),
     /// What came of it breaks what is spoken over it: it is given up.
     Refused(Failure),
-    /// The target says that it has not looked at the request, as it goes away.
-    Unheard,
+    /// The target says that it has not looked at the request: it goes away, or refused the stream.
+    Unheard(ErrorCode),
 }
 
 impl End {
@@ -45,8 +45,8 @@ impl End {
     fn of(event: &http2::Event<'_>) -> Option<(Token, End)> {
         match event {
             http2::Event::End { token } => Some((*token, End::Whole)),
-            http2::Event::Reset { token, unprocessed: true, code: ErrorCode::NO_ERROR } => {
-                Some((*token, End::Unheard))
+            http2::Event::Reset { token, unprocessed: true, code } => {
+                Some((*token, End::Unheard(*code)))
             }
             http2::Event::Reset { token, code, .. } => {
                 let detail = say!("the target reset the stream: {code}");
@@ -73,6 +73,8 @@ impl User {
         let stand_in = connection.machine.stand_in();
         let mut machine = std::mem::replace(&mut connection.machine, stand_in);
         let Machine::Http2(client) = &mut machine else { return };
+        let wanted = u32::from(shard.prepared.program.connection.streams);
+        let mut is_ready = client.is_ready();
         let (mut ended, mut out) = (Vec::new(), shard.frame_buffer.take());
         out.clear();
         let mut sink = |event: http2::Event<'_>| match event {
@@ -107,6 +109,11 @@ impl User {
                     });
                 ended.extend(read.err().map(|failure| (token, End::Refused(failure))));
             }
+            // Once for a connection: what it allows later may be more or less.
+            http2::Event::Settings { streams_max } if !is_ready => {
+                is_ready = true;
+                shard.recorder.borrow_mut().streams_allowed(streams_max, wanted);
+            }
             other => ended.extend(End::of(&other)),
         };
         let (limits, now) = (&shard.prepared.http2_limits, shard.clock.now());
@@ -129,7 +136,11 @@ impl User {
             }
             (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
             (Ok(()), Ok(())) => match self.go_on_sending(line, cx) {
-                Ok(()) => self.state.end_if_going(line),
+                Ok(()) => {
+                    self.state.end_if_going(line);
+                    // Who waited for a place to open another connection goes on.
+                    self.settle(shard, cx);
+                }
                 Err(error) => self.broken(shard, line, &error, cx),
             },
         }
@@ -216,13 +227,10 @@ impl User {
             End::Whole => active.answer_complete(true, None),
             End::Refused(failure) => {
                 active.user.cancel(line, token.0);
-                active.stream_lost(&failure, false);
+                active.stream_lost(&failure, Unheard::No);
             }
-            End::Failed(failure) => active.stream_lost(&failure, false),
-            End::Unheard => {
-                let detail = say!("the target went away before it looked at the request");
-                active.stream_lost(&Failure::new(Cause::ClosedEarly, detail), true);
-            }
+            End::Failed(failure) => active.stream_lost(&failure, Unheard::No),
+            End::Unheard(code) => active.stream_lost(&unheard(code), Unheard::Told),
         });
     }
 }
@@ -230,14 +238,29 @@ impl User {
 impl Active<'_> {
     /// The stream ended before its answer was complete. A target that was told the deadline gives
     /// up when we do.
-    fn stream_lost(&mut self, failure: &Failure, unheard: bool) {
+    fn stream_lost(&mut self, failure: &Failure, unheard: Unheard) {
         if let Some(exchange) = self.take_exchange() {
             if self.user.now >= self.task.deadline {
                 return self.exchange_timed_out(exchange);
             }
-            // A target that leaves every new connection at once is not asked for ever.
-            let reused = exchange.awaits == Awaits::Answer { reused: true };
-            self.answer_lost(exchange, failure, unheard && reused);
+            self.answer_lost(exchange, failure, unheard);
+        }
+    }
+}
+
+/// Why a request failed that the target says it has not looked at, where it is not sent again.
+fn unheard(code: ErrorCode) -> Failure {
+    match code {
+        ErrorCode::REFUSED_STREAM => {
+            Failure::new(Cause::Reset, say!("the target reset the stream: {code}"))
+        }
+        ErrorCode::NO_ERROR => {
+            let detail = say!("the target went away before it looked at the request");
+            Failure::new(Cause::ClosedEarly, detail)
+        }
+        code => {
+            let detail = say!("the target went away before it looked at the request: {code}");
+            Failure::new(Cause::ClosedEarly, detail)
         }
     }
 }

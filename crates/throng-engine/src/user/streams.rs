@@ -11,6 +11,7 @@ use throng_protocol::machine::Machine;
 use super::State;
 use super::agenda::waiting_bytes;
 use super::connection::Connection;
+use crate::prepared::LinkPlan;
 
 /// What is asked over a stream.
 pub(super) struct Asked<'a> {
@@ -28,6 +29,27 @@ impl State {
             Some(Machine::Http2(client)) => client.room().is_ok(),
             _ => false,
         }
+    }
+
+    /// Whether the connection takes no more requests, ever: the target is leaving it, or its ids are
+    /// used up. What is on its way over it goes on.
+    pub(super) fn is_going(&self, line: u8) -> bool {
+        let machine = self.connection(line).map(|connection| &connection.machine);
+        let Some(Machine::Http2(client)) = machine else { return false };
+        matches!(client.room(), Err(Refused::GoingAway | Refused::IdsUsedUp | Refused::Closed))
+    }
+
+    /// How many streams the target allows at once on the connection of a link that is in use, where
+    /// that keeps requests waiting.
+    pub(super) fn streams_max(&self, link: &LinkPlan) -> Option<u32> {
+        let lines = link.first..link.first + link.width;
+        lines.into_iter().find_map(|line| match &self.connection(line)?.machine {
+            Machine::Http2(client) => match client.room() {
+                Err(Refused::Streams { max }) => Some(max),
+                _ => None,
+            },
+            _ => None,
+        })
     }
 
     /// Whether it is not known yet how many iterations the target allows at once, as its settings
@@ -116,9 +138,9 @@ impl State {
         let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection(line) else {
             return;
         };
+        let is_unused = client.open_streams() == 0;
         let keeps = self.shard.prepared.program.connection.keep_alive;
-        let goes = !keeps || matches!(client.room(), Err(Refused::GoingAway | Refused::IdsUsedUp));
-        if goes && client.open_streams() == 0 {
+        if is_unused && (!keeps || self.is_going(line)) {
             self.leave_to_target(line);
         }
     }

@@ -71,8 +71,8 @@ pub(super) enum Doing {
     Step,
     /// A connection opens.
     Opening(Box<Opening>),
-    /// A connection that another task uses, to ask over it.
-    Queued,
+    /// A connection that other tasks use, to ask over it; since when.
+    Queued { since: Time },
     /// The answer to what it asked for, or room in the socket for what it sends.
     Exchange(Exchange),
     /// The ends of all its branches.
@@ -322,7 +322,7 @@ impl<'a> Active<'a> {
                 self.user.drop_connection(self.task.line, super::Ended::ByUs);
                 self.closed_in_order();
             }
-            Doing::Queued => self.queued_in_vain(),
+            Doing::Queued { since } => self.queued_in_vain(since),
             Doing::Opening(opening) => self.opening_timed_out(&opening),
             Doing::Exchange(exchange) => self.exchange_timed_out(exchange),
         }

@@ -6,7 +6,7 @@ use throng_program::Statement;
 
 use super::agenda::no_room;
 use super::connection::Loss;
-use super::exchange::{Awaits, Exchange};
+use super::exchange::{Awaits, Exchange, Unheard};
 use super::outcome::Onward;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
@@ -31,6 +31,7 @@ impl Active<'_> {
         let onward = match exchange.awaits {
             Awaits::Answer { .. } if self.user.multiplexes(self.task.line) => {
                 self.user.cancel(self.task.line, exchange.number);
+                self.user.end_if_going(self.task.line);
                 Onward::NextStep
             }
             Awaits::Answer { .. } => {
@@ -144,7 +145,8 @@ impl Active<'_> {
         };
         let (failure, unheard) = match loss.as_deref().or(self.user.lines.get(line).loss.as_deref())
         {
-            Some(loss) => (loss.failure.clone(), loss.unheard),
+            Some(loss) if loss.unheard => (loss.failure.clone(), Unheard::Idle),
+            Some(loss) => (loss.failure.clone(), Unheard::No),
             None => return,
         };
         match exchange.awaits {

@@ -338,6 +338,28 @@ fn who_goes_away_says_what_it_has_not_processed() {
     assert_eq!((client.open_streams(), shown.end.as_str()), (0, ""));
 }
 
+/// A peer that has begun to respond has processed the request, whatever it says afterwards: sent
+/// once more, the request would be done twice.
+#[test]
+fn what_was_responded_to_was_processed() {
+    let limits = Limits::default();
+    let begun = [(1, "200"), (3, "103")].map(|(id, status)| headers(id, 0, &[(":status", status)]));
+    for (last, told) in [
+        (
+            [reset(1, ErrorCode::REFUSED_STREAM), reset(3, ErrorCode::REFUSED_STREAM)].concat(),
+            "REFUSED_STREAM",
+        ),
+        (goaway(0, ErrorCode::NO_ERROR, b""), "NO_ERROR"),
+    ] {
+        let mut client = asked(&[RequestKind::Normal; 2], &limits);
+        let mut shown = Shown::default();
+        let bytes = [settings(&[]), begun.concat(), last].concat();
+        receive(&mut client, &limits, &bytes, &mut shown);
+        let ends = shown.events.len() - 2..;
+        assert_eq!(shown.events[ends], [format!("1 reset {told}"), format!("3 reset {told}")]);
+    }
+}
+
 #[test]
 fn what_is_cancelled_is_not_told_any_more() {
     let limits = Limits::default();

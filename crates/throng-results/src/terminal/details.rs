@@ -1,6 +1,7 @@
 //! What `--details` shows behind all figures: the evidence of the first failures.
 
 use throng_base::clean;
+use throng_metrics::status_text;
 
 use super::Style;
 use crate::evidence::{Evidence, HEX_BYTES_MAX, Piece};
@@ -19,7 +20,7 @@ pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
         let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
         let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
         let who = say!("user {user}, iteration {iteration}, at {at}").render(style.language);
-        let code = if *code > 0 { format!(" {code}") } else { String::new() };
+        let code = if *code > 0 { format!(" {}", status_text(*code)) } else { String::new() };
         out += &format!("\n{}: {}{code} · {who}\n", clean(&row.step), row.cause.word());
         out += &format!("  {}\n", clean(&row.detail.render(style.language)));
         for (name, value) in fields {

@@ -221,7 +221,8 @@ pub(crate) struct ConnectionArguments {
     /// Keep connections: the default, as -k in ab
     #[arg(short = 'k', long, conflicts_with = "no_keepalive")]
     pub(crate) keepalive: bool,
-    /// Fail a request that found its kept connection closed, instead of sending it once more
+    /// Fail a request that the target has not looked at, instead of sending it again: one that
+    /// found its kept connection closed, or that HTTP/2 says so of
     #[arg(long)]
     pub(crate) no_resend: bool,
     /// How long a request may take, from the moment it is sent; 30 seconds by default

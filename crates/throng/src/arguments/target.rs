@@ -47,6 +47,15 @@ pub(crate) struct TargetArguments {
     /// The share of requests answered by a reset of the connection, over HTTP/2 of the stream: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) resets: f64,
+    /// http: the share of HTTP/2 streams refused before anything is done with them: `1%`
+    #[arg(long, value_parser = share, default_value = "0%")]
+    pub(crate) refuse_streams: f64,
+    /// http: leave an HTTP/2 connection with a GOAWAY at its Nth request
+    #[arg(long, value_name = "N")]
+    pub(crate) goaway_after: Option<u64>,
+    /// http: how many streams of HTTP/2 a client may have open at once on a connection
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub(crate) streams: u32,
     /// Close every connection at this age
     #[arg(long, value_parser = duration)]
     pub(crate) close_after: Option<Duration>,

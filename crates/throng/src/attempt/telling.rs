@@ -9,7 +9,7 @@ use std::time::Duration;
 use throng_base::units::format_duration;
 use throng_base::{Said, Secrets, StepId, UserId, clean};
 use throng_engine::{Shown, Trace, What};
-use throng_metrics::{Cause, Stage};
+use throng_metrics::{Cause, Stage, status_text};
 use throng_program::{OncePart, Program, StepKind};
 
 use super::{Tally, form};
@@ -106,7 +106,8 @@ impl<'p> Telling<'p> {
             What::StepEnds { step, failure, figures } => {
                 let row = self.program.step(*step);
                 let took = figures.latency.map(format_duration).unwrap_or_default();
-                let code = if figures.code > 0 { figures.code.to_string() } else { String::new() };
+                let code = Some(figures.code).filter(|code| *code > 0).map(status_text);
+                let code = code.unwrap_or_default();
                 self.ended(user, row.kind, &row.name, &code, &took, failure.as_ref());
             }
             What::Saved { name, value } => {

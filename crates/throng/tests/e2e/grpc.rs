@@ -1,6 +1,6 @@
 //! gRPC calls; the target keeps the books.
 
-use crate::run::{Run, Throng};
+use crate::run::{Run, Throng, throng};
 use crate::scenarios::{one_session, running, times};
 use crate::servers::Target;
 
@@ -159,4 +159,40 @@ fn a_status_that_ends_a_chat_is_a_loss() {
     run.check(run.to_string().contains("RESOURCE_EXHAUSTED"), "the name of the status is told");
     let statuses = &target.stats()["grpc"]["statuses"];
     run.check(statuses["RESOURCE_EXHAUSTED"].as_u64() >= Some(10), &statuses.to_string());
+}
+
+#[test]
+fn a_status_is_shown_as_grpc_numbers_and_names_it() {
+    let target = Target::start("http");
+    let (url, steps) = (target.url("grpc", ""), "- {grpc: Echo/Say, message: {text: a, code: 5}}");
+    let text = one_session(&url, &format!("proto: echo.proto\n{}", times(1, 1)), steps);
+    let proto = include_str!("../../../../examples/echo.proto");
+    for (line, told) in
+        [("run --details", "grpc-status 5 NOT_FOUND · user 1"), ("try", "5 NOT_FOUND")]
+    {
+        let run = throng(&format!("{line} s.yaml")).file("s.yaml", &text).file("echo.proto", proto);
+        let run = run.run();
+        run.says(&[told]);
+        run.check(!run.to_string().contains("10005"), "only the record numbers it so");
+    }
+}
+
+/// The scenario and the target do not agree what a reply is, and nothing looks at replies.
+#[test]
+fn a_reply_that_is_not_what_the_method_returns_is_a_failure() {
+    let target = Target::start("http");
+    let proto = include_str!("../../../../examples/echo.proto");
+    let other =
+        proto.replace("message SayReply {\n  string text", "message SayReply {\n  int32 text");
+    assert_ne!(proto, other);
+    let steps = "- {grpc: Echo/Say, message: {text: a}}\n- {grpc: Echo/Count, message: {to: 3}}";
+    let text = one_session(
+        &target.url("grpc", ""),
+        &format!("proto: echo.proto\n{}", times(10, 2)),
+        steps,
+    );
+    let run = running(&text).file("echo.proto", other).run();
+    assert_eq!(failed(&run, "malformed"), 20, "{run}");
+    run.says(&["reply 1 is not a valid `echo.v1.SayReply`: byte 0: `text`"]);
+    run.has("/total/ok", 0);
 }

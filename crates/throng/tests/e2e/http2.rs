@@ -85,7 +85,59 @@ fn streams_of_a_server_of_others_that_allows_fewer() {
     let line = format!("bench {} --http2 -c 2 --streams 20 -n 600 --json", nginx.url("/"));
     let run = throng(&line).run().succeeds(600);
     run.has("/connections/opened", 2);
+    run.has("/connections/streams_limited", 2);
+    run.has("/connections/streams_allowed", 5);
+    let told = "it allows 5 at once on a connection (2 of 2 connections)";
+    run.says(&["warning[streams-limited]", told]);
     assert_eq!(nginx.log(600).len(), 600, "{run}");
+}
+
+/// nginx leaves a connection after so many requests, and never looks at those behind.
+#[test]
+fn what_nginx_has_not_looked_at_is_sent_again_whatever_the_method() {
+    let server = "keepalive_requests 100; location /up { return 200 up; }";
+    let nginx = Nginx::start("http2", server);
+    let url = nginx.url("/up");
+    let line = format!("bench {url} --http2 -m POST --body a=1 -n 5000 -c 4 --streams 8 --json");
+    let run = throng(&line).run().succeeds(5000);
+    let opened = run.figure("/connections/opened");
+    run.check((50.0..=56.0).contains(&opened), "a connection for a hundred requests");
+    run.check(run.figure("/total/resent") > 20.0, "some came behind the last one");
+    assert_eq!(nginx.log(5000).len(), 5000, "{run}");
+}
+
+#[test]
+fn refused_streams_and_connections_that_end_in_order_are_no_failures() {
+    let target = Target::start("http --refuse-streams 5% --goaway-after 60 --latency 1ms");
+    let url = target.http("/");
+    let line = format!("bench {url} --http2 -m POST --body a=1 -n 3000 -c 3 --streams 16 --json");
+    let run = throng(&line).run().succeeds(3000);
+    assert_eq!(target.counts("/http2/requests"), 3000, "{run}");
+    run.has("/total/resent", target.counts("/http2/refused"));
+    run.check(target.counts("/http2/refused") > 50, "streams were refused");
+    // A connection takes what is on its way until its client has heard of the end.
+    run.check(target.counts("/http2/goaways") > 30, "connections were left");
+}
+
+#[test]
+fn calls_that_were_refused_are_made_again() {
+    let target = Target::start("http --refuse-streams 5% --goaway-after 60 --latency 1ms");
+    let url = target.url("grpc", "/echo.v1.Echo/Say");
+    let line = format!("bench {url} --body {{}} -n 2000 -c 3 --streams 16 --json");
+    let run = throng(&line).run().succeeds(2000);
+    assert_eq!(target.counts("/grpc/statuses/OK"), 2000, "{run}");
+    run.has("/total/resent", target.counts("/http2/refused"));
+    run.check(target.counts("/http2/goaways") > 20, "connections were left");
+}
+
+#[test]
+fn who_waits_for_a_stream_is_served_in_turn() {
+    let target = Target::start("http --streams 5 --latency 5ms");
+    let url = target.http("/");
+    let line = format!("bench {url} --http2 -c 2 --streams 50 -n 2000 --timeout 900ms --json");
+    let run = throng(&line).run().succeeds(2000);
+    run.has("/connections/opened", 2);
+    assert_eq!(target.counts("/http2/streams_max"), 5, "{run}");
 }
 
 #[test]

@@ -29,11 +29,20 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// Answers each request after `delay`, as `fate` has it.
 fn h2_server(delay: Duration, fate: impl Fn(&mut Random) -> Fate + 'static) -> Server {
+    server_of(&[], move |stream, random| answer(stream, delay, fate(random)))
+}
+
+/// Allows as many streams as its settings say, and does with each request what `act` has for its
+/// stream.
+fn server_of(
+    settings: &'static [u8],
+    act: impl Fn(u32, &mut Random) -> Vec<(Duration, Deed)> + 'static,
+) -> Server {
     Box::new(move |asked, random| {
         let mut deeds = Vec::new();
         if asked.starts_with(PREFACE) {
             asked.drain(..PREFACE.len());
-            deeds.push((Duration::ZERO, Deed::Say(frame(SETTINGS, 0, 0, &[]))));
+            deeds.push((Duration::ZERO, Deed::Say(frame(SETTINGS, 0, 0, settings))));
         }
         while let [a, b, c, kind, _, s @ ..] = &asked[..]
             && let Some(stream) = s.first_chunk::<4>().map(|four| u32::from_be_bytes(*four))
@@ -43,11 +52,15 @@ fn h2_server(delay: Duration, fate: impl Fn(&mut Random) -> Fate + 'static) -> S
             let is_request = *kind == HEADERS;
             asked.drain(..end);
             if is_request {
-                deeds.extend(answer(stream, delay, fate(random)));
+                deeds.extend(act(stream, random));
             }
         }
         deeds
     })
+}
+
+fn goaway(last: u32, code: u32) -> Deed {
+    Deed::Say(frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat()))
 }
 
 fn answer(stream: u32, delay: Duration, fate: Fate) -> Vec<(Duration, Deed)> {
@@ -58,7 +71,7 @@ fn answer(stream: u32, delay: Duration, fate: Fate) -> Vec<(Duration, Deed)> {
             Deed::Say([head, frame(DATA, END_STREAM, stream, b"hello")].concat())
         }
         Fate::Refused => Deed::Say(frame(RST_STREAM, 0, stream, &7u32.to_be_bytes())),
-        Fate::GoesAway => Deed::Say(frame(GOAWAY, 0, 0, &[stream.to_be_bytes(), [0; 4]].concat())),
+        Fate::GoesAway => goaway(stream, 0),
         Fate::Ends(deed) => deed,
         Fate::Silent => return Vec::new(),
     };
@@ -121,6 +134,186 @@ fn who_arrives_does_one_iteration_whatever_the_streams() {
     let outcome = run(one, 1, |world| world, h2_server(5 * MS, |_| Fate::Good));
     outcome.is_sound(1);
     assert_eq!((outcome.sum.total().ok, outcome.sum.connections.opened), (200, 200));
+}
+
+/// Users that post over streams, with an answer within a second.
+fn posting(users: u64, times: u64) -> Program {
+    let Statement::Http(mut http) = with_timeout(get(Vec::new()), S) else { unreachable!() };
+    Arc::make_mut(&mut http).method = "POST".into();
+    at_once(8, vec![Statement::Http(http)], iterations(users, times))
+}
+
+/// What the server has looked at, beside what it was asked.
+#[derive(Clone, Default)]
+struct Books(Rc<Cell<[u64; 2]>>);
+
+impl Books {
+    fn count(&self, is_processed: bool) {
+        let [asked, processed] = self.0.get();
+        self.0.set([asked + 1, processed + u64::from(is_processed)]);
+    }
+}
+
+/// As nginx does: a connection is for so many requests, and with the last of them, or right behind
+/// its answer, the server says that it goes away. What came meanwhile it never looks at.
+#[test]
+fn what_a_server_that_goes_away_has_not_looked_at_is_sent_again_whatever_the_method() {
+    for (code, is_behind, seed) in [(0, false, 1), (0, true, 2), (11, false, 3), (2, true, 4)] {
+        let books = Books::default();
+        let own = books.clone();
+        let server = server_of(&[], move |stream, random| {
+            own.count(stream <= 99);
+            let time = MS + MS.mul_f64(random.unit());
+            let answer = || answer(stream, time, Fate::Good);
+            match stream {
+                ..99 => answer(),
+                99 if is_behind => {
+                    answer().into_iter().chain([(Duration::ZERO, goaway(99, code))]).collect()
+                }
+                99 => [(Duration::ZERO, goaway(99, code))].into_iter().chain(answer()).collect(),
+                _ => Vec::new(),
+            }
+        });
+        let outcome = run(posting(4, 4000), seed, |world| world, server);
+        outcome.is_sound(seed);
+        let total = outcome.sum.total();
+        let [asked, processed] = books.0.get();
+        assert_eq!((total.ok, total.count), (4000, 4000), "{code} {:?}", total.errors);
+        assert_eq!((processed, asked), (4000, 4000 + total.resent), "{code}");
+        assert!(total.resent > 20, "{code}: {}", total.resent);
+        assert!((80..=90).contains(&outcome.sum.connections.opened), "{:?}", outcome.sum);
+        // Its time goes on: it is one attempt, from when it was due.
+        assert!(total.latency.max() < 20_000_000, "{} ns", total.latency.max());
+    }
+}
+
+#[test]
+fn refused_streams_are_sent_again_whatever_the_method() {
+    let books = Books::default();
+    let own = books.clone();
+    let server = server_of(&[], move |stream, random| {
+        let is_refused = random.below(10) == 0;
+        own.count(!is_refused);
+        answer(stream, MS, if is_refused { Fate::Refused } else { Fate::Good })
+    });
+    let outcome = run(posting(4, 4000), 1, |world| world, server);
+    outcome.is_sound(1);
+    let total = outcome.sum.total();
+    let [asked, processed] = books.0.get();
+    assert_eq!((total.ok, total.count, processed), (4000, 4000, 4000), "{:?}", total.errors);
+    assert_eq!(asked, 4000 + total.resent);
+    assert!(total.resent > 300, "{}", total.resent);
+    // The connection goes on.
+    assert_eq!(outcome.sum.connections.opened, 4);
+}
+
+#[test]
+fn who_refuses_everything_is_not_asked_for_ever() {
+    let refuses = |stream: u32| answer(stream, MS, Fate::Refused);
+    let goes = |_: u32| vec![(MS, goaway(0, 0))];
+    let twice = "the target reset the stream: REFUSED_STREAM; it was sent 7 times";
+    let gone = "the target went away before it looked at the request; it was sent 7 times";
+    type Act = fn(u32) -> Vec<(Duration, Deed)>;
+    for (act, cause, text) in
+        [(refuses as Act, Cause::Reset, twice), (goes as Act, Cause::ClosedEarly, gone)]
+    {
+        for (resend, times) in [(true, 7), (false, 1)] {
+            let books = Books::default();
+            let own = books.clone();
+            let server = server_of(&[], move |stream, _| {
+                own.count(false);
+                act(stream)
+            });
+            let mut one = posting(2, 100);
+            one.connection.resend = resend;
+            one.connection.streams = 1;
+            let outcome = run(one, 1, |world| world, server);
+            outcome.is_sound(1);
+            let total = outcome.sum.total();
+            assert_eq!((total.count, outcome.errors(cause)), (100, 100), "{:?}", total.errors);
+            assert_eq!((books.0.get(), total.resent), ([100 * times, 0], 100 * (times - 1)));
+            let detail = outcome.examples[0].detail.english();
+            assert_eq!(detail, if resend { text } else { text.split("; ").next().unwrap() });
+        }
+    }
+}
+
+/// The first answer on each connection takes long, and the connection is left meanwhile.
+#[test]
+fn nobody_waits_for_a_connection_that_is_going_away() {
+    let opened = Rc::new(Cell::new(0));
+    let count = Rc::clone(&opened);
+    let server = server_of(&[], move |stream, _| match stream {
+        1 => {
+            count.set(count.get() + 1);
+            answer(stream, S / 2, Fate::Good)
+        }
+        399 => [(Duration::ZERO, goaway(399, 0))]
+            .into_iter()
+            .chain(answer(stream, MS, Fate::Good))
+            .collect(),
+        _ => answer(stream, MS, Fate::Good),
+    });
+    let drive = Drive::Iterations(Iterations::new(1, Some(800.0), None));
+    let code = vec![with_timeout(get(Vec::new()), S)];
+    let one = at_once(32, code, phase(drive, Some(4 * S)));
+    let outcome = run(one, 1, |world| world, server);
+    outcome.is_sound(1);
+    let total = outcome.sum.total();
+    assert_eq!((total.ok, total.count), (3200, 3200), "{:?}", total.errors);
+    assert_eq!(outcome.sum.connections.opened, opened.get());
+    assert!((16..=18).contains(&opened.get()), "{}", opened.get());
+    // Only those that the server itself kept waiting took long.
+    let quick = (total.count - opened.get()) as f64 / total.count as f64;
+    let most = total.latency.value_at(quick - 0.001) / 1_000_000;
+    assert!(most < 10, "{most} ms");
+}
+
+/// All lines have a connection that is going away: the first that ends makes room.
+#[test]
+fn who_waits_for_a_place_goes_on_when_the_last_answer_has_come() {
+    let server = server_of(&[], |stream, random| {
+        let slow = random.below(3) == 0;
+        let time = if slow { 40 * MS } else { MS };
+        let answer = answer(stream, time, Fate::Good);
+        match stream {
+            7 => answer.into_iter().chain([(Duration::ZERO, goaway(7, 0))]).collect(),
+            9.. => Vec::new(),
+            _ => answer,
+        }
+    });
+    let outcome = run(posting(2, 2000), 1, |world| world, server);
+    outcome.is_sound(1);
+    let total = outcome.sum.total();
+    assert_eq!((total.ok, total.count), (2000, 2000), "{:?}", total.errors);
+}
+
+const FIVE_STREAMS: &[u8] = &[0, 3, 0, 0, 0, 5];
+
+/// 32 iterations at once over five streams of 20 ms: each waits for 108 ms, and has 180.
+#[test]
+fn requests_that_wait_for_a_stream_are_served_in_turn() {
+    for seed in 1..=3 {
+        let server = server_of(FIVE_STREAMS, |stream, _| answer(stream, 20 * MS, Fate::Good));
+        let code = vec![with_timeout(get(Vec::new()), 180 * MS)];
+        let outcome = run(at_once(32, code, iterations(2, 4000)), seed, |world| world, server);
+        outcome.is_sound(seed);
+        let total = outcome.sum.total();
+        assert_eq!((total.ok, total.count), (4000, 4000), "{:?}", total.errors);
+        assert_eq!(outcome.sum.connections.opened, 2);
+    }
+}
+
+#[test]
+fn who_waits_in_vain_says_how_long_and_for_what() {
+    const ONE_STREAM: &[u8] = &[0, 3, 0, 0, 0, 1];
+    let server = server_of(ONE_STREAM, |stream, _| answer(stream, 300 * MS, Fate::Good));
+    let code = vec![with_timeout(get(Vec::new()), 500 * MS)];
+    let outcome = run(at_once(8, code, iterations(1, 40)), 1, |world| world, server);
+    outcome.is_sound(1);
+    assert!(outcome.errors(Cause::Timeout) > 10, "{:?}", outcome.sum.total());
+    let details: Vec<_> = outcome.examples.iter().map(|one| one.detail.english()).collect();
+    assert_eq!(details, ["no stream was free for 500ms: the target allows 1 at once"]);
 }
 
 #[test]

@@ -432,8 +432,9 @@ impl Client {
         call: &mut Call<'_, S>,
     ) {
         if let Some(place) = self.streams.find(id) {
+            let untouched = self.streams.at(place).is_untouched();
             self.forget(place);
-            let unprocessed = code == ErrorCode::REFUSED_STREAM;
+            let unprocessed = untouched && code == ErrorCode::REFUSED_STREAM;
             (call.sink)(Event::Reset { token: Token(id), code, unprocessed });
         }
     }
@@ -459,10 +460,10 @@ impl Client {
         let above: Vec<u32> =
             self.streams.iter().map(|stream| stream.id).filter(|id| *id > last).collect();
         for id in above {
-            if let Some(place) = self.streams.find(id) {
-                self.forget(place);
-            }
-            (call.sink)(Event::Reset { token: Token(id), code, unprocessed: true });
+            let Some(place) = self.streams.find(id) else { continue };
+            let unprocessed = self.streams.at(place).is_untouched();
+            self.forget(place);
+            (call.sink)(Event::Reset { token: Token(id), code, unprocessed });
         }
         Ok(())
     }

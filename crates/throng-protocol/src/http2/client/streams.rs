@@ -43,6 +43,14 @@ pub(super) struct Stream {
 
 const _: () = assert!(size_of::<Stream>() <= 64);
 
+impl Stream {
+    /// Nothing came in response: a peer that says that it has not processed the request may be
+    /// believed.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.phase == Phase::Head && self.informational == 0
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     list: VecDeque<Stream>,

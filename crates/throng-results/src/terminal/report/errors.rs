@@ -74,8 +74,7 @@ pub(super) fn resent(summary: &Summary, style: &Style) -> String {
     let all: Vec<&Row> = summary.steps.iter().filter(|row| row.resent > 0).collect();
     let line = |row: &&Row| {
         let (count, of) = (format_count(row.resent), format_count(row.count));
-        let words =
-            say!("{{}} of {{}}: {{}}: the target had closed the idle connection before they came");
+        let words = say!("{{}} of {{}}: {{}}: the target had not looked at them");
         vec![style.say(words.clone().filled(&[&count, &of, &clean(&row.name)]))]
     };
     let lines: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(line).collect();

@@ -29,9 +29,7 @@ use crate::http::{
 use crate::output::Finish;
 use crate::turn::Fault;
 
-/// How many streams a client may have open at once, and how much of bodies it may send before it
-/// hears that there is room for more.
-const STREAMS_MAX: u32 = 1_000;
+/// How much of bodies a client may send before it hears that there is room for more.
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// What waiting frames may cost above what they carry, 256 B each: messages of calls may be as many
@@ -70,7 +68,7 @@ async fn accept(connection: &Rc<Connection>, shared: &Rc<Shared>) -> End {
     let socket = Socket { connection: Rc::clone(connection), shared: Rc::clone(shared) };
     let mut builder = Builder::new();
     builder
-        .max_concurrent_streams(STREAMS_MAX)
+        .max_concurrent_streams(connection.worker.setup.options.streams_max)
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_header_list_size(HEAD_BYTES_MAX as u32)
@@ -79,17 +77,27 @@ async fn accept(connection: &Rc<Connection>, shared: &Rc<Shared>) -> End {
         Ok(h2) => h2,
         Err(error) => return end_of(connection, shared, &error),
     };
+    let mut taken = 0;
     loop {
         let accepted = poll_fn(|cx| {
             let over = matches!(connection.state.borrow().phase, Phase::Ended(_));
             if over { Poll::Ready(Err(())) } else { h2.poll_accept(cx).map(Ok) }
         });
         match accepted.await {
+            Ok(Some(Ok((_, mut respond)))) if refuses(connection) => {
+                respond.send_reset(Reason::REFUSED_STREAM);
+            }
             Ok(Some(Ok((request, respond)))) => {
+                taken += 1;
+                if connection.worker.setup.options.goaway_after == Some(taken) {
+                    connection.worker.figures().counts.http2.goaways += 1;
+                    h2.graceful_shutdown();
+                }
                 spawn_local(Stream::open(connection, shared).serve(request, respond));
             }
             Ok(Some(Err(error))) => return end_of(connection, shared, &error),
-            Ok(None) => return End::ByPeer,
+            Ok(None) if shared.ended.get() => return End::ByPeer,
+            Ok(None) => return End::ByUs,
             // Its time is over: it hears that, if it reads at all.
             Err(()) => {
                 h2.abrupt_shutdown(Reason::NO_ERROR);
@@ -103,6 +111,15 @@ async fn accept(connection: &Rc<Connection>, shared: &Rc<Shared>) -> End {
             }
         }
     }
+}
+
+/// Whether the next stream is refused, by chance; counts it.
+fn refuses(connection: &Connection) -> bool {
+    let worker = &connection.worker;
+    let share = worker.setup.options.refuse_streams;
+    let refuses = share > 0.0 && worker.random.borrow_mut().chance(share);
+    worker.figures().counts.http2.refused += u64::from(refuses);
+    refuses
 }
 
 /// How a connection ended that `h2` gave up.
