@@ -270,6 +270,8 @@ impl User {
     /// and its connections.
     fn wait(&mut self, shard: &Lane, cx: &mut Context<'_>) -> Turn {
         let told = shard.seats.borrow_mut().told(self.state.slot);
+        // Whatever it does first, what its moment was for is still to be done.
+        self.state.is_unarmed |= told.fired;
         if told.begin.is_some() && (told.leave || told.abort) {
             // An iteration was given to a user that is going.
             shard.recorder.borrow_mut().session_begins(self.state.session);
@@ -313,7 +315,6 @@ impl User {
     fn heed(&mut self, shard: &Lane, fired: bool, cx: &mut Context<'_>) -> Turn {
         if fired {
             self.state.now = shard.clock.now();
-            self.state.is_unarmed = true;
             if let Doing::Rendezvous(waiting) = self.session.doing {
                 self.session(shard).meeting_woken(waiting);
                 if !matches!(self.session.doing, Doing::Rendezvous(_)) {

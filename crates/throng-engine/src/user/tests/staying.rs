@@ -289,3 +289,16 @@ fn a_heartbeat_may_carry_what_differs() {
     outcome.is_sound(30);
     assert!(outcome.sum.heartbeats.answered >= 9);
 }
+
+/// What is due at the moment at which an iteration begins is not forgotten for it.
+#[test]
+fn heartbeats_that_are_due_with_an_iteration_are_sent() {
+    let mut session = session(vec![connect(), ask("hello", Until::Any)], 1);
+    session.links[0].heartbeat = Some(heartbeat(100 * MS, None));
+    let drive = Drive::Iterations(Iterations::new(1, Some(50.0), None));
+    let one = program(Scheme::Ws, vec![session], STEPS, phase(drive, Some(10 * S)));
+    let outcome = run(one, 32, |world| world, chat_server(0));
+    outcome.is_sound(32);
+    let beats = &outcome.sum.heartbeats;
+    assert!(beats.sent >= 98 && beats.skipped == 0, "{beats:?}");
+}
