@@ -148,8 +148,8 @@ pub(crate) struct SessionPlan {
     pub(crate) links: Box<[LinkPlan]>,
 }
 
-/// So many lines a link has whose connection many requests share: one for that, and others for those
-/// before it that the target is leaving while answers over them are on their way.
+/// How many lines a link has whose connection many requests share: one for that, and others for
+/// those before it that the target is leaving while answers over them are on their way.
 const SHARED_WIDTH: u8 = 4;
 
 /// What is known beforehand of a link of a session.

@@ -58,7 +58,8 @@ pub struct StepInterval {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refused: u64,
     /// Requests and calls that were sent again, as the target had not looked at them: it had closed
-    /// the idle connection before they came, or says so (HTTP/2). Of the attempts in `count`, not in addition to them.
+    /// the idle connection before they came, or says so (HTTP/2). Of the attempts in `count`, not
+    /// in addition to them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
     pub bytes_in: u64,

@@ -74,7 +74,7 @@ impl Active<'_> {
             None => (!is_fixed).then(|| (self.user.random.clone(), self.user.now)),
         };
         if let Some(again) = &again {
-            exchange.goes_again(again, shard);
+            exchange.goes_again(again.bytes_out, again.resends, shard);
             shard.recorder.borrow_mut().resent(call.step);
         }
         let mut replayed = again.as_ref().and(before.clone()).map(|(random, _)| random);

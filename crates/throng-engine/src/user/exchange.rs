@@ -3,7 +3,6 @@
 
 use throng_base::{Said, Time};
 
-use super::redirect::Again;
 use crate::rare::Rare;
 use crate::recorder::Attempt;
 use crate::shard::Lane;
@@ -78,10 +77,10 @@ impl Exchange {
     }
 
     /// The request is one that is sent once more.
-    pub(super) fn goes_again(&mut self, again: &Again, shard: &Lane) {
-        self.bytes_out = again.bytes_out;
+    pub(super) fn goes_again(&mut self, bytes_out: u64, resends: u8, shard: &Lane) {
+        self.bytes_out = bytes_out;
         let rare = self.rare(shard);
-        (rare.before_bytes, rare.resends) = (again.bytes_out, again.resends);
+        (rare.before_bytes, rare.resends) = (bytes_out, resends);
     }
 
     /// What was sent is in the ledger.

@@ -114,7 +114,7 @@ impl Active<'_> {
     /// more time than it had.
     pub(super) fn until(&self, timeout: Duration) -> Time {
         let again = self.task.detour.as_ref().and_then(|detour| detour.again.as_ref());
-        let again = again.filter(|again| again.is_of(self.task));
+        let again = again.filter(|again| again.is_of(self.task.pc, self.task.due));
         (self.user.now + timeout).min(again.map_or(Time::NEVER, |again| again.until))
     }
 
@@ -191,7 +191,7 @@ impl Active<'_> {
     /// What is to be sent once more, where this try is that.
     pub(super) fn take_again(&mut self) -> Option<Again> {
         let again = self.task.detour.as_mut().and_then(|detour| detour.again.take());
-        again.filter(|again| again.is_of(self.task))
+        again.filter(|again| again.is_of(self.task.pc, self.task.due))
     }
 
     /// All connections were in use until the request had no more time.
@@ -314,7 +314,7 @@ impl Active<'_> {
         buffer.clear();
         let again = again.as_ref();
         if let Some(again) = again {
-            exchange.goes_again(again, shard);
+            exchange.goes_again(again.bytes_out, again.resends, shard);
             shard.recorder.borrow_mut().resent(http.step);
         }
         let written = self.write_request(http, plan, target, again, exchange, &mut buffer);

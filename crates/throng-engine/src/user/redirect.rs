@@ -9,7 +9,6 @@ use throng_base::{Random, Said, Time};
 use throng_program::{Http, Scheme, Target};
 
 use super::exchange::Exchange;
-use super::task::Task;
 
 /// How a request goes that is not sent as its step says.
 #[derive(Default)]
@@ -36,9 +35,9 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// Whether it is the request that the task is about to send.
-    pub(super) fn is_of(&self, task: &Task) -> bool {
-        (self.pc, self.due) == (task.pc, task.due)
+    /// Whether it is the request of this step, and of this doing of it.
+    pub(super) fn is_of(&self, pc: u32, due: Time) -> bool {
+        (self.pc, self.due) == (pc, due)
     }
 }
 
@@ -104,8 +103,8 @@ pub(super) fn is_same_origin(one: u16, other: u16, targets: &[Target]) -> bool {
     one == other || of(one) == of(other)
 }
 
-/// A reference with what no URL may have percent-encoded, as browsers do: spaces, bytes beyond ASCII
-/// and delimiters (RFC 3986, 2.1; URL standard, path percent-encode set).
+/// A reference with what no URL may have percent-encoded, as browsers do: spaces, bytes beyond
+/// ASCII and delimiters (RFC 3986, 2.1; URL standard, path percent-encode set).
 fn encoded(reference: &[u8]) -> String {
     let mut out = String::with_capacity(reference.len());
     for byte in reference.trim_ascii() {

@@ -31,8 +31,8 @@ impl State {
         }
     }
 
-    /// Whether the connection takes no more requests, ever: the target is leaving it, or its ids are
-    /// used up. What is on its way over it goes on.
+    /// Whether the connection takes no more requests, ever: the target is leaving it, or its ids
+    /// are used up. What is on its way over it goes on.
     pub(super) fn is_going(&self, line: u8) -> bool {
         let machine = self.connection(line).map(|connection| &connection.machine);
         let Some(Machine::Http2(client)) = machine else { return false };

@@ -873,12 +873,6 @@ fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
     assert!(outcome.sum.population.unmet > 250, "{:?}", outcome.sum.population);
 }
 
-#[test]
-fn a_user_is_small() {
-    assert!(size_of::<User>() <= 400, "{}", size_of::<User>());
-    assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
-}
-
 mod agreement;
 mod books;
 mod branches;
@@ -896,6 +890,7 @@ mod precision;
 mod resending;
 mod residence;
 mod several;
+mod sizes;
 mod standstill;
 mod staying;
 mod streams;

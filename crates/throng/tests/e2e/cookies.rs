@@ -17,7 +17,8 @@ const server = http.createServer((request, response) => {
   const path = request.url.split('?')[0];
   told(path, request);
   const headers = {};
-  if (path === '/login') headers['Set-Cookie'] = ['sid=1; Path=/; Secure; HttpOnly', 'deep=1; Path=/chat'];
+  const login = ['sid=1; Path=/; Secure; HttpOnly', 'deep=1; Path=/chat'];
+  if (path === '/login') headers['Set-Cookie'] = login;
   if (path === '/stream') headers['Set-Cookie'] = 'stream=3; Path=/';
   if (path !== '/stream') return response.writeHead(200, headers).end('ok');
   response.writeHead(200, { ...headers, 'Content-Type': 'text/event-stream' });
