@@ -182,17 +182,15 @@ fn a_status_is_shown_as_grpc_numbers_and_names_it() {
 fn a_reply_that_is_not_what_the_method_returns_is_a_failure() {
     let target = Target::start("http");
     let proto = include_str!("../../../../examples/echo.proto");
-    let other =
-        proto.replace("message SayReply {\n  string text", "message SayReply {\n  int32 text");
-    assert_ne!(proto, other);
+    let (head, reply) = proto.split_once("message SayReply").expect("the reply");
+    let other = reply.replacen("string text", "int32 text", 1);
+    let other = head.to_owned() + "message SayReply" + &other.replace("int64", "string");
     let steps = "- {grpc: Echo/Say, message: {text: a}}\n- {grpc: Echo/Count, message: {to: 3}}";
-    let text = one_session(
-        &target.url("grpc", ""),
-        &format!("proto: echo.proto\n{}", times(10, 2)),
-        steps,
-    );
+    let head = format!("proto: echo.proto\n{}", times(10, 2));
+    let text = one_session(&target.url("grpc", ""), &head, steps);
     let run = running(&text).file("echo.proto", other).run();
     assert_eq!(failed(&run, "malformed"), 20, "{run}");
-    run.says(&["reply 1 is not a valid `echo.v1.SayReply`: byte 0: `text`"]);
+    let told = "reply 1 is not a valid `echo.v1.SayReply`: byte 0: `text` is not written as";
+    run.says(&[told, "reply 1 is not a valid `echo.v1.SayReply`: byte 0: `number`"]);
     run.has("/total/ok", 0);
 }
