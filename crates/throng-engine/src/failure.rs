@@ -29,8 +29,8 @@ impl Failure {
 
     /// The same, with what had failed before it at another address of the target.
     pub(crate) fn behind(self, before: Failure) -> Failure {
-        let detail = say!("{}; {}", before.detail, self.detail);
-        Failure { detail, ..before }
+        let Failure { cause, detail, status } = before;
+        Failure { cause, detail: say!("{}; {}", detail, self.detail), status }
     }
 }
 

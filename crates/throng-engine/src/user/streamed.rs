@@ -135,14 +135,19 @@ impl User {
                 self.lost(shard, line, http2_failure(&violation), Ended::ByUs, cx);
             }
             (Ok(()), Err(error)) => self.broken(shard, line, &error, cx),
-            (Ok(()), Ok(())) => match self.go_on_sending(line, cx) {
-                Ok(()) => {
-                    self.state.end_if_going(line);
-                    // Who waited for a place to open another connection goes on.
-                    self.settle(shard, cx);
-                }
-                Err(error) => self.broken(shard, line, &error, cx),
-            },
+            (Ok(()), Ok(())) => self.send_rest(shard, line, cx),
+        }
+    }
+
+    /// Sends what had no room before what came.
+    fn send_rest(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+        match self.go_on_sending(line, cx) {
+            Ok(()) => {
+                self.state.end_if_going(line);
+                // Who waited for a place to open another connection goes on.
+                self.settle(shard, cx);
+            }
+            Err(error) => self.broken(shard, line, &error, cx),
         }
     }
 
