@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 
 /// How many end-to-end tests run at once for each core: most wait for a server or for a second to
 /// pass. Of all others as many run as there are cores.
-const WAITING_PER_CORE: usize = 4;
+const WAITING_PER_CORE: usize = 3;
 /// A test that takes longer hangs.
 const SECONDS_MAX: &str = "600";
 /// If more tests than this fail, it is not by chance: none runs again.

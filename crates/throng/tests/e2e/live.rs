@@ -172,7 +172,9 @@ fn two_viewers_see_the_run_and_one_steers_it() {
     // The page has become the report: its figures are those of `--json`.
     for end in told["ends"].as_array().expect("two viewers") {
         assert_eq!(end["total"], run.json()["total"]);
-        assert_eq!(end["badge"], "failed · exit code 130");
+        // Chromium may have taken the processors that the load needed.
+        let verdict = if run.json()["outcome"]["valid"] == true { "failed" } else { "invalid" };
+        assert_eq!(end["badge"], format!("{verdict} · exit code 130"));
         assert_eq!(end["controls"], 0);
         let good: u64 = end["ok"].as_array().expect("ok").iter().filter_map(Value::as_u64).sum();
         assert_eq!(good as f64, run.figure("/total/ok"));

@@ -72,8 +72,9 @@ fn a_host_that_is_busy_by_others_gets_less_load_and_the_report_says_so() {
     assert_eq!(steps.first().map(|step| step.1), Some(50), "{run}");
     assert!(target.counts("/requests") < 760, "{run}");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
-    let reasons = run.json()["outcome"]["invalid_reasons"].clone();
-    assert_eq!(reasons[0]["reason"], "backed-off", "{run}");
+    // On a host that is as busy as that, it may have been late besides.
+    let reasons = run.json()["outcome"]["invalid_reasons"].as_array().cloned().unwrap_or_default();
+    assert!(reasons.iter().any(|reason| reason["reason"] == "backed-off"), "{run}");
     let record = run.folder().join("record");
     throng("report --details").arg(&record).run().exits(5).says(&["of its part", "50 %"]);
     throng("report --lang zh").arg(&record).run().exits(5).says(&["让出资源", "--back-off 为 1 %"]);

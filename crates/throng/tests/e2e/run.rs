@@ -381,7 +381,7 @@ impl Run {
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Run {
         let got = self.code();
-        let is_late = got == 5 && matches!(code, 0 | 4) && self.is_only_late();
+        let is_late = got == 5 && matches!(code, 0 | 1 | 4) && self.is_only_late();
         self.check(got == code || is_late, &format!("exit code {got} instead of {code}"));
         self
     }
