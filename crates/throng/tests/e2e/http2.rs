@@ -138,7 +138,10 @@ fn who_waits_for_a_stream_is_served_in_turn() {
     let line = format!("bench {url} --http2 -c 2 --streams 50 -n 2000 --timeout 900ms --json");
     let run = throng(&line).run().succeeds(2000);
     run.has("/connections/opened", 2);
-    assert_eq!(target.counts("/http2/streams_max"), 5, "{run}");
+    // A stream beyond the limit is refused (RFC 9113, 5.1.2), and would be sent again. On a busy
+    // machine there may never be as many as the limit at once.
+    run.has("/total/resent", 0);
+    assert!((2..=5).contains(&target.counts("/http2/streams_max")), "{run}");
 }
 
 #[test]
