@@ -482,9 +482,8 @@ fn plans(
 ) -> Vec<Plan> {
     let of = |one: &Instruction| plan(one, code, session, program, targets);
     let mut plans: Vec<Plan> = code.all.iter().map(of).collect();
-    let own = code.own();
-    for connect in 0..own.len() {
-        if let Some(last) = end_of_login(own, connect)
+    for connect in 0..code.own().len() {
+        if let Some(last) = end_of_login(code, connect)
             && let Plan::Answer(answer) = &mut plans[last]
         {
             answer.logs_in = true;
@@ -688,9 +687,15 @@ impl LinkPlan {
 }
 
 /// Where the login ends that begins with this `connect`: at the last answer of the messages right
-/// behind it. None where there is no login: the user is online as soon as it is connected.
-fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
-    let Some(Instruction::Do(Statement::Connect(_))) = code.get(connect) else { return None };
+/// behind it, over its link, in the same part of the session. What a user does in each iteration
+/// does not belong to a login in `before`. None where there is no login: the user is online as soon
+/// as it is connected.
+fn end_of_login(code: &Code, connect: usize) -> Option<usize> {
+    let Some(Instruction::Do(Statement::Connect(opens))) = code.all.get(connect) else {
+        return None;
+    };
+    let parts = [code.begin, code.end, code.last].map(|end| end as usize);
+    let end = parts.into_iter().find(|end| connect < *end)?;
     let is_login = |instruction: &Instruction| {
         matches!(
             instruction,
@@ -704,12 +709,11 @@ fn end_of_login(code: &[Instruction], connect: usize) -> Option<usize> {
                 | Instruction::TransactionEnd { .. }
         )
     };
-    let run = code[connect + 1..].iter().take_while(|instruction| is_login(instruction));
-    let answered = |one: &Instruction| {
-        matches!(
-            one,
-            Instruction::Do(Statement::Request(_)) | Instruction::Do(Statement::Expect(_))
-        )
+    let run = code.all[connect + 1..end].iter().take_while(|instruction| is_login(instruction));
+    let answered = |one: &Instruction| match one {
+        Instruction::Do(Statement::Request(request)) => request.link == opens.link,
+        Instruction::Do(Statement::Expect(expect)) => expect.link == opens.link,
+        _ => false,
     };
     let last = run.enumerate().filter(|(_, one)| answered(one)).last();
     last.map(|(index, _)| connect + 1 + index)

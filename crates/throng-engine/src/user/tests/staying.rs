@@ -54,7 +54,7 @@ fn users(to: u64, time: Duration) -> Phase {
 }
 
 fn members(code: Block, phases: Vec<Phase>) -> Program {
-    let mut program = program(Scheme::Ws, vec![session(code, 1)], STEPS, users(0, S));
+    let mut program = program(Scheme::Ws, vec![session(code, 2)], STEPS, users(0, S));
     program.loads[0].phases = phases;
     program
 }
@@ -301,4 +301,38 @@ fn heartbeats_that_are_due_with_an_iteration_are_sent() {
     outcome.is_sound(32);
     let beats = &outcome.sum.heartbeats;
     assert!(beats.sent >= 98 && beats.skipped == 0, "{beats:?}");
+}
+
+/// Iterates over a connection that `before` opens: users that wait for their turn are online, and
+/// a step of the iteration that fails puts nobody offline.
+#[test]
+fn a_login_in_before_ends_with_it() {
+    for login in [true, false] {
+        let mut before = vec![connect()];
+        before.extend(login.then(|| ask("login", Until::Any)));
+        let mut never = expect("");
+        if let Statement::Expect(expect) = &mut never {
+            let expect = Arc::make_mut(expect);
+            (expect.message, expect.checks) = (which(body("never")), Vec::new());
+        }
+        let mut session = session(vec![never], 0);
+        session.before = before;
+        session.links[0].heartbeat = Some(heartbeat(S, None));
+        // All but one user have no iteration to do in the first second, and so on.
+        let drive = Drive::Iterations(Iterations::new(10, Some(1.0), None));
+        let mut one = program(Scheme::Ws, vec![session], STEPS, phase(drive, Some(10 * S)));
+        one.graceful_stop = S;
+        let outcome = run(one, 31, |world| world, chat_server(0));
+        outcome.is_sound(31);
+        assert!(outcome.step(1).errors.iter().any(|(cause, _)| *cause == Cause::Timeout));
+        let online: Vec<u64> =
+            outcome.intervals.iter().map(|one| one.gauges.users_online).collect();
+        assert!(online[..9].iter().all(|users| *users == 10), "{login}: {online:?}");
+        let beats = &outcome.sum.heartbeats;
+        assert!(beats.sent >= 80, "{login}: {beats:?}");
+        let stage = stage(&outcome, Stage::Login);
+        assert_eq!((stage.ok, stage.failed), (if login { 10 } else { 0 }, 0), "{login}");
+        let lives = &outcome.sum.lifecycle;
+        assert_eq!((lives.begun, lives.complete), (10, 10), "{login}: {lives:?}");
+    }
 }
