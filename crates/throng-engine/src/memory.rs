@@ -13,7 +13,9 @@ use crate::prepared::Prepared;
 
 pub(crate) struct Memory {
     /// By slot.
-    pub(crate) values: Box<[Value]>,
+    values: Box<[Value]>,
+    /// Values that audiences look at have changed: the user is to be where they put it.
+    pub(crate) has_moved: bool,
     pub(crate) registers: Box<[u64]>,
     /// By data source: the row that was taken in this iteration, or for good.
     rows: Box<[Option<Row>]>,
@@ -39,11 +41,24 @@ impl Memory {
         let registers = prepared.sessions[session].code.registers;
         Memory {
             values: vec![Value::Null; program.sessions[session].slots.len()].into(),
+            has_moved: false,
             registers: vec![0; usize::from(registers)].into(),
             rows: (0..program.data.len()).map(|_| None).collect(),
             origins: Vec::new(),
             answerers: Vec::new(),
             resumes: None,
+        }
+    }
+
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Saves a value.
+    pub(crate) fn save(&mut self, slot: u16, value: Value, prepared: &Prepared) {
+        if let Some(place) = self.values.get_mut(usize::from(slot)) {
+            self.has_moved |= slot < prepared.audience_slots;
+            *place = value;
         }
     }
 

@@ -13,10 +13,10 @@ use throng_load::comers;
 use throng_metrics::Place;
 use throng_program::sessions;
 use throng_program::{
-    Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Phase, Program, Retry, Scheme,
-    Session, Slow, Statement, Target, Until,
+    Audience, Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Phase, Program,
+    Retry, Scheme, Session, Slow, Statement, Target, Until,
 };
-use throng_protocol::framed::{MessageId, Protocol};
+use throng_protocol::framed::{MessageId, Protocol, Records};
 use throng_protocol::http1::{self, RequestKind};
 use throng_protocol::protobuf::{MessageType, Schema};
 use throng_protocol::{http2, stream, websocket};
@@ -45,6 +45,8 @@ pub(crate) struct Prepared {
     pub(crate) loads: Vec<LoadPlan>,
     /// By row of the ledger: whether a message is one of it.
     pub(crate) deliveries: Box<[Look]>,
+    /// Saved values that audiences look at: the first slots of every session.
+    pub(crate) audience_slots: u16,
     /// By step: the row of the ledger that what it sends is in.
     senders: Box<[Option<u16>]>,
     pub(crate) http_limits: http1::Limits,
@@ -428,6 +430,7 @@ impl Prepared {
                 .iter()
                 .map(|delivery| Look::new(&delivery.received.checks, &[]))
                 .collect(),
+            audience_slots: audience_slots(&program),
             senders: senders(&program),
             loads: LoadPlan::all(&program),
             http2_limits: http2::Limits {
@@ -444,6 +447,16 @@ impl Prepared {
             program,
         }
     }
+}
+
+/// Saved values that audiences look at have the first slots of every session.
+fn audience_slots(program: &Program) -> u16 {
+    let looks = program.deliveries.iter().filter_map(|delivery| match &delivery.audience {
+        Audience::Everyone => None,
+        Audience::Same(is) | Audience::To { is, .. } => Some(is.slots()),
+    });
+    let slots = looks.flat_map(|slots| slots.needed.into_iter().chain(slots.tested));
+    slots.max().map_or(0, |last| last + 1)
 }
 
 /// A request of so many bytes fits into one segment on any network.

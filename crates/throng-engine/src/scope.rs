@@ -131,7 +131,7 @@ impl Scope for UserScope<'_> {
     }
 
     fn slot(&self, slot: u16) -> &Value {
-        let values = self.memory.as_ref().map(|memory| &memory.values);
+        let values = self.memory.as_ref().map(|memory| memory.values());
         values.and_then(|values| values.get(usize::from(slot))).unwrap_or(&NOTHING)
     }
 

@@ -254,9 +254,8 @@ impl<'a> Looking<'a> {
                     .map_err(|fault| scope.finding(fault))?,
                 (None, None) => return Err(self.not_saved(save, scope)),
             };
-            if let Some(slot) = scope.memory().values.get_mut(usize::from(save.slot)) {
-                *slot = value;
-            }
+            let shard = scope.shard;
+            scope.memory().save(save.slot, value, &shard.prepared);
         }
         Ok(())
     }

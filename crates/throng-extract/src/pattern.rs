@@ -57,6 +57,11 @@ impl Pattern {
         self.regex.is_match(bytes)
     }
 
+    /// Whether it matches more than once.
+    pub fn is_repeated(&self, bytes: &[u8]) -> bool {
+        self.regex.find_iter(bytes).nth(1).is_some()
+    }
+
     /// What the first match gives. A group that took no part in the match gives nothing.
     pub fn first(&self, bytes: &[u8]) -> Option<Value> {
         if self.group == 0 {

@@ -310,13 +310,16 @@ impl Book {
     /// A receipt by somebody who has got the message, or who does not have to get it.
     fn again(&mut self, groups: &Groups, (member, place): (MemberId, Where), id: u64, number: u64) {
         // Who is not online yet, or was not when it was sent, may well get it: the target lets
-        // users in before they know it.
+        // users in before they know it. So may who was in another audience then and has moved.
         let Some(present) = groups.member(member) else { return };
+        if present.joined > number {
+            return;
+        }
         if place == Where::Elsewhere {
             self.interval.stray += 1;
             let remark = |user| Remark::Stray { id: self.texts.shown(id), user };
             self.remarks.note(DeliveryCounter::Stray, remark, groups, member);
-        } else if present.joined <= number {
+        } else {
             self.interval.twice += 1;
             let remark = |user| Remark::Twice { id: self.texts.shown(id), user };
             self.remarks.note(DeliveryCounter::Twice, remark, groups, member);
@@ -343,9 +346,7 @@ impl Book {
             Some(Known::Nobody(number)) => {
                 let lower = u64::from(self.number.wrapping_sub(u64::from(number)) as Short);
                 let number = self.number.wrapping_sub(lower);
-                if groups.member(member).is_some_and(|member| member.joined <= number) {
-                    self.again(groups, (member, Where::Elsewhere), id, number);
-                }
+                self.again(groups, (member, Where::Elsewhere), id, number);
             }
             Some(Known::Withdrawn(_) | Known::Unwatched(_) | Known::Entry(_)) => {}
             None if self.dim_until.is_some_and(|until| at <= until) => {}

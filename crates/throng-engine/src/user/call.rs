@@ -207,7 +207,7 @@ impl Active<'_> {
                 if self.user.is_online() || !self.user.connects() {
                     self.user.refusals = 0;
                 }
-                self.trace_saves(&call.saves);
+                self.saved(&call.saves);
                 self.step_ok(call.step, &attempt);
                 self.next_step();
             }

@@ -3,38 +3,73 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use throng_expression::Value;
-use throng_program::{Audience, Content, Delivery, Mark, Message};
+use throng_expression::{Scope, Value};
+use throng_program::{Audience, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
 use super::State;
 use crate::ledger::{Id, MemberId, mix};
 use crate::looked::Looked;
-use crate::scope::scope;
+use crate::memory::Memory;
+use crate::scope::{UserScope, scope};
 
 /// By row of the ledger: what the user is in its audience, while it is online.
-pub(super) type Memberships = Option<Box<Vec<Option<MemberId>>>>;
+pub(super) type Memberships = Option<Box<Vec<Option<Membership>>>>;
+
+#[derive(Clone, Copy)]
+pub(super) struct Membership {
+    /// The key of the audience.
+    group: u64,
+    member: MemberId,
+}
 
 /// The audience of everyone.
 const EVERYONE: u64 = 0;
 
 impl State {
-    /// The user is online on a line: from now on it gets what the audiences of that get.
+    /// The user is online on a line, or a value that audiences look at has changed: from now on it
+    /// is in the audiences that it belongs to, and in no others.
     pub(super) fn join_audiences(&mut self, line: u8) {
         let shard = Rc::clone(&self.shard);
         let rows = &shard.prepared.program.deliveries;
         for (row, delivery) in rows.iter().enumerate() {
-            let receives = self.link_in(&shard, line).receives[row];
-            let is_in = self.memberships.as_ref().is_some_and(|all| all[row].is_some());
-            if !receives || is_in {
+            if !self.link_in(&shard, line).receives[row] {
                 continue;
             }
-            let Some(group) = self.group_of(delivery, false) else { continue };
-            let member = shard.ledgers.borrow_mut()[row].join(group, self.id, self.now);
+            let is_in = self.membership(row);
+            let group = self.group_of(delivery, false);
+            if is_in.map(|is_in| is_in.group) == group {
+                continue;
+            }
+            let ledger = &mut shard.ledgers.borrow_mut()[row];
+            if let Some(left) = is_in {
+                ledger.leave(left.member, self.now);
+            }
+            let joined = group
+                .map(|group| Membership { group, member: ledger.join(group, self.id, self.now) });
             let all = self.memberships.get_or_insert_with(|| Box::new(vec![None; rows.len()]));
-            all[row] = Some(member);
+            all[row] = joined;
         }
+    }
+
+    /// Saved values were written: if audiences look at one of them, the user is in the audiences
+    /// of what it is now.
+    #[inline]
+    pub(super) fn follow_audiences(&mut self) {
+        let has_moved = |memory: &mut Box<Memory>| std::mem::take(&mut memory.has_moved);
+        if !self.memory.as_mut().is_some_and(has_moved) {
+            return;
+        }
+        for line in 0..self.lines.count() {
+            if self.is_online_on(line) {
+                self.join_audiences(line);
+            }
+        }
+    }
+
+    fn membership(&self, row: usize) -> Option<Membership> {
+        self.memberships.as_ref()?.get(row).copied().flatten()
     }
 
     pub(super) fn leave_audiences(&mut self, line: u8) {
@@ -44,8 +79,8 @@ impl State {
         let mut ledgers = shard.ledgers.borrow_mut();
         let all = memberships.iter_mut().zip(receives).zip(ledgers.iter_mut());
         for ((member, _), ledger) in all.filter(|((_, receives), _)| **receives) {
-            if let Some(member) = member.take() {
-                ledger.leave(member, self.now);
+            if let Some(left) = member.take() {
+                ledger.leave(left.member, self.now);
             }
         }
         if memberships.iter().all(Option::is_none) {
@@ -66,6 +101,13 @@ impl State {
         let mut scope = scope!(self, &shard);
         match expression.evaluate(&mut scope) {
             Ok(value) => Some(mix::of_value(&value)),
+            // It joins an audience when the value is saved.
+            Err(_)
+                if !sends
+                    && expression.slots().needed.iter().any(|slot| is_unsaved(&scope, *slot)) =>
+            {
+                None
+            }
             Err(fault) => {
                 let name = &shard.prepared.program.step(delivery.step).name;
                 let text = say!("audience of `{name}`: {}", fault.0);
@@ -126,8 +168,8 @@ impl State {
             return None;
         };
         let group = self.group_of(delivery, true)?;
-        let own = self.memberships.as_ref().and_then(|all| all.get(usize::from(row)).copied());
-        let sender = (self.id, own.flatten());
+        let own = self.membership(usize::from(row)).map(|own| own.member);
+        let sender = (self.id, own);
         let key = id.key;
         shard.ledgers.borrow_mut()[usize::from(row)].sent(id, group, sender, self.now);
         Some((row, key))
@@ -167,19 +209,37 @@ impl State {
                 shard.ledgers.borrow_mut()[row].received_without_id(self.id, content);
                 continue;
             };
+            if has_several_ids(&delivery.received_id, looked) {
+                // The first is entered; what else came in the message is not known.
+                let content = looked.document.bytes();
+                shard.ledgers.borrow_mut()[row].received_without_id(self.id, content);
+            }
             let stamp = delivery.stamp.as_ref().and_then(|mark| marked(mark, looked));
             let now_unix = shard.unix_nanos(self.now);
             let latency = stamp
                 .and_then(|stamp| nanos_of(&stamp))
                 .and_then(|stamp| latency_since(stamp, now_unix));
-            let member = self.memberships.as_ref().and_then(|all| all.get(row).copied()).flatten();
+            let member = self.membership(row).map(|own| own.member);
             shard.ledgers.borrow_mut()[row].received(member, &id, latency, self.now);
         }
     }
 }
 
+fn is_unsaved(scope: &UserScope<'_>, slot: u16) -> bool {
+    scope.slot(slot).is_null()
+}
+
 fn id_in(mark: &Mark, looked: &Looked<'_>) -> Option<Id> {
     marked(mark, looked).map(Id::of)
+}
+
+/// Whether a message has more records than one, as far as its id tells: JSON with something behind
+/// it is no document, and has no id at all.
+fn has_several_ids(mark: &Mark, looked: &Looked<'_>) -> bool {
+    match (&mark.prefix, &mark.pick) {
+        (None, Pick::Pattern(pattern)) => pattern.is_repeated(looked.document.bytes()),
+        _ => false,
+    }
 }
 
 fn marked(mark: &Mark, looked: &Looked<'_>) -> Option<Value> {

@@ -254,7 +254,7 @@ impl Active<'_> {
             };
             self.shard.iteration_ends(self.user.session, how);
             if let (Some(keep), Some(memory)) = (&self.shard.keep, &self.user.memory) {
-                keep.set(&memory.values);
+                keep.set(memory.values());
             }
             if self.shard.is_traced() {
                 self.user.trace_iteration(Some(finished));

@@ -34,6 +34,7 @@ impl User {
         let saves = if busy.is_some() { &[][..] } else { &handler.saves };
         let mut verdict = plan.look.judge(&handler.checks, saves, looked, &mut scope);
         shard.recorder.borrow_mut().messages.pushes += 1;
+        state.follow_audiences();
         state.first_message(line);
         if let (Some(body), Ok(())) = (busy, &verdict) {
             verdict = state.wait_for_body(line, body, payload);
@@ -75,6 +76,7 @@ impl User {
         let mut scope = scope!(self.state, shard);
         let verdict = plan.look.judge(&handler.checks, &handler.saves, &looked, &mut scope);
         shard.decoded.replace(decoded);
+        self.state.follow_audiences();
         match verdict {
             Ok(()) => self.answer(shard, *line, *body, cx),
             // It was good when it came, and is counted so; what the body needs of it is not there.

@@ -568,7 +568,7 @@ impl Active<'_> {
                 if self.user.is_online() || !self.user.connects() {
                     self.user.refusals = 0;
                 }
-                self.trace_saves(&http.saves);
+                self.saved(&http.saves);
                 self.step_ok(http.step, &attempt);
                 self.next_step();
             }
@@ -593,13 +593,14 @@ impl Active<'_> {
         }
     }
 
-    /// Tells what was kept of an answer.
-    pub(super) fn trace_saves(&mut self, saves: &[Save]) {
+    /// Values of a response were saved.
+    pub(super) fn saved(&mut self, saves: &[Save]) {
+        self.user.follow_audiences();
         if !self.shard.is_traced() {
             return;
         }
         for save in saves {
-            let value = self.user.memory().values.get(usize::from(save.slot)).cloned();
+            let value = self.user.memory().values().get(usize::from(save.slot)).cloned();
             self.user.trace_saved(save.slot, &value.unwrap_or_default());
         }
     }

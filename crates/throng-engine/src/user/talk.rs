@@ -242,7 +242,7 @@ impl Active<'_> {
         if matches!(plan, Plan::Answer(AnswerPlan { logs_in: true, .. })) {
             self.user.logged_in(line);
         }
-        self.trace_saves(instruction.saves());
+        self.saved(instruction.saves());
         if let Some(step) = instruction.step() {
             self.step_ok(step, &exchange.attempt(self.user.now, self.task.due));
         }

@@ -114,7 +114,7 @@ impl Active<'_> {
     /// Puts an item of the list into its slot. False when there is none; the list is forgotten
     /// then, it may be large.
     fn take_item(&mut self, list: u16, index: u64, item: u16) -> bool {
-        let values = &self.user.memory().values;
+        let values = self.user.memory().values();
         let items = values.get(usize::from(list)).and_then(Value::as_list).unwrap_or_default();
         let next = usize::try_from(index).ok().and_then(|index| items.get(index)).cloned();
         let there = next.is_some();
@@ -130,9 +130,9 @@ impl Active<'_> {
     }
 
     fn keep(&mut self, slot: u16, value: Value) {
-        if let Some(place) = self.user.memory().values.get_mut(usize::from(slot)) {
-            *place = value;
-        }
+        let shard = self.shard;
+        self.user.memory().save(slot, value, &shard.prepared);
+        self.user.follow_audiences();
     }
 
     fn evaluate(&mut self, expression: &Expression) -> Result<Value, Finding> {

@@ -164,12 +164,11 @@ impl Model {
             return;
         }
         let Some(person) = person else { return };
-        if message.audience.is_empty() && !message.others.contains(&person) {
-            return;
-        }
         if !message.audience.contains(&person) {
             let sender = message.without == Some(person);
-            told.stray += u64::from(person.group != message.group || sender);
+            // Who came to its group after it was sent may have been in another one then.
+            let is_other = message.others.contains(&person) && person.group != message.group;
+            told.stray += u64::from(is_other || sender);
             return;
         }
         if message.got.contains(&person) {

@@ -152,6 +152,6 @@ fn a_user_of_a_large_scenario_is_no_bigger() {
     // as long as it keeps nothing.
     for count in [1, 100] {
         let memory = Memory::new(&Prepared::new(steps(count).into(), &[Vec::new()]), 0);
-        assert_eq!((memory.registers.len(), memory.values.len()), (2, 4));
+        assert_eq!((memory.registers.len(), memory.values().len()), (2, 4));
     }
 }
