@@ -16,9 +16,9 @@
 //!   end of the run is excused where it was not delivered. Until it is settled, a message is in no
 //!   figure but `twice`, `out_of_order`, `stray` and `foreign`, which are of receipts.
 //! - *Twice*: a member gets what it has got. *Stray*: somebody gets what is not for it: a member of
-//!   another group, or the sender itself; users who came online after it was sent, or have moved to
-//!   their group after that, may get it or not. *Foreign*: nobody has sent it, or more than twice `lost_after` ago. *After lost*: it was
-//!   lost for this member.
+//!   another group, or the sender itself; users who came online after it was sent, or have moved
+//!   to their group after that, may get it or not. *Foreign*: nobody has sent it, or more than
+//!   twice `lost_after` ago. *After lost*: it was lost for this member.
 //! - *Out of order*: a member has already got a later message of the same sender in this group.
 //! - A *withdrawn* message counts nowhere, unless it was settled before that.
 //! - *Late*: delivered, but later than `late_after` by its stamp; without one, by when it was sent.

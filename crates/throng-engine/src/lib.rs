@@ -40,6 +40,7 @@ mod cookies;
 mod driver;
 mod due;
 mod evidence;
+mod expected;
 mod failure;
 mod haste;
 mod kept;

@@ -23,6 +23,7 @@ use throng_protocol::{http2, stream, websocket};
 
 use crate::code::{Code, Instruction};
 use crate::cookies;
+use crate::expected::Expected;
 use crate::haste::{self, After};
 use crate::look::Look;
 use crate::nobody::Nobody;
@@ -169,17 +170,16 @@ pub(crate) struct LinkPlan {
     pub(crate) slow: Slow,
     /// What its connections speak.
     pub(crate) protocol: Option<Arc<Protocol>>,
+    /// Without a protocol: the end of each message that comes.
+    delimiter: Option<Box<[u8]>>,
     /// What comes over them, where they are gRPC calls.
     reply: Option<MessageType>,
     /// Of the link's own handlers and heartbeat.
     pub(crate) hears: StayPlan,
     /// By row of the ledger: whether its users are in the audience.
     pub(crate) receives: Box<[bool]>,
-    /// Kinds of the protocol that some `expect` waits for: they are kept until it does. Others
-    /// come to nobody when nobody waits.
-    pub(crate) expected: Box<[MessageId]>,
-    /// Some `expect` takes any kind: what comes right behind an answer is kept for it.
-    pub(crate) expects_any: bool,
+    /// What some `expect` waits for: it is kept until it does.
+    pub(crate) expected: Expected,
     /// The numbers of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
@@ -606,17 +606,10 @@ impl SessionPlan {
 impl LinkPlan {
     fn new(session: &Session, code: &Code, number: u8, link: &Link, program: &Program) -> LinkPlan {
         let protocol = link.protocol.and_then(|one| program.protocols.get(usize::from(one)));
-        let expects = || {
-            session.own().filter_map(|statement| match statement {
-                Statement::Expect(expect) if expect.link == number => Some(&expect.message),
-
-                _ => None,
-            })
-        };
-        let mut expected: Vec<MessageId> =
-            expects().flat_map(|which| &*which.messages).copied().collect();
-        expected.sort_unstable();
-        expected.dedup();
+        let expects = session.own().filter_map(|statement| match statement {
+            Statement::Expect(expect) if expect.link == number => Some(&expect.message),
+            _ => None,
+        });
         let targets: Box<[u16]> = match link.targets.is_empty() {
             true => (0..program.targets.len() as u16).collect(),
             false => link.targets.clone(),
@@ -652,14 +645,14 @@ impl LinkPlan {
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(session.all(), number),
             protocol: protocol.cloned(),
+            delimiter: link.delimiter.clone(),
             reply: connects(session, number).find_map(|connect| {
                 let call = connect.call.as_deref()?;
                 Some(program.schema.as_deref()?.method(call.method).output)
             }),
             hears: StayPlan::new(&link.handlers, &link.every, link.heartbeat.as_ref(), code),
             receives: program.deliveries.iter().map(receives).collect(),
-            expected: expected.into(),
-            expects_any: expects().any(|which| which.messages.is_empty()),
+            expected: Expected::new(expects),
             targets,
             target_weight,
             target_stride: stride(target_weight),
@@ -676,6 +669,20 @@ impl LinkPlan {
         let place = (turn % u128::from(self.target_weight)) as u64;
         let chosen = at_weight(self.targets.iter().map(weight), place);
         self.targets.get(chosen).copied().unwrap_or_default()
+    }
+
+    /// How messages that come over it are told apart, where its carrier does not do that alone.
+    /// Those that end with a delimiter have at most so many bytes.
+    pub(crate) fn records(&self, bytes_max: usize) -> Option<Records<'_>> {
+        match (&self.protocol, &self.delimiter) {
+            (Some(protocol), _) => Some(Records::Declared(protocol)),
+            (None, Some(delimiter)) => Some(Records::Delimited { delimiter, bytes_max }),
+            (None, None) => None,
+        }
+    }
+
+    pub(crate) fn has_records(&self) -> bool {
+        self.protocol.is_some() || self.delimiter.is_some()
     }
 
     /// What its messages are, where they are those of a gRPC call.

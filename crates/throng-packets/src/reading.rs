@@ -8,7 +8,9 @@ use throng_base::Said;
 use throng_protocol::framed::declaration::{
     Declaration, Endian, Extent, Framing, Literal, Message, Role, Transport, Type,
 };
-use throng_protocol::framed::{Broken, Decoded, MessageId, Packet, PacketReader, Protocol};
+use throng_protocol::framed::{
+    Broken, Decoded, MessageId, Packet, PacketReader, Protocol, Records,
+};
 
 use crate::layout::comes_from_target;
 use crate::streams::{Direction, Ends, Event, What};
@@ -210,7 +212,7 @@ impl<'p> Reading<'p> {
         let place = Place { stream, time_ns: Some(event.time_ns), position: 0 };
         let key = (event.ends.number, Some(event.direction));
         if let What::Datagram(bytes) = event.what {
-            return self.judge.packet(place, bytes, sink);
+            return self.judge.message(place, bytes, sink);
         }
         let is_web = matches!(
             self.protocol.declaration().transport,
@@ -251,6 +253,16 @@ impl<'p> Reading<'p> {
 }
 
 impl Judge<'_> {
+    /// A datagram, or a message of a WebSocket: a packet, or several.
+    fn message(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
+        Records::Declared(self.protocol).split(bytes, &mut |packet| {
+            let offset = packet.as_ptr().addr() - bytes.as_ptr().addr();
+            let position = place.position + offset as u64;
+            self.packet(Place { position, ..place }, packet, sink);
+            true
+        });
+    }
+
     fn packet(&mut self, place: Place, bytes: &[u8], sink: Sink<'_>) {
         let is_up = place.stream.is_some_and(|(_, direction)| direction == Direction::Up);
         let read = match self.upward.filter(|_| is_up) {
@@ -380,10 +392,14 @@ impl Side {
             }
             fresh = fresh.max(self.begin);
             let mut packet = None;
-            let read = self.reader.read(judge.protocol, &self.pending[fresh..], &mut |bytes| {
-                packet = Some(bytes.to_vec());
-                false
-            });
+            let read = self.reader.read(
+                Records::Declared(judge.protocol),
+                &self.pending[fresh..],
+                &mut |bytes| {
+                    packet = Some(bytes.to_vec());
+                    false
+                },
+            );
             let here = Place { position: self.position, ..place };
             match (read, packet) {
                 (Ok(used), Some(packet)) => {
@@ -456,7 +472,7 @@ impl Side {
         web.read(bytes, &mut |position, message| {
             let place = Place { position, ..place };
             match message {
-                Ok(packet) => judge.packet(place, packet, sink),
+                Ok(message) => judge.message(place, message, sink),
                 Err(reason) => {
                     judge.tally.broken += 1;
                     sink(place, Found::Web { reason });
@@ -520,10 +536,11 @@ impl Anchor {
             // Only what is a good packet as a whole is believed to be one.
             Anchor::Segment => {
                 let (protocol, mut is_good) = (judge.protocol, false);
-                let _ = PacketReader::new().read(protocol, bytes, &mut |packet| {
-                    is_good = protocol.decode(packet, &mut judge.decoded).is_ok();
-                    false
-                });
+                let _ =
+                    PacketReader::new().read(Records::Declared(protocol), bytes, &mut |packet| {
+                        is_good = protocol.decode(packet, &mut judge.decoded).is_ok();
+                        false
+                    });
                 is_good.then_some(0)
             }
         }

@@ -53,6 +53,9 @@ pub struct Link {
     pub targets: Box<[u16]>,
     /// What is spoken, by its number in [`crate::Program::protocols`].
     pub protocol: Option<u16>,
+    /// Without one: the end of each message that comes, which a server may join in one message of
+    /// a WebSocket; on a stream of bytes nothing else tells them apart.
+    pub delimiter: Option<Box<[u8]>>,
     /// A `connect` opens it, and it stays open; else the first request does.
     pub lasts: bool,
     /// Opening it asks for an event stream: an answer of HTTP that does not end.

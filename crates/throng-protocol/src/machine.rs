@@ -4,7 +4,7 @@
 //! To add a protocol is to add a variant here, with what it can do ([`Traits`]).
 
 use crate::events::{EventError, EventMessage, EventReader, Resume};
-use crate::framed::{Broken, PacketReader, Protocol};
+use crate::framed::{Broken, PacketReader, Records};
 use crate::grpc::{CallError, CallStream};
 use crate::http1::{self, ResponseReader};
 use crate::http2;
@@ -24,7 +24,7 @@ pub enum Machine {
     WebSocket(FrameReader),
     /// Bytes without messages: whoever waits for an answer says where it ends.
     Bytes(StreamReader),
-    /// The packets of a declared protocol.
+    /// The packets of a declared protocol, or records that end with a delimiter.
     Declared(PacketReader),
     /// Server-sent events: one answer of HTTP, from its head on.
     Events(EventReader),
@@ -85,8 +85,8 @@ pub struct Reading<'a> {
     pub limits: &'a websocket::Limits,
     pub http_limits: &'a http1::Limits,
     pub inflater: &'a mut Inflater,
-    /// What a declared connection speaks.
-    pub protocol: Option<&'a Protocol>,
+    /// How messages are told apart where the carrier does not, or joins them.
+    pub records: Option<Records<'a>>,
     /// For what HTTP/2 carries, with the buffer for what the machine answers by itself.
     pub http2: http2::Lent<'a>,
 }
@@ -118,15 +118,26 @@ impl Machine {
             Machine::WebSocket(reader) => {
                 let mut goes_on = true;
                 let mut sink = |message: websocket::Message<'_>| {
-                    goes_on = goes_on && sink(event_of(&message));
+                    goes_on = goes_on
+                        && match (event_of(&message), reading.records) {
+                            (Event::Message(joined), Some(records)) => {
+                                let mut goes_on = true;
+                                records.split(joined, &mut |record| {
+                                    goes_on = sink(Event::Message(record));
+                                    goes_on
+                                });
+                                goes_on
+                            }
+                            (event, _) => sink(event),
+                        };
                 };
                 let read = reader.receive(bytes, reading.limits, reading.inflater, &mut sink);
                 read.map_err(Violation::WebSocket)
             }
-            Machine::Declared(reader) => match reading.protocol {
-                Some(protocol) => {
+            Machine::Declared(reader) => match reading.records {
+                Some(records) => {
                     let mut sink = |packet: &[u8]| sink(Event::Message(packet));
-                    reader.read(protocol, bytes, &mut sink).map(drop).map_err(Violation::Declared)
+                    reader.read(records, bytes, &mut sink).map(drop).map_err(Violation::Declared)
                 }
                 None => Ok(()),
             },

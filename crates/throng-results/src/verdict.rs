@@ -83,8 +83,8 @@ impl InvalidReason {
                 limit_word(limit),
                 format_count(*seconds)
             ),
-            InvalidReason::DeliveriesBlind { name, sent, received } => {
-                ledger::blind_text(name, *sent, *received)
+            InvalidReason::DeliveriesBlind { name, sent, received, lost } => {
+                ledger::blind_text(name, *sent, *received, *lost)
             }
             InvalidReason::DeliveriesUnwatched { name, unwatched, sent } => {
                 ledger::unwatched_text(name, *unwatched, *sent)

@@ -130,7 +130,9 @@ macro_rules! scenario_maps {
         trace: Kind(&TRACE) => "Trace headers, to find slow requests in tracing.",
         monitor: List(&Kind(&MONITOR)) =>
             "Prometheus exporters that are read while the run goes on, for the report.",
-        protocol: PROTOCOLS => "A private protocol: the file that declares it.",
+        protocol: PROTOCOLS =>
+            "A private protocol: the file that declares it; or `{delimiter: \"\\n\"}`, if all \
+             that is known is how messages end.",
         proto: TEXTS =>
             "The `.proto` files, or sets of descriptors, of the services that `grpc` calls.",
         proto_path: TEXTS =>

@@ -19,6 +19,7 @@ use crate::scope::{Called, Kinds, Spoken, scheme_of};
 use crate::synonyms::did_you_mean;
 use crate::syntax::{Kind, Node, Place, part_of};
 use crate::target::read_targets;
+use crate::wants::read_delimiter;
 use crate::words::shorten;
 
 /// A target, and what is spoken there.
@@ -79,7 +80,8 @@ impl Reach {
     /// Whether what comes is cut into messages, and not bytes without ends.
     pub(crate) fn has_messages(&self) -> bool {
         let by_scheme = self.is_websocket() || self.scheme == Some(Scheme::Udp);
-        let by_spoken = matches!(self.spoken, Spoken::Declared(_) | Spoken::Call(_));
+        let by_spoken =
+            matches!(self.spoken, Spoken::Declared(_) | Spoken::Call(_) | Spoken::Records(_));
         by_spoken || by_scheme || self.is_event_stream()
     }
 
@@ -492,6 +494,14 @@ impl Reaches {
     }
 
     fn load(&mut self, cx: &mut Context<'_>, node: &Node) -> Speaks {
+        // Where it ends is all that is said of a message.
+        if let Kind::Map(entries) = &node.kind
+            && let [(key, delimiter)] = &entries[..]
+            && key.text == "delimiter"
+        {
+            let records = |delimiter: Box<[u8]>| Spoken::Records(delimiter.into());
+            return (None, read_delimiter(cx, delimiter).map_or(Spoken::Unknown, records));
+        }
         let file = match &node.kind {
             Kind::Scalar { text, .. } => Some(text.clone()),
             _ => None,
@@ -554,7 +564,14 @@ pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 /// Whether the protocol can be spoken there: with or without TLS it is the same.
 fn goes_with(spoken: &Spoken, scheme: Option<Scheme>) -> bool {
-    let (Spoken::Declared(protocol), Some(scheme)) = (spoken, scheme) else { return true };
+    let Some(scheme) = scheme else { return true };
+    let protocol = match spoken {
+        Spoken::Declared(protocol) => protocol,
+        Spoken::Records(_) => {
+            return matches!(scheme, Scheme::Ws | Scheme::Wss | Scheme::Tcp | Scheme::Tls);
+        }
+        _ => return true,
+    };
     let bare = |scheme| match scheme {
         Scheme::Tls => Scheme::Tcp,
         Scheme::Wss => Scheme::Ws,
@@ -569,7 +586,14 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
     if goes_with(&reach.spoken, reach.scheme) {
         return;
     }
-    let (Spoken::Declared(protocol), Some(scheme)) = (&reach.spoken, reach.scheme) else { return };
+    let Some(scheme) = reach.scheme else { return };
+    if matches!(reach.spoken, Spoken::Records(_)) {
+        let message = say!("`{}` has no messages that end with a delimiter", scheme.word());
+        let error = cx.error("scheme-mismatch", message, node.place);
+        let help = say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`");
+        return cx.note(error.label(say!("they do not match")).help(help));
+    }
+    let Spoken::Declared(protocol) = &reach.spoken else { return };
     let transport = scheme_of(protocol.declaration().transport).word();
     let message = say!("the protocol uses `{transport}`, but the target is `{}`", scheme.word());
     let error = cx.error("scheme-mismatch", message, node.place).label(say!("they do not match"));

@@ -53,6 +53,29 @@ fn compile_pick(cx: &mut Context<'_>, kind: &str, text: &str, place: Place) -> O
     }
 }
 
+/// The bytes that end a message or a response.
+pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u8]>> {
+    let text = cx.text(node, say!("a delimiter"))?;
+    if text.is_empty() {
+        return cx.bad_value(
+            node,
+            say!("a delimiter has at least one character"),
+            say!("write `\"\\n\"`"),
+        );
+    }
+    if let Kind::Scalar { text: written, .. } = &node.kind
+        && ["\\n", "\\r", "\\0", "\\t", "\\x"].iter().any(|escape| written.contains(escape))
+        && !cx.written(node.place).starts_with('"')
+    {
+        let warning = cx
+            .warning("literal-backslash", say!("this delimiter has a backslash"), node.place)
+            .label(say!("only double quotes make it a line break"))
+            .help(say!("write `delimiter: \"\\r\\n\"`"));
+        cx.note(warning);
+    }
+    Some(text.into_bytes().into())
+}
+
 /// A regular expression; its own limits keep compiling it short.
 pub(crate) fn read_regex(cx: &mut Context<'_>, node: &Node) -> Option<Regex> {
     let text = cx.text(node, say!("a regular expression"))?;

@@ -73,7 +73,7 @@ impl User {
                 limits: &shard.prepared.websocket_limits,
                 http_limits: &shard.prepared.http_limits,
                 inflater: &mut shard.inflater.borrow_mut(),
-                protocol: link.protocol.as_deref(),
+                records: link.records(shard.prepared.websocket_limits.message_bytes_max),
                 http2: Lent {
                     now,
                     limits: &shard.prepared.http2_limits,
@@ -190,8 +190,25 @@ impl User {
         used
     }
 
+    /// A datagram came: a packet of the protocol, or several.
+    pub(super) fn datagram_received(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        bytes: &[u8],
+        cx: &mut Context<'_>,
+    ) {
+        let link = self.state.link_in(shard, line);
+        if let Some(records) = link.records(bytes.len()) {
+            records.split(bytes, &mut |packet| {
+                self.heard(shard, line, packet, cx);
+                self.state.connection(line).is_some()
+            });
+        }
+    }
+
     /// A message came.
-    pub(super) fn heard(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
+    fn heard(&mut self, shard: &Lane, line: u8, payload: &[u8], cx: &mut Context<'_>) {
         shard.recorder.borrow_mut().messages.received += 1;
         if shard.is_traced() {
             self.state.trace_received(line, payload);
@@ -248,19 +265,18 @@ impl User {
             return self.with(which, shard, cx, |active| active.answer_came(&looked, packet));
         }
         let stay = self.session.pc;
-        let bytes = looked.whole();
         if packet.is_some() && self.state.answers_beat(line, stay, &looked, packet) {
-            let bytes = self.state.wire_bytes(line, bytes);
+            let bytes = self.state.wire_bytes(line, looked.whole());
             return self.beat_answered(line, bytes);
         }
         if let Some((handler, plan)) = self.handler_of(shard, line, &looked, packet) {
             return self.handle(shard, line, (handler, plan), &looked, cx);
         }
         if packet.is_none() && self.state.answers_beat(line, stay, &looked, packet) {
-            let bytes = self.state.wire_bytes(line, bytes);
+            let bytes = self.state.wire_bytes(line, looked.whole());
             return self.beat_answered(line, bytes);
         }
-        self.keep_or_pass(line, bytes, packet);
+        self.keep_or_pass(shard, line, &looked, packet);
     }
 
     /// The tasks that wait for a message over this connection.
@@ -337,33 +353,55 @@ impl User {
         })
     }
 
-    /// Nobody takes the message now.
-    fn keep_or_pass(&mut self, line: u8, payload: &[u8], packet: Option<Packet>) {
-        let link = self.state.link(line);
+    /// No step takes the message now.
+    fn keep_or_pass(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        looked: &Looked<'_>,
+        packet: Option<Packet>,
+    ) {
+        let link = self.state.link_in(shard, line);
         let is_reply = packet.is_some_and(|packet| link.is_reply(packet.message));
         // What comes right behind an answer may be the next one, and so may what comes while the
         // user asks something elsewhere; replies to what was sent may come while the user thinks.
         let (goes_on, asks) = match &self.session.doing {
             Doing::Step => (true, true),
-            Doing::Exchange(_) => (self.session.line != line && link.expects_any, true),
-            Doing::Opening(_) => (link.expects_any, true),
+            Doing::Exchange(_) if self.session.line != line => (link.expected.any, true),
+            Doing::Exchange(_) => (self.is_any_next(shard), true),
+            Doing::Opening(_) => (link.expected.any, true),
             _ => (false, false),
         };
         let keeps = match packet {
             Some(packet) => {
-                let any = link.expects_any && goes_on;
-                any || (asks || is_reply) && link.expected.contains(&packet.message)
+                let any = link.expected.any && goes_on;
+                any || (asks || is_reply) && link.expected.has(packet.message)
             }
-            None => goes_on,
+            None if goes_on => true,
+            // What a message causes may come before its acknowledgement.
+            None => {
+                asks && {
+                    let mut scope = scope!(self.state, shard);
+                    let mut patterns = link.expected.patterns();
+                    patterns.any(|(look, checks)| look.fits(checks, looked, &mut scope))
+                }
+            }
         };
         match (keeps, self.state.connection_mut(line)) {
             (true, Some(connection)) => {
-                let dropped = connection.keep_message(payload, is_reply);
-                self.state.shard.recorder.borrow_mut().messages.dropped += dropped;
+                let dropped = connection.keep_message(looked.whole(), is_reply);
+                shard.recorder.borrow_mut().messages.dropped += dropped;
             }
             (true, None) => {}
             (false, _) => self.state.pass(line, is_reply),
         }
+    }
+
+    /// Whether the session takes any message right after the response that it waits for.
+    fn is_any_next(&self, shard: &Lane) -> bool {
+        let (next, _) = at(shard, self.state.session, self.session.pc + 1);
+        matches!(next, Instruction::Do(Statement::Expect(expect)) if expect.message.is_any())
+            && next.link() == Some(self.state.lines.get(self.session.line).link)
     }
 
     /// A user begins to listen: what was kept may be what it wants.

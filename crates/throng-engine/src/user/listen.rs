@@ -159,7 +159,7 @@ impl User {
                 }
             }
             Machine::Declared(_) if connection.transport.is_datagram() => {
-                self.heard(shard, line, bytes, cx);
+                self.datagram_received(shard, line, bytes, cx);
             }
             _ => self.messages_received(shard, line, bytes, cx),
         }

@@ -118,7 +118,7 @@ impl State {
                 Machine::Http2(Box::new(http2::Client::new(&shard.prepared.http2_limits)))
             }
             Scheme::Http | Scheme::Https => Machine::Http1(ResponseReader::new()),
-            _ if self.protocol(line).is_some() => Machine::Declared(PacketReader::new()),
+            _ if self.link(line).has_records() => Machine::Declared(PacketReader::new()),
             _ => Machine::Bytes(StreamReader::new()),
         });
         let times = (opening.progress.established.get().min(self.now), self.now);

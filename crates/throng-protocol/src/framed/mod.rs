@@ -181,6 +181,18 @@ pub struct Broken {
     pub excerpt: Box<[u8]>,
 }
 
+/// How records are told apart in a stream of bytes, or in one message that a server has put several
+/// of them into.
+#[derive(Clone, Copy, Debug)]
+pub enum Records<'a> {
+    Declared(&'a Protocol),
+    /// Each ends with the delimiter, and has at most so many bytes before it.
+    Delimited {
+        delimiter: &'a [u8],
+        bytes_max: usize,
+    },
+}
+
 /// Collects bytes, in any cuts, until a packet is complete. Owns heap memory only while one is not.
 #[derive(Debug, Default)]
 pub struct PacketReader {

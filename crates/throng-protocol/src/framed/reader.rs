@@ -6,7 +6,7 @@ use memchr::memmem;
 use throng_base::Said;
 
 use super::table::{Base, Frame, Length, Shape, Table};
-use super::{Broken, PacketReader, Protocol};
+use super::{Broken, PacketReader, Records};
 use crate::fields::number::{Varint, read_bits, read_unsigned, read_varint};
 
 /// So many bytes are added to a packet at once while its delimiter is looked for.
@@ -34,25 +34,20 @@ impl PacketReader {
     /// bytes that were used is returned.
     pub fn read(
         &mut self,
-        protocol: &Protocol,
+        records: Records<'_>,
         bytes: &[u8],
         sink: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<usize, Broken> {
-        let table = protocol.table();
-        if matches!(table.frame, Frame::Whole) {
-            sink(bytes);
-            return Ok(bytes.len());
-        }
         let mut used = 0;
         if !self.held.is_empty() {
-            match self.finish(table, bytes, sink)? {
+            match self.finish(records, bytes, sink)? {
                 (taken, true) => used = taken,
                 (taken, false) => return Ok(taken),
             }
         }
         while used < bytes.len() {
             let rest = &bytes[used..];
-            match begun(table, rest, 0).map_err(|broken| broken.showing(rest))? {
+            match records.begun(rest, 0).map_err(|broken| broken.showing(rest))? {
                 Begun::Complete { bytes: length, used: taken } => {
                     let packet = &rest[..length];
                     used += taken;
@@ -82,7 +77,7 @@ impl PacketReader {
     /// Completes the packet that is held: how many bytes that took, and whether to go on.
     fn finish(
         &mut self,
-        table: &Table,
+        records: Records<'_>,
         bytes: &[u8],
         sink: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<(usize, bool), Broken> {
@@ -90,7 +85,8 @@ impl PacketReader {
         // A delimiter may be cut in two: what was looked at already is not looked at again.
         let mut looked = self.held.len();
         let begun = |held: &[u8], looked, rest: &[u8]| {
-            begun(table, held, looked).map_err(|broken| broken.showing(held.iter().chain(rest)))
+            let begun = records.begun(held, looked);
+            begun.map_err(|broken| broken.showing(held.iter().chain(rest)))
         };
         let mut needed = match begun(&self.held, looked, bytes)? {
             Begun::Complete { .. } => self.held.len(),
@@ -98,7 +94,7 @@ impl PacketReader {
         };
         loop {
             let mut missing = needed.saturating_sub(self.held.len()).min(bytes.len() - used);
-            if let Frame::Delimited { .. } = table.frame {
+            if records.are_delimited() {
                 // Its end is not known: what lies behind it should not be copied with it.
                 missing = missing.min(DELIMITED_STEP_BYTES);
             }
@@ -121,20 +117,56 @@ impl PacketReader {
     }
 }
 
-/// Looks at the bytes of a stream from the first one of a packet on; in the first `looked` of
-/// them no delimiter ends.
-fn begun(table: &Table, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
-    match &table.frame {
-        Frame::Whole => Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() }),
-        Frame::Fixed(length) if bytes.len() < *length => Ok(Begun::Needs(*length)),
-        Frame::Fixed(length) => Ok(Begun::Complete { bytes: *length, used: *length }),
-        Frame::Delimited { bytes: delimiter, bytes_max } => {
-            delimited(bytes, delimiter, *bytes_max, looked)
+impl Records<'_> {
+    /// Calls `sink` with every record in one message of a transport that has messages of its own.
+    /// A server may join several records in one of them. What cannot be cut is given out as it is:
+    /// whoever decodes it finds what is wrong. `sink` gives false to stop.
+    pub fn split(self, message: &[u8], sink: &mut dyn FnMut(&[u8]) -> bool) {
+        let mut rest = message;
+        while let Ok(Begun::Complete { bytes, used }) = self.begun(rest, 0)
+            && used > 0
+        {
+            let record = &rest[..bytes];
+            rest = &rest[used..];
+            // Behind the last delimiter there is no record, nor between two of them.
+            let is_gap = record.is_empty() && self.are_delimited();
+            if !is_gap && !sink(record) || rest.is_empty() {
+                return;
+            }
         }
-        Frame::Length => match &table.length {
-            Some(length) => by_length(table, length, bytes),
-            None => Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() }),
-        },
+        sink(rest);
+    }
+
+    fn are_delimited(self) -> bool {
+        match self {
+            Records::Declared(protocol) => {
+                matches!(protocol.table().frame, Frame::Delimited { .. })
+            }
+            Records::Delimited { .. } => true,
+        }
+    }
+
+    /// Looks at bytes from the first one of a record on; in the first `looked` of them no delimiter
+    /// ends.
+    fn begun(self, bytes: &[u8], looked: usize) -> Result<Begun, Broken> {
+        let table = match self {
+            Records::Declared(protocol) => protocol.table(),
+            Records::Delimited { delimiter, bytes_max } => {
+                return delimited(bytes, delimiter, bytes_max, looked);
+            }
+        };
+        match (&table.frame, &table.length) {
+            (Frame::Fixed(length), _) if bytes.len() < *length => Ok(Begun::Needs(*length)),
+            (Frame::Fixed(length), _) => Ok(Begun::Complete { bytes: *length, used: *length }),
+            (Frame::Delimited { bytes: delimiter, bytes_max }, _) => {
+                delimited(bytes, delimiter, *bytes_max, looked)
+            }
+            // A message of the transport may hold several packets that carry their length.
+            (Frame::Whole | Frame::Length, Some(length)) => by_length(table, length, bytes),
+            (Frame::Whole | Frame::Length, None) => {
+                Ok(Begun::Complete { bytes: bytes.len(), used: bytes.len() })
+            }
+        }
     }
 }
 

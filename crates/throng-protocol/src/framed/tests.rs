@@ -10,6 +10,7 @@ use super::*;
 mod contradictions;
 mod fuzz;
 mod packets;
+mod records;
 mod samples;
 
 use samples::*;

@@ -37,7 +37,7 @@ pub enum InvalidReason {
     /// It held users back until the phase that wanted them was over; at most `came` were there.
     UsersHeld { phase: String, came: u64, wanted: u64, seconds: u64, limit: String },
     /// The ledger found no id in any of the messages that it was to follow.
-    DeliveriesBlind { name: String, sent: u64, received: u64 },
+    DeliveriesBlind { name: String, sent: u64, received: u64, lost: u64 },
     /// There is a threshold on deliveries of which some were not watched.
     DeliveriesUnwatched { name: String, unwatched: u64, sent: u64 },
     /// A machine was gone before its load was over: what it did last is not known.

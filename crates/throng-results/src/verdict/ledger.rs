@@ -16,6 +16,7 @@ pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> 
         name: row.name.clone(),
         sent: row.counts.sent_without_id,
         received: row.counts.received_without_id,
+        lost: if saw_nothing(&row.counts) { 0 } else { row.counts.lost },
     });
     let unwatched = unwatched(summary).filter(|row| has_threshold(summary, row));
     blind.chain(unwatched.map(|row| InvalidReason::DeliveriesUnwatched {
@@ -25,8 +26,13 @@ pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> 
     }))
 }
 
-/// It has looked at messages, on one side or the other, and found no id in any of them.
+/// What it calls lost may have come in messages that it could not read.
 fn is_blind(counts: &DeliveryInterval) -> bool {
+    saw_nothing(counts) || counts.lost > 0 && counts.received_without_id > 0
+}
+
+/// It has looked at messages, on one side or the other, and found no id in any of them.
+fn saw_nothing(counts: &DeliveryInterval) -> bool {
     let c = counts;
     let received = c.delivered + c.twice + c.after_lost + c.stray + c.foreign + c.out_of_order;
     let sent_blindly = c.sent == 0 && c.sent_without_id > 0;
@@ -50,7 +56,15 @@ pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic>
         .chain(unwatched(summary).map(|row| not_watched(summary, row)))
 }
 
-pub(super) fn blind_text(name: &str, sent: u64, received: u64) -> Said {
+pub(super) fn blind_text(name: &str, sent: u64, received: u64, lost: u64) -> Said {
+    if lost > 0 {
+        return say!(
+            "{} messages of `{}` arrived without an id, or with several; {} deliveries are missing",
+            format_count(received),
+            clean(name),
+            format_count(lost)
+        );
+    }
     say!(
         "ids found: 0 in {} sent and {} received messages of `{}`",
         format_count(sent),
@@ -70,13 +84,22 @@ pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> Said {
 
 fn blind(row: &DeliveryRow) -> Diagnostic {
     let c = &row.counts;
-    let message = say!("the ledger found no id in any message");
-    let text = blind_text(&row.name, c.sent_without_id, c.received_without_id);
+    let (message, lost) = match saw_nothing(c) {
+        true => (say!("the ledger found no id in any message"), 0),
+        false => (say!("the ledger could not read all messages"), c.lost),
+    };
+    let text = blind_text(&row.name, c.sent_without_id, c.received_without_id, lost);
     let mut told = Diagnostic::error("deliveries-blind", message).note(text);
     let shown = |counter| row.examples.iter().find(|(one, _)| *one == counter);
     let example = shown(SentWithoutId).filter(|_| c.sent == 0).or(shown(ReceivedWithoutId));
     if let Some((_, example)) = example {
         told = told.note(example.detail.clone().cleaned());
+    }
+    if lost > 0 {
+        told = told.help(say!(
+            "if the server joins several records in one message, write \
+             `protocol: {{delimiter: \"\\n\"}}`"
+        ));
     }
     told.help(say!(
         "point `match` to the id: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
@@ -107,4 +130,30 @@ fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
         .help(say!(
             "give every message an id of its own; shorten `lost_after`, or send fewer messages"
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What could not be read may be what is missing; without a loss it is something else.
+    #[test]
+    fn losses_beside_messages_that_could_not_be_read_are_not_the_target_s() {
+        let counts = |lost, received_without_id| DeliveryInterval {
+            sent: 100,
+            expected: 100,
+            delivered: 100 - lost,
+            lost,
+            received_without_id,
+            ..DeliveryInterval::default()
+        };
+        assert!(is_blind(&counts(7, 3)) && !saw_nothing(&counts(7, 3)));
+        assert!(!is_blind(&counts(7, 0)), "a loss");
+        assert!(!is_blind(&counts(0, 3)), "all has come");
+        assert!(saw_nothing(&counts(100, 3)));
+        let told = blind_text("talk", 0, 3, 7).english();
+        let expected = "3 messages of `talk` arrived without an id, or with several; \
+                        7 deliveries are missing";
+        assert_eq!(told, expected);
+    }
 }

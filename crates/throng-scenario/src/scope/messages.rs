@@ -121,6 +121,8 @@ pub(crate) enum Spoken {
     /// There is one, and a mistake keeps it from being known.
     Unknown,
     Declared(Arc<Protocol>),
+    /// Messages that nothing declares, each of which ends with these bytes.
+    Records(Arc<[u8]>),
     /// Server-sent events, over HTTP.
     Events,
     /// The messages of a gRPC call that stays open.

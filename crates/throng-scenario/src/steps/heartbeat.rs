@@ -102,7 +102,7 @@ pub(super) fn of_protocol(
 
 fn help_of(reach: &Reach) -> Said {
     match reach.spoken {
-        Spoken::Plain => HELP,
+        Spoken::Plain | Spoken::Records(_) => HELP,
         Spoken::Call(_) => CALL_HELP,
         _ => DECLARED_HELP,
     }

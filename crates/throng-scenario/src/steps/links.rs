@@ -8,6 +8,7 @@ use throng_program::{LINKS_MAX, Link, Scheme};
 use crate::ast::{self, Field, Verb};
 use crate::reach::{Home, Reach, asks_for_events, list, unknown_target};
 use crate::read::Context;
+use crate::scope::Spoken;
 use crate::steps::Coder;
 use crate::steps::grpc::find_method;
 use crate::steps::heartbeat::{self, Setting};
@@ -542,6 +543,10 @@ impl<'c, 'n> Coder<'c, 'n> {
         let link = Link {
             targets: reach.targets.clone(),
             protocol: reach.protocol.filter(|_| !reach.is_event_stream()),
+            delimiter: match &reach.spoken {
+                Spoken::Records(delimiter) => Some((**delimiter).into()),
+                _ => None,
+            },
             lasts,
             events: reach.is_event_stream(),
             ..Link::default()

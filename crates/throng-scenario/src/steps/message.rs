@@ -512,33 +512,11 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
             ),
             length => Some(Until::Length(length)),
         },
-        "delimiter" => read_delimiter(cx, node),
+        "delimiter" => crate::wants::read_delimiter(cx, node).map(Until::Delimiter),
         "pattern" => crate::wants::read_regex(cx, node).map(Until::Pattern),
         _ => match cx.bool(node)? {
             true => Some(Until::Any),
             false => cx.bad_value(node, say!("`any` must be `true` or left out"), EXPECT_HELP),
         },
     }
-}
-
-fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Until> {
-    let text = cx.text(node, say!("a delimiter"))?;
-    if text.is_empty() {
-        return cx.bad_value(
-            node,
-            say!("a delimiter has at least one character"),
-            say!("write `\"\\n\"`"),
-        );
-    }
-    if let Kind::Scalar { text: written, .. } = &node.kind
-        && ["\\n", "\\r", "\\0", "\\t", "\\x"].iter().any(|escape| written.contains(escape))
-        && !cx.written(node.place).starts_with('"')
-    {
-        let warning = cx
-            .warning("literal-backslash", say!("this delimiter has a backslash"), node.place)
-            .label(say!("only double quotes make it a line break"))
-            .help(say!("write `delimiter: \"\\r\\n\"`"));
-        cx.note(warning);
-    }
-    Some(Until::Delimiter(text.into_bytes().into()))
 }

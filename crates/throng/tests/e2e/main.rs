@@ -63,6 +63,7 @@ mod redirects;
 mod reflection;
 mod rerun;
 mod residence;
+mod rooms;
 mod route;
 mod run;
 mod scenarios;

@@ -20,7 +20,7 @@ fn packets(protocol: &Protocol, parts: &[&[u8]]) -> (Vec<Vec<u8>>, Option<String
                 packets.push(packet.to_vec());
                 packets.len() % 3 != 0
             };
-            match reader.read(protocol, &part[used..], &mut sink) {
+            match reader.read(Records::Declared(protocol), &part[used..], &mut sink) {
                 Ok(bytes) => used += bytes,
                 Err(broken) => return (packets, Some(broken.said().english())),
             }

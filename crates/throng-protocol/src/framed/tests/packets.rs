@@ -287,7 +287,7 @@ fn read_all(protocol: &Protocol, parts: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut reader = PacketReader::new();
     let mut packets = Vec::new();
     for part in parts {
-        let used = reader.read(protocol, part, &mut |packet| {
+        let used = reader.read(Records::Declared(protocol), part, &mut |packet| {
             packets.push(packet.to_vec());
             true
         });
@@ -361,13 +361,17 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
     let ping = write(&chat, "ping", &[], 1);
     let stream = [ping.clone(), ping.clone(), ping.clone()].concat();
     let mut reader = PacketReader::new();
-    assert_eq!(reader.read(&chat, &stream[..5], &mut |_| true), Ok(5));
+    assert_eq!(reader.read(Records::Declared(&chat), &stream[..5], &mut |_| true), Ok(5));
     assert_eq!(reader.held(), &stream[..5]);
-    assert_eq!(reader.read(&chat, &stream[5..], &mut |_| false), Ok(ping.len() - 5));
+    assert_eq!(
+        reader.read(Records::Declared(&chat), &stream[5..], &mut |_| false),
+        Ok(ping.len() - 5)
+    );
     assert!(reader.held().is_empty());
 
     let lost = |bytes: &[u8]| {
-        let broken = PacketReader::new().read(&chat, bytes, &mut |_| true).unwrap_err();
+        let broken =
+            PacketReader::new().read(Records::Declared(&chat), bytes, &mut |_| true).unwrap_err();
         assert!(broken.is_lost);
         broken.said().english()
     };
@@ -385,7 +389,8 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         transport: Transport::Tcp,
         ..one(vec![uint("a", 32)])
     });
-    let broken = PacketReader::new().read(&whole, &[0, 1, 0], &mut |_| true).unwrap_err();
+    let broken =
+        PacketReader::new().read(Records::Declared(&whole), &[0, 1, 0], &mut |_| true).unwrap_err();
     assert_eq!(
         broken.said().english(),
         "byte 0, `length`: the length is 1, but a packet has at least 2 bytes in all"
@@ -396,8 +401,8 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         ..one(vec![field("line", Type::Text(Extent::Rest))])
     });
     let mut reader = PacketReader::new();
-    assert_eq!(reader.read(&lines, b"abc", &mut |_| true), Ok(3));
-    assert!(reader.read(&lines, b"d", &mut |_| true).unwrap_err().is_lost);
+    assert_eq!(reader.read(Records::Declared(&lines), b"abc", &mut |_| true), Ok(3));
+    assert!(reader.read(Records::Declared(&lines), b"d", &mut |_| true).unwrap_err().is_lost);
     let refused =
         |line: &str| try_write(&lines, "it", &[("line", Value::from(line))], 0).unwrap_err();
     assert_eq!(refused("a\nb"), ": the delimiter of packets stands in it");
@@ -956,8 +961,9 @@ fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
             packets += 1;
             true
         };
-        let read = reader.read(&protocol, &stream[..cut], &mut sink);
-        let broken = read.and_then(|_| reader.read(&protocol, &stream[cut..], &mut sink));
+        let read = reader.read(Records::Declared(&protocol), &stream[..cut], &mut sink);
+        let broken =
+            read.and_then(|_| reader.read(Records::Declared(&protocol), &stream[cut..], &mut sink));
         let broken = broken.unwrap_err();
         // What has not come cannot be shown.
         let come = if cut >= good + 2 { cut } else { stream.len() };
