@@ -248,9 +248,7 @@ impl Unit {
     pub fn of(subject: &Subject, measure: Measure) -> Unit {
         let is_bytes = matches!(subject, Subject::Counter(counter) if counter.is_bytes());
         match (subject, measure) {
-            (Subject::UsersOnline | Subject::UsersPresent | Subject::Connections, _) => {
-                Unit::Number
-            }
+            (subject, _) if subject.is_gauge() => Unit::Number,
             (_, Measure::ShareOfWhole) => Unit::Share,
             (_, Measure::Rate) if is_bytes => Unit::BytesPerSecond,
             (_, Measure::Rate) => Unit::PerSecond,
@@ -293,6 +291,13 @@ pub enum Comparison {
     GreaterOrEqual,
     #[serde(rename = ">")]
     Greater,
+}
+
+impl Subject {
+    /// It is about how many there are at a moment, and not of something that goes on.
+    pub fn is_gauge(&self) -> bool {
+        matches!(self, Subject::UsersOnline | Subject::UsersPresent | Subject::Connections)
+    }
 }
 
 impl Comparison {

@@ -5,6 +5,7 @@ mod figures;
 mod labels;
 mod loads;
 mod machines;
+mod outages;
 mod phase;
 mod pieces;
 
@@ -190,6 +191,7 @@ impl Collector {
             directory: None,
             unended: info.ended.is_none(),
             target_lost_ns: self.target_lost_ns,
+            outage: self.figures.pace.outages.longest(),
             stopped: self.stopped.take(),
             once: std::mem::take(&mut self.once),
             changes: std::mem::take(&mut self.changes),
@@ -360,7 +362,7 @@ impl Collector {
             info.thresholds.iter().map(|info| row(&info.threshold)).collect();
         for (row, stretches) in rows.iter_mut().zip(&mut self.figures.stretches) {
             if let Some(stretches) = stretches {
-                row.verdict = stretches.verdict();
+                row.verdict = stretches.verdict(row.verdict);
             }
         }
         rows

@@ -38,6 +38,7 @@ pub fn summary_json(summary: &Summary) -> Value {
             "valid": summary.validity == Validity::Valid,
             "invalid_reasons": invalid_reasons(&summary.validity),
             "stopped": summary.stopped.as_ref().map(stopped),
+            "outage": summary.outage,
         },
         "record": {
             "lines_lost": info.lines_lost,

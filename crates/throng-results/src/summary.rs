@@ -43,6 +43,13 @@ pub struct Damage {
     pub totals: Option<Totals>,
 }
 
+/// From which second of the run on, and for how many, nothing succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    pub from_s: u64,
+    pub seconds: u64,
+}
+
 /// A run in figures. Where nothing else is said they are of the measured phases only.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -54,6 +61,8 @@ pub struct Summary {
     pub unended: bool,
     /// When the run was given up because the target was gone, in nanoseconds of the run.
     pub target_lost_ns: Option<u64>,
+    /// The longest while in which nothing succeeded, between much that did.
+    pub outage: Option<Outage>,
     /// The scenario ended the run before its load was done.
     pub stopped: Option<Stopped>,
     /// What was done once, before and after the load: in no other figure.

@@ -9,6 +9,7 @@ use throng_metrics::{Histogram, Interval};
 
 use super::labels::Labels;
 use super::machines::Machines;
+use super::outages::Outages;
 use super::phase::{PhaseSum, Seconds, present};
 use super::pieces::Pieces;
 use crate::directory::{PhaseInfo, RunInfo};
@@ -46,6 +47,8 @@ pub(crate) struct Figures {
 struct Second {
     second: u64,
     ok: u64,
+    #[serde(default)]
+    failed: u64,
     opened: u64,
     lateness: Histogram,
     filled: bool,
@@ -59,6 +62,8 @@ pub(super) struct Pace {
     pub(super) sustained_per_s: u64,
     pub(super) opened_per_s_max: u64,
     pub(super) host_busy_from: Option<u64>,
+    #[serde(default)]
+    pub(super) outages: Outages,
 }
 
 impl Figures {
@@ -156,8 +161,10 @@ impl Figures {
             self.second.filled = true;
         }
         if interval.second == self.second.second {
-            let steps = interval.steps.iter().filter(|row| self.attempts.holds(StepId(row.step)));
-            self.second.ok += steps.map(|row| row.ok_in_time()).sum::<u64>();
+            for row in interval.steps.iter().filter(|row| self.attempts.holds(StepId(row.step))) {
+                self.second.ok += row.ok_in_time();
+                self.second.failed += row.failed();
+            }
             self.second.opened += interval.connections.opened;
             self.second.lateness.merge(&interval.lateness);
         }
@@ -180,6 +187,7 @@ impl Figures {
         }
         let pace = &mut self.pace;
         pace.seconds += 1;
+        pace.outages.second(second.second, second.ok, second.failed);
         pace.opened_per_s_max = pace.opened_per_s_max.max(second.opened);
         if second.lateness.value_at(0.99) > LATENESS_NS_MAX {
             pace.late_seconds += 1;

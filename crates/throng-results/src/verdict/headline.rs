@@ -7,7 +7,7 @@ use super::{
     exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable, nothing_succeeded,
     was_reached,
 };
-use crate::summary::{Summary, ThresholdRow};
+use crate::summary::{Outage, Summary, ThresholdRow};
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,18 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
     let cause = cause.filter(|_| text == NOTHING_SUCCEEDED);
-    Headline { tone, text, cause }
+    match (tone, summary.outage) {
+        (Tone::Good, Some(outage)) => {
+            let text = say!("{text}, {}", with_outage(outage));
+            Headline { tone: Tone::Warning, text, cause }
+        }
+        _ => Headline { tone, text, cause },
+    }
+}
+
+/// `nothing succeeded for 5 s from 12 s on`.
+fn with_outage(outage: Outage) -> Said {
+    say!("but nothing succeeded for {} s, from second {} on", outage.seconds, outage.from_s)
 }
 
 pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");
@@ -85,11 +96,19 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
     let met = summary.thresholds.iter().filter(is_met).count();
     let is_late = is_strained(summary);
     let (word, why) = match exit_code(summary) {
-        Exit::Success if all == 0 => (say!("DONE"), is_late.then(|| say!("but throng was late"))),
+        Exit::Success if all == 0 && !is_late => (say!("DONE"), summary.outage.map(with_outage)),
+        Exit::Success if all == 0 => (say!("DONE"), Some(say!("but throng was late"))),
         Exit::Success if is_late => {
             (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng was late")))
         }
-        Exit::Success => (say!("PASSED"), Some(say!("{met} of {all} thresholds met"))),
+        Exit::Success => {
+            let why = say!("{met} of {all} thresholds met");
+            let why = match summary.outage {
+                Some(outage) => say!("{why}, {}", with_outage(outage)),
+                None => why,
+            };
+            (say!("PASSED"), Some(why))
+        }
         Exit::ThresholdsNotMet if cause.is_none() && met < all => {
             (say!("FAILED"), Some(say!("{} of {all} thresholds not met", (all - met))))
         }

@@ -1,0 +1,77 @@
+//! When nothing succeeded for a while in a run in which much did.
+
+use serde::{Deserialize, Serialize};
+
+use crate::summary::Outage;
+
+/// So long at least; a second alone may be one in which a slow step was not over.
+const SECONDS_MIN: u64 = 2;
+/// So many would have succeeded at the pace before it.
+const MISSED_MIN: u64 = 10;
+
+/// Whole seconds of a run, in their order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Outages {
+    /// Before the seconds without a success.
+    ok: u64,
+    seconds: u64,
+    silent: Option<Silent>,
+    longest: Option<Outage>,
+}
+
+/// Seconds without a success, up to the last one.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Silent {
+    outage: Outage,
+    failed: u64,
+}
+
+impl Outages {
+    pub(super) fn second(&mut self, second: u64, ok: u64, failed: u64) {
+        if ok > 0 {
+            self.longest = self.longest();
+            self.silent = None;
+            self.ok += ok;
+            self.seconds += 1;
+        } else if self.ok > 0 {
+            let begun = Silent { outage: Outage { from_s: second, seconds: 0 }, failed: 0 };
+            let silent = self.silent.get_or_insert(begun);
+            silent.outage.seconds = (second + 1).saturating_sub(silent.outage.from_s);
+            silent.failed += failed;
+        }
+    }
+
+    /// The longest one. Without a failure nothing was asked, or nothing is known to be wrong.
+    pub(super) fn longest(&self) -> Option<Outage> {
+        let is_one = |silent: &Silent| {
+            let missed = self.ok / self.seconds.max(1) * silent.outage.seconds;
+            let is_long = silent.outage.seconds >= SECONDS_MIN;
+            silent.failed > 0 && is_long && missed >= MISSED_MIN
+        };
+        let last = self.silent.filter(is_one).map(|silent| silent.outage);
+        self.longest.into_iter().chain(last).max_by_key(|outage| outage.seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest(seconds: &[(u64, u64)]) -> Option<(u64, u64)> {
+        let mut outages = Outages::default();
+        (0..).zip(seconds).for_each(|(second, (ok, failed))| outages.second(second, *ok, *failed));
+        outages.longest().map(|outage| (outage.from_s, outage.seconds))
+    }
+
+    #[test]
+    fn an_outage_is_a_while_without_a_success_among_many() {
+        let up = (100, 0);
+        assert_eq!(longest(&[up, up, (0, 3), (0, 0), (0, 9), up, up]), Some((2, 3)));
+        assert_eq!(longest(&[up, (0, 3), (0, 1), up, (0, 0), (0, 1), (0, 0), up]), Some((4, 3)));
+        assert_eq!(longest(&[up, up, (0, 3), (0, 3)]), Some((2, 2)), "until the end");
+        assert_eq!(longest(&[up, (0, 50), up]), None, "a second alone");
+        assert_eq!(longest(&[up, (0, 0), (0, 0), up]), None, "nothing failed: a pause");
+        assert_eq!(longest(&[(1, 0), (0, 1), (0, 0), (0, 0), (1, 0)]), None, "few were due");
+        assert_eq!(longest(&[(0, 9), (0, 9), (0, 9), up]), None, "it was not up before");
+    }
+}
