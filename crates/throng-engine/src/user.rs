@@ -46,6 +46,7 @@ mod opening;
 mod outcome;
 mod redirect;
 mod send;
+mod stamp;
 mod standstill;
 mod stay;
 mod streamed;

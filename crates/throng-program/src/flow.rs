@@ -495,6 +495,8 @@ pub struct Send {
     pub step: StepId,
     pub link: u8,
     pub message: Message,
+    /// How long a target that does not read may keep it waiting.
+    pub timeout: Duration,
     pub failing: Failing,
 }
 

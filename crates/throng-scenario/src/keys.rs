@@ -384,6 +384,7 @@ macro_rules! scenario_maps {
         name: Text => "Its row in reports; `send` or its message if left out.",
         label: LABELS => LABEL,
         cut: Size => "Only so many of its bytes are sent, on purpose.",
+        timeout: Duration => "How long a target that does not read may keep it waiting.",
         on_error: ON_ERRORS => "What the user does when the step fails.",
         retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
     }
@@ -740,7 +741,7 @@ macro_rules! scenario_maps {
         received: LOOKINGS => "What the receivers get: a message of the protocol, or its looks.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
             "What tells messages apart: `id`, `json.id`, `{regex: …}`, or one on either side.",
-        stamp: MARKS => "Where the time of sending stands, in nanoseconds since 1970.",
+        stamp: MARKS => "Where the time of sending stands: ns, µs or ms since 1970, or a date and time.",
         audience: OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]) =>
             "Who has to receive it; `everyone` if left out.",
         without_sender: Bool => "`true`: the sender itself does not get it.",

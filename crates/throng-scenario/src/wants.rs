@@ -5,7 +5,7 @@ use throng_base::{Said, units};
 use throng_expression::{Expression, Value};
 use throng_extract::{Css, JsonPath, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
-use throng_program::{Escape, Pick, Text, Want};
+use throng_program::{Escape, Pick, Segment, Text, Want};
 
 use crate::ast;
 use crate::keys;
@@ -141,9 +141,12 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
     if let Some((comparison, number)) = parse_comparison(text)
         && !text.contains("${")
         && is_number(number.trim())
-        && let Ok(number) = number.trim().parse()
+        && let Ok(value) = number.trim().parse()
     {
-        return Some(Want::Number(comparison, number));
+        return Some(match (comparison, exactly(number.trim())) {
+            (Comparison::Equal, Some(want)) => want,
+            _ => Want::Number(comparison, value),
+        });
     }
     cx.check_sign(node)?;
     cx.warn_word(node);
@@ -164,11 +167,28 @@ fn typed_want(text: Text) -> Want {
     match text.as_expression().and_then(Expression::as_constant) {
         Some(Value::Null) => Want::Null,
         Some(Value::Bool(value)) => Want::Bool(*value),
+        Some(Value::Int(int)) if int.unsigned_abs() > DOUBLE_MAX => Want::Equals(text),
+        Some(Value::UInt(_)) => Want::Equals(text),
         Some(value) if value.as_f64().is_some() && value.as_text().is_none() => {
             Want::Number(Comparison::Equal, value.as_f64().unwrap_or_default())
         }
         _ => Want::Equals(text),
     }
+}
+
+/// Whole numbers up to here, and all of them, are numbers of double precision.
+const DOUBLE_MAX: u64 = 1 << 53;
+
+/// That a number is this one and not its neighbour, where double precision cannot tell them apart:
+/// identities of 64 bits are such numbers.
+fn exactly(number: &str) -> Option<Want> {
+    let value = match number.parse::<i64>() {
+        Ok(int) if int.unsigned_abs() > DOUBLE_MAX => Value::Int(int),
+        Ok(_) => return None,
+        Err(_) => Value::UInt(number.parse().ok()?),
+    };
+    let (value, escape) = (Expression::constant(value), Escape::None);
+    Some(Want::Equals(Text { segments: vec![Segment::Value { value, escape }] }))
 }
 
 /// `< 10` as the comparison and what stands behind it.
@@ -277,7 +297,7 @@ pub(crate) fn literal_want(text: &str, plain: bool) -> Want {
         JsonWant::Absent => Want::Absent,
         JsonWant::Null => Want::Null,
         JsonWant::Bool(value) => Want::Bool(value),
-        JsonWant::Number(value) => Want::Number(Comparison::Equal, value),
+        JsonWant::Number(value) => exactly(text).unwrap_or(Want::Number(Comparison::Equal, value)),
         JsonWant::Text(value) => Want::Equals(Text::literal(value)),
     }
 }

@@ -13,6 +13,7 @@ use throng_program::Slow;
 use throng_protocol::machine::Machine;
 
 use super::backlog::{Backlog, Waits};
+use super::exchange::Exchange;
 use super::unsent::Unsent;
 use crate::budget::{Held, Purse};
 use crate::failure::Ended;
@@ -116,6 +117,16 @@ pub(super) struct Loss {
 pub(super) const NOTHING_ASKED: Said = say!("closed before any answer");
 
 impl Loss {
+    /// What a step says that waited: the target closed before its answer, or in the middle of it.
+    pub(super) fn failure_of(&self, exchange: &Exchange) -> Failure {
+        let is_begun = exchange.bytes_in > 0 && self.failure.detail == NOTHING_ASKED;
+        let detail = match is_begun {
+            true => say!("closed in the middle of the response"),
+            false => self.failure.detail.clone(),
+        };
+        Failure { detail, ..self.failure.clone() }
+    }
+
     /// The cause for whoever was not waiting for an answer: then it is no early close.
     pub(super) fn cause(&self) -> Cause {
         match self.failure.cause {

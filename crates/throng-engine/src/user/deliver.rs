@@ -8,7 +8,7 @@ use throng_program::{Audience, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
-use super::State;
+use super::{State, stamp};
 use crate::ledger::{Id, MemberId, mix};
 use crate::looked::Looked;
 use crate::memory::Memory;
@@ -217,7 +217,7 @@ impl State {
             let stamp = delivery.stamp.as_ref().and_then(|mark| marked(mark, looked));
             let now_unix = shard.unix_nanos(self.now);
             let latency = stamp
-                .and_then(|stamp| nanos_of(&stamp))
+                .and_then(|stamp| stamp::nanos_of(&stamp))
                 .and_then(|stamp| latency_since(stamp, now_unix));
             let member = self.membership(row).map(|own| own.member);
             shard.ledgers.borrow_mut()[row].received(member, &id, latency, self.now);
@@ -247,14 +247,6 @@ fn marked(mark: &Mark, looked: &Looked<'_>) -> Option<Value> {
     let behind = looked.document.bytes().strip_prefix(&**prefix)?;
     let begin = memchr::memchr2(b'[', b'{', behind)?;
     Looked::new(None, &behind[begin..], Duration::ZERO).simple(&mark.pick)
-}
-
-/// The number of a stamp; what a regular expression finds are its digits.
-fn nanos_of(stamp: &Value) -> Option<u64> {
-    match stamp {
-        Value::Text(text) => text.trim().parse().ok(),
-        stamp => u64::try_from(stamp.as_i64()?).ok(),
-    }
 }
 
 /// Stamps that are older, or so far ahead, are none: the clock of who stamps is another one.

@@ -31,15 +31,12 @@ use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::trace::Shown;
 
-/// How long a message may wait for a target that does not read.
-const SENDING_MAX: Duration = Duration::from_secs(30);
-
 impl Active<'_> {
     /// The verb `send`: done when the message is on its way.
     pub(super) fn send_only(&mut self, send: &Send, cx: &mut Context<'_>) {
         let line = self.user.line_of(send.link);
         let said = (line, send.step, &send.message);
-        if self.say(said, Awaits::Room, SENDING_MAX, cx) && self.user.is_taken(line) {
+        if self.say(said, Awaits::Room, send.timeout, cx) && self.user.is_taken(line) {
             self.sent();
         }
     }

@@ -742,6 +742,7 @@ fn a_connection_lost_while_thinking_is_the_targets_doing() {
 #[test]
 fn a_session_that_only_sends_ends_with_its_load() {
     let say = Statement::Send(Arc::new(throng_program::Send {
+        timeout: 30 * S,
         step: StepId(1),
         link: 0,
         message: Message::plain(MessageKind::Binary, Text::literal("x")),

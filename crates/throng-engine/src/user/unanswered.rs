@@ -146,7 +146,7 @@ impl Active<'_> {
         let (failure, unheard) = match loss.as_deref().or(self.user.lines.get(line).loss.as_deref())
         {
             Some(loss) if loss.unheard => (loss.failure.clone(), Unheard::Idle),
-            Some(loss) => (loss.failure.clone(), Unheard::No),
+            Some(loss) => (loss.failure_of(&exchange), Unheard::No),
             None => return,
         };
         match exchange.awaits {

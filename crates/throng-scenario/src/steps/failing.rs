@@ -53,8 +53,13 @@ pub(crate) fn read_failing(cx: &mut Context<'_>, on_error: Field<'_>, retry: Fie
 pub(crate) fn read_timeout(cx: &mut Context<'_>, timeout: Field<'_>) -> Option<Duration> {
     match timeout.node() {
         Some(node) => cx.time_limit(node),
-        None => Some(cx.scope.defaults.timeout.unwrap_or(TIMEOUT)),
+        None => Some(usual_timeout(cx)),
     }
+}
+
+/// How long a step may take that does not say so itself.
+pub(crate) fn usual_timeout(cx: &Context<'_>) -> Duration {
+    cx.scope.defaults.timeout.unwrap_or(TIMEOUT)
 }
 
 /// What a user does whose connection was lost.

@@ -18,7 +18,7 @@ use crate::save::read_saves;
 use crate::scope::{Heard, Kinds};
 use crate::steps::Coder;
 use crate::steps::beside::Inside;
-use crate::steps::failing::read_loss;
+use crate::steps::failing::{read_loss, usual_timeout};
 use crate::steps::looks::{read_looks, read_pattern};
 use crate::steps::via::Via;
 use crate::syntax::Place;
@@ -195,7 +195,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         self.rows.speak(step, link, Some(message));
         let content = Content::Declared(Box::new(Composed { template, leaves: leaves.into() }));
         let message = Message { content, cut: None };
-        Some(Statement::Send(Arc::new(Send { step, link, message, failing: Failing::default() })))
+        let timeout = usual_timeout(cx);
+        let failing = Failing::default();
+        Some(Statement::Send(Arc::new(Send { step, link, message, timeout, failing })))
     }
 
     /// The handler with what is done when its message comes.

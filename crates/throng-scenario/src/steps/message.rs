@@ -141,10 +141,12 @@ pub(crate) fn read_send(
     let spoken = read_message(cx, fields.send, fields.cut, false);
     let name = spoken.as_ref().and_then(|spoken| spoken.name.as_deref());
     let step = rows.row(cx, fields, StepKind::Send, name)?;
+    let timeout = read_timeout(cx, fields.timeout);
     let failing = read_failing(cx, fields.on_error, fields.retry);
-    let spoken = spoken?;
+    let (spoken, timeout) = (spoken?, timeout?);
     rows.speak(step, link, spoken.id);
-    Some(Statement::Send(Arc::new(Send { step, link, message: spoken.message, failing })))
+    let message = spoken.message;
+    Some(Statement::Send(Arc::new(Send { step, link, message, timeout, failing })))
 }
 
 pub(crate) fn read_expect(

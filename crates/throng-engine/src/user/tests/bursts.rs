@@ -92,6 +92,7 @@ fn handles(pushes: u64, pause: Duration, stays: Duration) -> (Outcome, Vec<u64>)
 fn handles_until(pushes: u64, pause: Duration, then: Block) -> (Outcome, Vec<u64>) {
     let protocol = protocol(true);
     let acknowledge = Statement::Send(Arc::new(Send {
+        timeout: 30 * S,
         step: StepId(5),
         link: 0,
         message: message(&protocol, ACK, &[("id", slot(2))]),
@@ -177,7 +178,13 @@ fn a_broken_reply_ends_its_request_at_once_and_counts_once() {
     let send_and_expect = |protocol: &Protocol| {
         let message = message(protocol, ASK, &[("x", Text::literal("1"))]);
         let failing = Failing::default();
-        let send = Statement::Send(Arc::new(Send { link: 0, step: StepId(5), message, failing }));
+        let send = Statement::Send(Arc::new(Send {
+            timeout: 30 * S,
+            link: 0,
+            step: StepId(5),
+            message,
+            failing,
+        }));
         vec![connect(), send, expect(ANSWER, 500 * MS)]
     };
     let cases = [

@@ -260,6 +260,7 @@ fn what_comes_is_handled_at_any_time() {
     let protocol = protocol(true);
     let ack = |slow: bool| {
         let mut body = vec![Statement::Send(Arc::new(Send {
+            timeout: 30 * S,
             step: StepId(5),
             link: 0,
             message: message(&protocol, ACK, &[("id", slot(2))]),
@@ -347,6 +348,7 @@ fn an_expected_message_may_come_before_it_is_expected() {
         }))
     };
     let send = Statement::Send(Arc::new(Send {
+        timeout: 30 * S,
         step: StepId(5),
         link: 0,
         message: message(&protocol, ASK, &[("x", Text::literal("3"))]),

@@ -211,7 +211,7 @@ fn every_failure_of_every_verb_has_its_answer() {
             let (connect, ask) = (Arc::make_mut(connect), Arc::make_mut(ask));
             (connect.failing, ask.failing, ask.checks) = (failing, failing, vec![body("hello")]);
         }
-        let send = Send { link: 0, step: StepId(2), message: message(), failing };
+        let send = Send { timeout: 30 * S, link: 0, step: StepId(2), message: message(), failing };
         let expect = Expect {
             step: StepId(3),
             link: 0,

@@ -154,3 +154,25 @@ fn a_failure_tells_how_long_the_request_was() {
     assert_eq!(sent.length, whole.len() as u64);
     assert!(!sent.bytes.is_empty() && whole.starts_with(&sent.bytes));
 }
+
+/// What is sent to a target that hardly reads waits for as long as the step says.
+#[test]
+fn a_send_waits_for_its_timeout_only() {
+    let large = Message::plain(MessageKind::Text, Text::literal(vec![b'x'; 1 << 20]));
+    let send = Statement::Send(Arc::new(throng_program::Send {
+        step: StepId(1),
+        link: 0,
+        message: large,
+        timeout: 2 * S,
+        failing: Failing::default(),
+    }));
+    let drive = Drive::Iterations(Iterations::new(3, None, Some(3)));
+    let steps = [StepKind::Connect, StepKind::Send];
+    let slow = Slow { write: Some(1000), ..Slow::default() };
+    let code = vec![connect(), Statement::Slow { link: 0, slow }, send];
+    let program = program(Scheme::Tcp, vec![session(code, 2)], &steps, phase(drive, None));
+    let outcome = run(program, 72, |world| world, Box::new(|_, _| Vec::new()));
+    outcome.is_sound(72);
+    assert_eq!(outcome.step(1).errors, [(Cause::Timeout, 3)]);
+    assert!(outcome.end < Time::from_secs(4), "{:?}", outcome.end);
+}

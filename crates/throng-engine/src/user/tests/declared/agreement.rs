@@ -130,6 +130,7 @@ fn drawn_program(random: &mut Random) -> Program {
     let value = Expression::compile("a", &mut Slots(2)).unwrap();
     let acked = Text { segments: vec![Segment::Value { value, escape: Escape::None }] };
     let mut acknowledge = vec![Statement::Send(Arc::new(Send {
+        timeout: 30 * S,
         step: ACKS,
         link: 0,
         message: message(&protocol, ACK, &[("id", acked)]),
