@@ -1,10 +1,16 @@
 //! What must not be told: passwords, tokens, cookies, keys. Known by the names they go by, in
 //! headers, JSON, forms and queries, and by their values, wherever these stand.
 //!
+//! A value that is a word like others (`admin`) is masked only where it is put, see [`Use`].
+//!
 //! Whoever records or prints what a scenario or a server says asks [`Secrets::mask`].
+
+mod placed;
 
 use std::borrow::Cow;
 use std::ops::Range;
+
+pub use placed::Use;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "***";
@@ -58,8 +64,12 @@ const ENDS: [&str; 6] = ["password", "passwd", "passphrase", "token", "secret", 
 pub struct Secrets {
     /// Names that the scenario itself calls secret, besides those that are so by their words.
     names: Vec<String>,
+    /// Variables, also of the environment, that are secret because of what they are put into.
+    variables: Vec<String>,
     /// Values in all forms in which they are sent, the longest first.
     values: Vec<Vec<u8>>,
+    /// Those that are words like others, by their places.
+    places: placed::Places,
 }
 
 /// Whether what goes by this name is a secret: `password`, `X-Api-Key`, `accessToken`, `key`.
@@ -112,9 +122,7 @@ impl Secrets {
         if value.len() < VALUE_BYTES_MIN || is_plain_word(value) || is_name {
             return;
         }
-        let quoted: String = value.chars().flat_map(in_json).collect();
-        let query = percent(value);
-        for form in [value.to_string(), quoted, query.replace("%20", "+"), query] {
+        for form in forms(value) {
             let form = form.into_bytes();
             if self.values.len() < VALUES_MAX && !self.values.contains(&form) {
                 self.values.push(form);
@@ -125,8 +133,26 @@ impl Secrets {
 
     /// The credentials of an `Authorization` header without their scheme, or any other secret.
     pub fn add_header(&mut self, value: &str) {
-        let credentials = value.split_once(' ').filter(|(scheme, _)| is_scheme(scheme.as_bytes()));
-        self.add(credentials.map_or(value, |(_, credentials)| credentials));
+        self.add(credentials(value));
+    }
+
+    /// This variable is a secret; what else goes by its name is not.
+    pub fn add_variable(&mut self, name: &str) {
+        if !self.is_variable(name) {
+            self.variables.push(name.to_string());
+        }
+    }
+
+    pub fn is_variable(&self, name: &str) -> bool {
+        self.variables.iter().any(|known| known == name) || self.is_name(name)
+    }
+
+    /// The value of a variable by itself.
+    pub fn mask_variable<'t>(&self, name: &str, value: &'t str) -> Cow<'t, str> {
+        match self.is_variable(name) && !is_plain_word(value) {
+            true => Cow::Borrowed(MASK),
+            false => self.mask(value),
+        }
     }
 
     pub fn is_name(&self, name: &str) -> bool {
@@ -151,9 +177,19 @@ impl Secrets {
 
     /// The bytes of a message without its secrets.
     pub fn mask_bytes<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
-        match self.ranges(bytes) {
+        let mut ranges = self.ranges(bytes);
+        self.find_in_message(bytes, &mut ranges);
+        match in_order(ranges) {
             ranges if ranges.is_empty() => Cow::Borrowed(bytes),
             ranges => Cow::Owned(put(bytes, &ranges)),
+        }
+    }
+
+    /// A message that is known to be a text.
+    pub fn mask_message<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.mask_bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(masked) => Cow::Owned(String::from_utf8_lossy(&masked).into_owned()),
         }
     }
 
@@ -175,6 +211,8 @@ impl Secrets {
     pub fn ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut ranges = self.value_ranges(text);
         self.find_named(text, &mut ranges);
+        self.find_fields(text, &mut ranges);
+        self.find_placed(text, &mut ranges);
         find_passwords_of_urls(text, &mut ranges);
         in_order(ranges)
     }
@@ -195,7 +233,25 @@ impl Secrets {
         in_order(ranges)
     }
 
-    /// Finds `name: value`, `name=value` and `"name": "value"` whose names are those of secrets.
+    /// Finds the fields of multipart forms whose names are those of secrets (RFC 7578).
+    fn find_fields(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
+        let find = |from: usize, needle: &[u8]| {
+            memchr::memmem::find(&text[from..], needle).map(|at| from + at)
+        };
+        for at in memchr::memmem::find_iter(text, b"form-data; name=\"") {
+            let start = at + b"form-data; name=\"".len();
+            let Some(end) = find(start, b"\"") else { return };
+            let Some(head) = find(end, b"\r\n\r\n") else { return };
+            let value = head + 4..find(head + 2, b"\r\n--").unwrap_or(text.len()).max(head + 4);
+            let name = String::from_utf8_lossy(&text[start..end]);
+            if self.is_name(&name) || self.is_placed_under(&name, &text[value.clone()]) {
+                ranges.push(value);
+            }
+        }
+    }
+
+    /// Finds `name: value`, `name=value`, `"name": "value"` and `<name>value` whose names are those
+    /// of secrets.
     fn find_named(&self, text: &[u8], ranges: &mut Vec<Range<usize>>) {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let mut at = 0;
@@ -239,10 +295,16 @@ impl Name<'_> {
         }
         let is_quoted = quote.is_some() && text.get(at) == quote.as_ref();
         at = if is_quoted { at + 1 } else { self.end };
+        if matches!(before, b'<' | b':') && text.get(at) == Some(&b'>') {
+            return self.element(at + 1).filter(|range| self.is_secret(secrets, name, range));
+        }
         at += spaces(&text[at..]);
         let separator = *text.get(at).filter(|byte| matches!(byte, b':' | b'='))?;
         at += 1;
-        if !secrets.is_name(name) || matches!(text.get(at), Some(b'=' | b':' | b'~' | b'/')) {
+        let is_name = secrets.is_name(name);
+        if !is_name && !secrets.has_placed()
+            || matches!(text.get(at), Some(b'=' | b':' | b'~' | b'/'))
+        {
             return None;
         }
         // In prose, `key:` is a word like another.
@@ -258,8 +320,23 @@ impl Name<'_> {
             .position(|byte| *byte == b' ')
             .filter(|end| is_header(name) && is_scheme(&value[..*end]));
         range.start += skipped.map_or(0, |end| end + 1);
-        let value = std::str::from_utf8(&text[range.clone()]).unwrap_or("x");
-        (!value.contains("${") && !is_plain_word(value)).then_some(range)
+        self.is_secret(secrets, name, &range).then_some(range)
+    }
+
+    fn is_secret(&self, secrets: &Secrets, name: &str, range: &Range<usize>) -> bool {
+        let value = &self.text[range.clone()];
+        let is_it = secrets.is_name(name) || secrets.is_placed_under(name, value);
+        let value = std::str::from_utf8(value).unwrap_or("x");
+        is_it && !value.contains("${") && !is_plain_word(value)
+    }
+
+    /// What an element of XML contains, up to the next tag; nothing where that is markup.
+    fn element(&self, at: usize) -> Option<Range<usize>> {
+        let length = self.text[at..].iter().position(|byte| *byte == b'<')?;
+        let value = &self.text[at..at + length];
+        let start = at + (value.len() - value.trim_ascii_start().len());
+        let range = start..start + value.trim_ascii().len();
+        (!range.is_empty()).then_some(range)
     }
 
     /// From where to where the value is that begins at `at`.
@@ -306,10 +383,23 @@ fn is_header(name: &str) -> bool {
 }
 
 /// The scheme of credentials (RFC 9110, 11.4), which is no secret.
-fn is_scheme(word: &[u8]) -> bool {
+pub fn is_scheme(word: &[u8]) -> bool {
     [&b"basic"[..], b"bearer", b"digest", b"token", b"negotiate", b"apikey"]
         .iter()
         .any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// The credentials of a header without their scheme.
+fn credentials(value: &str) -> &str {
+    let credentials = value.split_once(' ').filter(|(scheme, _)| is_scheme(scheme.as_bytes()));
+    credentials.map_or(value, |(_, credentials)| credentials)
+}
+
+/// A text as it is, and as it is written in JSON, queries and forms.
+fn forms(value: &str) -> [String; 4] {
+    let quoted: String = value.chars().flat_map(in_json).collect();
+    let query = percent(value);
+    [value.to_string(), quoted, query.replace("%20", "+"), query]
 }
 
 /// `scheme://user:password@host` (RFC 3986, 3.2.1).

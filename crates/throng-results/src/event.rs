@@ -226,8 +226,11 @@ impl Event {
                 said.change_texts(&|text| secrets.mask(text).into_owned());
                 return event;
             }
-            Event::Log { text, .. }
-            | Event::Notice { text, .. }
+            Event::Log { text, .. } => {
+                *text = secrets.mask_message(text).into_owned();
+                return event;
+            }
+            Event::Notice { text, .. }
             | Event::Series { name: text, .. }
             | Event::Marked { name: text, .. } => text,
             Event::Once { once, .. } => {

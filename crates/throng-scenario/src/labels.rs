@@ -58,7 +58,7 @@ pub(crate) fn read_run_labels(
 fn add_given(cx: &mut Context<'_>, labels: &mut Labels, given: &[(String, String)]) {
     for (name, value) in given {
         if cx.secrets.is_name(name) {
-            cx.secrets.add(value);
+            cx.secrets.learn("", value);
         }
         if let Err(reason) = check_name(name) {
             bad_label(cx, name, "name", reason, None);

@@ -154,7 +154,7 @@ impl Seen {
         let variables = self.variables.borrow();
         let recorded = variables.iter().map(|(name, value)| {
             let is_secret =
-                value.as_ref().is_some_and(|value| *secrets.mask_value(name, value) != **value);
+                value.as_ref().is_some_and(|value| *secrets.mask_variable(name, value) != **value);
             let state = match is_secret {
                 true => VariableState::Secret,
                 false => VariableState::of(value.as_deref()),

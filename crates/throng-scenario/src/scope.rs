@@ -19,7 +19,7 @@ use crate::syntax::Place;
 pub(crate) use data::{Data, Declared, Known};
 pub(crate) use messages::{Called, Kinds, Spoken, scheme_of};
 pub(crate) use session::{Heard, SLOTS_MAX, Saved, SessionNames};
-pub(crate) use vars::{Variable, Vars, names_in};
+pub(crate) use vars::{Variable, Vars, names_in, names_in_text};
 
 /// Patterns, paths and selectors that were compiled already: the steps of a scenario say the same
 /// again and again, and a regular expression takes as long as a hundred other checks.

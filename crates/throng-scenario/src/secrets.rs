@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use throng_base::secret::{MASK, is_plain_word};
+use throng_base::secret::{MASK, Use, is_plain_word, is_scheme};
 use throng_base::{Secrets, Source};
 use throng_expression::Value;
 
 use crate::read::Context;
+use crate::scope::names_in_text;
 use crate::syntax::{self, Key, Kind, Node, Place};
 
 /// Maps that hold what is looked for, files, or thresholds: nothing in them is sent, and their
@@ -31,163 +32,330 @@ const NOT_SENT: [&str; 12] = [
 const SELECTORS: [&str; 5] = ["json.", "$.", "header.", "{{", "<%"];
 /// Maps whose names are given by the person to steps, which may be called `get_token`.
 const NAMED_STEPS: [&str; 2] = ["sessions", "parts"];
+/// Maps of variables: of the scenario, and those that a part is given.
+const VARIABLES: [&str; 2] = ["vars", "with"];
+/// How often variables are made of others until those are secrets.
+const DEPTH_MAX: usize = 8;
 /// The key of a variable that says where its value comes from.
 const ENV: &str = "env";
 
 /// What a walk through a tree finds.
 #[derive(Default)]
-struct Found {
+struct Found<'n> {
     secrets: Secrets,
     /// Scalars that are secrets as a whole, and by what name they go.
-    whole: Vec<(Place, String)>,
-    /// The other scalars of what is sent, in which there may be some.
-    others: Vec<Place>,
-    keys: Vec<Place>,
+    whole: Vec<(Place, &'n str, String)>,
+    /// Scalars under the name of a secret that are put together from others.
+    made: Vec<(Place, &'n str)>,
+    /// The other scalars of what is sent, in which there may be some, and their keys.
+    others: Vec<(Place, &'n str, Option<&'n str>)>,
+    /// What is never sent.
+    skipped: Vec<(Place, &'n str)>,
+    keys: Vec<&'n Key>,
+    /// Variables that are made of others.
+    defined: Vec<(&'n str, &'n str)>,
     /// Secrets that are masked in this file already.
     masked: Vec<(Place, String)>,
 }
 
-impl Found {
+impl<'n> Found<'n> {
+    fn of(root: &'n Node, secrets: Secrets) -> Found<'n> {
+        let mut found = Found { secrets, ..Found::default() };
+        found.walk(root, None, None);
+        found
+    }
+
     /// `under` is the name of the secret that this is a part of.
-    fn walk(&mut self, node: &Node, under: Option<&str>) {
+    fn walk(&mut self, node: &'n Node, under: Option<&str>, key: Option<&'n str>) {
         match &node.kind {
-            Kind::List(items) => items.iter().for_each(|item| self.walk(item, under)),
+            Kind::List(items) => items.iter().for_each(|item| self.walk(item, under, key)),
             Kind::Map(entries) => self.walk_map(entries, under),
             Kind::Scalar { text, .. } => match under {
                 _ if is_plain_word(text) && text != MASK => {}
                 _ if SELECTORS.iter().any(|begin| text.starts_with(begin)) => {}
-                Some(_) if text.contains("${") => self.made_of(node, text),
+                Some(_) if text.contains("${") => self.made.push((node.place, text)),
                 Some(name) if text == MASK => self.masked.push((node.place, name.to_string())),
-                Some(name) => {
-                    self.secrets.add_header(text);
-                    self.whole.push((node.place, name.to_string()));
-                }
-                None => {
-                    for range in self.secrets.ranges(text.as_bytes()) {
-                        self.secrets.add(text.get(range).unwrap_or_default());
-                    }
-                    self.others.push(node.place);
-                }
+                Some(name) => self.whole.push((node.place, text, name.to_string())),
+                None => self.others.push((node.place, text, key)),
             },
         }
     }
 
-    /// What is put into a secret is one itself: variables, and texts in expressions.
-    fn made_of(&mut self, node: &Node, text: &str) {
-        let mut names = Vec::new();
-        crate::scope::names_in(node, &mut names);
-        names.into_iter().for_each(|name| self.secrets.add_name(name));
-        for expression in text.split("${").skip(1) {
-            let mut parts = expression.split('\'');
-            let mut before = parts.next().unwrap_or_default();
-            while let (Some(literal), Some(behind)) = (parts.next(), parts.next()) {
-                // `['name']` looks something up.
-                if !before.ends_with('[') {
-                    self.secrets.add(literal);
-                    // Of basic authentication: `user:password`.
-                    self.secrets.add(literal.split_once(':').map_or("", |(_, password)| password));
-                }
-                before = behind;
-            }
-        }
-    }
-
-    fn walk_map(&mut self, entries: &[(Key, Node)], under: Option<&str>) {
+    fn walk_map(&mut self, entries: &'n [(Key, Node)], under: Option<&str>) {
         let is_declared = entries.iter().any(|(key, value)| {
             key.text == "secret"
                 && matches!(&value.kind, Kind::Scalar { text, .. } if text == "true")
         });
         for (key, value) in entries {
-            self.keys.push(key.place);
+            self.keys.push(key);
             let name = key.text.as_str();
             if NOT_SENT.contains(&name) || name == ENV {
                 self.skip(value);
             } else if NAMED_STEPS.contains(&name)
                 && let Kind::Map(named) = &value.kind
             {
-                named.iter().for_each(|(key, value)| {
-                    self.keys.push(key.place);
-                    self.walk(value, None);
-                });
+                for (key, value) in named {
+                    self.keys.push(key);
+                    self.walk(value, None, Some(&key.text));
+                }
+            } else if VARIABLES.contains(&name)
+                && let Kind::Map(variables) = &value.kind
+            {
+                for (key, value) in variables {
+                    self.keys.push(key);
+                    if let Kind::Scalar { text, .. } = &value.kind
+                        && text.contains("${")
+                    {
+                        self.defined.push((&key.text, text));
+                    }
+                    let own = self.secrets.is_variable(&key.text).then_some(key.text.as_str());
+                    self.walk(value, own, Some(&key.text));
+                }
             } else {
                 let own = (is_declared || self.secrets.is_name(name)).then_some(name);
-                self.walk(value, under.or(own));
+                self.walk(value, under.or(own), Some(name));
             }
         }
     }
 
-    /// Notes the keys: nothing in them is masked.
-    fn skip(&mut self, node: &Node) {
+    /// Notes the keys and what stands under them.
+    fn skip(&mut self, node: &'n Node) {
         match &node.kind {
-            Kind::Scalar { .. } => {}
+            Kind::Scalar { text, .. } => self.skipped.push((node.place, text)),
             Kind::List(items) => items.iter().for_each(|item| self.skip(item)),
             Kind::Map(entries) => entries.iter().for_each(|(key, value)| {
-                self.keys.push(key.place);
+                self.keys.push(key);
                 self.skip(value);
             }),
         }
     }
+
+    /// Variables that secrets are made of are secret, too, where none of them is known to be; and
+    /// those that are made of secrets.
+    fn learn_variables(&mut self) -> bool {
+        let before = self.secrets.clone();
+        let names_of = |text: &'n str| {
+            let mut names = Vec::new();
+            names_in_text(text, &mut names);
+            names
+        };
+        for (_, text) in &self.made {
+            let names = names_of(without_user(text));
+            if !names.iter().any(|name| self.secrets.is_variable(name)) {
+                names.into_iter().for_each(|name| self.secrets.add_variable(name));
+            }
+        }
+        for (name, text) in &self.defined {
+            if names_of(text).into_iter().any(|name| self.secrets.is_variable(name)) {
+                self.secrets.add_variable(name);
+            }
+        }
+        self.secrets != before
+    }
+
+    /// Learns what the scenario says elsewhere, where it puts secrets, and their values.
+    fn learn_values(&mut self) {
+        let others = self.others.iter().map(|(_, text, _)| *text);
+        let skipped = self.skipped.iter().map(|(_, text)| *text);
+        let keys = self.keys.iter().map(|key| key.text.as_str());
+        self.secrets.set_words(others.chain(skipped).chain(keys));
+        let made_of = self.others.iter().filter(|(_, text, _)| text.contains("${"));
+        let uses: Vec<Use> = made_of.flat_map(|it| uses_in(it.1, it.2, &self.secrets)).collect();
+        self.secrets.set_uses(uses);
+        let mut values: Vec<&str> = self.whole.iter().map(|(_, text, _)| *text).collect();
+        for (_, text, _) in &self.others {
+            let ranges = self.secrets.ranges(text.as_bytes()).into_iter();
+            values.extend(ranges.filter_map(|range| text.get(range)));
+        }
+        for (_, text) in &self.made {
+            for literal in literals_in(text).into_iter().filter_map(|range| text.get(range)) {
+                // Of basic authentication: `user:password`.
+                values.extend(literal.split_once(':').map(|(_, password)| password));
+                values.push(literal);
+            }
+        }
+        values.into_iter().for_each(|value| self.secrets.learn("", value));
+    }
+}
+
+/// The expressions of a text, without their braces.
+fn expressions_in(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find("${").map(|start| at + start + 2) {
+        let mut quote = None;
+        let end = text[start..].bytes().position(|byte| match (quote, byte) {
+            (None, b'}') => true,
+            (None, b'\'' | b'"') => {
+                quote = Some(byte);
+                false
+            }
+            (Some(open), byte) if open == byte => {
+                quote = None;
+                false
+            }
+            _ => false,
+        });
+        let end = end.map_or(text.len(), |length| start + length);
+        found.push(start..end);
+        at = end;
+    }
+    found
+}
+
+/// The texts in the expressions of a scalar; `['name']` looks something up and is none. The scalar
+/// may be as it is written, with quotes of YAML around it.
+fn literals_in(text: &str) -> Vec<Range<usize>> {
+    let quote: &[&str] = match text.as_bytes().first() {
+        Some(b'\'') => &["''", "\""],
+        Some(b'"') => &["'", "\\\""],
+        _ => &["'", "\""],
+    };
+    let mut found = Vec::new();
+    for expression in expressions_in(text) {
+        let mut at = expression.start;
+        let first = |at: usize| {
+            let found = quote.iter().filter_map(|quote| {
+                let start = text[at..expression.end].find(quote)?;
+                Some((at + start, *quote))
+            });
+            found.min()
+        };
+        while let Some((start, quote)) = first(at) {
+            let inside = start + quote.len();
+            let Some(length) = text[inside..expression.end].find(quote) else { break };
+            let literal = text[inside..inside + length].trim();
+            let is_secret = literal.chars().any(char::is_alphanumeric)
+                && !is_scheme(literal.as_bytes())
+                && !text[..start].ends_with('[');
+            if is_secret {
+                found.push(inside..inside + length);
+            }
+            at = inside + length + quote.len();
+        }
+    }
+    found
+}
+
+/// What is put into credentials behind the user's name, which is no secret.
+fn without_user(text: &str) -> &str {
+    let is_basic = text.contains("base64.encode");
+    let colons = ["':'", "\":\"", "}:${"].iter().filter_map(|colon| text.find(colon));
+    colons.min().filter(|_| is_basic).map_or(text, |colon| &text[colon..])
+}
+
+/// Where secret variables and columns of data are put into a text.
+fn uses_in(text: &str, key: Option<&str>, secrets: &Secrets) -> Vec<Use> {
+    let expressions = expressions_in(text);
+    let mut uses = Vec::new();
+    for (index, range) in expressions.iter().enumerate() {
+        let of = text[range.clone()].trim();
+        let is_secret = match of.split_once('.') {
+            Some(("vars", name)) => secrets.is_variable(name),
+            Some(("data", name)) => {
+                name.split_once('.').is_some_and(|(_, column)| secrets.is_name(column))
+            }
+            _ => false,
+        };
+        if !is_secret {
+            continue;
+        }
+        let begin = index.checked_sub(1).map_or(0, |before| expressions[before].end + 1);
+        let end = expressions.get(index + 1).map_or(text.len(), |after| after.start - 2);
+        let part = |start: usize, end: usize| text.get(start..end).unwrap_or_default().to_string();
+        uses.push(Use {
+            of: of.to_string(),
+            before: part(begin, range.start - 2),
+            after: part(range.end + 1, end),
+            is_open: (index > 0, index + 1 < expressions.len()),
+            key: key.map(str::to_string),
+        });
+    }
+    uses
 }
 
 /// The variables that are secret, because they say so or are called so, or come from one of the
-/// environment that is.
+/// environment that is; and those of the environment that secret ones come from.
 fn declared_names(root: &Node, secrets: &mut Secrets) {
-    let Kind::Map(entries) = &root.kind else { return };
-    let vars = entries.iter().filter(|(key, _)| key.text == "vars");
-    for (_, vars) in vars {
-        let Kind::Map(vars) = &vars.kind else { continue };
-        for (key, value) in vars {
-            let Kind::Map(fields) = &value.kind else { continue };
-            let is_secret = fields.iter().any(|(field, value)| {
-                let Kind::Scalar { text, .. } = &value.kind else { return false };
-                match field.text.as_str() {
-                    "secret" => text == "true",
-                    ENV => secrets.is_name(text),
-                    _ => false,
-                }
-            });
-            if is_secret {
-                secrets.add_name(&key.text);
-            }
+    for (key, value) in variables(root) {
+        let Kind::Map(fields) = &value.kind else { continue };
+        let of = |name: &str| {
+            fields.iter().find(|(field, _)| field.text == name).and_then(|(_, value)| match &value
+                .kind
+            {
+                Kind::Scalar { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+        };
+        let env = of(ENV);
+        if of("secret") == Some("true") || env.is_some_and(|name| secrets.is_name(name)) {
+            secrets.add_name(&key.text);
+        }
+        if let Some(env) = env.filter(|_| secrets.is_variable(&key.text)) {
+            secrets.add_variable(env);
         }
     }
+}
+
+/// Learns which names are secret: a secret may be made of variables, and they of others.
+fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> Found<'n> {
+    declared_names(root, &mut secrets);
+    for _ in 0..DEPTH_MAX {
+        let mut found = Found::of(root, secrets);
+        if !found.learn_variables() {
+            return found;
+        }
+        secrets = found.secrets;
+        declared_names(root, &mut secrets);
+    }
+    Found::of(root, secrets)
 }
 
 /// Learns the secrets of a scenario with all that it includes. One that is masked, as in a
 /// record, has to be given.
 pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) {
-    let mut found = Found::default();
-    declared_names(root, &mut found.secrets);
-    found.walk(root, None);
+    let mut found = learned(root, Secrets::default());
+    found.learn_values();
     for (name, value) in set {
-        if found.secrets.is_name(name) {
-            found.secrets.add_header(value);
+        if found.secrets.is_variable(name) {
+            found.secrets.learn(&format!("vars.{name}"), value);
         }
     }
-    for (place, name) in found.masked {
-        if set.iter().any(|(given, _)| *given == name) {
+    for (place, name) in &found.masked {
+        if set.iter().any(|(given, _)| given == name) {
             continue;
         }
         let message = say!("the secret `{name}` is masked in this file");
-        let error = cx.error("masked-secret", message, place).label(say!("not the secret itself"));
+        let error = cx.error("masked-secret", message, *place).label(say!("not the secret itself"));
         let help =
             say!("a record has no secrets: give it with `--set name=value`, or write it here");
         cx.note(error.help(help));
     }
-    for (place, _) in found.whole {
-        cx.hide(place);
+    found.whole.iter().for_each(|(place, ..)| cx.hide(*place));
+    let others = found.others.iter().map(|(place, ..)| (*place, false));
+    for (place, is_made) in others.chain(found.made.iter().map(|(place, _)| (*place, true))) {
+        let written = cx.written(place);
+        let mut ranges = found.secrets.ranges(written.as_bytes());
+        if is_made {
+            ranges.extend(literals_in(written));
+        }
+        ranges.into_iter().for_each(|range| cx.hide(place.part(range.start, range.len())));
     }
     cx.secrets = found.secrets;
 }
 
 /// All texts and numbers of the value of a secret variable.
-pub(crate) fn add_value(secrets: &mut Secrets, value: &Value) {
+pub(crate) fn add_value(secrets: &mut Secrets, name: &str, value: &Value) {
     match value {
-        Value::Text(text) => secrets.add_header(text),
-        Value::Int(number) => secrets.add(&number.to_string()),
-        Value::UInt(number) => secrets.add(&number.to_string()),
-        Value::List(items) => items.iter().for_each(|item| add_value(secrets, item)),
-        Value::Map(entries) => entries.iter().for_each(|(_, value)| add_value(secrets, value)),
+        Value::Text(text) => secrets.learn(&format!("vars.{name}"), text),
+        Value::Int(number) => secrets.learn(&format!("vars.{name}"), &number.to_string()),
+        Value::UInt(number) => secrets.learn(&format!("vars.{name}"), &number.to_string()),
+        Value::List(items) => items.iter().for_each(|item| add_value(secrets, name, item)),
+        Value::Map(entries) => {
+            for (key, value) in entries.iter() {
+                add_value(secrets, &format!("{name}.{key}"), value);
+            }
+        }
         Value::Null | Value::Bool(_) | Value::Float(_) | Value::Bytes(_) => {}
     }
 }
@@ -199,50 +367,113 @@ pub fn masked_scenario(text: &str, secrets: &Secrets) -> String {
     let Ok(Some(root)) = syntax::parse(&source, 0) else {
         return secrets.mask(text).into_owned();
     };
-    let mut found = Found { secrets: secrets.clone(), ..Found::default() };
-    declared_names(&root, &mut found.secrets);
-    found.walk(&root, None);
-    let mut changes: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
-    for (place, _) in &found.whole {
+    let found = learned(&root, secrets.clone());
+    let mut changes = Changes::default();
+    changes.of_scalars(text, &found, false);
+    let mut out = changes.made(text, &found, (&root, &*source));
+    // A part of a scalar that cannot be masked by itself: then all of it.
+    if !matches!(syntax::parse(&Source::new("", out.as_str()), 0), Ok(Some(_))) {
+        changes = Changes::default();
+        changes.of_scalars(text, &found, true);
+        out = changes.made(text, &found, (&root, &*source));
+    }
+    out
+}
+
+/// What is written in the place of secrets, by where that begins.
+#[derive(Default)]
+struct Changes(BTreeMap<usize, (Range<usize>, String)>);
+
+impl Changes {
+    /// `is_whole` masks all of a scalar that has a secret in it.
+    fn of_scalars(&mut self, text: &str, found: &Found<'_>, is_whole: bool) {
+        for (place, ..) in &found.whole {
+            self.whole(text, *place);
+        }
+        let others = found.others.iter().map(|(place, ..)| (*place, true, false));
+        let skipped = found.skipped.iter().map(|(place, _)| (*place, false, false));
+        let made = found.made.iter().map(|(place, _)| (*place, true, true));
+        for (place, is_sent, is_made) in others.chain(skipped).chain(made) {
+            let written = text[place.start()..place.end()].trim_end();
+            let mut ranges = match is_sent {
+                true => found.secrets.ranges(written.as_bytes()),
+                false => found.secrets.value_ranges(written.as_bytes()),
+            };
+            if is_made {
+                ranges.extend(literals_in(written));
+                ranges.sort_by_key(|range| range.start);
+            }
+            match ranges.is_empty() {
+                true => {}
+                false if is_whole => self.whole(text, place),
+                false => self.parts(text, place.start()..place.start() + written.len(), &ranges),
+            }
+        }
+    }
+
+    fn whole(&mut self, text: &str, place: Place) {
         let written = text[place.start()..place.end()].trim_end();
         let mask = mask_written(written, &text[..place.start()]);
-        changes.insert(place.start(), (place.start()..place.start() + written.len(), mask));
+        self.0.insert(place.start(), (place.start()..place.start() + written.len(), mask));
     }
-    for place in &found.others {
-        let written = &text[place.start()..place.end()];
-        for range in found.secrets.ranges(written.as_bytes()) {
-            let is_plain_start = range.start == 0;
-            let mask = if is_plain_start { format!("\"{MASK}\"") } else { MASK.to_string() };
-            let range = place.start() + range.start..place.start() + range.end;
-            changes.insert(range.start, (range, mask));
+
+    /// Masks parts of a scalar. A plain one that would begin with the mask gets quotes, because `*`
+    /// begins an alias.
+    fn parts(&mut self, text: &str, place: Range<usize>, ranges: &[Range<usize>]) {
+        let is_plain_start = ranges[0].start == 0 && !is_block(&text[..place.start]);
+        if !is_plain_start {
+            for range in ranges {
+                let range = place.start + range.start..place.start + range.end;
+                self.0.insert(range.start, (range, MASK.to_string()));
+            }
+            return;
         }
-    }
-    let scalars: Vec<usize> = changes.keys().copied().collect();
-    // Comments; the names of things stay.
-    let is_key = |range: &Range<usize>| {
-        found.keys.iter().any(|key| range.start < key.end() && key.start() < range.end)
-    };
-    for range in found.secrets.value_ranges(text.as_bytes()) {
-        let is_done =
-            |(done, _): &(Range<usize>, String)| range.start < done.end && done.start < range.end;
-        if !is_key(&range) && !changes.values().any(is_done) {
-            changes.insert(range.start, (range, MASK.to_string()));
+        let (mut quoted, mut at) = (String::from("'"), 0);
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
+            if range.start >= at {
+                quoted += &text[place.start + at..place.start + range.start].replace('\'', "''");
+                quoted += MASK;
+                at = range.end;
+            }
         }
+        quoted += &text[place.start + at..place.end].replace('\'', "''");
+        self.0.insert(place.start, (place, quoted + "'"));
     }
-    if changes.is_empty() {
-        return text.to_string();
-    }
-    let mut out = head(&root, &source, scalars.into_iter());
-    let mut at = 0;
-    for (range, mask) in changes.into_values().filter(|(range, _)| !range.is_empty()) {
-        if range.start < at {
-            continue;
+
+    /// The text with the changes, and those of its comments; the names of things stay.
+    fn made(&mut self, text: &str, found: &Found<'_>, (root, source): (&Node, &Source)) -> String {
+        let scalars: Vec<usize> = self.0.keys().copied().collect();
+        let own = found.others.iter().map(|(place, ..)| *place);
+        let own = own.chain(found.skipped.iter().chain(&found.made).map(|(place, _)| *place));
+        let own = own.chain(found.keys.iter().map(|key| key.place));
+        let own: BTreeMap<usize, usize> = own.map(|it| (it.start(), it.end())).collect();
+        let is_own = |range: &Range<usize>| {
+            let last = own.range(..range.end).next_back();
+            last.is_some_and(|(_, end)| range.start < *end)
+        };
+        for range in found.secrets.value_ranges(text.as_bytes()) {
+            let is_done = |(done, _): &(Range<usize>, String)| {
+                range.start < done.end && done.start < range.end
+            };
+            if !is_own(&range) && !self.0.values().any(is_done) {
+                self.0.insert(range.start, (range, MASK.to_string()));
+            }
         }
-        out += &text[at..range.start];
-        out += &mask;
-        at = range.end;
+        if self.0.is_empty() {
+            return text.to_string();
+        }
+        let mut out = head(root, source, scalars.into_iter());
+        let mut at = 0;
+        for (range, mask) in self.0.values().filter(|(range, _)| !range.is_empty()) {
+            if range.start < at {
+                continue;
+            }
+            out += &text[at..range.start];
+            out += mask;
+            at = range.end;
+        }
+        out + &text[at..]
     }
-    out + &text[at..]
 }
 
 /// What is masked in a recorded scenario.
@@ -257,16 +488,16 @@ pub struct Masked {
 pub fn masked_in(text: &str) -> Masked {
     let source = Source::new("", text);
     let Ok(Some(root)) = syntax::parse(&source, 0) else { return Masked::default() };
-    let mut found = Found::default();
-    declared_names(&root, &mut found.secrets);
-    found.walk(&root, None);
+    let found = learned(&root, Secrets::default());
     let vars = variables(&root);
     let is_in = |node: &Node, place: &Place| {
         (node.place.start()..node.place.end()).contains(&place.start())
     };
-    let others = found.others.into_iter().filter(|it| text[it.start()..it.end()].contains(MASK));
+    let parts = found.others.iter().map(|(place, text, _)| (*place, *text));
+    let parts = parts.chain(found.skipped.iter().copied()).chain(found.made.iter().copied());
+    let parts = parts.filter(|(_, text)| text.contains(MASK)).map(|(place, _)| place);
     let mut masked = Masked::default();
-    for place in found.masked.into_iter().map(|(place, _)| place).chain(others) {
+    for place in found.masked.iter().map(|(place, _)| *place).chain(parts) {
         match vars.iter().find(|(_, node)| is_in(node, &place)) {
             Some((key, _)) => masked.names.push(key.text.clone()),
             None => masked.lines.push(source.line_column(place.start()).0),
@@ -318,10 +549,7 @@ fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> S
 
 /// A scalar as it is written, masked: it stays a scalar. `before` is all that stands before it.
 fn mask_written(written: &str, before: &str) -> String {
-    let last = before.trim_end().lines().next_back().unwrap_or_default();
-    let header = last.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'));
-    let is_block = before.trim_end_matches(' ').ends_with('\n') && header.ends_with(['|', '>']);
-    if !is_block {
+    if !is_block(before) {
         return format!("\"{MASK}\"");
     }
     // The lines of a block keep their indentation.
@@ -330,6 +558,13 @@ fn mask_written(written: &str, before: &str) -> String {
         format!("{indent}{}", if line.trim().is_empty() { "" } else { MASK })
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a block begins behind this text (YAML 1.2, 8.1).
+fn is_block(before: &str) -> bool {
+    let last = before.trim_end().lines().next_back().unwrap_or_default();
+    let header = last.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'));
+    before.trim_end_matches(' ').ends_with('\n') && header.ends_with(['|', '>'])
 }
 
 #[cfg(test)]

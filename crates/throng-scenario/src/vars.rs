@@ -74,8 +74,8 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
 fn insert(cx: &mut Context<'_>, key: &Key, value: Option<Value>) {
     match value {
         Some(value) => {
-            if cx.secrets.is_name(&key.text) {
-                secrets::add_value(&mut cx.secrets, &value);
+            if cx.secrets.is_variable(&key.text) {
+                secrets::add_value(&mut cx.secrets, &key.text, &value);
             }
             let variable = Variable { value, place: key.place, used: Cell::new(false) };
             cx.vars.values.insert(key.text.clone(), variable);

@@ -69,7 +69,7 @@ pub(crate) fn write(
     info.bundle = Some(BundleInfo {
         set: set
             .map(|(name, value)| {
-                (name.clone(), program.secrets.mask_value(name, value).into_owned())
+                (name.clone(), program.secrets.mask_variable(name, value).into_owned())
             })
             .collect(),
         changed: changed_info(recorded.load),

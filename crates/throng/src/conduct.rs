@@ -32,7 +32,7 @@ pub(crate) mod wire;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Said, Share, clock::wall_now};
+use throng_base::{Diagnostic, Exit, Said, Secrets, Share, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_export::Opened;
 use throng_program::{Drive, OncePart, Program};
@@ -332,7 +332,7 @@ impl Conduct<'_> {
     /// What is known of the run before it begins.
     fn describe(&self) -> RunInfo {
         let (program, share) = (&self.program, self.share());
-        let masked = |word: &String| program.secrets.mask(word).into_owned();
+        let masked = |word: &String| masked_word(&program.secrets, word);
         let mut users_planned = None;
         let loads = program.loads.iter().enumerate();
         let phases = loads.flat_map(|(load, one)| one.phases.iter().map(move |it| (load, it)));
@@ -512,6 +512,18 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
         StartError::Sources(reason) => {
             (Exit::HostUnfit, Diagnostic::error("host-unfit", reason.clone()))
         }
+    }
+}
+
+/// A word of the command line without secrets; `--set name=value` gives them to variables.
+fn masked_word(secrets: &Secrets, word: &str) -> String {
+    let given = word.strip_prefix("--set=").unwrap_or(word);
+    match given.split_once('=') {
+        Some((name, value)) if secrets.is_variable(name) => {
+            let start = &word[..word.len() - value.len()];
+            format!("{start}{}", secrets.mask_variable(name, value))
+        }
+        _ => secrets.mask(word).into_owned(),
     }
 }
 

@@ -75,16 +75,18 @@ impl Vars {
 /// The words behind `vars.` in the expressions of a value.
 pub(crate) fn names_in<'n>(node: &'n Node, out: &mut Vec<&'n str>) {
     match &node.kind {
-        Kind::Scalar { text, .. } if text.contains("${") => {
-            for (at, found) in text.match_indices("vars") {
-                let rest = text[at + found.len()..].trim_start();
-                let rest = rest.trim_start_matches(['.', '[', '\'', '"', ' ', '?']);
-                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
-                out.push(&rest[..end.unwrap_or(rest.len())]);
-            }
-        }
+        Kind::Scalar { text, .. } if text.contains("${") => names_in_text(text, out),
         Kind::Scalar { .. } => {}
         Kind::List(items) => items.iter().for_each(|item| names_in(item, out)),
         Kind::Map(entries) => entries.iter().for_each(|(_, value)| names_in(value, out)),
+    }
+}
+
+pub(crate) fn names_in_text<'n>(text: &'n str, out: &mut Vec<&'n str>) {
+    for (at, found) in text.match_indices("vars") {
+        let rest = text[at + found.len()..].trim_start();
+        let rest = rest.trim_start_matches(['.', '[', '\'', '"', ' ', '?']);
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+        out.push(&rest[..end.unwrap_or(rest.len())]);
     }
 }

@@ -147,3 +147,135 @@ fn what_is_masked_is_found_again() {
     assert_eq!(masked, Masked { names, lines: vec![9, 10] });
     assert_eq!(masked_in("target: http://127.0.0.1:1\n"), Masked::default());
 }
+
+/// A scenario whose secrets are words that it also says elsewhere.
+fn common(word: &str) -> String {
+    format!(
+        "\
+vars: {{user: {word}, password: {word}, state: {word}}}
+target: http://127.0.0.1:1
+sessions:
+  {word}:
+    steps:
+    - http: POST /{word}/login
+      name: {word}
+      auth: {{user: {word}, password: \"${{vars.password}}\"}}
+      headers: {{X-Kind: {word}, X-Mark: \"{word}; ${{vars.password}}\"}}
+      json: {{user: \"${{vars.user}}\", pw: \"${{vars.password}}\", role: {word}, roles: [{word}]}}
+      check: {{json.state: {word}, body: {{contains: {word}-x}}}}
+    - log: \"as ${{vars.password}} in {word}\"
+load: [{{users: 1, iterations: 1}}]
+"
+    )
+}
+
+#[test]
+fn a_secret_that_is_a_word_of_the_scenario_is_masked_where_it_is_put_alone() {
+    for word in ["admin", "test", "open", "checkout", "production1"] {
+        let text = common(word);
+        let program = compile(&text, &[]).unwrap();
+        assert_eq!(program.steps[0].name, word);
+        let secrets = &program.secrets;
+        for (text, want) in [
+            (format!("POST /{word}/login {word}"), None),
+            (format!("{{\"state\":\"{word}\",\"user\":\"{word}\"}}"), None),
+            (format!("expected {word}, got {word}"), None),
+            (
+                format!("X-Mark: {word}; {word}\r\nX-Kind: {word}"),
+                Some(format!("X-Mark: {word}; ***\r\nX-Kind: {word}")),
+            ),
+            (format!("{{\"pw\":\"{word}\"}}"), Some("{\"pw\":\"***\"}".to_string())),
+            (format!("as {word} in {word}"), Some(format!("as *** in {word}"))),
+        ] {
+            let want = want.unwrap_or_else(|| text.clone());
+            assert_eq!(secrets.mask(&text), want);
+        }
+        let recorded = masked_scenario(&text, secrets);
+        let own: Vec<&str> = recorded.lines().filter(|line| !line.starts_with('#')).collect();
+        let want = text.replace(&format!("password: {word},"), "password: \"***\",");
+        assert_eq!(own.join("\n") + "\n", want);
+        let wrong = compile(&recorded, &[]).unwrap_err();
+        assert_eq!(wrong.iter().map(|one| one.code).collect::<Vec<_>>(), ["masked-secret"]);
+        let again = compile(&recorded, &[("password", word)]).unwrap();
+        assert_eq!(again.steps[0].name, word);
+    }
+}
+
+#[test]
+fn mistakes_show_what_the_person_wrote_but_for_the_secrets() {
+    let text = format!("{}nonsense: admin\nload2: {{password: admin}}\n", common("admin"));
+    let wrong = compile(&text, &[]).unwrap_err();
+    let told: String = wrong.iter().map(|one| one.render(false)).collect();
+    for part in ["nonsense: admin", "load2: {password: *****}"] {
+        assert!(told.contains(part), "{told}");
+    }
+}
+
+#[test]
+fn a_recorded_scenario_is_always_yaml() {
+    let text = "\
+# hunter2-hunter2
+vars: {token: hunter2-hunter2, basic: admin, a: 'it''s'}
+target: http://127.0.0.1:1
+sessions:
+  s:
+    steps:
+    - log: hunter2-hunter2/x 'quoted' hunter2-hunter2
+    - log: |
+        hunter2-hunter2 first
+        second
+    - log: \"\\thunter2-hunter2\"
+    - http: POST /
+      headers: {Authorization: '${\"Basic \" + base64.encode(vars.a + '':'' + vars.basic)}', \
+               X-Api-Key: \"${'abc'}\"}
+      json: [hunter2-hunter2/y]
+      check: {json.state: hunter2-hunter2/z, json.a: x-hunter2-hunter2}
+load: [{users: 1, iterations: 1}]
+";
+    let program = compile(text, &[]).unwrap();
+    let recorded = masked_scenario(text, &program.secrets);
+    for secret in ["hunter2", "abc", "basic: admin"] {
+        assert!(!recorded.contains(secret), "{secret}: {recorded}");
+    }
+    for kept in [
+        "# ***\n",
+        "- log: '***/x ''quoted'' ***'\n",
+        "        *** first\n        second\n",
+        "json.state: '***/z', json.a: x-***",
+        "a: 'it''s'",
+        "base64.encode(vars.a + '':'' + vars.basic)",
+        "\"${'***'}\"",
+    ] {
+        assert!(recorded.contains(kept), "{kept}: {recorded}");
+    }
+    let parsed = crate::syntax::parse(&Source::new("t", recorded.as_str()), 0);
+    assert!(parsed.is_ok(), "{recorded}");
+    assert_eq!(masked_in(&recorded).names, ["token", "basic"]);
+}
+
+#[test]
+fn what_secrets_are_made_of_is_secret_and_the_user_beside_them_is_not() {
+    let text = "\
+vars: {name: anna, pw: admin, both: '${vars.name}:${vars.pw}', other: x}
+target: http://127.0.0.1:1
+sessions:
+  s:
+    steps:
+    - http: GET /${vars.name}/${vars.other}
+      headers: {Authorization: \"Basic ${base64.encode(vars.name + ':' + vars.pw)}\"}
+      body: \"login ${vars.both}!\"
+load: [{users: 1, iterations: 1}]
+";
+    let secrets = compile(text, &[]).unwrap().secrets;
+    for (text, want) in [
+        ("login anna:admin! as anna", "login ***! as anna"),
+        ("GET /anna/admin?pw=admin", "GET /anna/admin?pw=admin"),
+        ("Authorization: Basic YWJj", "Authorization: Basic ***"),
+    ] {
+        assert_eq!(secrets.mask(text), want);
+    }
+    let recorded = masked_scenario(text, &secrets);
+    for kept in ["name: anna, pw: \"***\", both:", "vars.name + ':' + vars.pw"] {
+        assert!(recorded.contains(kept), "{recorded}");
+    }
+}

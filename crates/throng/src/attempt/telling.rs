@@ -134,19 +134,18 @@ impl<'p> Telling<'p> {
                     self.screen.style.dim(&line.spoken())
                 ));
             }
-            What::Log(text) => {
-                self.screen.line(&format!(
-                    "{}  {}: {}",
-                    self.who(user),
-                    tell!("log"),
-                    clean(&self.masked(text))
-                ));
-            }
+            What::Log(text) => self.logged(user, text),
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
                 self.say(say!("{count} events were not told: too much happened at once"));
             }
         }
+    }
+
+    fn logged(&self, user: UserId, text: &str) {
+        let masked = self.secrets.map(|secrets| secrets.mask_message(text));
+        let text = clean(masked.as_deref().unwrap_or(text));
+        self.screen.line(&format!("{}  {}: {text}", self.who(user), tell!("log")));
     }
 
     fn connected(&mut self, user: UserId, target: &str, stages: &[(Stage, Duration)]) {

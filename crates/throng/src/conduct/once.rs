@@ -134,7 +134,7 @@ impl Seen {
             }
             Update::Stopped(stopped) => drop(self.stopped.get_or_insert(stopped.reason)),
             Update::Log(line) if !conduct.output.quiet => {
-                screen(conduct).line(&conduct.program.secrets.mask(&line.text));
+                screen(conduct).line(&conduct.program.secrets.mask_message(&line.text));
             }
             _ => {}
         }

@@ -242,7 +242,7 @@ impl Post {
         let column_of = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
         row.for_each(|(name, value)| {
             if secrets.is_name(&column_of(name)) {
-                secrets.add(value.trim_matches('"'));
+                secrets.learn(&format!("data.{name}"), value.trim_matches('"'));
             }
         });
         detail.change_texts(&|text| secrets.mask(text).into_owned());

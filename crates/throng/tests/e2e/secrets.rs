@@ -70,6 +70,72 @@ fn a_record_and_all_that_is_said_of_it_hold_no_secrets() {
     ["# Secrets are masked", "--set password=…"].into_iter().for_each(says);
 }
 
+/// User and password are the same word, which is also part of a path, of a row and of an answer.
+fn common(target: &Target, word: &str) -> String {
+    format!(
+        "\
+vars: {{user: {word}, password: {word}}}
+target: {}
+data: {{people: {{csv: people.csv}}}}
+sessions:
+  user:
+    steps:
+    - http: POST /echo?from={word}
+      name: POST /{word}/health
+      headers: {{X-Pass: \"${{vars.password}}\"}}
+      json: {{user: \"${{vars.user}}\", password: \"${{vars.password}}\", state: {word}}}
+      check: {{json.state: {word}, json.user: {word}}}
+    - http: POST /echo
+      form: {{user: \"${{vars.user}}\", pw: \"${{vars.password}}\", own: \"${{data.people.pwd}}\"}}
+      check: {{body: {{contains: {word}-is-missing}}}}
+    - log: \"the password is ${{vars.password}}, the user {word}\"
+load: [{{users: 1, iterations: 2}}]
+",
+        target.http("")
+    )
+}
+
+#[test]
+fn a_password_that_is_a_word_like_others_hides_nothing_else_and_the_record_reruns() {
+    let target = Target::start("http");
+    for word in ["admin", "test", "open"] {
+        let run = throng("run s.yaml --out record --details")
+            .file("s.yaml", common(&target, word))
+            .file("people.csv", format!("name,pwd\nanna,{word}\nberta,{word}\n"))
+            .run();
+        let said = format!("{}{}", run.out, run.err);
+        run.says(&[
+            &format!("POST /{word}/health"),
+            &format!("{word}-is-missing"),
+            &format!("user={word}&pw=***&own=***"),
+            &format!("the password is ***, the user {word}"),
+        ]);
+        run.check(!said.contains("/***"), "it masks what is no secret");
+        let record = run.folder().join("record");
+        let text = std::fs::read_to_string(record.join("scenario.yaml")).expect("a scenario");
+        let kept = ["json.state", "json.user", "user"].map(|key| format!("{key}: {word}\n"));
+        kept.iter().for_each(|part| run.check(text.contains(part), &text));
+        run.check(text.contains("password: \"***\"\n"), &text);
+        let line = format!("rerun {} --json --set password={word} --out again", record.display());
+        let again = throng(&line).run();
+        let passed = |run: &Run, row: &str| {
+            let json = throng("report --json").arg(run.folder().join(row)).run().json();
+            json["steps"].as_array().expect("steps").iter().map(|it| it["ok"].clone()).collect()
+        };
+        let (first, second): (Vec<_>, Vec<_>) = (passed(&run, "record"), passed(&again, "again"));
+        run.check(!first.is_empty() && first == second, &format!("{first:?} {second:?}"));
+        let tried = throng("try s.yaml")
+            .file("s.yaml", common(&target, word))
+            .file("people.csv", format!("name,pwd\nanna,{word}\n"))
+            .run();
+        tried.says(&[
+            &format!("POST /{word}/health"),
+            &format!("\"password\":\"***\",\"state\":\"{word}\""),
+            &format!("user={word}&pw=***"),
+        ]);
+    }
+}
+
 #[test]
 fn an_attempt_shows_secrets_only_when_asked() {
     let target = Target::start("http");
