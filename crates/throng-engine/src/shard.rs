@@ -242,6 +242,13 @@ impl Shard {
         }
     }
 
+    /// Whether a user's session that begins again came further than before, where anybody listens:
+    /// a look at a session that does not is over.
+    #[cold]
+    pub(crate) fn gets_on(&self, user: UserId) -> bool {
+        self.tracer.as_ref().is_none_or(|tracer| tracer.gets_on(user))
+    }
+
     /// Whether somebody wants to hear of every step, or to permit it.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {

@@ -1,7 +1,8 @@
 //! What one user does, told step by step as it happens: for `throng try`. Without somebody who
 //! listens there is none of it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use throng_base::{Said, StepId, Time, UserId};
@@ -85,6 +86,10 @@ pub enum What {
         holds: bool,
     },
     Log(String),
+    /// The session begins again, without its connection.
+    Anew,
+    /// The session would begin again, and came no further than before: the user leaves.
+    GivenUp,
     /// The user is gone.
     Gone,
     /// So much was not told, because nobody listened fast enough.
@@ -137,15 +142,28 @@ pub(crate) struct Who {
 pub(crate) struct Tracer {
     sender: Sender<Trace>,
     left_out: Cell<u64>,
+    passes: RefCell<HashMap<UserId, Pass>>,
+}
+
+/// How far a user came through its session.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    /// Steps that were good since it began.
+    good: u64,
+    /// The most of them in a pass before.
+    best: u64,
 }
 
 impl Tracer {
     pub(crate) fn new(sender: Sender<Trace>) -> Tracer {
-        Tracer { sender, left_out: Cell::new(0) }
+        Tracer { sender, left_out: Cell::new(0), passes: RefCell::default() }
     }
 
     /// Never waits: what finds no room is left out, and counted for when there is room again.
     pub(crate) fn tell(&self, trace: Trace) {
+        if let What::StepEnds { failure: None, .. } = trace.what {
+            self.passes.borrow_mut().entry(trace.user).or_default().good += 1;
+        }
         let left_out = self.left_out.get();
         if left_out > 0 {
             let note = Trace { what: What::LeftOut(left_out), ..trace.clone() };
@@ -157,6 +175,18 @@ impl Tracer {
         if self.sender.try_send(trace).is_err() {
             self.left_out.set(self.left_out.get() + 1);
         }
+    }
+}
+
+impl Tracer {
+    /// A session begins again: whether this pass came further than those before.
+    pub(crate) fn gets_on(&self, user: UserId) -> bool {
+        let mut passes = self.passes.borrow_mut();
+        let pass = passes.entry(user).or_default();
+        let good = std::mem::take(&mut pass.good);
+        let gets_on = good > pass.best;
+        pass.best = pass.best.max(good);
+        gets_on
     }
 }
 
@@ -195,6 +225,25 @@ mod tests {
         tracer.tell(trace(6));
         assert_eq!(heard.try_recv().unwrap().what, What::LeftOut(2));
         assert_eq!(heard.try_recv().unwrap().iteration, 6);
+    }
+
+    #[test]
+    fn a_session_gets_on_while_it_comes_further_than_before() {
+        let (sender, _heard) = tokio::sync::mpsc::channel(100);
+        let tracer = Tracer::new(sender);
+        let good = |user| {
+            let figures = Figures::default();
+            let what = What::StepEnds { step: StepId(0), failure: None, figures };
+            let user = UserId(user);
+            tracer.tell(Trace { at: Time::ZERO, user, session: 0, iteration: 1, what });
+        };
+        assert!(!tracer.gets_on(UserId(1)), "nothing was good");
+        good(2);
+        assert!(tracer.gets_on(UserId(2)));
+        good(2);
+        assert!(!tracer.gets_on(UserId(2)), "no further");
+        (0..2).for_each(|_| good(2));
+        assert!(tracer.gets_on(UserId(2)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! back, how long it took, what was saved, and why a step failed.
 
 mod form;
+mod progress;
 mod telling;
 
 use std::io::BufRead as _;
@@ -19,8 +20,9 @@ use crate::arguments::TryArguments;
 use crate::conduct::not_started;
 use crate::guard::Guard;
 use crate::scenario;
-use crate::screen::Screen;
+use crate::screen::{self, Screen};
 use crate::signals::told_to_stop;
+use progress::Progress;
 use telling::Telling;
 
 /// An attempt is a look, not a run: what takes longer is cut off.
@@ -67,11 +69,20 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     };
     let gate = arguments.step.then(|| ask_at_each_step(screen));
     let tally = Tally::default();
-    let mut look = Look { guard: &guard, gate, arguments, screen, runtime, tally };
+    let mut look = Look {
+        guard: &guard,
+        gate,
+        arguments,
+        screen,
+        runtime,
+        tally,
+        is_unreachable: false,
+        is_reached: false,
+    };
     if let Err(exit) = look.all(loaded.program.clone(), &sessions) {
         return exit;
     }
-    let tally = look.tally;
+    let (tally, is_unreachable) = (look.tally, look.is_unreachable && !look.is_reached);
     screen.line("");
     let result = match (tally.steps, tally.failed) {
         (1, 0) => tell!("1 step, all good"),
@@ -87,6 +98,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     screen.line(&result);
     match tally.failed {
         0 => Exit::Success,
+        _ if is_unreachable => Exit::TargetUnreachable,
         _ => Exit::ThresholdsNotMet,
     }
 }
@@ -209,6 +221,9 @@ struct Look<'a> {
     screen: Screen,
     runtime: tokio::runtime::Runtime,
     tally: Tally,
+    /// In one of the programs the target could not be reached at all; in one it was.
+    is_unreachable: bool,
+    is_reached: bool,
 }
 
 impl Look<'_> {
@@ -224,7 +239,9 @@ impl Look<'_> {
         if looked.is_ok() && self.tally.failed > 0 {
             self.screen.say(say!("the setup failed: no session is tried"));
         } else if looked.is_ok() {
-            looked = sessions.iter().try_for_each(|session| self.session(&program, *session));
+            // Without a reader there is nothing more to tell.
+            let mut wanted = sessions.iter().take_while(|_| !screen::is_reader_gone());
+            looked = wanted.try_for_each(|session| self.session(&program, *session));
         }
         match &program.teardown {
             Some(once) => {
@@ -265,8 +282,19 @@ impl Look<'_> {
         };
         self.guard.warn(&program, &run, errors);
         let mut telling = Telling::new(&program, part, self.arguments, self.screen);
-        let told = self.runtime.block_on(tell(run, &mut telling));
+        let users = if part.is_some() { 1 } else { self.arguments.users };
+        let mut progress = Progress::of(users);
+        let told = self.runtime.block_on(tell(run, &program, &mut telling, &mut progress));
         telling.end();
+        let is_unreachable = progress.is_unreachable();
+        if told.is_ok()
+            && (is_unreachable || progress.is_stuck())
+            && let Some(diagnostic) = progress.diagnostic(|said| telling.in_words(said))
+        {
+            errors.diagnostic(&diagnostic);
+        }
+        self.is_unreachable |= is_unreachable;
+        self.is_reached |= !is_unreachable;
         self.tally.steps += telling.tally.steps;
         self.tally.failed += telling.tally.failed;
         told
@@ -274,15 +302,27 @@ impl Look<'_> {
 }
 
 /// Tells what a run does until it is over.
-async fn tell(mut run: Run, telling: &mut Telling<'_>) -> Result<(), Exit> {
+async fn tell(
+    mut run: Run,
+    program: &Program,
+    telling: &mut Telling<'_>,
+    progress: &mut Progress,
+) -> Result<(), Exit> {
     let stopped = told_to_stop();
     tokio::pin!(stopped);
-    let mut interrupted = false;
+    let (mut interrupted, mut is_over) = (false, false);
     loop {
         tokio::select! {
             update = run.next() => match update {
                 None => break,
-                Some(Update::Trace(trace)) => telling.tell(&trace),
+                Some(Update::Trace(trace)) => {
+                    progress.hear(&trace, program);
+                    telling.tell(&trace);
+                    if !is_over && (progress.is_over() || screen::is_reader_gone()) {
+                        is_over = true;
+                        run.control.abort();
+                    }
+                }
                 Some(Update::Stopped(stopped)) => match stopped.by {
                     StoppedBy::Rule => telling.say(say!(
                         "the scenario stops the run: {}",

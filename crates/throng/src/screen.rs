@@ -1,8 +1,8 @@
 //! Everything that is printed: where to, in which width and language, with or without colours.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use throng_base::clean::clean_json;
 use throng_base::{Diagnostic, Exit, Said, Severity, language};
@@ -118,6 +118,14 @@ impl Screen {
 /// Why the standard output does not have all that was written to it.
 static OUTPUT_FAILED: Mutex<Option<io::Error>> = Mutex::new(None);
 
+/// Nobody reads the standard output any more.
+static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the reader of the standard output has gone, as `head` does.
+pub(crate) fn is_reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
+}
+
 /// Writes to the standard output; [`delivered`] tells at the end whether that was possible.
 pub(crate) fn output(bytes: &[u8]) {
     let mut output = io::stdout().lock();
@@ -128,6 +136,9 @@ pub(crate) fn output(bytes: &[u8]) {
 /// A reader that wants no more (`| head`), or a terminal that was closed, is no failure.
 fn note_failure(written: io::Result<()>, to_terminal: bool) {
     let Err(error) = written else { return };
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        READER_GONE.store(true, Ordering::Relaxed);
+    }
     if error.kind() != io::ErrorKind::BrokenPipe && !to_terminal {
         let mut failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get_or_insert(error);

@@ -361,6 +361,11 @@ impl Active<'_> {
             self.go_to(GONE);
             return;
         }
+        if self.shard.is_traced() && !self.user.begins_again() {
+            self.user.leaving = true;
+            self.go_to(GONE);
+            return;
+        }
         self.go_to(0);
         if let Some(retry) = self.user.reconnects() {
             return self.reconnect(retry);

@@ -60,6 +60,14 @@ impl State {
         });
     }
 
+    /// The session would begin again: whether it does.
+    #[cold]
+    pub(super) fn begins_again(&mut self) -> bool {
+        let gets_on = self.shard.gets_on(self.id);
+        self.tell(if gets_on { What::Anew } else { What::GivenUp });
+        gets_on
+    }
+
     #[cold]
     pub(super) fn trace_paused(&mut self, time: Duration) {
         self.tell(What::Paused(time));

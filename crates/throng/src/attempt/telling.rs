@@ -135,6 +135,11 @@ impl<'p> Telling<'p> {
                 ));
             }
             What::Log(text) => self.logged(user, text),
+            What::Anew => self.between(user, say!("the session begins again")),
+            What::GivenUp => self.between(
+                user,
+                say!("the session is given up: it would begin again, and come no further"),
+            ),
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
                 self.say(say!("{count} events were not told: too much happened at once"));
@@ -146,6 +151,12 @@ impl<'p> Telling<'p> {
         let masked = self.secrets.map(|secrets| secrets.mask_message(text));
         let text = clean(masked.as_deref().unwrap_or(text));
         self.screen.line(&format!("{}  {}: {text}", self.who(user), tell!("log")));
+    }
+
+    /// A sentence of ours between two steps of a user.
+    fn between(&mut self, user: UserId, line: Said) {
+        self.flush(user);
+        self.say(line);
     }
 
     fn connected(&mut self, user: UserId, target: &str, stages: &[(Stage, Duration)]) {
@@ -288,7 +299,7 @@ impl<'p> Telling<'p> {
     }
 
     /// A sentence in the spoken language, without secrets.
-    fn in_words(&self, said: &Said) -> String {
+    pub(super) fn in_words(&self, said: &Said) -> String {
         let mut said = said.clone().cleaned();
         said.change_texts(&|text| self.masked(text).into_owned());
         said.spoken()

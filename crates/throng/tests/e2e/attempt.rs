@@ -207,11 +207,44 @@ fn without_a_keyboard_the_steps_go_on() {
 fn a_target_that_is_not_there_is_a_failure() {
     let text =
         one_session(&format!("http://127.0.0.1:{}", free_port()), &times(1, 1), "- http: GET /");
-    let run = trying("", &text).run().exits(1);
-    run.says(&["✗ http GET /", "connect-refused", "1 step, failed"]);
+    let run = trying("", &text).run().exits(4);
+    run.says(&["✗ http GET /", "connect-refused", "1 step, failed", "start the service"]);
     run.check(run.took.as_secs() < 20, "it waits for nothing");
     let text = one_session("http://no-such-host.invalid:80", &times(1, 1), "- http: GET /");
     trying("", &text).run().exits(4).says(&["resolve-failed", "no-such-host.invalid"]);
+}
+
+#[test]
+fn a_session_that_gets_nowhere_is_given_up_after_one_pass() {
+    let port = free_port();
+    for target in ["ws", "tcp"].map(|scheme| format!("{scheme}://127.0.0.1:{port}")) {
+        let steps = "- connect:\n- send: {text: hello}";
+        let run = trying("", &one_session(&target, &times(1, 1), steps)).run().exits(4);
+        run.says(&["1 step, failed", "error[connect-refused]", "could not be reached", "target"]);
+        run.check(run.took.as_secs() < 20, "it goes round");
+    }
+    // A path that speaks no WebSocket: it is reached, and gets no further.
+    let scribe = Scribe::answering(|_, _| answer("404 Not Found", "", ""));
+    let target = scribe.target().replace("http:", "ws:");
+    let steps = "- connect: /nothing-here\n- send: {text: hello}";
+    let run = trying("", &one_session(&target, &times(1, 1), steps)).run().exits(1);
+    run.says(&["1 step, failed", "error[upgrade-refused]", "`connect:`"]);
+    assert_eq!(scribe.asked(), ["GET /nothing-here"], "{run}");
+    let users = trying("--users 3", &one_session(&target, &times(3, 3), steps)).run().exits(1);
+    users.says(&["3 steps, 3 failed"]);
+}
+
+#[test]
+fn without_a_reader_it_ends() {
+    let target = Target::start("http");
+    let steps = "- repeat: 100000\n  steps: [{http: GET /}]";
+    let text = one_session(&target.http(""), &times(1, 1), steps);
+    let mut command = std::process::Command::new("sh");
+    let line = format!("{} try s.yaml --full | head -1", crate::run::binary().display());
+    command.args(["-c", &line]);
+    let run = Throng::new(command).file("s.yaml", &text).run();
+    run.check(run.took.as_secs() < 30, "it goes on");
+    assert!(target.counts("/requests") < 50_000, "{run}");
 }
 
 /// A child whose first request is under way, and never answered.

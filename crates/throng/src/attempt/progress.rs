@@ -1,0 +1,99 @@
+//! What became of the users of an attempt: whether the target was reached, and what kept a session
+//! from getting on. The engine gives up a session that begins again and comes no further.
+
+use throng_base::{Diagnostic, Said};
+use throng_engine::{Trace, What};
+use throng_metrics::Cause;
+use throng_program::Program;
+use throng_results::is_connecting;
+
+pub(super) struct Progress {
+    /// Users that are not gone yet.
+    left: u64,
+    /// Steps that were good.
+    good: u64,
+    /// The last failure of all.
+    failure: Option<Failure>,
+    /// A user was given up.
+    is_stuck: bool,
+    /// The target was never reached, whatever was asked.
+    is_unreached: bool,
+}
+
+struct Failure {
+    step: String,
+    cause: Cause,
+    detail: Said,
+}
+
+impl Progress {
+    pub(super) fn of(users: u64) -> Progress {
+        Progress { left: users, good: 0, failure: None, is_stuck: false, is_unreached: true }
+    }
+
+    pub(super) fn hear(&mut self, trace: &Trace, program: &Program) {
+        match &trace.what {
+            What::Connected { .. } | What::Received(_) => self.is_unreached = false,
+            What::StepEnds { failure: None, .. } => self.good += 1,
+            What::StepEnds { step, failure: Some((cause, detail)), .. } => {
+                self.is_unreached &= is_connecting(*cause);
+                let step = program.step(*step).name.clone();
+                self.failure = Some(Failure { step, cause: *cause, detail: detail.clone() });
+            }
+            What::GivenUp => self.is_stuck = true,
+            What::Gone => self.left = self.left.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    pub(super) fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
+    /// All users are gone, and one of them has not done what there was to do.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_stuck && self.left == 0
+    }
+
+    /// Nothing was good, and every failure was one to connect.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.is_unreached && self.good == 0 && self.failure.is_some()
+    }
+
+    /// What kept the users from getting on, and what to do.
+    pub(super) fn diagnostic(&self, masked: impl Fn(&Said) -> String) -> Option<Diagnostic> {
+        let Failure { step, cause, detail } = self.failure.as_ref()?;
+        let message = match self.is_unreachable() {
+            true => say!("the target could not be reached: {}", cause.text()),
+            false => say!("the session never gets past `{step}`: {}", cause.text()),
+        };
+        let error = Diagnostic::error(cause.word(), message);
+        let error = match masked(detail) {
+            detail if detail.is_empty() => error,
+            detail => error.note(say!("the step `{step}` failed: {detail}")),
+        };
+        Some(error.help(cure(*cause)))
+    }
+}
+
+fn cure(cause: Cause) -> Said {
+    match cause {
+        Cause::ConnectRefused => {
+            say!("start the service, or correct the host and the port in `target`")
+        }
+        Cause::ResolveFailed => say!("correct the host in `target`, or check the DNS of this host"),
+        Cause::ConnectTimeout | Cause::Unreachable => {
+            say!("check the address in `target`, the network and the firewalls on the way")
+        }
+        Cause::WrongScheme => {
+            say!(
+                "check the scheme in `target`: with TLS it is `https` or `wss`, else `http` or `ws`"
+            )
+        }
+        Cause::UpgradeRefused => say!(
+            "check the path behind `connect:` and what the service requires: `headers`, `auth`, \
+             `protocols`"
+        ),
+        cause => say!("`throng explain {}` says what to do", cause.word()),
+    }
+}
