@@ -814,6 +814,9 @@ pub(crate) fn upgrade_headers(
 ) -> Result<Vec<(String, String)>, Fault> {
     let mut headers = Vec::with_capacity(connect.headers.len());
     for (name, text) in connect.headers.iter().filter(|(name, _)| !is_cookie(name)) {
+        if !text.is_given(scope) {
+            continue;
+        }
         let mut value = Vec::new();
         text.render(&mut value, scope)?;
         headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));

@@ -27,12 +27,14 @@ enum Piece {
     Path,
     /// The value of a header, by its number.
     Header(u16),
-    /// The same of the header Host.
+    /// The same of the header Host: that of the connection until its values are there.
     OwnHost(u16),
     /// The value of a header that is not sent: what is drawn for it is drawn all the same.
     Unsent(u16),
     /// A whole header that is left out when it is empty.
     HeaderIfAny(u16),
+    /// A whole header that is left out until its values are there.
+    HeaderIfGiven(u16),
     Cookies,
     /// The header Content-Length; left out when the body turns out to be empty, unless `always`.
     Length {
@@ -213,6 +215,9 @@ impl Template {
         match text.as_literal() {
             Some(b"") if is_own => {}
             Some(value) => self.constant(|out| http1::write_header(out, name, value)),
+            None if text.needs().is_some() && !is_host(name) => {
+                self.pieces.push(Piece::HeaderIfGiven(index));
+            }
             None if is_own => self.pieces.push(Piece::HeaderIfAny(index)),
             None => {
                 self.constant(|out| {
@@ -275,17 +280,24 @@ impl Template {
                 }
                 Piece::OwnHost(index) => {
                     let begin = out.len();
-                    write_value(&http.headers[usize::from(*index)].1, out, scope)?;
+                    let text = &http.headers[usize::from(*index)].1;
+                    write_if_given(text, extras.authority, out, scope)?;
                     sent_to.host.extend_from_slice(&out[begin..]);
                 }
                 Piece::Unsent(index) => {
                     let begin = out.len();
-                    write_value(&http.headers[usize::from(*index)].1, out, scope)?;
+                    write_if_given(&http.headers[usize::from(*index)].1, "", out, scope)?;
                     out.truncate(begin);
                 }
                 Piece::HeaderIfAny(index) => {
                     let (name, text) = &http.headers[usize::from(*index)];
                     write_header_if_any(name, text, out, scope)?;
+                }
+                Piece::HeaderIfGiven(index) => {
+                    let (name, text) = &http.headers[usize::from(*index)];
+                    if text.is_given(scope) {
+                        write_header_if_any(name, text, out, scope)?;
+                    }
                 }
                 Piece::Cookies => {
                     let begin = out.len();
@@ -331,6 +343,7 @@ fn guess(text: &Text) -> usize {
     let one = |segment: &throng_program::Segment| match segment {
         throng_program::Segment::Literal(bytes) => bytes.len(),
         throng_program::Segment::Value { .. } => VARIABLE_BYTES,
+        throng_program::Segment::Given(_) => 0,
     };
     text.segments.iter().map(one).sum()
 }
@@ -403,6 +416,22 @@ fn shown(byte: u8) -> impl std::fmt::Display {
     char::from(byte).escape_default()
 }
 
+/// The value of a header whose values may not be there yet, and what is sent then.
+fn write_if_given(
+    text: &Text,
+    otherwise: &str,
+    out: &mut Vec<u8>,
+    scope: &mut dyn Scope,
+) -> Result<(), Fault> {
+    match text.is_given(scope) {
+        true => write_value(text, out, scope),
+        false => {
+            out.extend_from_slice(otherwise.as_bytes());
+            Ok(())
+        }
+    }
+}
+
 fn write_header_if_any(
     name: &str,
     text: &Text,
@@ -435,6 +464,9 @@ pub(crate) fn write_own_cookies(
 ) -> Result<(), Fault> {
     let mut before: &[u8] = b"Cookie: ";
     for (_, text) in headers.iter().filter(|(name, _)| is_cookie(name)) {
+        if !text.is_given(scope) {
+            continue;
+        }
         out.extend_from_slice(before);
         write_value(text, out, scope)?;
         before = b"; ";

@@ -13,7 +13,12 @@ pub struct Text {
 #[derive(Clone, Debug)]
 pub enum Segment {
     Literal(Box<[u8]>),
-    Value { value: Expression, escape: Escape },
+    Value {
+        value: Expression,
+        escape: Escape,
+    },
+    /// At the beginning: the whole text is there only when these slots have values.
+    Given(Box<[u16]>),
 }
 
 impl Segment {
@@ -25,6 +30,7 @@ impl Segment {
             }
             Segment::Value { value, escape: Escape::None } => value.write_text(scope, out),
             Segment::Value { value, escape } => write_escaped(value, *escape, out, scope),
+            Segment::Given(_) => Ok(()),
         }
     }
 }
@@ -90,6 +96,20 @@ impl Text {
             Some(Segment::Value { value, .. }) => Some(value),
             _ => None,
         }
+    }
+
+    /// The slots without whose values the text is not there, if there are some.
+    pub fn needs(&self) -> Option<&[u16]> {
+        match self.segments.first() {
+            Some(Segment::Given(slots)) => Some(slots),
+            _ => None,
+        }
+    }
+
+    /// Whether the text is there for this user.
+    pub fn is_given(&self, scope: &dyn Scope) -> bool {
+        let has = |slot: &u16| !matches!(scope.slot(*slot), Value::Null);
+        self.needs().is_none_or(|slots| slots.iter().all(has))
     }
 
     /// Appends the text as it is for one user.

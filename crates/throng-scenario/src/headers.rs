@@ -148,10 +148,17 @@ pub(crate) fn read_step_headers(
     let is_own = |name: &str| {
         has(&headers, name) || (digest.is_some() && name.eq_ignore_ascii_case("authorization"))
     };
-    let defaults = cx.scope.defaults.headers.iter();
-    let missing =
-        defaults.filter(|(name, value)| !is_own(name) && (in_time || cx.session.knows(value)));
-    let missing: Headers = missing.cloned().collect();
+    let missing = cx.scope.defaults.headers.iter().filter(|(name, _)| !is_own(name));
+    let missing = missing.map(|(name, value)| {
+        let mut value = value.clone();
+        let needs = if in_time { Vec::new() } else { cx.session.not_there(&value) };
+        // Where no step so far saves them, an iteration before may have.
+        if !needs.is_empty() {
+            value.segments.insert(0, Segment::Given(needs.into()));
+        }
+        (name.clone(), value)
+    });
+    let missing: Headers = missing.collect();
     headers.extend(missing);
     (headers, digest)
 }
@@ -201,7 +208,7 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
         let Some(text) = header_value(cx, value) else { continue };
         let broken = |segment: &Segment| match segment {
             Segment::Literal(bytes) => bytes.iter().any(|byte| b"; ,\"\\\t".contains(byte)),
-            Segment::Value { .. } => false,
+            Segment::Value { .. } | Segment::Given(_) => false,
         };
         if text.segments.iter().any(broken) {
             let message = say!(
@@ -242,7 +249,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
     };
     let colon = |segment: &Segment| match segment {
         Segment::Literal(bytes) => bytes.contains(&b':'),
-        Segment::Value { .. } => false,
+        Segment::Value { .. } | Segment::Given(_) => false,
     };
     if user.segments.iter().any(colon) {
         let message = say!("a user name cannot contain `:`");
@@ -325,7 +332,7 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
     // What a value begins with is seen when it is there.
     let slash = match first {
         Some(Segment::Literal(bytes)) => bytes.starts_with(b"/"),
-        Some(Segment::Value { .. }) => true,
+        Some(Segment::Value { .. } | Segment::Given(_)) => true,
         None => false,
     };
     let good = |segment: &Segment| match segment {

@@ -286,8 +286,8 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps of an iteration.",
         after [List Step]: Steps => "Steps done once, when the user leaves.",
         headers: HEADERS =>
-            "Headers of all its requests; one with a saved value begins behind the step that \
-             saves it.",
+            "Headers of all its requests; one with a saved value is sent as soon as the \
+             user has the value.",
         timeout: Duration => "How long a step may take when it does not say so itself.",
         on_error: ON_ERRORS => "What a user does when a step fails.",
         target: TARGETS => "Another target than that of the scenario, or one of `targets`.",

@@ -101,6 +101,22 @@ fn what_is_for_one_host_is_not_sent_to_another() {
 
 /// What comes back to a server with several names, which is told by the header that it goes by.
 #[test]
+fn a_header_whose_value_is_not_there_yet_is_no_fault() {
+    let mut request = http("GET", Body::None);
+    for name in ["Host", "Authorization", "X-Own"] {
+        let mut text = varying("later");
+        text.segments.insert(0, Segment::Given(Box::new([0])));
+        request.headers.push((name.into(), text));
+    }
+    for elsewhere in [false, true] {
+        let detour = Detour { elsewhere, ..Detour::default() };
+        let (written, _) = written(&request, detour).unwrap();
+        let want = "GET /a?b HTTP/1.1\r\nHost: a.example\r\n\r\n";
+        assert_eq!(written, want);
+    }
+}
+
+#[test]
 fn cookies_are_those_of_the_host_that_the_scenario_names() {
     let mut jar = Jar::new();
     let limits = http1::CookieLimits::default();

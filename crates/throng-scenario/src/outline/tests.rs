@@ -248,3 +248,27 @@ load: [{users: 10, for: 1h}]
     assert_eq!((data.origin.as_str(), data.take), ("list", "random"));
     assert_eq!(data.columns, ["name"]);
 }
+
+#[test]
+fn steps_without_a_header_of_the_session_are_named() {
+    let text = "\
+target: http://a
+load: [{users: 10, for: 1h}]
+sessions:
+  s:
+    headers: {Authorization: 'Bearer ${saved.token}', X-Own: \"1\"}
+    steps:
+      - http: GET /early
+      - {http: POST /login, save: {token: json.token}}
+      - {http: GET /late, headers: {Accept: a/b}}
+";
+    let source = throng_base::Source::new("test.yaml", text);
+    let program = crate::tests::compile_set(&source, &[]).unwrap().0;
+    let session = outline(&program, usize::MAX).sessions.remove(0);
+    let want = "\
+http GET /early [without Authorization until token is saved]
+http POST /login [without Authorization until token is saved] [save token = json token]
+http GET /late
+";
+    assert_eq!(tree(&session.steps), want);
+}

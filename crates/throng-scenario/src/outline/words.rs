@@ -37,6 +37,7 @@ impl Words<'_> {
             Statement::Http(one) => {
                 let text = format!("http {} {}", one.method, shown(&one.path));
                 self.name(one.step, text.strip_prefix("http ").unwrap_or(&text), &mut notes);
+                self.late_headers(&one.headers, &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
                 text
@@ -174,8 +175,23 @@ impl Words<'_> {
         }
     }
 
+    /// Headers of the session that are not sent until their values are saved.
+    fn late_headers(&self, headers: &[(String, Text)], notes: &mut Vec<String>) {
+        for (name, text) in headers {
+            let slots = text.needs().unwrap_or_default().iter();
+            let names: Vec<&str> = slots
+                .filter_map(|slot| self.session.slots.get(usize::from(*slot)))
+                .map(String::as_str)
+                .collect();
+            if !names.is_empty() {
+                notes.push(format!("without {name} until {} is saved", names.join(" and ")));
+            }
+        }
+    }
+
     fn connect(&self, one: &Connect, notes: &mut Vec<String>) -> String {
         self.name(one.step, "connect", notes);
+        self.late_headers(&one.headers, notes);
         limits(Some(one.timeout), self.program.connection.connect_timeout, one.failing, notes);
         if let Some(reconnect) = one.reconnect {
             notes.push(attempts("reconnect", reconnect));
@@ -521,6 +537,7 @@ fn shown(text: &Text) -> String {
         match segment {
             Segment::Literal(bytes) => out.push_str(&String::from_utf8_lossy(bytes)),
             Segment::Value { value, .. } => out.push_str(&expression(value)),
+            Segment::Given(_) => {}
         }
     }
     shorten(&out)

@@ -106,13 +106,18 @@ impl SessionNames {
         }
     }
 
-    /// Whether all saved values that a text needs are there.
-    pub(crate) fn knows(&self, text: &Text) -> bool {
-        let is_there = |slot: &u16| self.written.get(usize::from(*slot)) != Some(&false);
-        text.segments.iter().all(|segment| match segment {
-            Segment::Literal(_) => true,
-            Segment::Value { value, .. } => value.slots().needed.iter().all(is_there),
-        })
+    /// The saved values that a text needs and that no step so far saves.
+    pub(crate) fn not_there(&self, text: &Text) -> Vec<u16> {
+        let is_missing = |slot: &u16| self.written.get(usize::from(*slot)) == Some(&false);
+        let mut missing = Vec::new();
+        for segment in &text.segments {
+            if let Segment::Value { value, .. } = segment {
+                missing.extend(value.slots().needed.into_iter().filter(is_missing));
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        missing
     }
 
     /// An expression that was compiled already, and what [`SessionNames::look`] finds in it.

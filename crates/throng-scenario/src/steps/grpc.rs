@@ -214,7 +214,7 @@ fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text>
     let text = cx.template(node, say!("the value of metadata"), escape)?;
     let literals = text.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(bytes) => Some(&**bytes),
-        Segment::Value { .. } => None,
+        Segment::Value { .. } | Segment::Given(_) => None,
     });
     let wrong = literals
         .map(|bytes| metadata::write_value(name, bytes, &mut Vec::new()))

@@ -63,7 +63,7 @@ fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     }
     let has_range = text.segments.iter().any(|segment| match segment {
         Segment::Literal(bytes) => bytes.windows(2).any(|two| two == b".."),
-        Segment::Value { .. } => false,
+        Segment::Value { .. } | Segment::Given(_) => false,
     });
     if has_range {
         let message = say!("a range of expressions is not possible");

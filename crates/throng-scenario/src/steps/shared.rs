@@ -1,5 +1,5 @@
 //! Headers that a session gives to all its requests. One with a saved value, such as a token, is
-//! sent from the first step on behind the one that saves it.
+//! sent as soon as the user has the value: in the first iteration behind the step that saves it.
 
 use crate::headers::{self, Headers};
 use crate::read::Context;

@@ -205,7 +205,7 @@ load: [{users: {to: 40, rate: 10/s}, for: 2s}, {users: 7, for: 1s}]
 }
 
 #[test]
-fn headers_of_a_session_begin_when_their_values_are_known() {
+fn headers_of_a_session_are_sent_once_their_values_are_there() {
     let (_, session) = session_of(
         "http://a",
         "headers: {Authorization: \"Bearer ${saved.token}\", X-Kind: shop}
@@ -224,7 +224,17 @@ steps:
             other => panic!("{other:?}"),
         })
         .collect();
-    let all =
-        vec![vec!["X-Kind"], vec!["Authorization", "X-Kind"], vec!["authorization", "X-Kind"]];
+    let all = vec![
+        vec!["Authorization", "X-Kind"],
+        vec!["Authorization", "X-Kind"],
+        vec!["authorization", "X-Kind"],
+    ];
     assert_eq!(headers, all);
+    // The step that saves the value goes without it the first time.
+    let needs = session.steps.iter().map(|one| match one {
+        Statement::Http(http) => http.headers.iter().map(|(_, text)| text.needs().is_some()),
+        other => panic!("{other:?}"),
+    });
+    let needs: Vec<Vec<bool>> = needs.map(Iterator::collect).collect();
+    assert_eq!(needs, [[true, false], [false, false], [false, false]]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::run::Run;
+use crate::run::{Run, throng};
 use crate::scenarios::{one_session, running, times};
 use crate::scribe::{Scribe, answer, ok};
 use crate::servers::{Target, free_port};
@@ -379,4 +379,31 @@ fn the_end_of_the_load_lets_users_finish_their_step() {
     run.has("/users/cut_off", 4);
     run.has("/total/count", 0);
     run.exits(5).says(&["nothing-answered"]);
+}
+
+#[test]
+fn a_header_of_the_session_is_sent_as_soon_as_its_value_is_saved() {
+    let scribe = Scribe::answering(|asked, number| match asked.what.as_str() {
+        "POST /login" => ok(&format!("{{\"token\":\"t{number}\"}}")),
+        _ => ok("{}"),
+    });
+    let text = format!(
+        "target: {}\nload: [{{iterations: 2, users: 1}}]\nsessions:\n  user:\n    \
+         headers: {{Authorization: 'Bearer ${{saved.token}}', Cookie: 'sid=${{saved.token}}'}}\n\
+         \x20   \
+         steps:\n      - http: GET /early\n      \
+         - {{http: POST /login, save: {{token: json.token}}}}\n      - http: GET /late\n",
+        scribe.target()
+    );
+    let run = running(&text).run().exits(0);
+    let sent = |name: &'static str| {
+        let book = scribe.book().into_iter();
+        book.map(|asked| asked.header(name).unwrap_or_default().to_string()).collect::<Vec<_>>()
+    };
+    let want = ["", "", "Bearer t2", "Bearer t2", "Bearer t2", "Bearer t5"];
+    assert_eq!(sent("authorization"), want, "{run}");
+    let want = ["", "", "sid=t2", "sid=t2", "sid=t2", "sid=t5"];
+    assert_eq!(sent("cookie"), want, "{run}");
+    let check = throng("check scenario.yaml").file("scenario.yaml", &text).run().exits(0);
+    check.check(check.out.matches("without Authorization until token is saved").count() == 2, "");
 }
