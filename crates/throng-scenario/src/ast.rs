@@ -8,6 +8,7 @@ mod verb;
 
 use throng_base::Said;
 
+use crate::instead::instead;
 use crate::keys::{self, MapKind};
 use crate::read::Context;
 use crate::scope::Spoken;
@@ -309,12 +310,16 @@ fn unknown_key(cx: &mut Context<'_>, key: &Key, kind: &'static MapKind) -> Optio
         return None;
     }
     let message = say!("`{}` is not a key of {}", shorten(&key.text), kind.what);
-    let error = cx.error("unknown-key", message, key.place).help(kind.key_list());
+    let error = cx.error("unknown-key", message, key.place);
+    let instead = instead(&key.text, kind);
     let meant = did_you_mean(&key.text, kind.names());
-    cx.note(error.label(match meant {
+    let label = match meant {
+        // What the word means here depends on what stands behind it.
+        Some(_) if instead.is_some() && std::ptr::eq(kind, &keys::HTTP) => say!("not known here"),
         Some(word) => say!("did you mean `{word}`?"),
         None => say!("not known here"),
-    }));
+    };
+    cx.note(error.label(label).help(instead.unwrap_or_else(|| kind.key_list())));
     meant
 }
 

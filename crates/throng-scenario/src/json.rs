@@ -14,9 +14,27 @@ use crate::words::shorten;
 
 /// Compact JSON text of a YAML value, keys in their order.
 pub(crate) fn json_text(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
+    warn_quoted(cx, node);
     let mut builder = TextBuilder::default();
     write_value(cx, node, &mut builder)?;
     Some(builder.finish())
+}
+
+/// Warns of JSON in a text: it is sent as a JSON text, with quotes around it.
+fn warn_quoted(cx: &mut Context<'_>, node: &Node) {
+    let Kind::Scalar { text, plain: false } = &node.kind else { return };
+    let text = text.trim();
+    let is_in = |open: char, close: char| text.starts_with(open) && text.ends_with(close);
+    if text.len() < 2 || !is_in('{', '}') && !is_in('[', ']') {
+        return;
+    }
+    let message = say!("this JSON is sent as a text in quotes");
+    let warning = cx.warning("quoted-json", message, node.place);
+    let help = say!(
+        "write the value itself as YAML, without quotes: `json: {{a: 1}}`; or send the text as it \
+         is: `body: '…'`"
+    );
+    cx.note(warning.label(say!("a text, not a map")).help(help));
 }
 
 fn write_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Option<()> {

@@ -27,6 +27,7 @@ mod fields;
 mod foreign;
 mod headers;
 mod include;
+mod instead;
 mod json;
 mod labels;
 mod load;

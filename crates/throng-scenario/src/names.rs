@@ -710,8 +710,23 @@ impl KnownNames<'_, '_> {
         } else if !matches!(self.data.find(name), Known::No) {
             let column = path.get(1).map_or(String::new(), |column| format!(".{column}"));
             Some(say!("did you mean `data.{name}{column}`?"))
+        } else if let Some(source) = self.data.with_column(name) {
+            Some(say!("did you mean `data.{source}.{name}`?"))
         } else {
             let near = did_you_mean(name, ROOTS.into_iter().chain(self.session.item_names()));
+            // A word alone, such as `username`, is no beginning of a name.
+            let is_whole = |near: &&str| path.len() > 1 || *near == "iteration";
+            let is_item = |near: &&str| self.session.item_names().any(|item| item == *near);
+            let near = near.filter(|near| is_whole(near) || is_item(near));
+            if near.is_none() && path.len() == 1 {
+                let name = shorten(name);
+                let help = say!(
+                    "say where it comes from: `vars.{name}`, `saved.{name}` or \
+                     `data.SOURCE.{name}`"
+                );
+                let label = Some(say!("not known here"));
+                return Err(UnknownName { message, label, help });
+            }
             near.map(|near| say!("did you mean `{near}`?"))
         };
         Err(UnknownName { message, label, help })

@@ -1,7 +1,7 @@
 //! The throng program: arguments, wiring, printing, exit codes. Everything else is in the crates.
 //!
 //! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
-//!   few. `fingers`: what other tools' users type.
+//!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
 //! - `guard`: which targets may be loaded.
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
@@ -33,6 +33,7 @@ mod fleet;
 mod guard;
 mod history;
 mod init;
+mod instead;
 mod link;
 mod machine;
 mod manual;

@@ -13,6 +13,7 @@ use throng_base::{Language, Said, language};
 
 use crate::arguments::Arguments;
 use crate::fingers;
+use crate::instead;
 use crate::screen::Screen;
 
 /// Speaks the language that is asked for, already while the arguments are read: what is wrong with
@@ -58,6 +59,15 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Arguments, clap::Error> {
 /// What was perhaps meant, found in the way in which it is found for the keys of a scenario.
 fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
     let (asked, _) = fingers::asked(command, words);
+    if let Some(instead) = instead_of(error, asked) {
+        // What is written alike is not what is meant.
+        for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
+            error.insert(kind, ContextValue::None);
+        }
+        let tips = vec![StyledStr::from(instead.spoken())];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        return;
+    }
     let (wrong, near, candidates) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let all = command.get_subcommands().map(|one| one.get_name().to_string()).collect();
@@ -81,6 +91,22 @@ fn suggest(error: &mut clap::Error, command: &Command, words: &[OsString]) {
     let meant = did_you_mean(word, candidates.iter().map(String::as_str)).map(str::to_string);
     if let Some(meant) = meant {
         error.insert(near, ContextValue::String(meant));
+    }
+}
+
+/// What to write instead, where that is known by itself.
+fn instead_of(error: &clap::Error, asked: &Command) -> Option<Said> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            instead::of_flag(asked.get_name(), one(error, ContextKind::InvalidArg)?)
+        }
+        ErrorKind::InvalidSubcommand => {
+            instead::of_command(one(error, ContextKind::InvalidSubcommand)?)
+        }
+        ErrorKind::InvalidValue if asked.get_name() == "init" => {
+            instead::of_kind(one(error, ContextKind::InvalidValue)?)
+        }
+        _ => None,
     }
 }
 

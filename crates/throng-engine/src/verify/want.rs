@@ -68,6 +68,26 @@ impl<'a> Wanted<'a> {
         }
     }
 
+    /// A text and a number that are written alike: both with their types, and what to write.
+    fn differs_in_type(&self, seen: &Seen<'_>) -> Option<(Said, Said)> {
+        let Seen::Value(value) = seen else { return None };
+        match (self.want, value.as_text()) {
+            (Want::Equals(_), None) if *self.text.written() == *written(value) => {
+                let text = self.text.shown();
+                let got = match value.as_f64() {
+                    Some(_) => say!("the number {text}: write it without quotes"),
+                    None => say!("the value {text}: write it without quotes"),
+                };
+                Some((say!("the text `{text}`"), got))
+            }
+            (Want::Number(Comparison::Equal, want), Some(text)) if text == want.to_string() => {
+                let got = say!("the text `{}`: write it in quotes", shown(text.as_bytes()));
+                Some((say!("the number {want}"), got))
+            }
+            _ => None,
+        }
+    }
+
     /// `to be`, and `5`.
     fn words(&self, pick: &Pick) -> (Wish, Said) {
         match self.want {
@@ -226,7 +246,8 @@ pub(super) fn explained(
     looked: &Looked<'_>,
 ) -> Finding {
     let name = name_of(&check.pick);
-    let (wish, words) = wanted.words(&check.pick);
+    let (wish, mut words) = wanted.words(&check.pick);
+    let types = wanted.differs_in_type(seen);
     let (seen, value) = match (&check.pick, seen) {
         (_, Seen::Unreadable(reason)) => (Found::Unreadable, (*reason).clone()),
         (Pick::Time, _) => (Found::Got, say!("{}", format_duration(looked.elapsed))),
@@ -245,6 +266,13 @@ pub(super) fn explained(
             let mut json = Vec::new();
             value.write_json(&mut json);
             (Found::Got, say!("{}", shown(&json)))
+        }
+    };
+    let value = match types {
+        None => value,
+        Some((want, got)) => {
+            words = want;
+            got
         }
     };
     (cause_of(check), sentence(wish, seen).filled(&[&name, &words, &value]))

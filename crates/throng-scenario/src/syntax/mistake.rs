@@ -9,6 +9,9 @@ pub(crate) const OTHER_QUOTES: [char; 7] = ['“', '”', '„', '‘', '’', '
 /// How many lines before the mistake are looked at.
 const LINES_MAX: usize = 500;
 
+/// In so many lines a bracket is looked for that a comment has kept open.
+const BRACKET_LINES_MAX: usize = 20;
+
 /// The longest text that a help repeats.
 const SHOWN_CHARS_MAX: usize = 60;
 
@@ -45,6 +48,7 @@ pub(super) fn find(source: &Source, info: &str, at: usize) -> Mistake {
             open_quote(&lines, info, at).or_else(|| other_quotes(&lines))
         }
         _ => other_quotes(&lines)
+            .or_else(|| comment_in_brackets(&lines, at))
             .or_else(|| missing_colon(&lines, info, at))
             .or_else(|| indentation(&lines, info, at)),
     };
@@ -64,7 +68,13 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
         _ if info.contains("flow") || info.contains("placement of ':'") => {
             say!("check the brackets, commas and quotes of this line and of the one before")
         }
-        _ if info.contains("mapping values") => say!("put a text that contains `: ` in quotes"),
+        _ if info.contains("mapping values") => match two_keys(line) {
+            Some((key, inner)) => say!(
+                "write `{key}: {{{inner}}}` for a map in one line; put a text that contains `: ` \
+                 in quotes"
+            ),
+            None => say!("put a text that contains `: ` in quotes"),
+        },
         _ => say!("put texts with special characters in quotes: `\"a: b\"`"),
     };
     Mistake {
@@ -74,6 +84,63 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
         label: say!("the parser stopped here"),
         help,
     }
+}
+
+/// `check: status: 200` as `check` and `status: 200`.
+fn two_keys(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let (key, inner) = line.strip_prefix("- ").unwrap_or(line).trim().split_once(": ")?;
+    let (name, value) = inner.split_once(": ")?;
+    let is_word = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c))
+    };
+    let is_short = inner.chars().count() <= SHOWN_CHARS_MAX && !value.contains(": ");
+    (is_word(key) && is_word(name) && is_short).then_some((key, inner.trim_end()))
+}
+
+/// A `#` behind a space inside of brackets: the rest of the line is a comment, the closing bracket
+/// too.
+fn comment_in_brackets(lines: &Lines<'_>, at: usize) -> Option<Mistake> {
+    let line = lines.lines.iter().take(BRACKET_LINES_MAX).find_map(|line| {
+        let byte = comment(line.text).filter(|byte| line.start + byte < at.max(line.start + 1))?;
+        let (before, comment) = line.text.split_at(byte);
+        let open = |open: char, close: char| {
+            before.matches(open).count() > before.matches(close).count() && comment.contains(close)
+        };
+        (open('{', '}') || open('[', ']')).then_some((line, byte))
+    });
+    let (line, byte) = line?;
+    let value = line.text[..byte].rsplit([',', ':', '{', '[']).next().unwrap_or("").trim();
+    let rest = line.text[byte..].trim_end_matches(['}', ']', ' ']);
+    let rest = rest.split([',', '}', ']']).next().unwrap_or(rest);
+    let shown = format!("{value} {rest}");
+    let help = match shown.chars().count() <= SHOWN_CHARS_MAX && !shown.contains(['"', '\'']) {
+        true => say!("put the text in quotes: `\"{shown}\"`"),
+        false => say!("put the text that contains `#` in quotes"),
+    };
+    Some(Mistake {
+        message: say!("this is not YAML: `#` begins a comment, and the bracket is not closed"),
+        start: line.start + byte,
+        end: line.start + line.text.len(),
+        label: say!("a comment from here on"),
+        help,
+    })
+}
+
+/// Where the comment of a line begins, outside of quotes.
+fn comment(line: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut before = ' ';
+    for (byte, c) in line.char_indices() {
+        match quote {
+            None if c == '#' && before == ' ' => return Some(byte),
+            None if matches!(c, '"' | '\'') && " {[,:".contains(before) => quote = Some(c),
+            Some(open) if c == open && before != '\\' => quote = None,
+            _ => {}
+        }
+        before = c;
+    }
+    None
 }
 
 /// The line at which the parser stopped and those before it that say something, the last first.
@@ -431,6 +498,9 @@ mod tests {
             ("if: \"a\" == \"1\"\n", "1:9", "single quotes: `'\"a\" == \"1\"'`"),
             ("a: “b: c”\n", "1:4", "of the keyboard"),
             ("a: b: c\n", "1:5", "in quotes"),
+            ("- http: GET /\n  check: status: 200\n", "2:16", "write `check: {status: 200}`"),
+            ("a: {b: abc #1}\nc: 1\n", "1:12", "in quotes: `\"abc #1\"`"),
+            ("- {a: [x, b #c], d: 1}\n- e: 1\n", "1:13", "in quotes: `\"b #c\"`"),
             ("a: \"_rev: (\\d+)\"\n", "1:12", "character: `'_rev: (\\d+)'`"),
             ("a: \"it's \\n \\w\"\n", "1:13", "write `\\\\w`"),
         ] {

@@ -56,6 +56,28 @@ fn impossible_flags() {
     ]);
 }
 
+#[test]
+fn words_of_other_tools_are_answered_with_what_to_write() {
+    refused(&[
+        ("run shop.yaml -t 2s", &["'-t'", "--for 30s"]),
+        ("run shop.yaml --html x.html", &["--html", "throng report --html"]),
+        ("run shop.yaml --env X=1", &["--env", "--set NAME=VALUE"]),
+        ("run shop.yaml --dry-run", &["--dry-run", "throng check FILE"]),
+        ("run shop.yaml --treshold x", &["--treshold", "`thresholds:`"]),
+        ("try shop.yaml --env X=1", &["--env", "--set NAME=VALUE"]),
+        ("compare a b --html", &["--html", "--markdown"]),
+        ("record http://127.0.0.1/", &["record", "throng init --curl FILE"]),
+        ("import x.jmx", &["import", "throng init --curl FILE"]),
+        ("shop.yaml", &["throng run shop.yaml", "throng check shop.yaml"]),
+        ("test shop.yaml", &["throng run FILE", "throng try FILE"]),
+        ("validate shop.yaml", &["throng check FILE"]),
+        ("http://127.0.0.1/", &["throng bench http://127.0.0.1/"]),
+        ("init shop.yaml", &["throng init http shop.yaml"]),
+    ]);
+    let run = throng("record x").run().exits(2);
+    run.check(!run.err.contains("'report'"), "it means another command");
+}
+
 /// Flags of hey that begin with the letter of the help.
 #[test]
 fn unknown_flags_never_end_well() {

@@ -1,0 +1,152 @@
+//! What to write instead of a key that a map does not have: what people of other tools, and those
+//! who begin, write there.
+
+use throng_base::Said;
+
+use crate::keys::{self, MapKind};
+
+/// A key of a map, and what is said of it.
+type Instead = (&'static MapKind, &'static [&'static str], Said);
+
+static ALL: &[Instead] = &[
+    (
+        &keys::HTTP,
+        &["params", "query", "query_params", "querystring", "qs"],
+        say!("write the query in the path: `http: GET /path?name=value`; a form is `form: {{…}}`"),
+    ),
+    (
+        &keys::SESSION,
+        &["wait_time", "think_time", "sleep", "pause"],
+        say!("write a step: `- think: 1s..3s`"),
+    ),
+    (
+        &keys::SESSION,
+        &["login", "setup", "on_start"],
+        say!("write what a user does once before its steps under `before: […]`"),
+    ),
+    (
+        &keys::SCENARIO,
+        &["headers", "header"],
+        say!("write `defaults: {{headers: {{…}}}}`; a session may have `headers:` too"),
+    ),
+    (
+        &keys::SCENARIO,
+        &["steps", "requests", "tasks", "flow"],
+        say!("write the steps in a session: `sessions: {{user: {{steps: […]}}}}`"),
+    ),
+    (
+        &keys::SCENARIO,
+        &["config"],
+        say!(
+            "this looks like a file of Artillery: write `target: URL`, the phases as `load: \
+             [{{arrivals: 5/s, for: 1m}}]` and each flow as `sessions: {{name: {{steps: […]}}}}`; \
+             docs/coming-from.md has the words"
+        ),
+    ),
+    (
+        &keys::PHASE,
+        &["rate", "ramp", "ramp_up", "rampup", "spawn_rate"],
+        say!(
+            "write `users: {{to: 10, rate: 5/s}}` for 10 users that come at this rate, \
+             `arrivals: 5/s` for new users, `iterations: 5/s` for starts"
+        ),
+    ),
+    (
+        &keys::CHECK,
+        &["contains", "contain", "includes"],
+        say!("write `check: {{body: {{contains: text}}}}`"),
+    ),
+];
+
+/// What to write instead of this key.
+pub(crate) fn instead(key: &str, kind: &'static MapKind) -> Option<Said> {
+    let simple = key.to_ascii_lowercase().replace(['-', ' '], "_");
+    let is_it = |of: &'static MapKind, words: &[&str]| {
+        std::ptr::eq(of, kind) && words.contains(&simple.as_str())
+    };
+    if let Some((_, _, said)) = ALL.iter().find(|(of, words, _)| is_it(of, words)) {
+        return Some(said.clone());
+    }
+    if std::ptr::eq(kind, &keys::BODY) {
+        if ["json", "form", "multipart"].contains(&key) {
+            return Some(say!("write `{key}:` in place of `body:`"));
+        }
+        return Some(say!(
+            "write `json: {{{key}: …}}` for a JSON body, `form: {{{key}: …}}` for a form"
+        ));
+    }
+    let path = key.strip_prefix("$.").filter(|_| std::ptr::eq(kind, &keys::CHECK))?;
+    Some(say!("write `json.{path}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Source;
+
+    /// What is said of a scenario whose session, load or top has these lines.
+    fn said(top: &str, session: &str, step: &str, phase: &str) -> String {
+        let text = format!(
+            "target: http://127.0.0.1:1\n{top}data: {{accounts: {{csv: {{file: a.csv, columns: \
+             [username]}}}}}}\nsessions:\n  user:\n{session}    steps:\n      - http: GET \
+             /\n{step}      - log: \"${{data.accounts.username}}\"\nload:\n  - {phase}\n"
+        );
+        let source = Source::new("t.yaml", text);
+        match crate::tests::compile_set(&source, &[]) {
+            Ok((_, warnings)) => warnings.iter().map(|one| one.render(false)).collect(),
+            Err(wrong) => wrong.iter().map(|one| one.render(false)).collect(),
+        }
+    }
+
+    #[test]
+    fn what_beginners_write_is_answered_with_what_to_write() {
+        let phase = "{users: 1, for: 1s}";
+        let steps = [
+            ("params: {a: 1}", "GET /path?name=value"),
+            ("query: {a: 1}", "GET /path?name=value"),
+            ("body: {identity: a}", "`json: {identity: …}` for a JSON body"),
+            ("json: '{\"a\":1}'", "warning[quoted-json]"),
+            ("json: '[1, {\"a\": \"b\"}]'", "`body: '…'`"),
+            ("check: {contains: x}", "`check: {body: {contains: text}}`"),
+            ("check: {$.code: 200}", "write `json.code`"),
+            ("check: status: 200", "write `check: {status: 200}`"),
+            ("save: {token: data.token}", "write `json.data.token`"),
+            ("save: {token: $.code}", "write `json.code`"),
+            ("json: {password: abc #1}", "in quotes: `\"abc #1\"`"),
+            ("json: {a: \"${username}\"}", "`data.SOURCE.username`"),
+            ("json: {a: \"${token}\"}", "`vars.token`, `saved.token`"),
+        ];
+        for (step, want) in steps {
+            let found = said("", "", &format!("        {step}\n"), phase);
+            assert!(found.contains(want), "{step}: {found}");
+            assert!(!found.contains("did you mean `user`"), "{found}");
+        }
+        for (top, want) in [
+            ("headers: {A: b}\n", "`defaults: {headers: {…}}`"),
+            ("steps: [{http: GET /}]\n", "`sessions: {user: {steps: […]}}`"),
+            ("config: {phases: []}\n", "a file of Artillery"),
+        ] {
+            let found = said(top, "", "", phase);
+            assert!(found.contains(want), "{top}: {found}");
+        }
+        for (session, want) in
+            [("wait_time: 1s", "- think: 1s..3s"), ("login: [{http: GET /}]", "`before: […]`")]
+        {
+            let found = said("", &format!("    {session}\n"), "", phase);
+            assert!(found.contains(want), "{session}: {found}");
+        }
+        for phase in ["{users: 10, rate: 5/s}", "{users: 10, ramp: 5s, for: 1m}"] {
+            let found = said("", "", "", phase);
+            assert!(found.contains("`users: {to: 10, rate: 5/s}`"), "{phase}: {found}");
+        }
+        let found = said("", "", "        json: {a: '${username}'}\n", phase);
+        assert!(found.contains("not known here"), "{found}");
+    }
+
+    #[test]
+    fn json_that_is_no_text_is_not_warned_of() {
+        for json in ["{a: 1}", "'${data.accounts.username}'", "'plain'", "'{'", "[\"{}\", 1]"] {
+            let found = said("", "", &format!("        json: {json}\n"), "{users: 1, for: 1s}");
+            assert!(!found.contains("quoted-json"), "{json}: {found}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What to write instead of a flag or a command that throng does not have: words that people know
+//! from other tools, and files where a command should stand.
+
+use throng_base::Said;
+
+/// What to write instead of this flag of a command.
+pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
+    let name = flag.split('=').next().unwrap_or(flag);
+    let runs = ["run", "try", "check", "rerun", "plan"].contains(&command);
+    Some(match name {
+        "-t" | "-d" | "--duration" | "--time" if command == "run" => {
+            say!("write `--for 30s` for another duration")
+        }
+        "-c" | "-u" | "--vus" | "-n" if command == "run" => {
+            say!("write `--users 10` for another number of users")
+        }
+        "--html" if command == "compare" => {
+            say!("write `--markdown FILE`, or look at runs with `throng serve`")
+        }
+        "--html" if runs => say!("write `throng report --html` after the run"),
+        "-e" | "--env" | "--var" if runs => {
+            say!("write `--set NAME=VALUE` for a variable of the scenario")
+        }
+        "--dry-run" if runs => {
+            say!("write `throng check FILE` to look without sending anything, or `throng try FILE`")
+        }
+        "--threshold" | "--thresholds" | "--treshold" | "--fail-if" if runs => {
+            say!("write `thresholds:` in the scenario: `thresholds: [http p95 < 200ms]`")
+        }
+        _ => return None,
+    })
+}
+
+/// What to write instead of this command.
+pub(crate) fn of_command(word: &str) -> Option<Said> {
+    let lower = word.to_ascii_lowercase();
+    let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
+    if ends(&[".yaml", ".yml", ".json"]) {
+        return Some(say!(
+            "write what to do with the file: `throng run {word}`, `throng try {word}` or `throng \
+             check {word}`"
+        ));
+    }
+    if lower.contains("://") {
+        return Some(say!("write `throng bench {word}`"));
+    }
+    Some(match lower.as_str() {
+        "record" | "import" | "convert" | "har" | "recorder" => {
+            say!(
+                "throng does not record: copy requests as cURL and write `throng init --curl FILE`"
+            )
+        }
+        "validate" | "lint" | "verify" | "inspect" => say!("write `throng check FILE`"),
+        "test" | "start" | "exec" | "execute" | "load" => {
+            say!("write `throng run FILE`, or `throng try FILE` for one user")
+        }
+        "debug" => say!("write `throng try FILE`"),
+        "new" | "create" | "generate" => say!("write `throng init`"),
+        _ => return None,
+    })
+}
+
+/// What to write instead of this kind of a scenario.
+pub(crate) fn of_kind(word: &str) -> Option<Said> {
+    let is_file = word.ends_with(".yaml") || word.ends_with(".yml");
+    is_file.then(|| say!("write the kind first: `throng init http {word}`"))
+}
