@@ -120,10 +120,29 @@ export interface Told {
   text: string;
 }
 
+/** A figure of two runs. */
+export interface Figure {
+  figure: string;
+  unit: string;
+  baseline: number | null;
+  value: number | null;
+  change: { by: number; low: number | null; high: number | null } | null;
+  verdict: string | null;
+}
+
+/** Runs held against the first of them. */
+export interface Compared {
+  renderings: Record<string, string>;
+  comparison: { comparisons: { run: { directory: string | null }; unlike: string[]; named: number; rows: { name: string | null; kind: string; figures: Figure[] }[] }[] };
+  runs: { name: string; lasted_ns: number; series: Series }[];
+}
+
 export interface Data {
   language: string;
   /** Of a page that is served: what it asks its server for. */
   connect?: string;
+  /** Of a comparison of several runs: nothing else is there then. */
+  compared?: Compared;
   /** The run goes on; so many seconds of it have begun, and lines of so many are not here. */
   live?: boolean;
   seconds?: number;

@@ -2,7 +2,7 @@
 // runs on the same axes, and runs that are started from here where that is allowed.
 
 import { COLOURS, forgetAll, Panel, redraw, type Chart, type Line } from "./charts";
-import type { Column as Values, Data, Series } from "./data";
+import type { Column as Values, Compared, Data, Figure, Series } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
 import { show } from "./report";
 import { count, duration, micros, share, short } from "./units";
@@ -126,7 +126,8 @@ async function overview(): Promise<void> {
   again();
 }
 
-function head(title: string, note: string): HTMLElement {
+/** `redrawn` draws the page again in another language; pages of a folder are read again. */
+function head(title: string, note: string, redrawn?: () => void): HTMLElement {
   const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
   theme.addEventListener("click", () => {
     const dark = document.documentElement.dataset.theme === "dark";
@@ -136,9 +137,10 @@ function head(title: string, note: string): HTMLElement {
   const language = element("button", { type: "button", id: "language" }, spoken() === "zh" ? "English" : "中文");
   language.addEventListener("click", () => {
     speak(spoken() === "zh" ? "en" : "zh");
-    void open();
+    if (redrawn) redrawn();
+    else void open();
   });
-  const trends = !place().has("trends") && element("a", { href: "#trends" }, say("Trends"));
+  const trends = !redrawn && !place().has("trends") && element("a", { href: "#trends" }, say("Trends"));
   return element("header", {}, element("div", { class: "what" }, element("h1", {}, title), note !== "" && element("p", {}, note)), element("div", { class: "tools" }, trends, language, theme));
 }
 
@@ -277,29 +279,37 @@ async function start(wanted: { scenario: string; set: Record<string, string> }):
   }
 }
 
-interface Figure {
-  figure: string;
-  unit: string;
-  baseline: number | null;
-  value: number | null;
-  change: { by: number; low: number | null; high: number | null } | null;
-  verdict: string | null;
-}
-
-interface Compared {
-  comparison: { comparisons: { run: { directory: string | null }; unlike: string[]; named: number; rows: { name: string | null; kind: string; figures: Figure[] }[] }[] };
-  runs: { name: string; lasted_ns: number; series: Series }[];
-}
-
 const told = (unit: string, value: number | null): string => {
   if (value === null) return "–";
   if (unit === "ns") return duration(value);
   return unit === "share" ? share(value) : count(value);
 };
 
-/** Curves on the same axes, from the begin of each run; and what has changed beyond noise. */
+/** Runs of the folder side by side; the baseline is chosen on the page. */
 async function compare(names: string[]): Promise<void> {
   const data = await get<Compared>("compare", names.map((name) => `&run=${encodeURIComponent(name)}`).join(""));
+  const baseline = element("select", { "aria-label": say("Baseline") });
+  for (const it of names) baseline.append(element("option", { value: it }, it));
+  baseline.addEventListener("change", () => {
+    const rest = names.filter((name) => name !== baseline.value);
+    location.hash = hash({ compare: [baseline.value, ...rest].join("/") });
+  });
+  sideBySide(data, [back(), head(say("Runs side by side"), ""), element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, baseline))]);
+}
+
+/** A comparison that was written into a file: its data is in the page. */
+export function showComparison(data: Compared): void {
+  learn(data.renderings);
+  const draw = () => {
+    forgetAll();
+    sideBySide(data, [head(say("Runs side by side"), `${say("Baseline")}: ${data.runs[0].name}`, draw)]);
+  };
+  draw();
+}
+
+/** Curves on the same axes, from the begin of each run; and what has changed beyond noise. */
+function sideBySide(data: Compared, above: HTMLElement[]): void {
+  const names = data.runs.map((it) => it.name);
   const width = Math.max(...data.runs.map((it) => it.series.width_s));
   const points = Math.max(...data.runs.map((it) => Math.ceil((it.series.times.p50.length * it.series.width_s) / width)));
   const times = Array.from({ length: points }, (_, at) => at * width);
@@ -326,18 +336,10 @@ async function compare(names: string[]): Promise<void> {
     { title: say("Users"), unit: count, axis: short, lines: lines((it) => it.users_online) },
   ];
   const panel = new Panel();
-  const baseline = element("select", { "aria-label": say("Baseline") });
-  for (const it of names) baseline.append(element("option", { value: it }, it));
-  baseline.addEventListener("change", () => {
-    const rest = names.filter((name) => name !== baseline.value);
-    location.hash = hash({ compare: [baseline.value, ...rest].join("/") });
-  });
   document.title = `${say("Compare")} · throng`;
   const figures = data.comparison.comparisons.map((it, at) => changes(it, names[at + 1]));
   page.replaceChildren(
-    back(),
-    head(say("Runs side by side"), ""),
-    element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, baseline)),
+    ...above,
     section("time", say("Over time"), panel.element) ?? "",
     ...figures,
   );

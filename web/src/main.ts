@@ -1,7 +1,7 @@
 // Begins: a report has its figures in itself; other pages ask whoever served them.
 
 import { read } from "./data";
-import { browse } from "./folder";
+import { browse, showComparison } from "./folder";
 import { watch } from "./live";
 import { show } from "./report";
 import { speak } from "./words";
@@ -11,4 +11,5 @@ const data = read();
 speak(data.language);
 if (data.connect === "live") watch();
 else if (data.connect === "folder") browse();
+else if (data.compared) showComparison(data.compared);
 else show(data);

@@ -16,6 +16,7 @@ use crate::arguments::OutputArguments;
 
 const JUNIT: &str = "--junit";
 const MARKDOWN: &str = "--markdown";
+const HTML: &str = "--html";
 /// In the directory of a run.
 pub(crate) const PAGE_FILE: &str = "report.html";
 
@@ -25,23 +26,23 @@ pub(crate) fn write_page(summary: &Summary, path: Option<&Path>) -> Result<Value
     let own = directory.join(PAGE_FILE);
     let path = path.unwrap_or(&own);
     let data = report_data(&Run::open(&directory)?, summary)?;
+    write_html(&data, path).map(|()| data)
+}
+
+/// Writes a page that was made of records.
+pub(crate) fn write_html(data: &Value, path: &Path) -> Result<(), Box<Diagnostic>> {
     // What a run has heard is for who started it, as its record is.
     let mut open = OpenOptions::new();
     let open = open.write(true).create(true).truncate(true).mode(0o600).open(path);
-    let page = html(&data);
-    let written = open.and_then(|mut file| file.write_all(page.as_bytes()));
-    written.map(|()| data).map_err(|error| {
-        let error = Said::of_error(&error);
-        let message = say!("cannot write `{}`: {error}", path.display(), error = error);
-        let help = say!("give `--html` a path you may write to");
-        Box::new(Diagnostic::error("file-unwritable", message).help(help))
-    })
+    let written = open.and_then(|mut file| file.write_all(html(data).as_bytes()));
+    written.map_err(|error| unwritable(HTML, path, &error))
 }
 
 /// Whether all can be written, before what they say is known. What a file holds stays, and none is
 /// left that was not there; pipes and devices are not tried, as opening one may wait.
 pub(crate) fn tried(output: &OutputArguments) -> Result<(), Box<Diagnostic>> {
-    for (flag, path) in [(JUNIT, &output.junit), (MARKDOWN, &output.markdown)] {
+    for (flag, path) in [(JUNIT, &output.junit), (MARKDOWN, &output.markdown), (HTML, &output.html)]
+    {
         path.as_ref().map_or(Ok(()), |path| try_file(flag, path))?;
     }
     Ok(())

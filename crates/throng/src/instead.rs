@@ -14,10 +14,7 @@ pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
         "-c" | "-u" | "--vus" | "-n" if command == "run" => {
             say!("write `--users 10` for another number of users")
         }
-        "--html" if command == "compare" => {
-            say!("write `--markdown FILE`, or look at runs with `throng serve`")
-        }
-        "--html" if runs => say!("write `throng report --html` after the run"),
+        "--html" if runs && command != "run" => say!("write `throng report --html` after the run"),
         "-e" | "--env" | "--var" if runs => {
             say!("write `--set NAME=VALUE` for a variable of the scenario")
         }

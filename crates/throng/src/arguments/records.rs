@@ -81,6 +81,9 @@ pub(crate) struct CompareArguments {
     /// The comparison as Markdown, for pull requests
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
+    /// Write the runs side by side as a page for a browser: one file without network
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

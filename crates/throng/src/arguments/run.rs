@@ -41,6 +41,10 @@ pub(crate) struct OutputArguments {
     /// Write the summary as Markdown into this file, for pull requests
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Write the page of the run for a browser into this file too, besides `report.html` in its
+    /// directory
+    #[arg(long, value_name = "FILE", conflicts_with = "no_record")]
+    pub(crate) html: Option<PathBuf>,
     /// Send the figures of each second to another program during the run, or write them to a file:
     /// `prometheus=127.0.0.1:9464`, `otlp=http://…`, `csv=FILE` and more; see docs/export.md
     #[arg(long = "export", value_name = "KIND=WHERE", value_parser = export)]

@@ -7,7 +7,7 @@ use throng_results::{Collector, Event, Recorder, RunInfo, exit_code, summary_jso
 
 use super::live::Live;
 use super::{Conduct, RECORDS};
-use crate::files::{write_files, write_page};
+use crate::files::{write_files, write_html, write_page};
 use crate::screen::Screen;
 
 /// A run that is over, or that never began.
@@ -53,6 +53,12 @@ impl Ending<'_> {
             None
         });
         let has_page = page.is_some();
+        if let (Some(path), Some(page)) = (&output.html, &page)
+            && let Err(diagnostic) = write_html(page, path)
+        {
+            errors.diagnostic(&diagnostic);
+            untold = true;
+        }
         if let Some(live) = &mut self.live {
             live.end(page, summary_data(&summary));
         }

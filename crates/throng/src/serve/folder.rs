@@ -8,21 +8,18 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use throng_base::{Diagnostic, Said};
-use throng_results::compare::{
-    Asked, Comparison, History, Sampled, compare, comparisons_json, history_json,
-};
-use throng_results::page::{Series, renderings, report_data};
+use throng_results::compare::{Asked, History, Sampled, compare, history_json};
+use throng_results::page::{renderings, report_data};
 use throng_results::{Run, Summary};
 
 use super::Job;
+use crate::compare::{may_show, page_data};
 use crate::conduct::command::SOCKET;
 
 /// The newest runs, by their names; older ones are counted.
 const RUNS_MAX: usize = 5_000;
 /// What was passed over and is told.
 const PASSED_OVER_MAX: usize = 100;
-/// Runs that are compared at a time.
-const COMPARED_MAX: usize = 8;
 /// Runs of a scenario that are in its trend.
 const TREND_MAX: usize = 100;
 const RUN_FILE: &str = "run.json";
@@ -189,28 +186,16 @@ impl Folder {
 
     /// Curves of several runs, and the others held against the first.
     fn compare(&self, names: &[String]) -> Result<Value, Box<Diagnostic>> {
-        if !(2..=COMPARED_MAX).contains(&names.len()) {
-            let message = say!("choose two to {} runs", COMPARED_MAX.to_string());
-            return Err(Box::new(Diagnostic::error("not-comparable", message)));
-        }
+        may_show(names.len())?;
         let runs = names.iter().map(|name| self.find(name)).collect::<Result<Vec<_>, _>>()?;
-        let sampled = runs.iter().map(Sampled::read).collect::<Result<Vec<_>, _>>()?;
-        let [baseline, others @ ..] = sampled.as_slice() else { return Ok(json!({})) };
-        let held = others.iter().map(|other| compare(baseline, other, &[]));
-        let held = held.collect::<Result<Vec<Comparison>, _>>()?;
-        let pairs: Vec<_> = others.iter().zip(&held).collect();
-        let series = runs.iter().zip(&sampled).zip(names).map(|((run, sampled), name)| {
-            let series = Series::read(run, &sampled.summary)?.json();
-            let lasted_ns = nanos(sampled.summary.lasted);
-            Ok::<_, Box<Diagnostic>>(
-                json!({"name": name, "lasted_ns": lasted_ns, "series": series}),
-            )
+        let baseline = Sampled::read(&runs[0])?;
+        let others = runs[1..].iter().map(|run| {
+            let other = Sampled::read(run)?;
+            let held = compare(&baseline, &other, &[])?;
+            Ok((other, held))
         });
-        Ok(json!({
-            "comparison": comparisons_json(baseline, &pairs),
-            "renderings": renderings(held.iter().flat_map(|it| &it.unlike)),
-            "runs": series.collect::<Result<Vec<_>, _>>()?,
-        }))
+        let others = others.collect::<Result<Vec<_>, Box<Diagnostic>>>()?;
+        page_data((names, &runs), &baseline, &others)
     }
 
     /// Trends by scenario, read again where a run has come or changed.

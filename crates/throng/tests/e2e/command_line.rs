@@ -60,12 +60,14 @@ fn impossible_flags() {
 fn words_of_other_tools_are_answered_with_what_to_write() {
     refused(&[
         ("run shop.yaml -t 2s", &["'-t'", "--for 30s"]),
-        ("run shop.yaml --html x.html", &["--html", "throng report --html"]),
+        ("try shop.yaml --html x.html", &["--html", "throng report --html"]),
         ("run shop.yaml --env X=1", &["--env", "--set NAME=VALUE"]),
         ("run shop.yaml --dry-run", &["--dry-run", "throng check FILE"]),
-        ("run shop.yaml --treshold x", &["--treshold", "`thresholds:`"]),
+        ("run shop.yaml --treshold x", &["--treshold", "--threshold 'http p95 < 200ms'"]),
+        ("try shop.yaml --threshold x", &["--threshold", "`thresholds:`"]),
+        ("run shop.yaml --no-record --html x.html", &["--no-record", "--html"]),
         ("try shop.yaml --env X=1", &["--env", "--set NAME=VALUE"]),
-        ("compare a b --html", &["--html", "--markdown"]),
+        ("compare a b --html", &["--html", "<FILE>"]),
         ("record http://127.0.0.1/", &["record", "throng init --curl FILE"]),
         ("import x.jmx", &["import", "throng init --curl FILE"]),
         ("shop.yaml", &["throng run shop.yaml", "throng check shop.yaml"]),

@@ -53,6 +53,30 @@ fn a_slower_target_is_named_and_an_equal_one_is_not() {
 }
 
 #[test]
+fn runs_are_written_side_by_side_as_a_page() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let target = Target::start("http");
+    let [one, two] = ["one", "two"].map(|name| recorded(&target, &folder, name, "-n 20 -c 2"));
+    let page = folder.path().join("compare.html");
+    let run = compare(&one, &two, "--html").arg(&page).run();
+    // The flag takes the first of the runs for its file.
+    run.exits(2);
+    let run = throng("compare").arg(&one).arg(&two).arg("--html").arg(&page).run().exits(0);
+    run.says(&["page: ", "compare.html"]);
+    let text = std::fs::read_to_string(&page).expect("a page");
+    for part in ["\"compared\":{", "\"name\":\"one\"", "default-src 'none';"] {
+        run.check(text.contains(part), part);
+    }
+    let told = crate::page::drawn(&page);
+    for part in [">Runs side by side<", ">two<", ">Response times p50<"] {
+        run.check(told.contains(part), &told);
+    }
+    let missing = folder.path().join("missing/compare.html");
+    let run = throng("compare").arg(&one).arg(&two).arg("--html").arg(&missing).run().exits(2);
+    run.says(&["file-unwritable", "--html"]);
+}
+
+#[test]
 fn what_cannot_be_compared_is_told_with_its_cure() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let target = Target::start("http");

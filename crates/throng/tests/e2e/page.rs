@@ -39,6 +39,14 @@ fn opened(page: &Path) -> Value {
     told
 }
 
+/// What a page has become in a browser, as HTML.
+pub(crate) fn drawn(page: &Path) -> String {
+    let mut command = Command::new(program("chromium", "chromium"));
+    command.args(["--headless", "--no-sandbox", "--virtual-time-budget=5000", "--dump-dom"]);
+    command.arg(format!("file://{}", page.display()));
+    Child::start(command).wait().exits(0).out.clone()
+}
+
 fn texts(value: &Value) -> Vec<&str> {
     value.as_array().expect("texts").iter().filter_map(Value::as_str).collect()
 }
