@@ -129,6 +129,8 @@ pub struct RunOptions {
     pub load: LoadChanges,
     /// Labels that the command gives; they win over those of the scenario.
     pub labels: Vec<(String, String)>,
+    /// Thresholds that the command gives, besides those of the scenario.
+    pub thresholds: Vec<String>,
 }
 
 /// Reads a file from the disk; for [`CompileOptions::read_file`].
@@ -167,10 +169,11 @@ pub fn compile_recorded(
             let nothing = Kind::Scalar { text: String::new(), plain: true };
             let root = root.unwrap_or(Node { place, kind: nothing });
             let root = include::read_includes(&mut cx, root);
+            let root = thresholds::with_given(&mut cx, root, &options.run.thresholds);
             secrets::collect(&mut cx, &root, &options.set);
             let program = read_scenario(&mut cx, &root, &options.set, &options.run);
             if program.is_some() {
-                let given = (options.set.as_slice(), options.run.load);
+                let given = (options.set.as_slice(), &options.run);
                 let read = (&seen, &cx.secrets);
                 recorded = recorded::recorded(source, &root, &cx.named_files, given, read);
             }

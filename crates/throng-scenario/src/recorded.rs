@@ -13,6 +13,7 @@ use throng_base::{Secrets, Source};
 use throng_expression::Value;
 use throng_extract::Digest;
 
+use crate::RunOptions;
 use crate::load::LoadChanges;
 use crate::quote::{is_special, quoted};
 use crate::read::{ReadFile, ReadVariable};
@@ -23,7 +24,7 @@ use crate::syntax::{Key, Kind, Node};
 const FOLDER: &str = "files";
 /// So much of what was read is kept for the record; what is more is read once again.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-const TITLE: &str = "# As it was run: with the files it includes and with what --set gave.\n";
+const TITLE: &str = "# As it was run: with the files it includes and with what the command gave.\n";
 
 /// A scenario to be recorded, and what it takes to compile it once more.
 #[derive(Clone, Debug, Default)]
@@ -171,20 +172,20 @@ pub(crate) fn recorded(
     source: &Source,
     root: &Node,
     named: &[Named],
-    (set, load): (&[(String, String)], LoadChanges),
+    (set, run): (&[(String, String)], &RunOptions),
     (seen, secrets): (&Seen, &Secrets),
 ) -> Recorded {
     let recorded = Recorded {
         bytes: source.text.len() as u64,
         sha256: Digest::Sha256.of(source.text.as_bytes()),
         set: set.to_vec(),
-        load,
+        load: run.load,
         environment: seen.environment(secrets),
         ..Recorded::default()
     };
     let includes = matches!(&root.kind, Kind::Map(entries)
         if entries.iter().any(|(key, _)| key.text == "include"));
-    if named.is_empty() && set.is_empty() && !includes {
+    if named.is_empty() && set.is_empty() && run.thresholds.is_empty() && !includes {
         return Recorded { text: source.text.clone(), ..recorded };
     }
     let files = files(named, seen);
@@ -504,7 +505,7 @@ mod tests {
         let named = named.map(|(place, path, role)| Named { place, path: path.into(), role });
         let source = Source::new("test.yaml", "");
         let nothing = (&Seen::default(), &Secrets::default());
-        let recorded = recorded(&source, &root, &named, (&[], LoadChanges::default()), nothing);
+        let recorded = recorded(&source, &root, &named, (&[], &RunOptions::default()), nothing);
         let want = "protocol: \"files/wire/chat.yaml\"\ndata: \"/a/tests/accounts.csv\"\n";
         assert_eq!(recorded.text(&[true, true, false, false]), format!("{TITLE}{want}"));
         let want = want.replace("/a/tests", "files/tests");

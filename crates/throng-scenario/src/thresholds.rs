@@ -8,10 +8,11 @@
 mod chosen;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use throng_base::units::{self, UnitError};
-use throng_base::{Said, StepId};
+use throng_base::{Said, Source, StepId};
 use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{
     AbortRule, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
@@ -22,7 +23,7 @@ use chosen::Chosen;
 
 use crate::read::Context;
 use crate::synonyms::did_you_mean;
-use crate::syntax::{Node, Place};
+use crate::syntax::{Key, Kind, Node, Place};
 use crate::wants::parse_comparison;
 use crate::words::shorten;
 
@@ -44,6 +45,35 @@ pub(crate) struct Names<'p> {
     pub(crate) is_http: bool,
     /// False when a mistake before kept steps, loads or phases from being known.
     pub(crate) complete: bool,
+}
+
+/// The scenario with the thresholds that the command gives behind its own.
+pub(crate) fn with_given(cx: &mut Context<'_>, mut root: Node, given: &[String]) -> Node {
+    let Kind::Map(entries) = &mut root.kind else { return root };
+    if given.is_empty() {
+        return root;
+    }
+    let source = Source::new("--threshold", given.join("\n"));
+    let file = cx.add_source(source, PathBuf::new());
+    let mut at = 0;
+    let nodes = given.iter().map(|text| {
+        let place = Place::new(file, at, at + text.len());
+        at += text.len() + 1;
+        Node { place, kind: Kind::Scalar { text: text.clone(), plain: false } }
+    });
+    let nodes: Vec<Node> = nodes.collect();
+    let place = Place::new(file, 0, 0);
+    match entries.iter_mut().find(|(key, _)| key.text == "thresholds") {
+        Some((_, Node { kind: Kind::List(own), .. })) => own.extend(nodes),
+        // Nothing, or what is refused below.
+        Some((_, node)) if node.is_null() => *node = Node { place, kind: Kind::List(nodes) },
+        Some(_) => {}
+        None => {
+            let key = Key { text: "thresholds".into(), place };
+            entries.push((key, Node { place, kind: Kind::List(nodes) }));
+        }
+    }
+    root
 }
 
 /// `thresholds`.

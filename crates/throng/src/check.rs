@@ -16,6 +16,7 @@ use throng_load::{Assumed, Expected, Forecast, Planned};
 use throng_program::{
     Amount, Arrivals, Churn, Coming, Drive, Phase, Program, Rate, SourceBlock, Spacing,
 };
+use throng_scenario::RunOptions;
 use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -31,8 +32,8 @@ const ROWS_SHOWN_MAX: usize = 20;
 pub(crate) fn check(arguments: &CheckArguments) -> Exit {
     let screen = Screen::output(arguments.no_color);
     let errors = Screen::errors(arguments.no_color);
-    let changes = arguments.load.changes();
-    let loaded = match scenario::load_changed(&arguments.scenario, changes, Vec::new(), errors) {
+    let given = RunOptions { load: arguments.load.changes(), ..RunOptions::default() };
+    let loaded = match scenario::load_changed(&arguments.scenario, given, errors) {
         Ok(loaded) => loaded,
         Err(exit) => return exit,
     };

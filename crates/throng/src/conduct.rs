@@ -40,7 +40,7 @@ use throng_results::{
     MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, ThresholdInfo, create_directory,
     timestamp,
 };
-use throng_scenario::Recorded;
+use throng_scenario::{Recorded, RunOptions};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -79,8 +79,13 @@ pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
 /// With the run of a scenario file, what is told of it.
 pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
-    let (changes, labels) = (arguments.load.changes(), arguments.output.labels.clone());
-    let loaded = scenario::load_changed(&arguments.scenario, changes, labels, errors);
+    let given = RunOptions {
+        load: arguments.load.changes(),
+        labels: arguments.output.labels.clone(),
+        thresholds: arguments.thresholds.clone(),
+        ..RunOptions::default()
+    };
+    let loaded = scenario::load_changed(&arguments.scenario, given, errors);
     let Loaded { program, recorded, .. } = match loaded {
         Ok(loaded) => loaded,
         Err(exit) => return exit,

@@ -21,6 +21,9 @@ pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
         "--dry-run" if runs => {
             say!("write `throng check FILE` to look without sending anything, or `throng try FILE`")
         }
+        "--thresholds" | "--treshold" | "--fail-if" if command == "run" => {
+            say!("write `--threshold 'http p95 < 200ms'`, or `thresholds:` in the scenario")
+        }
         "--threshold" | "--thresholds" | "--treshold" | "--fail-if" if runs => {
             say!("write `thresholds:` in the scenario: `thresholds: [http p95 < 200ms]`")
         }

@@ -8,7 +8,7 @@ use throng_base::{Diagnostic, Exit, Random, Said, Source, random};
 use throng_data::DataError;
 use throng_program::Program;
 use throng_scenario::{
-    CompileOptions, LoadChanges, ReadFile, ReadVariable, Recorded, RunOptions, read_disk, whole,
+    CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, read_disk, whole,
 };
 
 use crate::arguments::ScenarioArguments;
@@ -23,14 +23,14 @@ pub(crate) struct Loaded {
 
 /// Reads and compiles a file; what is wrong is told.
 pub(crate) fn load(arguments: &ScenarioArguments, errors: Screen) -> Result<Loaded, Exit> {
-    load_changed(arguments, LoadChanges::default(), Vec::new(), errors)
+    load_changed(arguments, RunOptions::default(), errors)
 }
 
-/// The same, with what the command changes of the load, and the labels that it gives.
+/// The same, with what the command changes of the load, and the labels and thresholds that it
+/// gives.
 pub(crate) fn load_changed(
     arguments: &ScenarioArguments,
-    changes: LoadChanges,
-    labels: Vec<(String, String)>,
+    given: RunOptions,
     errors: Screen,
 ) -> Result<Loaded, Exit> {
     let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
@@ -41,7 +41,8 @@ pub(crate) fn load_changed(
     let set = assignments(&arguments.set, errors)?;
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
-    let run = RunOptions { load: changes, labels, ..fresh(arguments.seed) };
+    let RunOptions { load, labels, thresholds, .. } = given;
+    let run = RunOptions { load, labels, thresholds, ..fresh(arguments.seed) };
     match compile_run(&source, set, (base, &variable), run, &read_disk) {
         Ok((program, warnings, mut recorded)) => {
             errors.diagnostics(&warnings);

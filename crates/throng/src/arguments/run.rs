@@ -178,6 +178,10 @@ pub(crate) struct RunArguments {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
+    /// A threshold besides those of the scenario, such as `http p99 < 50ms` or `errors < 0.1%`; may
+    /// be given more than once
+    #[arg(long = "threshold", value_name = "THRESHOLD")]
+    pub(crate) thresholds: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]

@@ -37,6 +37,34 @@ fn people() -> String {
     (1..=40).map(|number| format!("p{number}\n")).collect()
 }
 
+#[test]
+fn thresholds_of_the_command_decide_and_are_those_of_the_rerun() {
+    let target = Target::start("http");
+    for (own, is_list) in [("", false), ("thresholds: [http errors = 0]\n", true)] {
+        let text = format!(
+            "target: {}\n{own}sessions: {{a: {{steps: [{{http: GET /}}]}}}}\nload: [{{users: 1, \
+             iterations: 3}}]\n",
+            target.http("")
+        );
+        let run = |threshold: &str| {
+            throng("run s.yaml --quiet --json --out record --threshold")
+                .arg(threshold)
+                .file("s.yaml", &text)
+                .run()
+        };
+        run("http count = 3").exits(0);
+        let missed = run("http count > 3").exits(1);
+        let list = missed.json()["thresholds"].as_array().cloned().unwrap_or_default();
+        missed.check(list.len() == 1 + usize::from(is_list), "all of them are judged");
+        let record = missed.folder().join("record");
+        let text = std::fs::read_to_string(record.join("scenario.yaml")).expect("a scenario");
+        missed.check(text.contains("http count > 3"), &text);
+        throng("rerun --quiet --json").arg(&record).run().exits(1);
+        run("http count >").exits(2).says(&["error[bad-threshold]", "--threshold:1:1"]);
+        run("htp p99 < 1s").exits(2).says(&["--threshold:1:1", "`http`"]);
+    }
+}
+
 /// A run of [`SCENARIO`] against a server, with the record in `record`.
 fn recorded(url: &str, more: &str, scenario: &str) -> Run {
     throng(&format!("run it.yaml --quiet --json --out record --set url={url} {more}"))
