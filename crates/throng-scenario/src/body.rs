@@ -1,5 +1,6 @@
 //! What an HTTP request carries: text, files, JSON, forms and forms with files.
 
+use throng_base::Said;
 use throng_program::{Body, Text};
 
 use crate::ast;
@@ -105,7 +106,11 @@ pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 fn read_form(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
-    let help = say!("write `form: {{name: value}}`");
+    read_pairs(cx, node, say!("write `form: {{name: value}}`"))
+}
+
+/// Names and values as forms and queries have them.
+pub(crate) fn read_pairs(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Text> {
     let mut builder = TextBuilder::default();
     let mut good = Some(());
     let mut first = true;

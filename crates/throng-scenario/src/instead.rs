@@ -11,8 +11,8 @@ type Instead = (&'static MapKind, &'static [&'static str], Said);
 static ALL: &[Instead] = &[
     (
         &keys::HTTP,
-        &["params", "query", "query_params", "querystring", "qs"],
-        say!("write the query in the path: `http: GET /path?name=value`; a form is `form: {{…}}`"),
+        &["params", "query_params", "querystring", "qs"],
+        say!("write `query: {{name: value}}`; a form is `form: {{name: value}}`"),
     ),
     (
         &keys::SESSION,
@@ -101,8 +101,7 @@ mod tests {
     fn what_beginners_write_is_answered_with_what_to_write() {
         let phase = "{users: 1, for: 1s}";
         let steps = [
-            ("params: {a: 1}", "GET /path?name=value"),
-            ("query: {a: 1}", "GET /path?name=value"),
+            ("params: {a: 1}", "write `query: {name: value}`"),
             ("body: {identity: a}", "`json: {identity: …}` for a JSON body"),
             ("json: '{\"a\":1}'", "warning[quoted-json]"),
             ("json: '[1, {\"a\": \"b\"}]'", "`body: '…'`"),

@@ -309,6 +309,8 @@ macro_rules! scenario_maps {
         headers: HEADERS => "Headers of the request.",
         cookies: COOKIES => "Cookies of the request, besides those that the target has set.",
         json: Anything => "A JSON body, written as YAML.",
+        query: FORM =>
+            "Added to the path, encoded: `{page: 2, tag: [red, blue]}`.",
         form: FORM => "A form as browsers send it, url-encoded.",
         body: OneOf(&[Text, Kind(&BODY)]) => "The body: a text, `{file: path}` or `{hex: bytes}`.",
         multipart: List(&Kind(&PART)) => "The parts of a form with files.",

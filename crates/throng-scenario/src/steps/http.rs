@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_program::{Escape, Http, Segment, Statement, StepKind, Text};
 
 use crate::ast;
-use crate::body::read_body;
+use crate::body::{read_body, read_pairs};
 use crate::checks::{Answer, read_checks};
 use crate::headers::{check_method, check_path, read_step_cookies, read_step_headers};
 use crate::read::Context;
@@ -13,8 +13,9 @@ use crate::save::read_saves;
 use crate::steps::failing::{read_failing, read_timeout};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
-use crate::syntax::{Kind, Node};
+use crate::syntax::{Key, Kind, Node};
 use crate::target::read_redirects;
+use crate::template::TextBuilder;
 use crate::words::shorten;
 
 pub(crate) fn read_http(
@@ -39,7 +40,13 @@ pub(crate) fn read_http(
     };
     let step = rows.row(cx, fields, StepKind::Http, written);
     let (method, path) = line?;
+    let query = fields.query.key().zip(fields.query.node());
+    let query = query.and_then(|(key, node)| Some((key, read_query(cx, node)?)));
     rows.speak(step?, via.link, None);
+    let path = match query {
+        Some((key, query)) => with_query(cx, path, key, &query)?,
+        None => path,
+    };
     Some(Statement::Http(Arc::new(Http {
         step: step?,
         link: via.link,
@@ -88,6 +95,44 @@ fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)
 }
 
 fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
+fn read_query(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
+    read_pairs(cx, node, say!("write `query: {{name: value}}`"))
+}
+
+/// The path with these names and values behind it.
+fn with_query(cx: &mut Context<'_>, path: Text, key: &Key, query: &Text) -> Option<Text> {
+    if query.segments.is_empty() {
+        return Some(path);
+    }
+    if path.begins_with().is_some() {
+        let message = say!("a saved URL may have a query of its own");
+        let error = cx.error("bad-path", message, key.place).label(say!("not possible here"));
+        return cx.fail(error.help(say!(
+            "write the query behind the URL, with `?` or `&`: \
+             `http: GET ${{saved.url}}&name=value`"
+        )));
+    }
+    let has = |byte: u8| {
+        path.segments.iter().any(|segment| match segment {
+            Segment::Literal(bytes) => bytes.contains(&byte),
+            Segment::Value { .. } | Segment::Given(_) => false,
+        })
+    };
+    let ends = match path.segments.last() {
+        Some(Segment::Literal(bytes)) => bytes.ends_with(b"?") || bytes.ends_with(b"&"),
+        _ => false,
+    };
+    let mut builder = TextBuilder::default();
+    builder.text(&path);
+    builder.bytes(match (ends, has(b'?')) {
+        (true, _) => b"",
+        (false, true) => b"&",
+        (false, false) => b"?",
+    });
+    builder.text(query);
+    Some(builder.finish())
+}
+
     if matches!(&node.kind, Kind::Scalar { text, .. } if text == "follow") {
         return true;
     }

@@ -407,3 +407,23 @@ fn a_header_of_the_session_is_sent_as_soon_as_its_value_is_saved() {
     let check = throng("check scenario.yaml").file("scenario.yaml", &text).run().exits(0);
     check.check(check.out.matches("without Authorization until token is saved").count() == 2, "");
 }
+
+#[test]
+fn a_query_is_added_to_the_path_and_encoded() {
+    let scribe = Scribe::start();
+    let steps = "\
+- http: GET /search
+  query: {q: 'tea & milk+50%', page: 2, tag: [red, '#1'], empty: '', user: 'u${user.id}'}
+- http: GET /more?a=1
+  name: more
+  query: {b: \"2\"}
+- {http: GET /none, query: {}}";
+    let run = running(&one_session(&scribe.target(), &times(1, 1), steps)).run().exits(0);
+    let want = [
+        "GET /search?q=tea+%26+milk%2B50%25&page=2&tag=red&tag=%231&empty=&user=u1",
+        "GET /more?a=1&b=2",
+        "GET /none",
+    ];
+    assert_eq!(scribe.asked(), want, "{run}");
+    run.row("steps", "GET /search");
+}
