@@ -1,6 +1,7 @@
 //! Durations, sizes, rates and shares as people write them: `250ms`, `64KiB`, `500/s`, `5%`.
 //! Every parser says in words what would have been right; none of them panics.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::Said;
@@ -21,7 +22,7 @@ fn error<T>(message: Said, help: Said) -> Result<T, UnitError> {
 const DURATION_HELP: Said =
     say!("a duration is a number and a unit: `250ms`, `3s`, `10m`, `1h30m`");
 const SIZE_HELP: Said = say!("a size is a number and a unit: `512B`, `64KiB`, `10MB`");
-const RATE_HELP: Said = say!("a rate is a number per unit of time: `500/s`, `30/m`, `1.5/s`");
+const RATE_HELP: Said = say!("a rate is a number per unit of time: `500/s`, `30/m`, `1/2s`");
 const SHARE_HELP: Said = say!("a share is a percentage: `5%`, `0.1%`");
 const COUNT_HELP: Said = say!("a count is a whole number: `100`, `50_000`, `10k`, `1M`");
 /// The longest duration that can be written: a hundred years. What is longer is a mistake.
@@ -58,6 +59,33 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
+/// A duration as a person gives it: a number alone is a number of seconds.
+pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
+    parse_duration(&in_seconds(text))
+}
+
+/// The same of a range: `1..5` goes from one second to five, `1..5m` is a mistake.
+pub fn parse_time_range(text: &str) -> Result<(Duration, Duration), UnitError> {
+    match text.split_once("..") {
+        Some((low, high)) if is_number(low) && is_number(high) => {
+            parse_duration_range(&format!("{}..{}", in_seconds(low), in_seconds(high)))
+        }
+        Some(_) => parse_duration_range(text),
+        None => parse_duration_range(&in_seconds(text)),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    decimal(text.trim(), DURATION_HELP).is_ok()
+}
+
+fn in_seconds(text: &str) -> Cow<'_, str> {
+    match is_number(text) {
+        true => Cow::Owned(format!("{}s", text.trim())),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// `512B`, `64KiB`, `10MB`, and a bare number of bytes.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim());
@@ -79,7 +107,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
-/// `500/s`, `30/m`, `3600/h`: events per second.
+/// `500/s`, `30/m`, `3600/h`, `1/2s`: events per second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let Some((number, unit)) = text.trim().split_once('/') else {
         return error(say!("the unit of time of the rate is missing"), RATE_HELP);
@@ -90,6 +118,12 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         "m" | "min" | "minute" => 60.0,
         "h" | "hour" => 3600.0,
         "d" | "day" => 86_400.0,
+        time if time.starts_with(|c: char| c.is_ascii_digit()) => {
+            match parse_duration(time)?.as_secs_f64() {
+                0.0 => return error(say!("the time of the rate is zero"), RATE_HELP),
+                seconds => seconds,
+            }
+        }
         unit => return error(say!("`{unit}` is not a unit of time"), RATE_HELP),
     };
     Ok(value / seconds)
@@ -268,6 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn a_number_alone_is_seconds() {
+        let ms = Duration::from_millis;
+        for (text, want) in [("3", 3000), (" 0.5 ", 500), ("1_000", 1_000_000), ("2m", 120_000)] {
+            assert_eq!(parse_time(text), Ok(ms(want)), "{text}");
+            assert_eq!(parse_time_range(text), Ok((ms(want), ms(want))), "{text}");
+        }
+        assert_eq!(parse_time_range("1..3"), Ok((ms(1000), ms(3000))));
+        for text in ["", "-3", "1e3", "3 3", "inf", "."] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+        for text in ["1..3m", "1s..3", "3..1", "..3", "1-3"] {
+            assert!(parse_time_range(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn written_durations_are_read_back() {
         for nanos in [1, 1_500, 1_500_000_000, 60_000_000_000, 7_200_000_000_000] {
             let duration = Duration::from_nanos(nanos);
@@ -282,7 +332,11 @@ mod tests {
         assert!(parse_size("10 potatoes").is_err());
         assert_eq!(parse_rate("500/s"), Ok(500.0));
         assert_eq!(parse_rate("30/m"), Ok(0.5));
-        assert!(parse_rate("500").is_err());
+        assert_eq!(parse_rate("1/2s"), Ok(0.5));
+        assert_eq!(parse_rate("3 / 1m30s"), Ok(3.0 / 90.0));
+        for text in ["500", "1/0s", "1/2", "1/2x", "1/s2", "/2s", "1/2s/3s"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
         assert_eq!(parse_share("5%"), Ok(0.05));
         assert_eq!(parse_count("1M"), Ok(1_000_000));
         assert_eq!(parse_count("50_000"), Ok(50_000));

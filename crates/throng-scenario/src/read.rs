@@ -530,7 +530,7 @@ impl Context<'_> {
     }
 
     pub(crate) fn duration(&mut self, node: &Node) -> Option<Duration> {
-        self.unit(node, say!("a duration"), units::parse_duration)
+        self.unit(node, say!("a duration"), units::parse_time)
     }
 
     /// A duration that something has to have: zero is a mistake.
@@ -543,7 +543,7 @@ impl Context<'_> {
     }
 
     pub(crate) fn duration_range(&mut self, node: &Node) -> Option<(Duration, Duration)> {
-        self.unit(node, say!("a duration or a range of them"), units::parse_duration_range)
+        self.unit(node, say!("a duration or a range of them"), units::parse_time_range)
     }
 
     pub(crate) fn size(&mut self, node: &Node) -> Option<u64> {

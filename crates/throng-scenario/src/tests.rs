@@ -305,8 +305,8 @@ fn has_shape(shape: &Shape, node: &Node, problems: &mut Vec<String>) -> bool {
         Shape::CountRange => {
             scalar(&|text| text.split("..").all(|part| units::parse_count(part).is_ok()))
         }
-        Shape::Duration => scalar(&|text| units::parse_duration(text).is_ok()),
-        Shape::DurationRange => scalar(&|text| units::parse_duration_range(text).is_ok()),
+        Shape::Duration => scalar(&|text| units::parse_time(text).is_ok()),
+        Shape::DurationRange => scalar(&|text| units::parse_time_range(text).is_ok()),
         Shape::Size => scalar(&|text| units::parse_size(text).is_ok()),
         Shape::Rate => scalar(&|text| units::parse_rate(text).is_ok()),
         Shape::Share => scalar(&|text| units::parse_share(text).is_ok()),

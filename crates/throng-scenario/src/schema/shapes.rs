@@ -183,9 +183,13 @@ impl Taken {
             Shape::CountRange => {
                 self.text(&format!(r"{count}(?:\s*\.\.\s*{count})?"), "`3`, or a range: `3..10`");
             }
-            Shape::Duration => self.text(&duration, &help(units::parse_duration)),
+            Shape::Duration => {
+                let duration = format!("{duration}|{NUMBER}");
+                self.text(&duration, &help(units::parse_time));
+            }
             Shape::DurationRange => {
-                let range = format!(r"{duration}(?:\.\.\s*{duration})?");
+                let seconds = format!(r"{NUMBER}(?:\s*\.\.\s*{NUMBER})?");
+                let range = format!(r"{duration}(?:\.\.\s*{duration})?|{seconds}");
                 self.text(&range, "a duration or a range of them: `2s`, `1s..5s`");
             }
             Shape::Size => {
@@ -194,14 +198,15 @@ impl Taken {
             }
             Shape::Rate => {
                 let time = "s|sec|second|m|min|minute|h|hour|d|day";
-                self.text(&format!(r"{NUMBER}\s*/\s*(?:{time})"), &help(units::parse_rate));
+                let rate = format!(r"{NUMBER}\s*/\s*(?:{time}|{duration})");
+                self.text(&rate, &help(units::parse_rate));
             }
             Shape::Share => self.text(&format!(r"{NUMBER}\s*%"), &help(units::parse_share)),
             _ => {}
         }
         match shape {
             Shape::Whole | Shape::Count | Shape::CountRange => self.types.push("integer"),
-            Shape::Size => self.types.push("number"),
+            Shape::Size | Shape::Duration | Shape::DurationRange => self.types.push("number"),
             _ => {}
         }
     }

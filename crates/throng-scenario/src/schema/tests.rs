@@ -153,8 +153,8 @@ fn units_are_read_alike() {
     let schema = value();
     type Parse = fn(&str) -> bool;
     let parsers: [(&str, Parse); 6] = [
-        ("duration", |text| units::parse_duration(text).is_ok()),
-        ("duration_range", |text| units::parse_duration_range(text).is_ok()),
+        ("duration", |text| units::parse_time(text).is_ok()),
+        ("duration_range", |text| units::parse_time_range(text).is_ok()),
         ("size", |text| units::parse_size(text).is_ok()),
         ("rate", |text| units::parse_rate(text).is_ok()),
         ("share", |text| units::parse_share(text).is_ok()),
@@ -191,6 +191,12 @@ fn units_are_read_alike() {
         "1.5/s",
         "500",
         "500/week",
+        "1/2s",
+        "1 / 1m30s",
+        "1/2",
+        "1/2x",
+        "1..5",
+        "1..5m",
         "5 / min",
         "5%",
         "0.1%",

@@ -75,13 +75,9 @@ pub(super) fn language(text: &str) -> Result<Language, String> {
     Language::parse(text).ok_or_else(|| tell!("it is `en` or `zh`"))
 }
 
-/// A duration; a bare number is seconds, as in wrk and ab.
+/// A duration; a number alone is seconds, as in a scenario, in wrk and ab.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let text = match text.parse::<f64>() {
-        Ok(_) => format!("{text}s"),
-        Err(_) => text.to_string(),
-    };
-    let duration = units::parse_duration(&text).map_err(|error| in_words(&error))?;
+    let duration = units::parse_time(text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
         true => Err(tell!("it must be longer than nothing")),
         false => Ok(duration),

@@ -207,7 +207,7 @@ fn variables_may_be_set() {
 
 #[test]
 fn a_wrong_file_is_answered() {
-    let run = check(&SHOP.replace("think: 1s", "think: 1"), &rows(3)).exits(2);
+    let run = check(&SHOP.replace("think: 1s", "think: 1x"), &rows(3)).exits(2);
     run.says(&["error[bad-value]", "--> shop.yaml:8:19", "= help: "]);
     run.check(run.out.is_empty(), "it tells a plan");
     throng("check none.yaml").run().exits(2).says(&["error[file-unreadable]", "none.yaml"]);
