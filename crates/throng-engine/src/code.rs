@@ -405,7 +405,8 @@ mod tests {
 
     fn stay(handlers: Vec<Handler>, every: Vec<Every>) -> Statement {
         let (step, failing) = (StepId(0), Failing::default());
-        let stay = Stay { step, link: 0, time: None, heartbeat: None, handlers, every, failing };
+        let (link, time, heartbeat, ends, awaits_end) = (0, None, None, None, false);
+        let stay = Stay { step, link, time, ends, awaits_end, heartbeat, handlers, every, failing };
         Statement::Stay(Arc::new(stay))
     }
 

@@ -81,6 +81,9 @@ pub(crate) struct Ask {
     /// any.
     pub(crate) cookies: Vec<u8>,
     /// Of a stream of events that was lost.
+    /// Of an event stream; GET where it is empty.
+    pub(crate) method: String,
+    pub(crate) body: Vec<u8>,
     pub(crate) resume: Resume,
 }
 

@@ -19,6 +19,7 @@ pub(crate) type Finding = (Cause, Said);
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
     pub(crate) detail: Said,
+    /// Of the answer; of a WebSocket that was closed, the code.
     pub(crate) status: u16,
 }
 

@@ -189,6 +189,14 @@ impl Expected {
     }
 
     fn of_stay(stay: &Stay) -> Expected {
+        // When the target ends the connection is not known.
+        if stay.ends.is_some() {
+            let most = stay.time.map_or(f64::INFINITY, |time| time.as_secs_f64());
+            return match stay.awaits_end {
+                true => Expected { requests: 1.0, ..Expected::default() },
+                false => Expected::pause(0.0, most, most).guessed(),
+            };
+        }
         let (seconds, go_on) = match stay.time {
             Some(time) => (time.as_secs_f64(), 1.0),
             None => (f64::INFINITY, 0.0),

@@ -179,11 +179,34 @@ pub struct Stay {
     pub link: u8,
     /// None: until the user is told to leave.
     pub time: Option<Duration>,
+    /// How the target may end the connection: then the step is done, and good.
+    pub ends: Option<Ends>,
+    /// The step waits for that, and fails where the time is over before.
+    pub awaits_end: bool,
     pub heartbeat: Option<Heartbeat>,
     /// What is made of messages that nobody has asked for; the first that fits.
     pub handlers: Vec<Handler>,
     pub every: Vec<Every>,
     pub failing: Failing,
+}
+
+/// Ends of a connection by the target that a scenario wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Any, but for a reset.
+    Any,
+    /// Closes of a WebSocket with one of these codes (RFC 6455, 7.4): 1005 is one without a code,
+    /// 1006 an end of the connection without a close.
+    Codes(Box<[u16]>),
+}
+
+impl Ends {
+    pub fn has(&self, code: u16) -> bool {
+        match self {
+            Ends::Any => true,
+            Ends::Codes(codes) => codes.contains(&code),
+        }
+    }
 }
 
 /// Something that is done again and again, beside what the user does else. The moments of all
@@ -380,8 +403,10 @@ pub struct Connect {
     pub headers: Vec<(String, Text)>,
     /// Sent with those that the target has set.
     pub cookies: Vec<(String, Text)>,
+    /// What the request of an event stream is, where it is not a GET without a body.
+    pub request: Option<Box<EventRequest>>,
     /// Offered WebSocket sub-protocols.
-    pub protocols: Vec<String>,
+    pub protocols: Vec<Text>,
     /// The gRPC call that the connection is.
     pub call: Option<Box<Opened>>,
     pub timeout: Duration,
@@ -390,6 +415,13 @@ pub struct Connect {
     /// leaves when no attempt is left. None connects again at once the first time, and holds back
     /// a moment after that, for ever.
     pub reconnect: Option<Retry>,
+}
+
+/// The request that opens an event stream.
+#[derive(Clone, Debug)]
+pub struct EventRequest {
+    pub method: String,
+    pub body: Body,
 }
 
 /// An HTTP request and what its answer has to be.

@@ -50,10 +50,10 @@ use throng_protocol::protobuf::Schema;
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
 pub use flow::{
-    Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Every,
-    Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message, MessageKind, OnError,
-    Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send, Session, Slow,
-    Statement, Stay, Until, Way, Which,
+    Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Ends,
+    EventRequest, Every, Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message,
+    MessageKind, OnError, Opened, Pause, RETRY_ON_MAX, Rendezvous, Request, Retry, RetryOn, Send,
+    Session, Slow, Statement, Stay, Until, Way, Which,
 };
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,

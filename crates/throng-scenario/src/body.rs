@@ -3,7 +3,7 @@
 use throng_base::Said;
 use throng_program::{Body, Text};
 
-use crate::ast;
+use crate::ast::{self, Field};
 use crate::headers::{self, Headers};
 use crate::json::json_text;
 use crate::read::Context;
@@ -13,16 +13,9 @@ use crate::template::{Escape, TextBuilder, read_text};
 use crate::words::shorten;
 
 /// Reads the body of an `http` step and sets its Content-Type where the person did not.
-pub(crate) fn read_body(
-    cx: &mut Context<'_>,
-    fields: &ast::Http<'_>,
-    headers: &mut Headers,
-) -> Body {
-    let Some((key, node)) =
-        ast::one_of(cx, &[fields.json, fields.form, fields.body, fields.multipart])
-    else {
-        return Body::None;
-    };
+/// The body that one of these keys gives.
+pub(crate) fn read_body(cx: &mut Context<'_>, fields: &[Field<'_>], headers: &mut Headers) -> Body {
+    let Some((key, node)) = ast::one_of(cx, fields) else { return Body::None };
     let read = match key.text.as_str() {
         "json" => json_text(cx, node).map(|text| (text, Some("application/json".to_string()))),
         "form" => read_form(cx, node)

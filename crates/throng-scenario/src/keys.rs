@@ -62,6 +62,8 @@ const WEIGHT: Shape = OneOf(&[Count, Share]);
 const MESSAGES: Shape = OneOf(&[Kind(&MESSAGE), Text]);
 /// A word is `any`, or a message of the declared protocol.
 const EXPECTATIONS: Shape = OneOf(&[Text, Kind(&EXPECTATION), List(&Text)]);
+/// Ends of a connection.
+const ENDS: Shape = OneOf(&[Whole, Words(&["any"]), List(&Whole)]);
 const REDIRECTS: Shape = OneOf(&[Words(&["follow"]), Count]);
 /// What is looked for, and what it has to be.
 const FOUND: Shape = Map(&OneOf(&[Text, Kind(&FOUND_CHECK)]));
@@ -307,10 +309,10 @@ macro_rules! scenario_maps {
         name: Text => "Its row in reports; what stands behind `http:` if left out.",
         label: LABELS => LABEL,
         headers: HEADERS => "Headers of the request.",
-        cookies: COOKIES => "Cookies of the request, besides those that the target has set.",
-        json: Anything => "A JSON body, written as YAML.",
         query: FORM =>
             "Added to the path, encoded: `{page: 2, tag: [red, blue]}`.",
+        cookies: COOKIES => "Cookies of the request, besides those that the target has set.",
+        json: Anything => "A JSON body, written as YAML.",
         form: FORM => "A form as browsers send it, url-encoded.",
         body: OneOf(&[Text, Kind(&BODY)]) => "The body: a text, `{file: path}` or `{hex: bytes}`.",
         multipart: List(&Kind(&PART)) => "The parts of a form with files.",
@@ -340,8 +342,8 @@ macro_rules! scenario_maps {
     }
     CONNECT Connect = "a `connect` step" {
         connect: OneOf(&[Text, Nothing]) =>
-            "Opens the connection; the path of a WebSocket upgrade or of an event stream, or the \
-             method of a gRPC call.",
+            "Opens the connection; the path of a WebSocket upgrade or of an event stream, which \
+             may have a method (`POST /chat`), or the method of a gRPC call.",
         events: Bool =>
             "`true` opens a stream of server-sent events on an `http://` or `https://` target.",
         target: Text => "The one of `targets` where it leads, if that is not clear.",
@@ -349,6 +351,10 @@ macro_rules! scenario_maps {
         name: Text => "Its row in reports; `connect` if left out.",
         label: LABELS => LABEL,
         headers: HEADERS => "Headers of the WebSocket upgrade, or of the request.",
+        json: Anything => "The body of the request of an event stream, written as YAML.",
+        form: FORM => "The same as a form, url-encoded.",
+        body: OneOf(&[Text, Kind(&BODY)]) =>
+            "The same as a text, `{file: path}` or `{hex: bytes}`.",
         protocols: TEXTS => "WebSocket sub-protocols to offer.",
         metadata: METADATA => "Metadata of the gRPC call.",
         message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
@@ -430,6 +436,9 @@ macro_rules! scenario_maps {
     }
     STAY Stay = "a `stay` step" {
         stay: OneOf(&[Duration, Words(&["forever"])]) => "Stays and listens: `10m` or `forever`.",
+        ends: ENDS =>
+            "How the target may end the connection: then the step is done. The codes of a \
+             WebSocket, `[1000, 4001]`, or `any`.",
         name: Text => "Its row in reports; `stay` if left out.",
         label: LABELS => LABEL,
         on_error: LOST_ERRORS =>
@@ -625,6 +634,9 @@ macro_rules! scenario_maps {
         text: Text => "The answer contains this text.",
         json: Map(&Anything) => "Fields of the JSON answer.",
         event: Text => "The name of the event, on an event stream; `message` if it has none.",
+        close: ENDS =>
+            "The target ends the connection: with this code of a WebSocket, one of these, or \
+             `any`.",
     }
     CHECK Check = "a check" {
         status: TEXTS =>

@@ -93,6 +93,7 @@ impl Reach {
         }
         match of_call {
             true => self.called().is_some(),
+            false if ["json", "form", "body"].contains(&key) => self.is_event_stream(),
             false => self.is_websocket() || self.is_event_stream() && key != "protocols",
         }
     }

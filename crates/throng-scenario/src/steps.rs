@@ -7,10 +7,12 @@
 //! - [`parallel`]: branches that are done at the same time.
 //! - [`heartbeat`]; [`heard`]: what is done beside the user's own steps, [`beside`]: its bodies.
 //! - [`slow`]: whether those are done in time.
+//! - [`ends`]: of connections, which are wanted.
 //! - [`failing`]: what follows a failure; [`rows`]: the rows of the report; [`used`]: rows of data.
 
 mod act;
 mod beside;
+mod ends;
 mod failing;
 mod flow;
 mod grpc;

@@ -174,7 +174,7 @@ fn shorten(statement: &mut Statement, arguments: &TryArguments) {
             *mean = pause;
             *deviation = Duration::ZERO;
         }
-        Statement::Stay(stay) => {
+        Statement::Stay(stay) if !stay.awaits_end => {
             let stay = Arc::make_mut(stay);
             stay.time = Some(stay.time.map_or(pause, |time| time.min(pause)));
         }

@@ -3,7 +3,9 @@
 
 use throng_metrics::Cause;
 use throng_protocol::events::{EventError, EventReader, check_head};
-use throng_protocol::http1::request::{write_head_end, write_header, write_request_line};
+use throng_protocol::http1::request::{
+    write_content_length, write_head_end, write_header, write_request_line,
+};
 use throng_protocol::http1::{Head, RequestKind, validate_header_value, validate_target};
 use throng_protocol::http2::{self, Lasting};
 use throng_protocol::machine::Machine;
@@ -30,6 +32,7 @@ pub(super) async fn subscribe(
     if multiplexes(shard, order, &transport)? {
         return over_http2(shard, order, (ask, &request), transport).await;
     }
+    let request = [&request[..], &ask.body[..]].concat();
     let kind = RequestKind::Normal;
     let check = |head: &Head<'_>| {
         order.note_cookies(shard, head);
@@ -57,10 +60,11 @@ async fn over_http2(
     (ask, request): (&Ask, &[u8]),
     mut transport: Transport,
 ) -> Result<Opened, Failure> {
-    let (stream, mut out) = open_stream(shard, order, request)?;
+    let (stream, mut out) = open_stream(shard, order, (request, &ask.body))?;
     let reader = EventReader::over_http2(stream, ask.resume.clone());
     let mut subscribing = Subscribing { reader, status: 0, bytes_in: 0 };
-    shard.tell(order.who, shard.clock.now(), || What::Sent(Shown::of(request)));
+    let sent = || What::Sent(Shown::of(&[request, &ask.body[..]].concat()));
+    shard.tell(order.who, shard.clock.now(), sent);
     let (mut surplus, mut bytes_out) = (None, 0);
     while surplus.is_none() {
         if !out.is_empty() {
@@ -92,16 +96,23 @@ async fn over_http2(
 }
 
 /// The stream that asks, and what it says.
-fn open_stream(shard: &Lane, order: &Order, request: &[u8]) -> Result<(Lasting, Vec<u8>), Failure> {
+fn open_stream(
+    shard: &Lane,
+    order: &Order,
+    (head, body): (&[u8], &[u8]),
+) -> Result<(Lasting, Vec<u8>), Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)].target;
     let scheme = if target.scheme.is_secure() { "https" } else { "http" };
     let (mut block, mut out) = (Vec::with_capacity(256), Vec::with_capacity(512));
-    http2::write_block(&mut block, scheme, request);
+    http2::write_block(&mut block, scheme, head);
     let ask = http2::Ask {
         kind: RequestKind::Normal,
         block: &block,
         indexed: &[],
-        body: http2::Body::None,
+        body: match body {
+            [] => http2::Body::None,
+            body => http2::Body::Bytes(body),
+        },
         body_bytes_max: u64::MAX,
     };
     // A new connection has room for one.
@@ -166,7 +177,8 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
     }
     let is_own = |name: &str| ask.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     let mut out = Vec::with_capacity(256);
-    write_request_line(&mut out, "GET", path);
+    let method = if ask.method.is_empty() { "GET" } else { &ask.method };
+    write_request_line(&mut out, method, path);
     for (name, value) in [("Host", authority)].into_iter().chain(USUAL) {
         if !is_own(name) {
             write_header(&mut out, name, value.as_bytes());
@@ -181,6 +193,10 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
     let last_id = &ask.resume.last_id;
     if !last_id.is_empty() && !is_own("Last-Event-ID") {
         write_header(&mut out, "Last-Event-ID", last_id);
+    }
+    let has_length = is_own("Content-Length") || is_own("Transfer-Encoding");
+    if !has_length && (!ask.body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")) {
+        write_content_length(&mut out, ask.body.len() as u64);
     }
     out.extend_from_slice(&ask.cookies);
     write_head_end(&mut out);

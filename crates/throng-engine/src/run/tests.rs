@@ -293,6 +293,7 @@ fn shards_share_addresses_and_use_every_port_of_them() {
         path: Text::literal("/"),
         headers: Vec::new(),
         cookies: Vec::new(),
+        request: None,
         protocols: Vec::new(),
         call: None,
         timeout: Duration::from_secs(10),

@@ -133,6 +133,8 @@ impl Loss {
             Cause::ClosedEarly => Cause::Lost,
             other => other,
         }
+    /// The scenario waits for that.
+    pub(super) is_wanted: bool,
     }
 
     /// How it was lost, for the same.

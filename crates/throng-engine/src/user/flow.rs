@@ -186,6 +186,9 @@ impl Active<'_> {
         (self.task.due, self.task.is_scheduled) = (self.user.now, false);
         self.task.deadline = Time::NEVER;
         self.task.doing = Doing::Step;
+            if stay.awaits_end {
+                return self.end_missed(stay);
+            }
         self.task.retries = 0;
     }
 
@@ -319,6 +322,7 @@ impl Active<'_> {
         self.go_to(self.of_session().end);
     }
 
+            Doing::Stay if self.awaits_end() => false,
     /// Told to leave while waiting: whether what the user waits for can be given up. A step that
     /// was begun is finished, and so is a transaction: half a purchase is left with no target.
     pub(super) fn leaves_now(&mut self) -> bool {
@@ -333,6 +337,10 @@ impl Active<'_> {
         if self.user.leaving || !can || is_busy {
             return false;
         }
+    fn awaits_end(&self) -> bool {
+        matches!(self.instruction(), Instruction::Do(Statement::Stay(stay)) if stay.awaits_end)
+    }
+
         self.user.now = self.shard.clock.now();
         self.break_off_step();
         self.take_leave(Iteration::Interrupted);
@@ -343,7 +351,7 @@ impl Active<'_> {
     /// that is begun will not end.
     pub(super) fn break_off_step(&mut self) {
         match (&self.task.doing, self.instruction()) {
-            (Doing::Stay, Instruction::Do(Statement::Stay(stay))) => {
+            (Doing::Stay, Instruction::Do(Statement::Stay(stay))) if !stay.awaits_end => {
                 self.step_ok(stay.step, &Attempt::default());
             }
             _ => self.interrupt(),

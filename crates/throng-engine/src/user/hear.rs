@@ -40,6 +40,9 @@ enum From {
 /// What could be read of a message that is broken: its kind, and the number that it carries.
 type Read = (Option<MessageId>, Option<u64>);
 
+/// As a code, a close of a WebSocket without one (RFC 6455, 7.1.5).
+const NO_CODE: u16 = 1005;
+
 impl User {
     /// Bytes came that have messages in them.
     pub(super) fn messages_received(
@@ -160,7 +163,7 @@ impl User {
             }
             return;
         }
-        let answer = code.filter(|code| *code != 1005).unwrap_or(1000);
+        let answer = code.filter(|code| *code != NO_CODE).unwrap_or(1000);
         let _ = self.state.send_close(line, answer, cx);
         let machine = self.state.connection(line).map(|connection| &connection.machine);
         let detail = match (machine, code) {
@@ -169,7 +172,11 @@ impl User {
             (_, Some(code)) => say!("the target closed the WebSocket with code {code}"),
             (_, None) => say!("the target closed the WebSocket without a code"),
         };
-        let failure = Failure::new(Cause::ClosedEarly, detail);
+        let status = match machine {
+            Some(Machine::WebSocket(_)) => code.unwrap_or(NO_CODE),
+            _ => 0,
+        };
+        let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };
         self.lost(shard, line, failure, Ended::ByTarget, cx);
     }
 

@@ -308,7 +308,8 @@ impl State {
     /// The connection is gone in the middle of something, or of nothing. Tasks that wait for it
     /// hear of that from the user.
     pub(super) fn lose(&mut self, line: u8, loss: Loss) {
-        self.end_connection(line, loss.ended, Some(loss.cause()));
+        let cause = (!loss.is_wanted).then(|| loss.cause());
+        self.end_connection(line, loss.ended, cause);
         self.lines.get_mut(line).loss = Some(Box::new(loss));
         self.has_loss = true;
     }

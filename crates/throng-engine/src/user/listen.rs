@@ -5,6 +5,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use throng_metrics::Cause;
+use throng_program::Statement;
 use throng_protocol::machine::Machine;
 
 use super::agenda::Agenda;
@@ -13,6 +14,7 @@ use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::task::{Active, Doing, Task, Which, at};
 use super::{Turn, User};
+use crate::code::Instruction;
 use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::http_failure;
@@ -33,6 +35,9 @@ impl Links {
         self.0[usize::from(link / 64)] & 1 << (link % 64) != 0
     }
 }
+
+/// As a code, the end of a WebSocket without a close (RFC 6455, 7.1.5).
+const NO_CLOSE: u16 = 1006;
 
 impl User {
     /// Writes what waits and reads what is there, until nothing is left to do or the session has
@@ -277,7 +282,12 @@ impl User {
             _ => {
                 let half = self.state.connection(line).and_then(Connection::half_a_packet);
                 let detail = half.unwrap_or(NOTHING_ASKED);
-                let failure = Failure::new(Cause::ClosedEarly, detail);
+                let machine = self.state.connection(line).map(|connection| &connection.machine);
+                let status = match machine {
+                    Some(Machine::WebSocket(_)) => NO_CLOSE,
+                    _ => 0,
+                };
+                let failure = Failure { status, ..Failure::new(Cause::ClosedEarly, detail) };
                 self.lost(shard, line, failure, Ended::ByTarget, cx);
             }
         }
@@ -320,8 +330,23 @@ impl User {
         cx: &mut Context<'_>,
     ) {
         let unheard = self.is_unheard(line, ended);
-        self.state.lose(line, Loss { failure, ended, unheard });
+        let is_wanted = self.wants_end(shard, line, &failure, ended);
+        self.state.lose(line, Loss { failure, ended, unheard, is_wanted });
         self.settle(shard, cx);
+    }
+
+    /// Whether the session waits for the connection to end so, or does next.
+    fn wants_end(&self, shard: &Lane, line: u8, failure: &Failure, ended: Ended) -> bool {
+        if ended != Ended::ByTarget || !matches!(self.session.doing, Doing::Stay | Doing::Step) {
+            return false;
+        }
+        match at(shard, self.state.session, self.session.pc).0 {
+            Instruction::Do(Statement::Stay(stay)) => {
+                let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
+                fits && self.state.line_of(stay.link) == line
+            }
+            _ => false,
+        }
     }
 
     /// Whether the target closed an idle connection just as we used it again: it ended in order

@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_base::{Said, Time};
 use throng_expression::Fault;
 use throng_metrics::{Cause, Ending, Stage};
-use throng_program::{Connect, Scheme, Statement};
+use throng_program::{Body, Connect, Scheme, Statement};
 use throng_protocol::events::Resume;
 use throng_protocol::framed::PacketReader;
 use throng_protocol::http1::ResponseReader;
@@ -196,8 +196,9 @@ impl Active<'_> {
             return Ok((own, None));
         }
         let mut scope = scope!(self.user, shard);
-        let asked = ask_of(connect, &mut scope).map_err(|fault| scope.finding(fault));
-        let (ask, had_fragment) = asked?;
+        let asked = ask_of(connect, &mut scope)
+            .and_then(|asked| Ok((asked, protocols_of(connect, &mut scope)?)));
+        let ((ask, had_fragment), protocols) = asked.map_err(|fault| scope.finding(fault))?;
         let (target, mut ask) = self.lead_handshake(connect, ask, had_fragment, events)?;
         self.user.add_cookies(target, &mut ask);
         let handshake = match events {
@@ -205,14 +206,11 @@ impl Active<'_> {
                 ask.resume = self.user.resume(self.task.line);
                 Handshake::Events(ask)
             }
-            false => {
-                let protocols = connect.protocols.clone();
-                Handshake::WebSocket(Upgrade {
-                    ask,
-                    protocols,
-                    key: Key::random(&mut self.user.random),
-                })
-            }
+            false => Handshake::WebSocket(Upgrade {
+                ask,
+                protocols,
+                key: Key::random(&mut self.user.random),
+            }),
         };
         Ok((target, Some(handshake)))
     }
@@ -346,9 +344,30 @@ fn no_event_stream(url: &str) -> Said {
 /// The request of a handshake as one user sends it, and whether its path was a URL with a fragment.
 fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), Fault> {
     let mut path = Vec::new();
+/// The sub-protocols that one user offers; an empty one is none.
+fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<String>, Fault> {
+    let mut all = Vec::with_capacity(connect.protocols.len());
+    for text in &connect.protocols {
+        let mut name = Vec::new();
+        text.render(&mut name, scope)?;
+        if !name.is_empty() {
+            all.push(String::from_utf8_lossy(&name).into_owned());
+        }
+    }
+    Ok(all)
+}
+
     let had_fragment = connect.path.render_reference(&mut path, scope)?;
     let path = String::from_utf8_lossy(&path).into_owned();
     let (headers, mut cookies) = (upgrade_headers(connect, scope)?, Vec::new());
     write_own_cookies(&connect.headers, &connect.cookies, &mut cookies, scope)?;
-    Ok((Ask { path, headers, cookies, resume: Resume::default() }, had_fragment))
+    let (mut method, mut body) = (String::new(), Vec::new());
+    if let Some(request) = &connect.request {
+        method.clone_from(&request.method);
+        if let Body::Text(text) = &request.body {
+            text.render(&mut body, scope)?;
+        }
+    }
+    let resume = Resume::default();
+    Ok((Ask { path, headers, cookies, method, body, resume }, had_fragment))
 }

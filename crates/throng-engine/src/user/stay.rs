@@ -1,10 +1,13 @@
 //! The verb `stay`: a user is there and listens.
 
 use throng_base::Time;
+use throng_metrics::Cause;
 use throng_program::Stay;
 
+use super::outcome::Onward;
 use super::task::{Active, Doing};
 use crate::prepared::StayPlan;
+use crate::recorder::Attempt;
 
 impl Active<'_> {
     /// The verb `stay`.
@@ -12,7 +15,16 @@ impl Active<'_> {
         let line = self.user.line_of(stay.link);
         self.task.line = line;
         let place = self.user.lines.get(line);
-        let needs = stay.heartbeat.is_some() || !stay.every.is_empty() || place.loss.is_some();
+        if place.loss.as_ref().is_some_and(|loss| loss.is_wanted) {
+            // It ended just before.
+            self.user.lines.get_mut(line).loss = None;
+            self.begin(stay.step);
+            return self.end_came(stay);
+        }
+        let needs = stay.heartbeat.is_some()
+            || !stay.every.is_empty()
+            || stay.awaits_end
+            || place.loss.is_some();
         if place.connection.is_none() && needs {
             return self.without_connection(stay.step);
         }
@@ -23,6 +35,29 @@ impl Active<'_> {
         self.user.schedule(line, (&stay.every, plan), true);
         let until = stay.time.map_or(Time::NEVER, |time| self.task.due + time);
         self.wait_for(Doing::Stay, until);
+    }
+
+    /// The target ended the connection as the scenario has it.
+    pub(super) fn end_came(&mut self, stay: &Stay) {
+        self.step_ok(stay.step, &self.awaited(stay));
+        if !stay.awaits_end {
+            self.paused();
+        }
+        self.next_step();
+    }
+
+    /// The target did not end the connection in time.
+    pub(super) fn end_missed(&mut self, stay: &Stay) {
+        let waited = throng_base::units::format_duration(self.user.now - self.task.due);
+        let detail = say!("the target has not ended the connection after {waited}");
+        let attempt = self.awaited(stay);
+        self.step_failed(stay.step, &attempt, (Cause::Timeout, detail), Onward::NextStep);
+    }
+
+    /// Who stays for a time is not timed.
+    fn awaited(&self, stay: &Stay) -> Attempt {
+        let latency = stay.awaits_end.then(|| self.user.now - self.task.due);
+        Attempt { latency, ..Attempt::default() }
     }
 
     /// What went on besides a `stay` ends with it.

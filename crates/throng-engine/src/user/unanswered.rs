@@ -59,7 +59,7 @@ impl Active<'_> {
     /// the user tells the others.
     pub(super) fn lose(&mut self, failure: Failure, ended: Ended) {
         let line = self.task.line;
-        self.user.lose(line, Loss { failure, ended, unheard: false });
+        self.user.lose(line, Loss { failure, ended, unheard: false, is_wanted: false });
         if !self.task.is_body() {
             self.user.lines.get_mut(line).loss = None;
         }
@@ -123,6 +123,9 @@ impl Active<'_> {
         let Some(loss) = self.user.lines.get_mut(line).loss.take() else { return };
         let Instruction::Do(Statement::Stay(stay)) = self.instruction() else { return };
         self.task.doing = Doing::Step;
+        if loss.is_wanted {
+            return self.end_came(stay);
+        }
         let cause = match loss.failure.cause {
             Cause::Reset => Cause::Lost,
             _ => loss.cause(),

@@ -7,9 +7,9 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
-    Audience, Beat, Call, Check, Connect, Content, Delivery, Failing, Handler, Heartbeat, Link,
-    Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program, Retry, RetryOn,
-    Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want, Which,
+    Audience, Beat, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler, Heartbeat,
+    Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program, Retry,
+    RetryOn, Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -206,7 +206,10 @@ impl Words<'_> {
         }
         match scheme {
             Some(Scheme::Tcp | Scheme::Tls | Scheme::Udp) | None => "connect".into(),
-            Some(_) => format!("connect {}", shown(&one.path)),
+            Some(_) => match &one.request {
+                Some(request) => format!("connect {} {}", request.method, shown(&one.path)),
+                None => format!("connect {}", shown(&one.path)),
+            },
         }
     }
 
@@ -232,7 +235,14 @@ impl Words<'_> {
             Beat::Message(content) => self.message(link, content),
         };
         let name = match self.program.step(heartbeat.step).name.as_str() {
+        let ends = one.ends.as_ref().map(ends_in_words);
+        if let (true, Some(ends)) = (one.awaits_end, &ends) {
+            self.name(one.step, "expect close", notes);
+            limits(one.time, TIMEOUT, one.failing, notes);
+            return format!("expect close {ends}");
+        }
             "heartbeat" => String::new(),
+        notes.extend(ends.map(|ends| format!("ends {ends}")));
             name => format!(" {name}"),
         };
         let every = write_duration(heartbeat.every);
@@ -561,6 +571,14 @@ pub(super) fn percent(share: f64) -> String {
 pub(super) fn of_source(source: &Source) -> DataOutline {
     let origin = match &source.origin {
         Origin::Csv { path, .. } => format!("csv {}", path.display()),
+/// `any`, or the codes of a WebSocket.
+fn ends_in_words(ends: &Ends) -> String {
+    match ends {
+        Ends::Any => "any".into(),
+        Ends::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(" or "),
+    }
+}
+
         Origin::JsonLines { path } => format!("json_lines {}", path.display()),
         Origin::List(_) => "list".into(),
         Origin::Generate { .. } => "generate".into(),

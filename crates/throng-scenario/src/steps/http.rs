@@ -28,7 +28,8 @@ pub(crate) fn read_http(
     let line = read_request_line(cx, node);
     let (mut headers, digest) = read_step_headers(cx, (fields.headers, fields.auth));
     let cookies = read_step_cookies(cx, Some(fields.cookies));
-    let body = read_body(cx, fields, &mut headers);
+    let bodies = [fields.json, fields.form, fields.body, fields.multipart];
+    let body = read_body(cx, &bodies, &mut headers);
     let timeout = read_timeout(cx, fields.timeout);
     let follow_redirects = fields.redirects.node().map(|node| read_follow(cx, node));
     let checks = read_checks(cx, fields.check, Answer::Http);
@@ -39,14 +40,14 @@ pub(crate) fn read_http(
         _ => None,
     };
     let step = rows.row(cx, fields, StepKind::Http, written);
-    let (method, path) = line?;
     let query = fields.query.key().zip(fields.query.node());
     let query = query.and_then(|(key, node)| Some((key, read_query(cx, node)?)));
-    rows.speak(step?, via.link, None);
+    let (method, path) = line?;
     let path = match query {
         Some((key, query)) => with_query(cx, path, key, &query)?,
         None => path,
     };
+    rows.speak(step?, via.link, None);
     Some(Statement::Http(Arc::new(Http {
         step: step?,
         link: via.link,
@@ -65,7 +66,7 @@ pub(crate) fn read_http(
 }
 
 /// `GET /path`
-fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)> {
+pub(super) fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)> {
     let mut text = cx.template(node, say!("a method and a path"), Escape::Path)?;
     let first = match text.segments.first() {
         Some(Segment::Literal(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
@@ -94,7 +95,6 @@ fn read_request_line(cx: &mut Context<'_>, node: &Node) -> Option<(String, Text)
     method_good.map(|()| (method, text))
 }
 
-fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
 fn read_query(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
     read_pairs(cx, node, say!("write `query: {{name: value}}`"))
 }
@@ -133,6 +133,7 @@ fn with_query(cx: &mut Context<'_>, path: Text, key: &Key, query: &Text) -> Opti
     Some(builder.finish())
 }
 
+fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
     if matches!(&node.kind, Kind::Scalar { text, .. } if text == "follow") {
         return true;
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_program::{
-    Check, Connect, Content, Expect, Message, MessageKind, Pick, Request, Segment, Send, Statement,
-    StepKind, Text, Until, Want, Which,
+    Check, Connect, Content, EventRequest, Expect, Message, MessageKind, Pick, Request, Segment,
+    Send, Statement, StepKind, Text, Until, Want, Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 
 use crate::ast::{self, Field};
-use crate::body::read_hex;
+use crate::body::{read_body, read_hex};
 use crate::checks::{Answer, read_checks};
 use crate::declared::{self, check_kind, is_message, read_declared};
 use crate::headers::{Headers, check_path, is_token, read_step_cookies, read_step_headers};
@@ -21,8 +21,10 @@ use crate::reach::Reach;
 use crate::read::Context;
 use crate::save::read_saves;
 use crate::scope::{FileRole, Kinds};
+use crate::steps::ends::read_close;
 use crate::steps::failing::{read_failing, read_reconnect, read_timeout};
 use crate::steps::grpc::{read_open_call, read_spoken as read_spoken_on_call};
+use crate::steps::http::read_request_line;
 use crate::steps::looks::{read_event_name, read_pattern, read_reply_looks};
 use crate::steps::rows::Rows;
 use crate::steps::via::Via;
@@ -37,41 +39,20 @@ pub(crate) fn read_connect(
     rows: &mut Rows,
 ) -> Option<Statement> {
     let Via { link, reach } = via;
-    let node = fields.connect.node().filter(|node| !node.is_null());
-    let path = match node {
-        Some(node) if !reach.opens_with("connect") => {
-            let error = cx.error("step-scheme", reach.has_no_path(), node.place);
-            let error = error.label(say!("only WebSocket has it"));
-            cx.fail(error.help(say!("write `connect` alone")))
-        }
-        Some(_) if reach.called().is_some() => Some(Text::default()),
-        Some(node) => cx
-            .template(node, say!("the path of the upgrade"), Escape::Path)
-            .filter(|path| check_path(cx, node, path).is_some()),
-        None => Some(Text::literal("/")),
-    };
-    let asked = [fields.headers, fields.protocols, fields.auth];
-    for field in asked.into_iter().chain([fields.metadata, fields.compress, fields.message]) {
-        if let Some(key) = field.key().filter(|key| !reach.opens_with(&key.text)) {
-            let name = key.text.as_str();
-            let error = cx.error("step-scheme", reach.has_no(name), key.place);
-            let (label, help) = match (name, reach.called()) {
-                ("metadata" | "compress" | "message", _) => {
-                    (say!("only a gRPC call has it"), say!("remove it"))
-                }
-                (_, Some(_)) => (say!("only WebSocket has it"), say!("write `metadata: {{…}}`")),
-                _ => (say!("only WebSocket has it"), say!("remove it")),
-            };
-            cx.note(error.label(label).help(help));
-        }
-    }
+    let line = read_opening(cx, fields, reach);
+    refuse_strangers(cx, fields, reach);
     let call = match reach.called() {
         Some(called) => Some(read_open_call(cx, fields, called)?),
         None => None,
     };
-    let (headers, cookies) = match reach.opens_with("headers") {
+    let (mut headers, cookies) = match reach.opens_with("headers") {
         true => (read_upgrade_headers(cx, fields), read_step_cookies(cx, None)),
         false => (Vec::new(), Vec::new()),
+    };
+    let (method, path) = line.unzip();
+    let request = match reach.is_event_stream() {
+        true => event_request(cx, method.flatten(), fields, &mut headers),
+        false => None,
     };
     let protocols = fields.protocols.node().map(|node| read_protocols(cx, node));
     let timeout = match fields.timeout.node() {
@@ -90,12 +71,97 @@ pub(crate) fn read_connect(
         path,
         headers,
         cookies,
+        request: request.map(Box::new),
         protocols,
         call,
         timeout,
         failing,
         reconnect,
     })))
+}
+
+/// What stands behind `connect`: the path, and the method before it.
+fn read_opening(
+    cx: &mut Context<'_>,
+    fields: &ast::Connect<'_>,
+    reach: &Reach,
+) -> Option<(Option<String>, Text)> {
+    let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
+        return Some((None, Text::literal("/")));
+    };
+    if !reach.opens_with("connect") {
+        let error = cx.error("step-scheme", reach.has_no_path(), node.place);
+        let error = error.label(say!("only WebSocket has it"));
+        return cx.fail(error.help(say!("write `connect` alone")));
+    }
+    if reach.called().is_some() {
+        return Some((None, Text::default()));
+    }
+    if has_method(node) && reach.is_event_stream() {
+        return read_request_line(cx, node).map(|(method, path)| (Some(method), path));
+    }
+    if has_method(node) {
+        let message = say!("the request of a WebSocket upgrade has no method");
+        let error = cx.error("bad-path", message, node.place).label(say!("it is a GET"));
+        let help = say!("write the path alone, or `events: true` for an event stream");
+        return cx.fail(error.help(help));
+    }
+    let path = cx.template(node, say!("the path of the upgrade"), Escape::Path)?;
+    check_path(cx, node, &path)?;
+    Some((None, path))
+}
+
+/// Notes the keys that this kind of connection does not have.
+fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Reach) {
+    let asked = [fields.headers, fields.protocols, fields.auth].into_iter().chain(bodies(fields));
+    for field in asked.chain([fields.metadata, fields.compress, fields.message]) {
+        if let Some(key) = field.key().filter(|key| !reach.opens_with(&key.text)) {
+            let name = key.text.as_str();
+            let error = cx.error("step-scheme", reach.has_no(name), key.place);
+            let (label, help) = match (name, reach.called()) {
+                ("json" | "form" | "body", _) => {
+                    (say!("only the request of an event stream has it"), say!("remove it"))
+                }
+                ("metadata" | "compress" | "message", _) => {
+                    (say!("only a gRPC call has it"), say!("remove it"))
+                }
+                (_, Some(_)) => (say!("only WebSocket has it"), say!("write `metadata: {{…}}`")),
+                _ => (say!("only WebSocket has it"), say!("remove it")),
+            };
+            cx.note(error.label(label).help(help));
+        }
+    }
+}
+
+fn bodies<'n>(fields: &ast::Connect<'n>) -> [Field<'n>; 3] {
+    [fields.json, fields.form, fields.body]
+}
+
+/// Whether a method stands before the path.
+fn has_method(node: &Node) -> bool {
+    let Kind::Scalar { text, .. } = &node.kind else { return false };
+    text.split_once(char::is_whitespace).is_some_and(|(method, _)| {
+        !method.is_empty() && method.chars().all(|c| c.is_ascii_uppercase())
+    })
+}
+
+/// The request of an event stream, where it is not a GET without a body.
+fn event_request(
+    cx: &mut Context<'_>,
+    method: Option<String>,
+    fields: &ast::Connect<'_>,
+    headers: &mut Headers,
+) -> Option<EventRequest> {
+    let is_get = method.as_deref().is_none_or(|method| method == "GET");
+    let given = bodies(fields);
+    if let Some(key) = given.iter().find_map(|field| field.key()).filter(|_| is_get) {
+        let message = say!("a GET has no body");
+        let error = cx.error("conflicting-keys", message, key.place);
+        let error = error.label(say!("the request is a GET"));
+        return cx.fail(error.help(say!("write the method: `connect: POST /chat`")));
+    }
+    let body = read_body(cx, &given, headers);
+    method.filter(|_| !is_get).map(|method| EventRequest { method, body })
 }
 
 /// The headers of the request that opens a connection.
@@ -109,15 +175,24 @@ fn read_upgrade_headers(cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Head
     headers
 }
 
-fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
+fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<Text> {
     let nodes = match &node.kind {
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
     let mut protocols = Vec::new();
     for node in nodes {
-        match cx.text(node, say!("the name of a sub-protocol")) {
-            Some(name) if is_token(&name) => protocols.push(name),
+        let Some(name) = cx.template(node, say!("the name of a sub-protocol"), Escape::None) else {
+            continue;
+        };
+        let literal = |segment: &Segment| match segment {
+            Segment::Literal(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Segment::Value { .. } | Segment::Given(_) => None,
+        };
+        let wrong = name.segments.iter().filter_map(literal).find(|part| !is_token(part));
+        let wrong = wrong.or_else(|| name.segments.is_empty().then(String::new));
+        match wrong {
+            None => protocols.push(name),
             Some(name) => {
                 let message = say!("`{}` cannot be the name of a sub-protocol", shorten(&name));
                 let error = cx.error("bad-header", message, node.place).label(say!("not a token"));
@@ -125,7 +200,6 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<String> {
                     error.help(say!("write `protocols: [chat.v1]`: letters, digits, `.` and `-`")),
                 );
             }
-            None => {}
         }
     }
     protocols
@@ -157,6 +231,9 @@ pub(crate) fn read_expect(
 ) -> Option<Statement> {
     let Via { link, reach } = via;
     let node = fields.expect.node()?;
+    if let Some(close) = close_of(cx, node, reach) {
+        return read_close(cx, fields, close, via, rows);
+    }
     let mut checks = Vec::new();
     let meant = read_pattern(cx, reach, node);
     let (until, message, name) = match meant {
@@ -477,6 +554,17 @@ fn read_message_looks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     Some(until)
 }
 
+/// What stands behind `close`, where that is all there is, and nothing of a message.
+fn close_of<'n>(cx: &Context<'_>, node: &'n Node, reach: &Reach) -> Option<&'n Node> {
+    let Kind::Map(entries) = &node.kind else { return None };
+    match entries.as_slice() {
+        [(key, node)] if key.text == "close" => {
+            (reach.called().is_none() && !is_message(cx, "close")).then_some(node)
+        }
+        _ => None,
+    }
+}
+
 /// Where the answer ends; what it has to contain is added to the checks.
 fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) -> Option<Until> {
     if let Kind::Scalar { text, .. } = &node.kind
@@ -500,6 +588,12 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         cx.with_answer(|cx| read_json_checks(cx, node, checks));
     }
     read_event_name(cx, fields.event, checks)?;
+    if let Some(key) = fields.close.key() {
+        let message = say!("`close` is used alone, in an `expect` step");
+        let error = cx.error("conflicting-keys", message, key.place);
+        let error = error.label(say!("no message is expected"));
+        return cx.fail(error.help(say!("write `- expect: {{close: 4001}}`")));
+    }
     let Some((key, node)) =
         ast::one_of(cx, &[fields.any, fields.length, fields.delimiter, fields.pattern])
     else {

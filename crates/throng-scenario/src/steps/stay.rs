@@ -7,6 +7,7 @@ use throng_program::{Heartbeat, Statement, Stay, StepKind};
 use crate::ast::{self, Field, List};
 use crate::read::Context;
 use crate::steps::Coder;
+use crate::steps::ends::read_ends;
 use crate::steps::failing::read_loss;
 use crate::steps::heartbeat::{Setting, read_heartbeat};
 use crate::steps::links::which_connection;
@@ -57,7 +58,12 @@ impl<'n> Coder<'_, 'n> {
         // With nothing of its own it is about none of several.
         let first = || self.lasting().next().map_or(0, |(number, _)| number);
         let link = link.unwrap_or_else(first);
-        let stay = Stay { step, link, time, heartbeat, handlers, every, failing };
+        let ends = match self.of_connection(cx, fields.ends) {
+            Some(node) => Some(read_ends(cx, node, self.via(usize::from(link)).reach)?),
+            None => None,
+        };
+        let awaits_end = false;
+        let stay = Stay { step, link, time, ends, awaits_end, heartbeat, handlers, every, failing };
         Some(Statement::Stay(Arc::new(stay)))
     }
 

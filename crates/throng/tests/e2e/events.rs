@@ -18,6 +18,17 @@ const server = http.createServer((request, response) => {
   }
   if (path === '/html') return response.writeHead(200, {'Content-Type': 'text/html'}).end('hi');
   if (path === '/none') return response.writeHead(204).end();
+  if (path === '/chat') {
+    let body = '';
+    request.on('data', (data) => body += data).on('end', () => {
+      console.log('asked ' + request.method + ' ' + request.headers['content-type'] + ' '
+        + body.length + ' ' + body.slice(0, 20));
+      response.writeHead(200, {'Content-Type': 'text/event-stream'});
+      for (const token of ['Hello', 'world', '[DONE]']) response.write('data: ' + token + '\\n\\n');
+      response.end();
+    });
+    return;
+  }
   streams += 1;
   console.log('accept ' + request.headers.accept + ' cookie ' + request.headers.cookie);
   const headers = {'Content-Type': 'text/event-stream; charset=utf-8'};
@@ -210,5 +221,25 @@ fn what_is_no_event_stream_does_not_open() {
         let run = run(with_version(version, &text));
         let text = format!("{run}");
         run.check(words.iter().any(|words| text.contains(words)), version);
+    }
+}
+
+#[test]
+fn a_stream_is_opened_by_a_post_with_a_body_and_ends_as_it_should() {
+    for (version, node) in nodes() {
+        // Longer than what HTTP/2 lets through at first.
+        let long = "x".repeat(100_000);
+        let text = format!(
+            "target: {}\nthresholds: [connect p95 < 10s]\nload: \
+             [{{iterations: 6, users: 2}}]\nsessions:\n  user:\n    steps:\n      - {{connect: \
+             POST /chat, events: true, json: {{prompt: hi, more: {long}}}}}\n      - expect: \
+             {{text: '[DONE]'}}\n      - expect: {{close: any}}\n",
+            node.url("http")
+        );
+        let run = run(with_version(version, &text)).exits(0);
+        let want = format!("asked POST application/json {} {{\"prompt\":\"hi\",\"more", 100_025);
+        node.tells(&want, 6);
+        run.has("/total/failed", 0);
+        run.has("/lifecycle/broken", 0);
     }
 }

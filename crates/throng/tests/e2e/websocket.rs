@@ -5,6 +5,8 @@ use std::process::Command;
 use throng_fuzz::python_packages;
 
 use crate::run::{Child, Run, throng};
+use crate::scenarios::running;
+use crate::scribe::{Asked, Scribe, answer};
 use crate::servers::{Node, Target, program};
 
 /// What it does with a connection is its path; it prints what it sees of clients.
@@ -359,4 +361,55 @@ fn autobahn_is_content_with_the_echo_target() {
     command.env("PYTHONPATH", python_packages("kosoku"));
     let run = Child::start(command).wait().exits(0);
     run.check(run.out == "247 cases\n", "all pass");
+}
+
+#[test]
+fn an_end_that_the_scenario_wants_is_no_loss() {
+    let node = Node::start(SERVER, &[]);
+    let run = |steps: &str| {
+        let text = format!(
+            "target: {}\nload: [{{iterations: 12, users: 3}}]\nsessions: {{user: {{steps: \
+             [{steps}]}}}}\n",
+            node.url("ws")
+        );
+        running(&text).run()
+    };
+    let kicked = "{connect: /close}, {send: {text: bye}}";
+    for wanted in [
+        "{expect: {close: 4001}}",
+        "{expect: {close: [1000, 4001]}}",
+        "{expect: {close: any}}",
+        "{stay: 1m, ends: [4001]}",
+        "{stay: forever, ends: any}",
+    ] {
+        let run = run(&format!("{kicked}, {wanted}")).exits(0);
+        run.has("/lifecycle/complete", 12);
+        run.has("/lifecycle/broken", 0);
+        run.has("/total/failed", 0);
+    }
+    let other = run(&format!("{kicked}, {{expect: {{close: 4002}}}}"));
+    other.says(&["the target closed the WebSocket with code 4001"]);
+    let row = other.row("steps", "expect close");
+    other.check(row["ok"] == 0 && row["failed"].as_u64() > Some(0), "another code is a failure");
+    let never = run("{connect: /}, {expect: {close: any}, timeout: 200ms}, {disconnect: fin}");
+    never.says(&["the target has not ended the connection after 2"]);
+    let row = never.row("steps", "expect close");
+    never.check(row["ok"] == 0 && row["failed"] == 12, "no end is a failure");
+}
+
+#[test]
+fn sub_protocols_differ_by_user() {
+    let scribe = Scribe::answering(|_, _| answer("404 Not Found", "", ""));
+    let text = format!(
+        "target: {}\nload: [{{users: 3, for: 500ms}}]\nsessions: {{user: {{steps: [{{connect: \
+         /, protocols: ['user-${{user.id}}', v1]}}]}}}}\n",
+        scribe.target().replace("http:", "ws:")
+    );
+    let run = running(&text).run();
+    let book = scribe.book();
+    for user in 1..=3 {
+        let want = format!("user-{user}, v1");
+        let has = |asked: &Asked| asked.header("sec-websocket-protocol") == Some(want.as_str());
+        run.check(book.iter().any(has), &want);
+    }
 }
