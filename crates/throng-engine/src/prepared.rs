@@ -180,6 +180,8 @@ pub(crate) struct LinkPlan {
     pub(crate) receives: Box<[bool]>,
     /// What some `expect` waits for: it is kept until it does.
     pub(crate) expected: Expected,
+    /// The row of the step that opens it.
+    pub(crate) opens: Option<StepId>,
     /// The numbers of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
@@ -615,8 +617,9 @@ impl LinkPlan {
             false => link.targets.clone(),
         };
         // Members of an audience have a connection that lasts, and its protocol has the message.
-        let opens = connects(session, number).next().is_some();
-        let receives = |delivery: &Delivery| opens && delivery.protocol == link.protocol;
+        let opens = connects(session, number).next().map(|connect| connect.step);
+        let lasts = opens.is_some();
+        let receives = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
         let schemes = || {
@@ -632,7 +635,7 @@ impl LinkPlan {
         };
         let multiplexes = program.connection.http_version.may_multiplex(is_secure)
             || schemes().any(Scheme::is_grpc);
-        let shares = multiplexes && !opens && program.connection.streams > 1;
+        let shares = multiplexes && !lasts && program.connection.streams > 1;
         LinkPlan {
             first: 0,
             multiplexes,
@@ -641,7 +644,8 @@ impl LinkPlan {
                 0 => 1,
                 _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),
             },
-            lasts: opens,
+            lasts,
+            opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(session.all(), number),
             protocol: protocol.cloned(),

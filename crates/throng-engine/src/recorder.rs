@@ -454,6 +454,11 @@ impl Recorder {
         self.steps.of(step).with_pauses.record(nanos(time));
     }
 
+    /// The first event of a stream came, so long after its opening was due.
+    pub(crate) fn first_event(&mut self, step: StepId, time: Duration) {
+        self.steps.of(step).first_byte.record(nanos(time));
+    }
+
     /// Whether a failure like this would be the first of its kind.
     pub(crate) fn is_new(&self, step: StepId, cause: Cause, code: u16) -> bool {
         self.shown.len() < EXAMPLES_MAX && !self.shown.contains(&(step, cause, code))

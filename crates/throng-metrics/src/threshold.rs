@@ -331,6 +331,9 @@ pub struct Threshold {
     /// Times of transactions with the pauses of the user in them; there are none of other steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_pauses: bool,
+    /// Times to the first byte of the answer, instead of to its last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_byte: bool,
     /// It has to be met in every stretch of so many seconds; 0: in all of the time together.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over_s: u64,
@@ -525,7 +528,11 @@ impl Threshold {
             }
             Subject::Steps(steps) => {
                 let total = sum.sum(|step| steps.contains(&step));
-                let latency = if self.with_pauses { &total.with_pauses } else { &total.latency };
+                let latency = match (self.first_byte, self.with_pauses) {
+                    (true, _) => &total.first_byte,
+                    (false, true) => &total.with_pauses,
+                    (false, false) => &total.latency,
+                };
                 let count = total.count as f64;
                 let resent = (total.count > 0).then_some(total.resent as f64);
                 match self.measure {
@@ -634,7 +641,7 @@ mod tests {
         value: f64,
     ) -> Threshold {
         let text = String::new();
-        let (phase, with_pauses) = (None, false);
+        let (phase, with_pauses, first_byte) = (None, false, false);
         Threshold {
             text,
             subject,
@@ -644,6 +651,7 @@ mod tests {
             load: None,
             phase,
             with_pauses,
+            first_byte,
             over_s: 0,
         }
     }
@@ -747,11 +755,14 @@ mod tests {
         let mut figures = StepInterval { step: 1, count: 2, ok: 2, ..StepInterval::default() };
         figures.latency.record_times(1_000, 2);
         figures.with_pauses.record_times(9_000, 2);
+        figures.first_byte.record_times(7_000, 2);
         let sum = Interval { steps: vec![figures], ..Interval::default() };
         let mut threshold = threshold(all(), Measure::Max, Comparison::Less, 5_000.0);
         let judged = |threshold: &Threshold| threshold.judge(&sum, Duration::from_secs(1));
         assert_eq!(judged(&threshold), Verdict::Met(1_000.0));
-        threshold.with_pauses = true;
+        threshold.first_byte = true;
+        assert_eq!(judged(&threshold), Verdict::NotMet(7_000.0));
+        (threshold.with_pauses, threshold.first_byte) = (true, false);
         assert_eq!(judged(&threshold), Verdict::NotMet(9_000.0));
         (threshold.measure, threshold.value) = (Measure::Count, 3.0);
         assert_eq!(judged(&threshold), Verdict::Met(2.0));

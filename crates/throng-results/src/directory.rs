@@ -457,6 +457,7 @@ mod tests {
             load: None,
             phase,
             with_pauses,
+            first_byte: false,
             over_s: 0,
         };
         let mut info = ThresholdInfo::from(&threshold);

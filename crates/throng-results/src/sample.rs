@@ -60,6 +60,7 @@ pub(crate) fn threshold(
         load: None,
         phase,
         with_pauses,
+        first_byte: false,
         over_s: 0,
     };
     ThresholdInfo::from(&threshold)
@@ -183,6 +184,7 @@ pub(crate) fn shop_info() -> RunInfo {
             load: None,
             phase,
             with_pauses,
+            first_byte: false,
             over_s: 0,
         };
         ThresholdInfo::from(&threshold)
@@ -284,6 +286,7 @@ pub(crate) fn im_info() -> RunInfo {
             load: None,
             phase,
             with_pauses,
+            first_byte: false,
             over_s: 0,
         };
         ThresholdInfo::from(&threshold)
@@ -527,6 +530,7 @@ pub(crate) fn chat_info() -> RunInfo {
             load: None,
             phase,
             with_pauses,
+            first_byte: false,
             over_s: 0,
         };
         ThresholdInfo::from(&threshold)

@@ -272,6 +272,7 @@ mod tests {
             load: None,
             phase: None,
             with_pauses: false,
+            first_byte: false,
             over_s,
         }
     }

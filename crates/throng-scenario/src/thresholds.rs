@@ -188,7 +188,7 @@ impl Reader<'_, '_, '_> {
             None => (None, None),
         };
         let value = value.trim();
-        let (subject, measure, with_pauses) = self.left_side(left.trim(), value)?;
+        let (subject, measure, timed) = self.left_side(left.trim(), value)?;
         let value = self.value(measure, &subject, value)?;
         Some(Threshold {
             text: String::new(),
@@ -198,7 +198,8 @@ impl Reader<'_, '_, '_> {
             value,
             load,
             phase,
-            with_pauses,
+            with_pauses: timed == Timed::WithPauses,
+            first_byte: matches!(timed, Timed::FirstByte | Timed::FirstEvent),
             over_s: 0,
         })
     }
@@ -336,29 +337,29 @@ impl Reader<'_, '_, '_> {
 
     /// `http p99`, `GET / errors`, `errors`, `users.online`, `iterations rate`,
     /// `checkout with pauses p95`; without a subject all steps are meant.
-    fn left_side(&mut self, left: &str, value: &str) -> Option<(Subject, Measure, bool)> {
+    fn left_side(&mut self, left: &str, value: &str) -> Option<(Subject, Measure, Timed)> {
         if let Some((_, gauge)) = GAUGES.iter().find(|(word, _)| is_word(left, word)) {
-            return Some((gauge.clone(), Measure::Count, false));
+            return Some((gauge.clone(), Measure::Count, Timed::Whole));
         }
         let is_share = value.ends_with('%');
         if let Some((step, counter, measure)) = self.delivery(left) {
             let subject = Subject::Delivery { step, counter };
             return match (measure, is_share) {
                 (Measure::Count, true) if counter.has_whole() => {
-                    Some((subject, Measure::ShareOfWhole, false))
+                    Some((subject, Measure::ShareOfWhole, Timed::Whole))
                 }
                 (_, true) => {
                     let all = DeliveryCounter::ALL.iter().filter(|one| one.has_whole());
                     let all: Vec<&str> = all.map(|one| one.word()).collect();
                     self.no_whole(left, value, &all)
                 }
-                (measure, false) => Some((subject, measure, false)),
+                (measure, false) => Some((subject, measure, Timed::Whole)),
             };
         }
         if let Some(counter) = self.counter(left) {
             let measure = if is_share { Measure::ShareOfWhole } else { Measure::Count };
             return match !is_share || counter.whole(&Interval::default()).is_some() {
-                true => Some((Subject::Counter(counter), measure, false)),
+                true => Some((Subject::Counter(counter), measure, Timed::Whole)),
                 false => {
                     let has = |one: &&Counter| one.whole(&Interval::default()).is_some();
                     let all: Vec<&str> =
@@ -377,7 +378,9 @@ impl Reader<'_, '_, '_> {
         if let Some(counter) = self.counter(subject) {
             let help = say!("a counter has `count` and `rate`");
             return match measure {
-                Measure::Count | Measure::Rate => Some((Subject::Counter(counter), measure, false)),
+                Measure::Count | Measure::Rate => {
+                    Some((Subject::Counter(counter), measure, Timed::Whole))
+                }
                 _ => self.fail("bad-threshold", say!("a counter has no such figure"), word, help),
             };
         }
@@ -388,11 +391,27 @@ impl Reader<'_, '_, '_> {
             let help = say!("compare it as it stands: `{gauge} >= 100`");
             return self.fail("bad-threshold", message, word, help);
         }
-        let (subject, with_pauses) = match subject.strip_suffix("with pauses") {
-            Some(subject) => (subject.trim(), true),
-            None => (subject, false),
+        self.of_rows(subject, (measure, word))
+    }
+
+    /// A figure of steps, a transaction, a stage or a trend; `word` is what it is called.
+    fn of_rows(
+        &mut self,
+        subject: &str,
+        (measure, word): (Measure, &str),
+    ) -> Option<(Subject, Measure, Timed)> {
+        let (subject, timed) = match self.step(subject) {
+            Some(_) => (subject, Timed::Whole),
+            None => timed_in(subject),
         };
-        let found = match self.subject(subject) {
+        let subject_of = || match (timed, subject) {
+            (Timed::FirstEvent, "") => {
+                let ids = self.ids(&|step| step.kind == StepKind::Connect);
+                Some(Subject::Steps(ids)).filter(|found| self.connects(found))
+            }
+            _ => self.subject(subject),
+        };
+        let found = match subject_of() {
             Some(subject) => subject,
             None => return self.unknown_subject(subject),
         };
@@ -402,10 +421,13 @@ impl Reader<'_, '_, '_> {
             return self.fail("bad-threshold", message, word, help);
         }
         self.check_own(&found, measure, word)?;
-        if with_pauses {
-            self.check_pauses(subject, &found, measure, word)?;
+        match timed {
+            Timed::Whole => {}
+            Timed::WithPauses => self.check_pauses(subject, &found, measure, word)?,
+            Timed::FirstByte => self.check_first_byte(subject, &found, measure, word)?,
+            Timed::FirstEvent => self.check_first_event(subject, &found, measure, word)?,
         }
-        Some((found, measure, with_pauses))
+        Some((found, measure, timed))
     }
 
     /// `room talk lost`, and `room talk lost rate`: a number of a row of the ledger.
@@ -490,6 +512,58 @@ impl Reader<'_, '_, '_> {
                 self.fail("bad-threshold", say!("pauses change nothing in this figure"), word, help)
             }
         }
+    }
+
+    /// Only requests have an answer with a first byte, and only times differ by it.
+    fn check_first_byte(
+        &mut self,
+        name: &str,
+        subject: &Subject,
+        measure: Measure,
+        word: &str,
+    ) -> Option<()> {
+        if !self.asks(subject) {
+            let help = say!("write `http first byte p95 < 200ms`, or the name of an `http` step");
+            let part = if name.is_empty() { "first byte" } else { name };
+            let message = say!("only HTTP requests and gRPC calls have a first byte");
+            return self.fail("bad-threshold", message, part, help);
+        }
+        match Unit::of(subject, measure) {
+            Unit::Nanoseconds => Some(()),
+            _ => {
+                let help = say!("write `http first byte p95 < 200ms`");
+                let message = say!("the first byte changes nothing in this figure");
+                self.fail("bad-threshold", message, word, help)
+            }
+        }
+    }
+
+    /// Only an event stream, or a gRPC call that stays, has a first event.
+    fn check_first_event(
+        &mut self,
+        name: &str,
+        subject: &Subject,
+        measure: Measure,
+        word: &str,
+    ) -> Option<()> {
+        let help = say!("write `first event p95 < 1s`, or the name of a `connect` step before it");
+        if !self.connects(subject) {
+            let part = if name.is_empty() { "first event" } else { name };
+            let message = say!("only a `connect` has a first event");
+            return self.fail("bad-threshold", message, part, help);
+        }
+        match Unit::of(subject, measure) {
+            Unit::Nanoseconds => Some(()),
+            _ => {
+                let message = say!("the first event changes nothing in this figure");
+                self.fail("bad-threshold", message, word, help)
+            }
+        }
+    }
+
+    fn connects(&self, subject: &Subject) -> bool {
+        let connects = |id: &StepId| self.names.steps[id.index()].kind == StepKind::Connect;
+        matches!(subject, Subject::Steps(ids) if !ids.is_empty() && ids.iter().all(connects))
     }
 
     fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
@@ -675,6 +749,33 @@ fn counters() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// Whether it is this word, with spaces for its dots and hyphens or without.
+/// Which times of a row are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timed {
+    Whole,
+    WithPauses,
+    FirstByte,
+    /// Of the `connect` that opens a stream.
+    FirstEvent,
+}
+
+/// A subject without the words that say which of its times are meant.
+fn timed_in(subject: &str) -> (&str, Timed) {
+    let cut = |words: &str| {
+        let (rest, last) = subject.rsplit_once(char::is_whitespace).unwrap_or(("", subject));
+        let (first, second) = words.split_once(' ')?;
+        let rest = rest.trim_end();
+        (last == second).then(|| rest.strip_suffix(first)).flatten().map(str::trim)
+    };
+    let all = [
+        ("with pauses", Timed::WithPauses),
+        ("first byte", Timed::FirstByte),
+        ("first event", Timed::FirstEvent),
+    ];
+    let found = all.into_iter().find_map(|(words, timed)| Some((cut(words)?, timed)));
+    found.unwrap_or((subject, Timed::Whole))
+}
+
 fn is_word(name: &str, word: &str) -> bool {
     name == word || (name.contains(' ') && name.split_whitespace().eq(word.split(['.', '-'])))
 }

@@ -46,11 +46,23 @@ pub(super) struct Connection {
     pub(super) life: Life,
     /// The target has said something that nobody has asked for.
     pub(super) heard: bool,
+    /// A stream whose first message has not come: `used` is when its opening was due.
+    is_new: bool,
     pub(super) target: u16,
     /// It is slow on purpose.
     slow: Option<Box<Slowness>>,
     /// What it has of the shard's budget, for all that it keeps.
     held: Held,
+}
+
+/// A message on a stream of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    Untimed,
+    /// The first one, so long after the opening was due.
+    First(Duration),
+    /// So long after the one before.
+    Behind(Duration),
 }
 
 /// How far a connection has come.
@@ -111,6 +123,8 @@ pub(super) struct Loss {
     pub(super) ended: Ended,
     /// The target had closed it just when a request was sent over it again, and heard none of it.
     pub(super) unheard: bool,
+    /// The scenario waits for that.
+    pub(super) is_wanted: bool,
 }
 
 /// The words for a close that came instead of an answer.
@@ -133,8 +147,6 @@ impl Loss {
             Cause::ClosedEarly => Cause::Lost,
             other => other,
         }
-    /// The scenario waits for that.
-    pub(super) is_wanted: bool,
     }
 
     /// How it was lost, for the same.
@@ -171,6 +183,7 @@ impl Connection {
             since: now,
             life: Life::Passing,
             heard: false,
+            is_new: false,
             target,
             slow: None,
             held: Held::default(),
@@ -223,13 +236,24 @@ impl Connection {
         matches!(self.machine, Machine::Call(_))
     }
 
-    /// A message came: how long after the one before, on a stream of them.
-    pub(super) fn message_came(&mut self, now: Time) -> Option<Duration> {
+    /// It was opened for a step that was due then; of a stream of messages the first is timed.
+    pub(super) fn is_opened(&mut self, due: Time) {
+        if matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
+            (self.is_new, self.used) = (true, due);
+        }
+    }
+
+    /// A message came, on a stream of them.
+    pub(super) fn message_came(&mut self, now: Time) -> Came {
         if !matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
-            return None;
+            return Came::Untimed;
         }
         let before = std::mem::replace(&mut self.used, now);
-        (before > Time::ZERO).then(|| now - before)
+        match (std::mem::take(&mut self.is_new), before) {
+            (true, due) => Came::First(now - due),
+            (false, Time::ZERO) => Came::Untimed,
+            (false, before) => Came::Behind(now - before),
+        }
     }
 
     /// Whether the socket has taken everything.

@@ -15,7 +15,7 @@ use throng_protocol::machine::{Event, Machine, Parts, Reading, Violation};
 use throng_base::Said;
 
 use super::backlog::Backlog;
-use super::connection::{Connection, Later};
+use super::connection::{Came, Connection, Later};
 use super::exchange::{Awaits, Exchange};
 use super::outcome::Onward;
 use super::task::{Doing, Task, Which, at};
@@ -521,7 +521,16 @@ impl State {
     /// How long after the one before a message came, on a stream of them.
     fn message_came(&mut self, line: u8) -> Option<Duration> {
         let now = self.now;
-        self.connection_mut(line).and_then(|connection| connection.message_came(now))
+        match self.connection_mut(line)?.message_came(now) {
+            Came::Untimed => None,
+            Came::Behind(time) => Some(time),
+            Came::First(time) => {
+                if let Some(step) = self.link(line).opens {
+                    self.shard.recorder.borrow_mut().first_event(step, time);
+                }
+                None
+            }
+        }
     }
 
     /// A message that came over a line, taken apart.

@@ -264,6 +264,9 @@ impl Active<'_> {
         self.user.attach(self.task.line, opened, &opening);
         let (instruction, plan) = self.at_pc();
         if let Instruction::Do(Statement::Connect(connect)) = instruction {
+            if let Some(connection) = self.user.connection_mut(self.task.line) {
+                connection.is_opened(self.task.due);
+            }
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
             self.user.connected(self.task.line, has_login);
             self.step_ok(connect.step, &attempt);
@@ -341,9 +344,6 @@ fn no_event_stream(url: &str) -> Said {
     say!("`{url}` is not the URL of an event stream")
 }
 
-/// The request of a handshake as one user sends it, and whether its path was a URL with a fragment.
-fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), Fault> {
-    let mut path = Vec::new();
 /// The sub-protocols that one user offers; an empty one is none.
 fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<String>, Fault> {
     let mut all = Vec::with_capacity(connect.protocols.len());
@@ -357,6 +357,9 @@ fn protocols_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<Vec<Stri
     Ok(all)
 }
 
+/// The request of a handshake as one user sends it, and whether its path was a URL with a fragment.
+fn ask_of(connect: &Connect, scope: &mut UserScope<'_>) -> Result<(Ask, bool), Fault> {
+    let mut path = Vec::new();
     let had_fragment = connect.path.render_reference(&mut path, scope)?;
     let path = String::from_utf8_lossy(&path).into_owned();
     let (headers, mut cookies) = (upgrade_headers(connect, scope)?, Vec::new());

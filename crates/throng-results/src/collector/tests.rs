@@ -140,6 +140,7 @@ fn users_online_are_judged_before_they_leave() {
                 load: None,
                 phase,
                 with_pauses: false,
+                first_byte: false,
                 over_s: 0,
             })
         })
@@ -257,6 +258,7 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
             load: None,
             phase,
             with_pauses,
+            first_byte: false,
             over_s: 0,
         }
     };

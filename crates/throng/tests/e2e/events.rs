@@ -230,7 +230,7 @@ fn a_stream_is_opened_by_a_post_with_a_body_and_ends_as_it_should() {
         // Longer than what HTTP/2 lets through at first.
         let long = "x".repeat(100_000);
         let text = format!(
-            "target: {}\nthresholds: [connect p95 < 10s]\nload: \
+            "target: {}\nthresholds: [first event p95 < 10s, connect p95 < 10s]\nload: \
              [{{iterations: 6, users: 2}}]\nsessions:\n  user:\n    steps:\n      - {{connect: \
              POST /chat, events: true, json: {{prompt: hi, more: {long}}}}}\n      - expect: \
              {{text: '[DONE]'}}\n      - expect: {{close: any}}\n",

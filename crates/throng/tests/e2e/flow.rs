@@ -409,6 +409,21 @@ fn a_header_of_the_session_is_sent_as_soon_as_its_value_is_saved() {
 }
 
 #[test]
+fn times_to_the_first_byte_have_thresholds() {
+    let scribe = Scribe::start();
+    let steps = "- {http: GET /, name: home}";
+    for (threshold, code) in [
+        ("first byte p95 < 10s", 0),
+        ("home first byte max < 10s", 0),
+        ("http first byte p50 < 1ns", 1),
+    ] {
+        let head = format!("{}\nthresholds: [{threshold}]", times(3, 1));
+        let run = running(&one_session(&scribe.target(), &head, steps)).run().exits(code);
+        run.check(run.json()["thresholds"][0]["figure"].as_f64() > Some(0.0), threshold);
+    }
+}
+
+#[test]
 fn a_query_is_added_to_the_path_and_encoded() {
     let scribe = Scribe::start();
     let steps = "\

@@ -112,6 +112,7 @@ fn info(begun: Duration, seconds: u64) -> RunInfo {
             load: None,
             phase: None,
             with_pauses: false,
+            first_byte: false,
             over_s: 0,
         })
     };
