@@ -269,6 +269,9 @@ fn at_weight(weights: impl Iterator<Item = u32>, mut left: u64) -> usize {
     0
 }
 
+/// Sets the rows of users apart by which sessions are shared out (the golden section of 2^64).
+const ROW: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// More users than any load has.
 const BEYOND_BITS: u32 = 44;
 
@@ -283,8 +286,11 @@ pub(crate) struct LoadPlan {
     /// Users who come beyond that, as the load was amended, have numbers that are nobody's.
     beyond: u64,
     /// By session of the run; none for one that is counted, or of another load.
-    pub(crate) weights: Box<[u32]>,
-    pub(crate) weight: u64,
+    weights: Box<[u32]>,
+    weight: u64,
+    /// The same of users that follow each other as of the targets of a link.
+    stride: u64,
+    seed: u64,
     /// Up to which user of the load which session is done, of those that are counted.
     pub(crate) counted: Box<[(u64, usize)]>,
     /// More users than are counted, and nothing else to do: they do what is last.
@@ -310,6 +316,8 @@ impl LoadPlan {
                 (last, index)
             });
             let counted = counted.collect();
+            let common = weights.iter().copied().map(u64::from).fold(0, common).max(1);
+            weights.iter_mut().for_each(|weight| *weight = (u64::from(*weight) / common) as u32);
             let weight = weights.iter().copied().map(u64::from).sum();
             let last = sessions().last().map_or(0, |(index, _)| index);
             let before = first_user;
@@ -317,10 +325,40 @@ impl LoadPlan {
             first_user = before.saturating_add(users);
             let is_last = number + 1 == program.loads.len();
             let beyond = if is_last { 0 } else { (number as u64 + 1) << BEYOND_BITS };
-            let (weights, first_user) = (weights.into(), before);
-            LoadPlan { first_phase, first_user, users, beyond, weights, weight, counted, last }
+            LoadPlan {
+                first_phase,
+                first_user: before,
+                users,
+                beyond,
+                weights: weights.into(),
+                weight,
+                stride: stride(weight),
+                seed: program.seed,
+                counted,
+                last,
+            }
         };
         loads.map(plan).collect()
+    }
+
+    /// The session of a new user, by its number in the load from 1: one that is counted, or by
+    /// weight. Of as many users in a row as the weights come to, every session gets exactly its
+    /// share; in each such row another one begins, so that what users do has no rhythm that
+    /// shards or phases could fall in with.
+    pub(crate) fn session_of(&self, number: u64) -> usize {
+        if let Some((_, session)) = self.counted.iter().find(|(last, _)| number <= *last) {
+            return *session;
+        }
+        if self.weight == 0 {
+            return self.last;
+        }
+        let counted = self.counted.last().map_or(0, |(last, _)| *last);
+        let index = (number - counted).saturating_sub(1);
+        let (row, index) = (index / self.weight, index % self.weight);
+        let begin = Random::new(self.seed ^ row.wrapping_mul(ROW)).below(self.weight);
+        let place = u128::from(index) * u128::from(self.stride) + u128::from(begin);
+        let place = (place % u128::from(self.weight)) as u64;
+        at_weight(self.weights.iter().copied(), place)
     }
 
     /// The identity in the run of a user of this load.
@@ -566,14 +604,16 @@ fn connects(session: &Session, link: u8) -> impl Iterator<Item = &Connect> {
     })
 }
 
+/// The greatest common divisor.
+fn common(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// A number prime to `sum`, near the golden section of it.
 fn stride(sum: u64) -> u64 {
-    let common = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
     let begin = ((sum as f64 * 0.618) as u64).max(1);
     (begin..=begin + sum).find(|stride| common(*stride, sum) == 1).unwrap_or(1)
 }
@@ -831,4 +871,55 @@ pub(crate) fn upgrade_headers(
 /// Whether messages on this target are WebSocket messages.
 pub(crate) fn is_websocket(scheme: Scheme) -> bool {
     matches!(scheme, Scheme::Ws | Scheme::Wss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(weights: &[u32], counted: &[(u64, usize)], seed: u64) -> LoadPlan {
+        let weight = weights.iter().copied().map(u64::from).sum();
+        LoadPlan {
+            first_phase: 0,
+            first_user: 0,
+            users: 1_000_000,
+            beyond: 0,
+            weights: weights.into(),
+            weight,
+            stride: stride(weight),
+            seed,
+            counted: counted.into(),
+            last: 0,
+        }
+    }
+
+    #[test]
+    fn sessions_get_exactly_their_shares_of_users_in_a_row() {
+        for seed in 0..50 {
+            for (weights, users, want) in [
+                (&[1, 1][..], 6, &[3, 3][..]),
+                (&[1, 2], 6, &[2, 4]),
+                (&[7, 0, 3], 20, &[14, 0, 6]),
+                (&[1], 5, &[5]),
+            ] {
+                let plan = plan(weights, &[], seed);
+                let mut got = vec![0; weights.len()];
+                (1..=users).for_each(|number| got[plan.session_of(number)] += 1);
+                assert_eq!(got, want, "{weights:?} {seed}");
+            }
+            // Behind those that are counted.
+            let plan = plan(&[0, 1, 1], &[(3, 0)], seed);
+            let got: Vec<usize> = (1..=7).map(|number| plan.session_of(number)).collect();
+            assert_eq!(got[..3], [0, 0, 0]);
+            assert_eq!(got[3..].iter().filter(|one| **one == 1).count(), 2, "{got:?}");
+        }
+    }
+
+    #[test]
+    fn users_of_a_shard_do_all_sessions() {
+        let plan = plan(&[1, 1], &[], 7);
+        let even = (1..=1000).map(|number| plan.session_of(2 * number)).filter(|one| *one == 0);
+        let count = even.count();
+        assert!((400..600).contains(&count), "{count}");
+    }
 }

@@ -179,11 +179,11 @@ impl User {
         shard: Rc<Lane>,
         slot: u32,
         id: UserId,
-        mut random: Random,
+        random: Random,
         due: Time,
         once: bool,
     ) -> User {
-        let session = flow::choose(shard.plan(), id, &mut random);
+        let session = flow::choose(shard.plan(), id);
         if !shard.prepared.sessions[usize::from(session)].connects {
             shard.recorder.borrow_mut().gauges.users_online += 1;
         }

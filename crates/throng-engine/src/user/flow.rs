@@ -3,7 +3,7 @@
 use std::task::Context;
 use std::time::Duration;
 
-use throng_base::{Random, Time, UserId};
+use throng_base::{Time, UserId};
 use throng_metrics::Cause;
 use throng_program::{Retry, Statement};
 
@@ -12,7 +12,7 @@ use super::task::{Active, Begun, Doing, GONE, Task};
 use super::transaction::End;
 use super::{State, Turn, User};
 use crate::code::Instruction;
-use crate::prepared::{LoadPlan, Plan, weighted};
+use crate::prepared::{LoadPlan, Plan};
 use crate::recorder::{Attempt, Iteration};
 use crate::shard::Lane;
 
@@ -23,15 +23,9 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 /// So many refusals in a row is a target worth that breaks the protocol.
 const BREAKS_REFUSALS: u8 = 6;
 
-/// The session of a new user of a load, one that is counted or drawn by weight.
-pub(super) fn choose(load: &LoadPlan, id: UserId, random: &mut Random) -> u16 {
-    let number = id.0 - load.first_user;
-    let session = match load.counted.iter().find(|(last, _)| number <= *last) {
-        Some((_, session)) => *session,
-        None if load.weight == 0 => load.last,
-        None => weighted(load.weights.iter().copied(), load.weight, random),
-    };
-    session as u16
+/// The session of a new user of a load.
+pub(super) fn choose(load: &LoadPlan, id: UserId) -> u16 {
+    load.session_of(id.0 - load.first_user) as u16
 }
 
 impl User {
@@ -186,15 +180,15 @@ impl Active<'_> {
         (self.task.due, self.task.is_scheduled) = (self.user.now, false);
         self.task.deadline = Time::NEVER;
         self.task.doing = Doing::Step;
-            if stay.awaits_end {
-                return self.end_missed(stay);
-            }
         self.task.retries = 0;
     }
 
     /// The time of thinking or staying is over.
     pub(super) fn pause_over(&mut self) {
         if let Instruction::Do(Statement::Stay(stay)) = self.instruction() {
+            if stay.awaits_end {
+                return self.end_missed(stay);
+            }
             self.step_ok(stay.step, &Attempt::default());
         }
         self.paused();
@@ -322,13 +316,13 @@ impl Active<'_> {
         self.go_to(self.of_session().end);
     }
 
-            Doing::Stay if self.awaits_end() => false,
     /// Told to leave while waiting: whether what the user waits for can be given up. A step that
     /// was begun is finished, and so is a transaction: half a purchase is left with no target.
     pub(super) fn leaves_now(&mut self) -> bool {
         let can = match self.task.doing {
             Doing::Idle | Doing::Holding | Doing::Gate | Doing::Rendezvous(_) => true,
             Doing::Pause => !self.in_transaction(),
+            Doing::Stay if self.awaits_end() => false,
             Doing::Stay => !self.in_transaction() || self.task.deadline == Time::NEVER,
             Doing::Opening(_) => !self.in_transaction(),
             _ => false,
@@ -337,14 +331,14 @@ impl Active<'_> {
         if self.user.leaving || !can || is_busy {
             return false;
         }
-    fn awaits_end(&self) -> bool {
-        matches!(self.instruction(), Instruction::Do(Statement::Stay(stay)) if stay.awaits_end)
-    }
-
         self.user.now = self.shard.clock.now();
         self.break_off_step();
         self.take_leave(Iteration::Interrupted);
         true
+    }
+
+    fn awaits_end(&self) -> bool {
+        matches!(self.instruction(), Instruction::Do(Statement::Stay(stay)) if stay.awaits_end)
     }
 
     /// The user has to go on elsewhere. Who stays has done what it was asked for; any other step

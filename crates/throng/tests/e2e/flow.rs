@@ -409,6 +409,28 @@ fn a_header_of_the_session_is_sent_as_soon_as_its_value_is_saved() {
 }
 
 #[test]
+fn few_users_are_shared_out_exactly_by_weight() {
+    for (weights, want, shards) in [((1, 1), (3, 3), 1), ((50, 50), (3, 3), 2), ((1, 2), (2, 4), 2)]
+    {
+        let scribe = Scribe::start();
+        let session = |name: &str, weight: u32| {
+            format!(
+                "  {name}: {{weight: {weight}, before: [{{http: GET /{name}}}], steps: [{{think: 1s}}]}}"
+            )
+        };
+        let text = format!(
+            "target: {}\nload: [{{users: 6, for: 300ms}}]\nsessions:\n{}\n{}\n",
+            scribe.target(),
+            session("a", weights.0),
+            session("b", weights.1)
+        );
+        let run =
+            throng(&format!("run s.yaml --json --shards {shards}")).file("s.yaml", text).run();
+        assert_eq!((scribe.count("GET /a"), scribe.count("GET /b")), want, "{run}");
+    }
+}
+
+#[test]
 fn times_to_the_first_byte_have_thresholds() {
     let scribe = Scribe::start();
     let steps = "- {http: GET /, name: home}";
