@@ -199,6 +199,16 @@ impl Report<'_> {
         clean(&self.program.secrets.mask(text))
     }
 
+    /// What a request carries has names that say what is secret; in other notes they are words.
+    fn note(&self, note: &str) -> String {
+        let secrets = &self.program.secrets;
+        let carried = ["header ", "cookie ", "metadata "];
+        clean(&match carried.iter().any(|begin| note.starts_with(begin)) {
+            true => secrets.mask(note),
+            false => secrets.mask_sentence(note),
+        })
+    }
+
     fn tree(
         &self,
         out: &mut String,
@@ -215,13 +225,11 @@ impl Report<'_> {
             let indent = "  ".repeat(depth);
             let _ = writeln!(out, "{indent}{}", self.told(&line.text));
             let notes = line.notes.iter().map(String::as_str);
-            let notes: Vec<&str> = notes.filter(|note| !usual.contains(note)).collect();
+            let notes = notes.filter(|note| !usual.contains(note));
+            let notes: Vec<String> = notes.map(|note| self.note(note)).collect();
+            let notes: Vec<&str> = notes.iter().map(String::as_str).collect();
             for row in rows_of(&notes, self.screen.style.width.saturating_sub(depth * 2 + 6)) {
-                let _ = writeln!(
-                    out,
-                    "{indent}    {}",
-                    self.screen.style.dim(&clean(&self.program.secrets.mask_sentence(&row)))
-                );
+                let _ = writeln!(out, "{indent}    {}", self.screen.style.dim(&row));
             }
             if *room == 0 {
                 let _ = writeln!(out, "{indent}{}", tell!("… and more steps"));
@@ -397,7 +405,7 @@ fn usual_notes(session: &SessionOutline) -> Vec<&str> {
         for line in lines {
             let mut counted = false;
             for note in &line.notes {
-                let is_usual = ["timeout ", "on_error ", "retry "];
+                let is_usual = ["timeout ", "on_error ", "retry ", "header ", "cookie "];
                 if is_usual.iter().any(|start| note.starts_with(start)) {
                     counted = true;
                     match with.iter_mut().find(|(known, _)| known == note) {

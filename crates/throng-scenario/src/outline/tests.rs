@@ -266,9 +266,37 @@ sessions:
     let program = crate::tests::compile_set(&source, &[]).unwrap().0;
     let session = outline(&program, usize::MAX).sessions.remove(0);
     let want = "\
-http GET /early [without Authorization until token is saved]
-http POST /login [without Authorization until token is saved] [save token = json token]
-http GET /late
+http GET /early [header Authorization: Bearer ${saved.token}] [header X-Own: 1] \
+[without Authorization until token is saved]
+http POST /login [header Authorization: Bearer ${saved.token}] [header X-Own: 1] \
+[without Authorization until token is saved] [save token = json token]
+http GET /late [header Accept: a/b] [header Authorization: Bearer ${saved.token}] \
+[header X-Own: 1]
+";
+    assert_eq!(tree(&session.steps), want);
+}
+
+#[test]
+fn what_a_connection_and_a_request_say_is_shown_whole() {
+    let text = "\
+target: ws://a
+load: [{users: 10, for: 1h}]
+sessions:
+  s:
+    steps:
+      - {connect: /chat, protocols: [chat.v1, 'room-${user.id}'], headers: {X-A: b}}
+      - {request: {json: {id: 7}}, match: {json: {id: 7}, text: ok}}
+      - {stay: 1m, ends: [1000, 4001]}
+      - expect: {close: any}
+";
+    let source = throng_base::Source::new("test.yaml", text);
+    let program = crate::tests::compile_set(&source, &[]).unwrap().0;
+    let session = outline(&program, usize::MAX).sessions.remove(0);
+    let want = "\
+connect /chat [header X-A: b] [protocols chat.v1, room-${user.id}]
+request {\"id\":7} [match body contains ok and json id 7]
+stay 1m [ends 1000 or 4001]
+expect close any
 ";
     assert_eq!(tree(&session.steps), want);
 }

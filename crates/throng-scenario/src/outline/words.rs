@@ -37,7 +37,7 @@ impl Words<'_> {
             Statement::Http(one) => {
                 let text = format!("http {} {}", one.method, shown(&one.path));
                 self.name(one.step, text.strip_prefix("http ").unwrap_or(&text), &mut notes);
-                self.late_headers(&one.headers, &mut notes);
+                self.headers(&one.headers, &one.cookies, &mut notes);
                 self.notes(&one.checks, &one.saves, &mut notes);
                 limits(Some(one.timeout), TIMEOUT, one.failing, &mut notes);
                 text
@@ -62,6 +62,9 @@ impl Words<'_> {
             }
             Statement::Request(one) => {
                 self.name(one.step, self.usual(one.link, &one.message, "request"), &mut notes);
+                if !one.answer.is_any() {
+                    notes.push(format!("match {}", self.which(one.link, &one.answer)));
+                }
                 if !matches!(one.until, Until::Any) {
                     notes.push(format!("expect {}", until(&one.until)));
                 }
@@ -175,6 +178,20 @@ impl Words<'_> {
         }
     }
 
+    /// What a request says besides, and which headers of the session are not sent until their
+    /// values are saved.
+    fn headers(
+        &self,
+        headers: &[(String, Text)],
+        cookies: &[(String, Text)],
+        notes: &mut Vec<String>,
+    ) {
+        let said = headers.iter().filter(|(name, text)| !follows_from_body(name, text));
+        notes.extend(said.map(|(name, text)| format!("header {name}: {}", shown(text))));
+        notes.extend(cookies.iter().map(|(name, text)| format!("cookie {name}={}", shown(text))));
+        self.late_headers(headers, notes);
+    }
+
     /// Headers of the session that are not sent until their values are saved.
     fn late_headers(&self, headers: &[(String, Text)], notes: &mut Vec<String>) {
         for (name, text) in headers {
@@ -191,7 +208,11 @@ impl Words<'_> {
 
     fn connect(&self, one: &Connect, notes: &mut Vec<String>) -> String {
         self.name(one.step, "connect", notes);
-        self.late_headers(&one.headers, notes);
+        self.headers(&one.headers, &one.cookies, notes);
+        if !one.protocols.is_empty() {
+            let protocols: Vec<String> = one.protocols.iter().map(shown).collect();
+            notes.push(format!("protocols {}", protocols.join(", ")));
+        }
         limits(Some(one.timeout), self.program.connection.connect_timeout, one.failing, notes);
         if let Some(reconnect) = one.reconnect {
             notes.push(attempts("reconnect", reconnect));
@@ -214,7 +235,14 @@ impl Words<'_> {
     }
 
     fn stay(&self, one: &Stay, notes: &mut Vec<String>) -> String {
+        let ends = one.ends.as_ref().map(ends_in_words);
+        if let (true, Some(ends)) = (one.awaits_end, &ends) {
+            self.name(one.step, "expect close", notes);
+            limits(one.time, TIMEOUT, one.failing, notes);
+            return format!("expect close {ends}");
+        }
         self.name(one.step, "stay", notes);
+        notes.extend(ends.map(|ends| format!("ends {ends}")));
         limits(None, TIMEOUT, one.failing, notes);
         if let Some(heartbeat) = &one.heartbeat {
             let line = self.heartbeat(one.link, heartbeat);
@@ -235,14 +263,7 @@ impl Words<'_> {
             Beat::Message(content) => self.message(link, content),
         };
         let name = match self.program.step(heartbeat.step).name.as_str() {
-        let ends = one.ends.as_ref().map(ends_in_words);
-        if let (true, Some(ends)) = (one.awaits_end, &ends) {
-            self.name(one.step, "expect close", notes);
-            limits(one.time, TIMEOUT, one.failing, notes);
-            return format!("expect close {ends}");
-        }
             "heartbeat" => String::new(),
-        notes.extend(ends.map(|ends| format!("ends {ends}")));
             name => format!(" {name}"),
         };
         let every = write_duration(heartbeat.every);
@@ -345,7 +366,17 @@ impl Words<'_> {
     }
 }
 
+/// The type of a body that its key says already.
+fn follows_from_body(name: &str, text: &Text) -> bool {
+    let types: [&[u8]; 3] =
+        [b"application/json", b"application/x-www-form-urlencoded", b"multipart/form-data"];
+    let is_usual = |text: &[u8]| types.iter().any(|kind| text.starts_with(kind));
+    name.eq_ignore_ascii_case("content-type") && text.as_literal().is_some_and(is_usual)
+}
+
 fn opened(opened: &Opened, notes: &mut Vec<String>) {
+    let metadata = opened.metadata.iter();
+    notes.extend(metadata.map(|(name, text)| format!("metadata {name}: {}", shown(text))));
     if opened.encoding != Encoding::Identity {
         notes.push(format!("compress {}", opened.encoding.name()));
     }
@@ -540,6 +571,14 @@ fn constant(value: &Value) -> String {
     shorten(&String::from_utf8_lossy(&bytes))
 }
 
+/// `any`, or the codes of a WebSocket.
+fn ends_in_words(ends: &Ends) -> String {
+    match ends {
+        Ends::Any => "any".into(),
+        Ends::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(" or "),
+    }
+}
+
 /// A text as it was written, `${…}` in it.
 fn shown(text: &Text) -> String {
     let mut out = String::new();
@@ -571,14 +610,6 @@ pub(super) fn percent(share: f64) -> String {
 pub(super) fn of_source(source: &Source) -> DataOutline {
     let origin = match &source.origin {
         Origin::Csv { path, .. } => format!("csv {}", path.display()),
-/// `any`, or the codes of a WebSocket.
-fn ends_in_words(ends: &Ends) -> String {
-    match ends {
-        Ends::Any => "any".into(),
-        Ends::Codes(codes) => codes.iter().map(u16::to_string).collect::<Vec<_>>().join(" or "),
-    }
-}
-
         Origin::JsonLines { path } => format!("json_lines {}", path.display()),
         Origin::List(_) => "list".into(),
         Origin::Generate { .. } => "generate".into(),

@@ -140,7 +140,7 @@ fn a_call_that_stays_is_a_connection_with_the_messages_of_its_method() {
     assert_eq!((expect.link, expect.message.checks.len(), expect.checks.len()), (1, 2, 0));
     let told = &outline(&program, usize::MAX).sessions[0];
     let line = |at: usize| format!("{} | {}", told.steps[at].text, told.steps[at].notes.join(", "));
-    assert_eq!(line(0), "connect market.v1.Market/Haggle | as deal, compress gzip");
+    assert_eq!(line(0), "connect market.v1.Market/Haggle | as deal, metadata a: b, compress gzip");
     assert_eq!(line(3), "send market.v1.Item | on deal");
     assert_eq!(line(5), "expect colour equals RED and name equals ${saved.id} | on watch");
     assert_eq!(told.beside[0].text, "heartbeat market.v1.Item every 5s");
@@ -157,7 +157,8 @@ fn the_outline_has_the_method_and_the_names_of_statuses() {
     assert_eq!(
         told,
         [
-            "grpc market.v1.Market/Buy | compress gzip, check status OK, NOT_FOUND, check \
+            "grpc market.v1.Market/Buy | metadata authorization: Bearer ${user.id}, metadata many: a, \
+             metadata many: b, compress gzip, check status OK, NOT_FOUND, check \
              order.items[0].colour equals RED, check order.note equals x, save id = order.id, \
              timeout 2s, retry 3, wait 1s..30s, on UNAVAILABLE timeout, on_error next",
             "grpc market.v1.Market/Buy | name again",

@@ -75,6 +75,7 @@ session buyer · 75 % of the users
   steps
     transaction buy
       http GET /?q=${data.colours}
+          header Authorization: Bearer ${saved.token}
       repeat 2
         http POST /cart
             retry 2, wait 1s..1s
