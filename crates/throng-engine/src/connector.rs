@@ -3,6 +3,7 @@
 
 mod call;
 mod events;
+mod offers;
 mod tunnel;
 
 use std::cell::Cell;
@@ -80,10 +81,10 @@ pub(crate) struct Ask {
     /// The header with the cookies of the scenario and the user, with its line end; empty without
     /// any.
     pub(crate) cookies: Vec<u8>,
-    /// Of a stream of events that was lost.
     /// Of an event stream; GET where it is empty.
     pub(crate) method: String,
     pub(crate) body: Vec<u8>,
+    /// Of a stream of events that was lost.
     pub(crate) resume: Resume,
 }
 
@@ -417,10 +418,13 @@ fn multiplexes(shard: &Lane, order: &Order, transport: &Transport) -> Result<boo
     }
 }
 
-const NO_HTTP2: Said =
-    say!("the target does not agree to speak HTTP/2 (ALPN); ask with HTTP version `auto` or `1.1`");
+const NO_HTTP2: Said = say!(
+    "throng offers h2 (ALPN), and the target chooses no protocol; ask with HTTP version `auto` or \
+     `1.1`"
+);
 
-const NO_GRPC: Said = say!("the target does not agree to speak HTTP/2 (ALPN), which gRPC needs");
+const NO_GRPC: Said =
+    say!("throng offers h2 (ALPN), which gRPC needs, and the target chooses no protocol");
 
 async fn timed<T>(
     shard: &Lane,
@@ -617,7 +621,13 @@ async fn handshake(
     });
     match connected.await {
         Ok(stream) => Ok(Transport::Tls(Box::new(stream))),
-        Err(error) => Err(tls_failure(&error, heard.bytes())),
+        Err(error) => {
+            let failure = tls_failure(&error, heard.bytes());
+            let protocols = &tls.config().alpn_protocols;
+            let told = tls_error(&error)
+                .and_then(|error| offers::disagreement(error, heard.bytes(), protocols));
+            Err(Failure { detail: told.unwrap_or(failure.detail), ..failure })
+        }
     }
 }
 

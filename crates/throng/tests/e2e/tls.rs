@@ -254,3 +254,24 @@ fn long_bodies_come_byte_for_byte_with_and_without_tls() {
         run.succeeds(40);
     }
 }
+
+#[test]
+fn what_both_ends_offer_is_said_where_they_agree_on_nothing() {
+    let alert = |code: u8| vec![21, 3, 1, 0, 2, 2, code];
+    // A ServerHello of TLS 1.1 (RFC 4346, 7.4.1.3).
+    let mut hello = vec![22, 3, 2, 0, 42, 2, 0, 0, 38, 3, 2];
+    hello.extend([7; 32]);
+    hello.extend([0, 0, 47, 0]);
+    for (answer, version, want) in [
+        (alert(70), "1.1", "throng offers TLS 1.2 and 1.3, and the target speaks neither"),
+        (hello, "1.1", "throng offers TLS 1.2 and 1.3, and the target chose TLS 1.1"),
+        (alert(40), "1.1", "the target found nothing in it that it speaks"),
+        (alert(120), "2", "throng offers h2 (ALPN), and the target speaks none of them"),
+        (alert(120), "auto", "throng offers h2, http/1.1 (ALPN)"),
+    ] {
+        let faulty = Faulty::says(answer);
+        let line = format!("bench {} -n 1 -c 1 --insecure --details", faulty.url("https"));
+        let run = throng(&format!("{line} --http-version {version}")).run();
+        run.says(&["tls-failed", want]);
+    }
+}
