@@ -35,7 +35,7 @@ fn host_of(value: &[u8]) -> Option<&str> {
 /// Whether nobody can listen in on the way to a target: over TLS, or on this computer, as browsers
 /// have it (W3C Secure Contexts, 3.1).
 pub(crate) fn is_secure(target: &Target) -> bool {
-    target.scheme.is_secure() || target.unix_socket.is_some() || is_loopback(&target.host)
+    target.scheme.is_secure() || target.unix_socket.is_some() || is_loopback(target.host_alone())
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -122,6 +122,6 @@ impl Network {
 }
 
 pub(crate) fn server_name(options: &Tls, target: &Target) -> Option<ServerName<'static>> {
-    let name = options.server_name.as_ref().unwrap_or(&target.host);
-    ServerName::try_from(name.clone()).ok()
+    let name = options.server_name.as_deref().unwrap_or(target.host_alone());
+    ServerName::try_from(name.to_string()).ok()
 }

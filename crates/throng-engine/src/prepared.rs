@@ -74,7 +74,7 @@ impl PreparedTarget {
 
     /// For whom the jar of a user is opened that asks it.
     pub(crate) fn jar_place(&self, unix_seconds: u64) -> cookies::Place<'_> {
-        let (host, secure) = (&*self.target.host, self.secure_cookies);
+        let (host, secure) = (self.target.host_alone(), self.secure_cookies);
         cookies::Place { host, secure, unix_seconds }
     }
 

@@ -228,11 +228,18 @@ impl Target {
         }
     }
 
+    /// The host without the zone of an IPv6 address (RFC 4007, 11), which is of this computer
+    /// alone.
+    pub fn host_alone(&self) -> &str {
+        self.host.split_once('%').map_or(&self.host, |(host, _)| host)
+    }
+
     /// `host:port` as a Host header has it; the default port of the scheme is left out.
     pub fn authority(&self) -> String {
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
+        let host = self.host_alone();
+        let host = match host.contains(':') {
+            true => format!("[{host}]"),
+            false => host.to_string(),
         };
         match self.scheme.default_port() == Some(self.port) {
             true => host,

@@ -55,6 +55,10 @@ impl Url {
             None => (None, authority),
         };
         let (host, port) = split_port(host_port)?;
+        let (host, zone) = match host.split_once('%') {
+            Some((address, zone)) if address.contains(':') => (address, zone),
+            _ => (host, ""),
+        };
         check_host(host, host_port)?;
         let port = match (port, scheme.default_port()) {
             ("", Some(port)) => port,
@@ -73,7 +77,11 @@ impl Url {
                 }
             },
         };
-        Ok(Url { scheme, user, host: host.to_ascii_lowercase(), port, path })
+        let mut host = host.to_ascii_lowercase();
+        if let Some(zone) = zone_of(zone) {
+            host = format!("{host}%{zone}");
+        }
+        Ok(Url { scheme, user, host, port, path })
     }
 
     /// The URL without user and path, as a target is written.
@@ -95,7 +103,8 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
             let help = say!("write an IPv6 address in brackets: `http://[::1]:8080`");
             return wrong(say!("the `]` of the address is missing"), host_port, help);
         };
-        if host.parse::<std::net::Ipv6Addr>().is_err() {
+        let (address, zone) = host.split_once('%').map_or((host, "x"), |(host, zone)| (host, zone));
+        if address.parse::<std::net::Ipv6Addr>().is_err() || zone_of(zone).is_none() {
             return wrong(say!("this is not an IPv6 address"), host, say!("write `[::1]`"));
         }
         return match (after.is_empty(), after.strip_prefix(':')) {
@@ -112,6 +121,14 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
             wrong(say!("the host has too many colons"), host_port, help)
         }
     }
+}
+
+/// The zone of an IPv6 address, the name or the number of an interface; `%25eth0` is the same as
+/// `%eth0` (RFC 6874, 2).
+fn zone_of(text: &str) -> Option<&str> {
+    let zone = text.strip_prefix("25").filter(|rest| !rest.is_empty()).unwrap_or(text);
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    (!zone.is_empty() && zone.chars().all(good)).then_some(zone)
 }
 
 pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
@@ -191,6 +208,8 @@ mod tests {
             ("HTTPS://A.example:8443/x?y#z", Scheme::Https, "a.example", 8443, "/x?y"),
             ("ws://[::1]:9/acc", Scheme::Ws, "::1", 9, "/acc"),
             ("wss://[::1]", Scheme::Wss, "::1", 443, ""),
+            ("http://[FE80::1%Eth0]:8", Scheme::Http, "fe80::1%Eth0", 8, ""),
+            ("http://[fe80::1%25eth0]", Scheme::Http, "fe80::1%eth0", 80, ""),
             ("tcp://127.0.0.1:9000", Scheme::Tcp, "127.0.0.1", 9000, ""),
             ("http://a?q=1", Scheme::Http, "a", 80, "/?q=1"),
             ("grpc://a:50051", Scheme::Grpc, "a", 50051, ""),
@@ -219,6 +238,9 @@ mod tests {
             "http://a:b:c",
             "http://[::1",
             "http://[zz]",
+            "http://[::1%]",
+            "http://[::1%a/b]",
+            "http://a%eth0",
             "http://[::1]x",
             "tcp://a",
             "grpc://a",

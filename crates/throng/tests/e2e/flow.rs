@@ -464,3 +464,15 @@ fn a_query_is_added_to_the_path_and_encoded() {
     assert_eq!(scribe.asked(), want, "{run}");
     run.row("steps", "GET /search");
 }
+
+#[test]
+fn an_ipv6_address_may_have_a_zone_which_is_not_sent() {
+    for zone in ["%1", "%251"] {
+        let scribe = Scribe::on("[::1]:0", |_, _| ok("{}"));
+        let port = scribe.target().rsplit(':').next().unwrap_or_default().to_string();
+        let target = format!("\"http://[::1{zone}]:{port}\"");
+        let run = running(&one_session(&target, &times(1, 1), "- http: GET /")).run().exits(0);
+        let host = scribe.book()[0].header("host").map(str::to_string);
+        assert_eq!(host, Some(format!("[::1]:{port}")), "{run}");
+    }
+}
