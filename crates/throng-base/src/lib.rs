@@ -12,6 +12,7 @@
 //! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
 //! - [`exit`]: the exit codes.
+//! - [`plain`]: files that others name: plain ones, up to a bound.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ pub mod grpc;
 pub mod ids;
 pub mod language;
 pub mod packed;
+pub mod plain;
 pub mod random;
 mod said;
 pub mod secret;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use throng_base::Said;
+use throng_base::{Said, plain};
 
 use crate::csv::{self, Scan};
 use crate::error::DataError;
@@ -83,14 +83,13 @@ fn content(row: &[u8]) -> &[u8] {
 /// Opens a file that can be read at any place: no folder, no pipe, no terminal.
 pub(crate) fn open(path: &Path) -> Result<File, DataError> {
     let unreadable = |cause: io::Error| DataError::unreadable(path, &cause);
-    // Looked at first, because opening a pipe waits for somebody who writes into it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         let message = say!("`{}` is not a file", path.display());
         return Err(DataError::new("data-unreadable", message)
             .file(path)
             .help(say!("name a file; folders, pipes and devices cannot be read at any place")));
     }
-    File::open(path).map_err(unreadable)
+    plain::open(path).map_err(unreadable)
 }
 
 /// Bytes that can be read at any place.

@@ -24,6 +24,9 @@ pub const FORMAT: u32 = 5;
 pub const FORMAT_MIN: u32 = 1;
 
 pub const SCENARIO_FILE: &str = "scenario.yaml";
+/// No file of a record is larger that is read at once: `run.json`, `scenario.yaml`.
+pub(crate) const FILE_BYTES_MAX: usize = 256 << 20;
+
 pub const RUN_FILE: &str = "run.json";
 pub const INTERVALS_FILE: &str = "intervals.ndjson";
 pub const EVENTS_FILE: &str = "events.ndjson";

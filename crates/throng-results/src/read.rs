@@ -1,8 +1,7 @@
 //! Reads a run directory back. Lines are read one after another, so that a day needs no more
 //! memory than a minute.
 
-use std::fs::File;
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use throng_base::Said;
@@ -12,14 +11,13 @@ use throng_base::Diagnostic;
 use throng_metrics::Interval;
 
 use crate::collector::Collector;
-use crate::directory::{EVENTS_FILE, FORMAT, FORMAT_MIN, RUN_FILE, RunInfo, SCENARIO_FILE};
+use crate::directory::{
+    EVENTS_FILE, FILE_BYTES_MAX, FORMAT, FORMAT_MIN, RUN_FILE, RunInfo, SCENARIO_FILE,
+};
 use crate::event::Event;
 use crate::lines::{Accepted, Parsed, Records};
 use crate::segments::{self, Chain, Checkpoint, MINUTE_S, Sums};
 use crate::summary::{Damage, Summary};
-
-/// The largest `run.json` and `scenario.yaml` that are read.
-const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A run directory.
 #[derive(Debug)]
@@ -222,9 +220,7 @@ fn damaged(path: &Path, error: &serde_json::Error) -> Box<Diagnostic> {
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(text)
+    throng_base::plain::read(path, FILE_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -4,16 +4,16 @@
 //! a kill at any moment loses nothing: whatever was not done yet is a file of plain lines.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use throng_base::plain;
 use throng_metrics::Interval;
 use zstd::stream::read::Decoder;
 
 use crate::collector::Figures;
-use crate::directory::{INTERVALS_FILE, RunInfo, Totals};
+use crate::directory::{FILE_BYTES_MAX, INTERVALS_FILE, RunInfo, Totals};
 
 /// A file of intervals that is this long becomes a segment.
 pub(crate) const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
@@ -113,7 +113,7 @@ impl Read for Chain {
 }
 
 pub(crate) fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
+    let file = BufReader::with_capacity(BUFFER_BYTES, plain::open(path)?);
     Ok(match path.extension().is_some_and(|end| end == "zst") {
         true => Box::new(BufReader::with_capacity(BUFFER_BYTES, Decoder::with_buffer(file)?)),
         false => Box::new(file),
@@ -197,7 +197,7 @@ impl Checkpoint {
     /// Where there is one and each of its segments is as it was when it was made.
     pub(crate) fn read(directory: &Path, info: &RunInfo) -> Option<Checkpoint> {
         // From bytes, as lines are: another kind of reader would compile everything again.
-        let text = std::fs::read(checkpoint_path(directory)).ok()?;
+        let text = plain::read(&checkpoint_path(directory), FILE_BYTES_MAX).ok()?;
         let found: Checkpoint = serde_json::from_slice(&text).ok()?;
         let mut numbered = (1..).zip(&found.segments);
         let same = numbered.all(|(number, segment)| {
@@ -219,7 +219,7 @@ impl Checkpoint {
 
 impl Segment {
     fn of(path: &Path) -> io::Result<Segment> {
-        let mut file = File::open(path)?;
+        let mut file = plain::open(path)?;
         let mut counted = Counted::new(io::sink());
         let mut buffer = vec![0; BUFFER_BYTES];
         loop {

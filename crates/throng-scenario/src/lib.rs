@@ -133,11 +133,11 @@ pub struct RunOptions {
     pub thresholds: Vec<String>,
 }
 
-/// Reads a file from the disk; for [`CompileOptions::read_file`].
+/// Reads a plain file from the disk; for [`CompileOptions::read_file`].
 pub fn read_disk(path: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = (bytes_max as u64).saturating_add(1);
-    std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    throng_base::plain::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -116,6 +116,10 @@ impl DerefMut for Context<'_> {
 /// What the values of all expressions that are the same for all users may come to, written out: a
 /// variable that is made of others is as large as they are, and few lines make very large ones.
 pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
+/// No certificate or key is larger.
+const PEM_BYTES_MAX: usize = 16 << 20;
+/// What all files come to that a scenario sends.
+const FILES_BYTES_MAX: usize = 1 << 30;
 
 /// What steps take when they do not say it themselves.
 #[derive(Clone)]
@@ -418,7 +422,20 @@ impl<'a> Context<'a> {
         if let Some(bytes) = self.files.get(&path) {
             return Some((path.clone(), bytes.clone()));
         }
-        match (self.read_file)(&path, usize::MAX) {
+        let bytes_max = match role {
+            FileRole::Certificate | FileRole::Key => PEM_BYTES_MAX,
+            _ => FILES_BYTES_MAX - self.files.values().map(|bytes| bytes.len()).sum::<usize>(),
+        };
+        match (self.read_file)(&path, bytes_max) {
+            Ok(bytes) if bytes.len() > bytes_max => {
+                let message = match role {
+                    FileRole::Certificate | FileRole::Key => say!("`{name}` is larger than 16 MiB"),
+                    _ => say!("the files that the scenario sends are larger than 1 GiB"),
+                };
+                let error = self.error("file-too-large", message, node.place);
+                let error = error.label(say!("too large"));
+                self.fail(error.help(say!("name a smaller file; all of them are held in memory")))
+            }
             Ok(bytes) => {
                 let bytes: Arc<[u8]> = bytes.into();
                 self.files.insert(path.clone(), bytes.clone());

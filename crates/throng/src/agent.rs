@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::units::format_count;
-use throng_base::{Diagnostic, Exit, Said, clock::wall_now};
+use throng_base::{Diagnostic, Exit, Said, clock::wall_now, plain};
 use throng_bus::Link;
 use throng_bus::keys::{Token, is_signed};
 use throng_bus::nats::Nats;
@@ -34,6 +34,8 @@ use supervisor::Supervisor;
 
 /// What was sent wholly is kept for so long, for those who lost the disk of the bus.
 const KEPT_TIME: Duration = Duration::from_hours(7 * 24);
+/// Of a file with a token.
+const TOKEN_BYTES_MAX: usize = 1 << 16;
 /// Threads of an engine have tables of descriptors of their own.
 const TABLES_MAX: u64 = 64;
 
@@ -127,7 +129,7 @@ fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
     let is_file = !join.starts_with("throng-join-");
     let text = match is_file {
         false => join.to_string(),
-        true => std::fs::read_to_string(Path::new(join)).map_err(|error| {
+        true => plain::read_given_text(Path::new(join), TOKEN_BYTES_MAX).map_err(|error| {
             let error = Said::of_error(&error);
             let message = say!("`{join}` is neither a token nor a file with one: {error}");
             let help = say!("paste the whole line that `throng fleet token NAME` prints");

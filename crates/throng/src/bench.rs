@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::clean::without_mark;
-use throng_base::{Diagnostic, Exit, Said, Source};
+use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_program::{Family, HttpVersion};
 use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
 use throng_scenario::{RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
-use throng_scenario::{curl, parse_hex, parse_json_expectation};
+use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify, metadata};
 use crate::conduct::Conduct;
@@ -144,8 +144,8 @@ pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
         let message = say!("cannot read the cURL file {}: {reason}", path.display());
         vec![mistake("file-unreadable", message, say!("give the path of a text file to --curl"))]
     };
-    let bytes = std::fs::read(path).map_err(|error| unreadable(Said::of_error(&error)))?;
-    let text = String::from_utf8(bytes).map_err(|_| unreadable(say!("it is no UTF-8 text")))?;
+    let text = plain::read_given_text(path, SOURCE_BYTES_MAX)
+        .map_err(|error| unreadable(Said::of_error(&error)))?;
     Ok(Source::new(path.display().to_string(), without_mark(&text)))
 }
 
@@ -257,7 +257,7 @@ fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
     let text = match &bench.body {
         BenchBody::None => return,
         BenchBody::Text(text) => Ok(text.clone()),
-        BenchBody::File(path) => std::fs::read_to_string(path)
+        BenchBody::File(path) => plain::read_given_text(path, SOURCE_BYTES_MAX)
             .map_err(|error| say!("cannot read {}: {}", path.display(), Said::of_error(&error))),
         BenchBody::Bytes(_) | BenchBody::Form(_) => Err(say!("the message of a call is JSON")),
     };

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use throng_base::secret::MASK;
-use throng_base::{Diagnostic, Exit, Said, Secrets, Source};
+use throng_base::{Diagnostic, Exit, Said, Secrets, Source, plain};
 use throng_data::Origin;
 use throng_extract::{Digest, Hasher};
 use throng_program::Program;
@@ -26,6 +26,8 @@ use crate::screen::Screen;
 
 /// So many bytes of files are copied, beside those of protocols.
 pub(crate) const COPIED_BYTES_MAX: u64 = 64 << 20;
+/// No copy in a record is larger.
+const COPY_BYTES_MAX: usize = 1 << 30;
 /// What is read at once.
 const PIECE_BYTES: usize = 1 << 20;
 /// The role of the scenario itself.
@@ -133,7 +135,7 @@ impl Writer<'_> {
                 size,
                 match &file.read {
                     Some(bytes) => Box::new(io::Cursor::new(bytes.clone())) as Box<dyn Read>,
-                    None => Box::new(std::fs::File::open(&file.path)?),
+                    None => Box::new(plain::open(&file.path)?),
                 },
             ))
         });
@@ -459,13 +461,13 @@ fn copied_bytes(run: &Run, file: &FileInfo) -> io::Result<Vec<u8>> {
     if !std::fs::canonicalize(&path)?.starts_with(inside) || !std::fs::metadata(&path)?.is_file() {
         return Err(outside());
     }
-    std::fs::read(&path)
+    plain::read(&path, COPY_BYTES_MAX)
 }
 
 /// A file that was not copied, where it is not as it was.
 fn changed_file(file: &FileInfo) -> Option<Said> {
     let path = Path::new(&file.path);
-    let read = std::fs::File::open(path).and_then(|mut input| {
+    let read = plain::open(path).and_then(|mut input| {
         let (mut hasher, mut piece) = (Hasher::new(Digest::Sha256), vec![0; PIECE_BYTES]);
         loop {
             match input.read(&mut piece)? {

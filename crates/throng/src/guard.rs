@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use throng_base::{Diagnostic, Exit, Said};
+use throng_base::{Diagnostic, Exit, Said, plain};
 use throng_engine::{AllowList, Run, is_public};
 use throng_program::Program;
 
@@ -16,6 +16,7 @@ use crate::screen::Screen;
 const VARIABLE: &str = "THRONG_TARGETS";
 /// Of all users of this machine.
 const MACHINE_FILE: &str = "/etc/throng/targets";
+const LIST_BYTES_MAX: usize = 16 << 20;
 
 /// The lists that exist; all of them hold.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
     }
     for path in [own_file(), Some(MACHINE_FILE.into())].into_iter().flatten() {
         let shown = path.display().to_string();
-        match std::fs::read_to_string(&path) {
+        match plain::read_text(&path, LIST_BYTES_MAX) {
             Ok(text) => lists.push(list(&shown, &text)?),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}

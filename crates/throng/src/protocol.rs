@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Said, Source};
+use throng_base::{Diagnostic, Exit, Said, Source, plain};
 use throng_packets::capture::{self, Carried, Frame, Passed};
 use throng_packets::input::{Input, find};
 use throng_packets::reading::{self, Reading, Tally};
@@ -59,7 +59,7 @@ pub(crate) fn protocol(arguments: &ProtocolArguments) -> Exit {
 
 /// Reads a declaration; what is wrong with it is told.
 fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
-    let text = match read_disk(file, SOURCE_BYTES_MAX).map(text_of) {
+    let text = match plain::read_given(file, SOURCE_BYTES_MAX + 1).map(text_of) {
         Ok(Ok(text)) => text,
         Ok(Err(NoText::TooLarge)) => {
             let error = Diagnostic::error(

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use throng_base::ids::run_id;
-use throng_base::{Diagnostic, Exit, Random, Said, Source, random};
+use throng_base::{Diagnostic, Exit, Random, Said, Source, plain, random};
 use throng_data::DataError;
 use throng_program::Program;
 use throng_scenario::{
-    CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, read_disk, whole,
+    CompileOptions, ReadFile, ReadVariable, Recorded, RunOptions, SOURCE_BYTES_MAX, read_disk,
+    whole,
 };
 
 use crate::arguments::ScenarioArguments;
@@ -33,11 +34,8 @@ pub(crate) fn load_changed(
     given: RunOptions,
     errors: Screen,
 ) -> Result<Loaded, Exit> {
-    let text = match std::fs::read(&arguments.file).map(String::from_utf8) {
-        Ok(Ok(text)) => text,
-        Ok(Err(_)) => return Err(unreadable(&arguments.file, say!("it is no UTF-8 text"), errors)),
-        Err(error) => return Err(unreadable(&arguments.file, Said::of_error(&error), errors)),
-    };
+    let text = plain::read_given_text(&arguments.file, SOURCE_BYTES_MAX)
+        .map_err(|error| unreadable(&arguments.file, Said::of_error(&error), errors))?;
     let set = assignments(&arguments.set, errors)?;
     let source = Source::new(arguments.file.display().to_string(), text);
     let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();

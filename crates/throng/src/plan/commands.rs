@@ -2,12 +2,12 @@
 //! measure a user where no run has.
 
 use std::path::Path;
-use throng_base::Said;
 
-use throng_base::Source;
 use throng_base::units::format_count;
+use throng_base::{Said, Source, plain};
 use throng_program::Scheme;
 use throng_results::terminal::Style;
+use throng_scenario::SOURCE_BYTES_MAX;
 
 use super::Planned;
 use super::measured::USERS_MIN;
@@ -141,7 +141,7 @@ fn bench(planned: &Planned) -> String {
 
 /// What sets the users of this scenario, if it has a variable for it.
 fn with_users(planned: &Planned, file: &Path, users: u64) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = plain::read_text(file, SOURCE_BYTES_MAX).ok()?;
     let source = Source::new(file.display().to_string(), text);
     let mut set: Vec<String> = planned.set.clone();
     set.retain(|it| !it.starts_with("users="));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use throng_base::clock::wall_now;
-use throng_base::{Clock, Said, Source, Time};
+use throng_base::{Clock, Said, Source, Time, plain};
 use throng_results::create_directory;
 use throng_scenario::inputs;
 
@@ -23,7 +23,7 @@ use crate::control::ask;
 
 /// Scenarios that are listed, and what is read of one.
 const SCENARIOS_MAX: usize = 500;
-const SCENARIO_BYTES_MAX: u64 = 1024 * 1024;
+const SCENARIO_BYTES_MAX: usize = 1024 * 1024;
 /// What a run says for people: its end is kept.
 const SAID_BYTES_MAX: usize = 16 * 1024;
 /// Runs that are over are kept so long in the list.
@@ -100,13 +100,8 @@ impl Started {
     }
 
     fn inputs(&self, name: &str) -> Vec<throng_scenario::Input> {
-        let mut text = String::new();
-        let file = std::fs::File::open(self.scenarios.join(name));
-        let read = file.and_then(|file| file.take(SCENARIO_BYTES_MAX).read_to_string(&mut text));
-        if read.is_err() {
-            return Vec::new();
-        }
-        inputs(&Source::new(name, text))
+        let text = plain::read_text(&self.scenarios.join(name), SCENARIO_BYTES_MAX);
+        text.map_or_else(|_| Vec::new(), |text| inputs(&Source::new(name, text)))
     }
 
     /// Starts one; its name in the folder of runs.

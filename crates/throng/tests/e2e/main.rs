@@ -34,6 +34,7 @@ mod flow;
 mod full_screen;
 mod grpc;
 mod guard;
+mod handed_over;
 mod held;
 mod history;
 mod http2;

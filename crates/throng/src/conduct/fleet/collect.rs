@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use throng_base::{Diagnostic, Exit, Said};
+use throng_base::{Diagnostic, Exit, Said, plain};
 use throng_fleet::wire::{Plan, Raw, from_json};
 use throng_results::Run;
 use tokio::sync::mpsc::unbounded_channel;
@@ -25,6 +25,8 @@ use crate::screen::Screen;
 pub(crate) const PART_FILE: &str = "part.json";
 pub(crate) const BUNDLE: &str = "bundle";
 pub(crate) const LINES_FILE: &str = "lines.ndjson";
+/// No plan is larger.
+const PART_BYTES_MAX: usize = 256 << 20;
 
 /// What an agent has written of its part, beside the files of the run and its lines.
 #[derive(Serialize, Deserialize)]
@@ -98,7 +100,7 @@ fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
 }
 
 fn look(directory: &Path, depth: usize, parts: &mut Vec<Part>) -> std::io::Result<()> {
-    match fs::read(directory.join(PART_FILE)) {
+    match plain::read(&directory.join(PART_FILE), PART_BYTES_MAX) {
         Ok(text) => {
             let kept: Kept = from_json(&text).ok_or(std::io::ErrorKind::InvalidData)?;
             parts.push(Part { home: directory.to_path_buf(), kept });
@@ -176,7 +178,7 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
 /// What a child said of itself before its load: its shards, and when it began.
 fn said_first(lines: &Path) -> std::io::Result<(u64, Option<u64>)> {
     let mut shards = 0;
-    for line in BufReader::new(File::open(lines)?).split(b'\n').take(2) {
+    for line in BufReader::new(plain::open(lines)?).split(b'\n').take(2) {
         match serde_json::from_slice(&line?) {
             Ok(Message::Ready { shards: told, .. }) => shards = told,
             Ok(Message::Begun { unix_ns }) => return Ok((shards, Some(unix_ns))),
@@ -215,7 +217,7 @@ impl Reader {
         let machine = u16::try_from(place).unwrap_or(u16::MAX);
         let opened = path
             .ok_or_else(|| say!("its part was not given"))
-            .and_then(|path| File::open(path).map_err(|error| Said::of_error(&error)));
+            .and_then(|path| plain::open(path).map_err(|error| Said::of_error(&error)));
         match opened {
             Ok(file) => Some(Reader { machine, lines: BufReader::new(file).split(b'\n') }),
             Err(detail) => {

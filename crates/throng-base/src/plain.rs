@@ -1,0 +1,130 @@
+//! Files that others name: a scenario that came by mail, a record that was sent. Only plain files
+//! are read, never a pipe that waits or a device that never ends, and never more than a bound.
+//! Whoever reads such a file reads it here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use crate::said::Told;
+
+/// What a shell hands over by these names is open already, and reading it was asked for.
+const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"];
+
+/// Opens a plain file. Neither this nor reading it waits for somebody else.
+pub fn open(path: &Path) -> io::Result<File> {
+    // Before it is opened too: opening a device may do something to it.
+    fit(&std::fs::metadata(path)?)?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    // It may have become another one since.
+    fit(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// The bytes of a plain file; fails where there are more than `bytes_max`.
+pub fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    // A large one is not read in vain. Files of the kernel say that they are empty.
+    if file.metadata()?.len() > bytes_max as u64 {
+        return Err(too_large(bytes_max));
+    }
+    read_all(file, bytes_max)
+}
+
+/// As [`read`], for a text in UTF-8.
+pub fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
+    text(read(path, bytes_max)?)
+}
+
+/// As [`read`], of a path that the command line gives: what a shell hands over by a path, as in
+/// `throng run <(make-scenario)`, may be a pipe.
+pub fn read_given(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let is_given = path.to_str().is_some_and(|path| GIVEN.iter().any(|it| path.starts_with(it)));
+    match is_given && !std::fs::metadata(path)?.is_file() {
+        true => read_all(File::open(path)?, bytes_max),
+        false => read(path, bytes_max),
+    }
+}
+
+/// As [`read_given`], for a text in UTF-8.
+pub fn read_given_text(path: &Path, bytes_max: usize) -> io::Result<String> {
+    text(read_given(path, bytes_max)?)
+}
+
+fn read_all(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take((bytes_max as u64).saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() > bytes_max {
+        true => Err(too_large(bytes_max)),
+        false => Ok(bytes),
+    }
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, Told(say!("it is no UTF-8 text"))))
+}
+
+fn too_large(bytes_max: usize) -> io::Error {
+    const MIB: usize = 1 << 20;
+    let said = match bytes_max >= MIB && bytes_max.is_multiple_of(MIB) {
+        true => say!("it is larger than {} MiB", bytes_max / MIB),
+        false => say!("it is larger than {bytes_max} bytes"),
+    };
+    io::Error::new(io::ErrorKind::FileTooLarge, Told(said))
+}
+
+fn fit(data: &std::fs::Metadata) -> io::Result<()> {
+    let kind = data.file_type();
+    let what = match () {
+        () if kind.is_file() => return Ok(()),
+        // As reading one says it.
+        () if kind.is_dir() => return Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        () if kind.is_fifo() => say!("it is a pipe, not a file"),
+        () if kind.is_socket() => say!("it is a socket, not a file"),
+        () => say!("it is a device, not a file"),
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, Told(what)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Said;
+
+    fn refused(path: &Path) -> String {
+        Said::of_error(&read(path, 100).unwrap_err()).english()
+    }
+
+    #[test]
+    fn only_plain_files_are_read_and_no_more_than_the_bound() {
+        let folder = std::env::temp_dir().join(format!("throng-plain-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, pipe, sparse) = (folder.join("a"), folder.join("pipe"), folder.join("sparse"));
+        std::fs::write(&file, [b'a'; 100]).unwrap();
+        File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+
+        assert_eq!(read(&file, 100).unwrap(), [b'a'; 100]);
+        assert_eq!(read_given(&file, 100).unwrap(), [b'a'; 100]);
+        let told = Said::of_error(&read(&file, 99).unwrap_err()).english();
+        assert_eq!(told, "it is larger than 99 bytes");
+        assert_eq!(refused(&sparse), "it is larger than 100 bytes");
+        assert_eq!(refused(&pipe), "it is a pipe, not a file");
+        assert_eq!(refused(&folder.join("socket")), "it is a socket, not a file");
+        assert_eq!(refused(Path::new("/dev/zero")), "it is a device, not a file");
+        assert_eq!(refused(&folder), "Is a directory (os error 21)");
+        assert!(refused(&folder.join("no")).starts_with("No such file"));
+        // By a link too, and where a shell hands nothing over.
+        std::os::unix::fs::symlink(&pipe, folder.join("link")).unwrap();
+        assert_eq!(refused(&folder.join("link")), "it is a pipe, not a file");
+        assert!(read_given(&pipe, 100).is_err());
+        // Files of the kernel say nothing of their size.
+        assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+        assert!(read(Path::new("/proc/self/status"), 10).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
