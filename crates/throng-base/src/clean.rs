@@ -1,5 +1,7 @@
 //! Foreign text made harmless: what servers, files and scenarios say, before a person sees it.
 
+use std::borrow::Cow;
+
 /// Whether a character moves the cursor, changes colours, turns the direction of writing, or is
 /// not seen at all: C0 and C1 controls, DEL, and the invisible formatting characters of Unicode.
 pub fn is_harmful(c: char) -> bool {
@@ -37,6 +39,28 @@ pub fn clean_lines(text: &str) -> String {
     text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
 }
 
+/// Codes of colours that throng itself paints with (ECMA-48, 8.3.117), with which they end.
+const COLOURS: [&str; 10] = ["0m", "1m", "2m", "31m", "32m", "33m", "34m", "36m", "1;31m", "1;33m"];
+
+/// Text as it is put on a screen, whoever has made it: of all that moves the cursor or is not seen,
+/// only ends of lines and tabs stay, and our own colours where they are wanted.
+pub fn on_screen(text: &str, colour: bool) -> Cow<'_, str> {
+    let is_kept = |c: char| !is_harmful(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(is_kept) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let code = || text[at..].strip_prefix("\x1b[").filter(|_| colour);
+        let is_own = || code().is_some_and(|code| COLOURS.iter().any(|own| code.starts_with(own)));
+        match is_kept(c) || is_own() {
+            true => clean.push(c),
+            false => clean.extend(c.escape_default()),
+        }
+    }
+    Cow::Owned(clean)
+}
+
 /// A text of JSON in which those characters stand as `\u` escapes; it means the same. (They can
 /// stand only within strings; white space between values stays.)
 pub fn clean_json(json: &str) -> String {
@@ -62,6 +86,18 @@ mod tests {
             "a\\u{1b}[31mb\\r\\n\\u{7}\\u{9b}2J\\u{202e}x\\u{2066}y\\u{7f} 日本"
         );
         assert_eq!(clean_lines("a\nb\u{202e}\n"), "a\nb\\u{202e}\n");
+    }
+
+    #[test]
+    fn nothing_but_line_ends_and_own_colours_reaches_a_screen() {
+        let plain = "a\tb\n日本 ✓";
+        assert!(matches!(on_screen(plain, false), Cow::Borrowed(text) if text == plain));
+        let painted = "\x1b[1;31mred\x1b[0m \x1b[2J\x1b]0;t\u{7}\r\u{202e}\x1b[8m";
+        assert_eq!(
+            on_screen(painted, true),
+            "\x1b[1;31mred\x1b[0m \\u{1b}[2J\\u{1b}]0;t\\u{7}\\r\\u{202e}\\u{1b}[8m"
+        );
+        assert!(!on_screen(painted, false).contains('\x1b'));
     }
 
     #[test]

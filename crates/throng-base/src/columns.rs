@@ -8,6 +8,9 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+/// Of a line that is cut no more is shown, however little of it is seen.
+const BYTES_MAX: usize = 4096;
+
 /// The text cut to `columns`; what was cut shows as `…`.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
@@ -17,12 +20,14 @@ pub fn cut(text: &str, columns: usize) -> String {
     let mut used = 0;
     for c in text.chars() {
         let wide = c.width().unwrap_or(0);
-        if used + wide + 1 > columns {
+        if used + wide + 1 > columns || short.len() > BYTES_MAX {
             break;
         }
         used += wide;
         short.push(c);
     }
+    // Together some characters are wider than each alone.
+    while width(&short) + 1 > columns && short.pop().is_some() {}
     if columns > 0 {
         short.push('…');
     }
@@ -37,13 +42,14 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     let end_columns = columns.saturating_sub(1) / 2;
     let mut end = text.len();
     for (at, _) in text.char_indices().rev() {
-        if width(&text[at..]) > end_columns {
+        // What is longer in bytes than this has no width, and would take long to measure.
+        if text.len() - at > BYTES_MAX || width(&text[at..]) > end_columns {
             break;
         }
         end = at;
     }
     let end = &text[end..];
-    cut(text, columns - width(end)) + end
+    cut(text, columns.saturating_sub(width(end))) + end
 }
 
 /// The text in lines of at most `columns`, broken between words and where [`pieces`] may be
@@ -134,6 +140,17 @@ mod tests {
             wrap("GET /: 状态码与预期不符（timeout）。", 15),
             ["GET /: 状态码与", "预期不符", "（timeout）。"]
         );
+    }
+
+    #[test]
+    fn whatever_is_cut_fits() {
+        let texts = ["☺\u{fe0f}", "👩\u{200d}👩", "a\u{301}", "\u{fe0f}", "\u{1f1e6}", "界"];
+        for text in texts.map(|text| text.repeat(2_000)) {
+            for columns in 0..40 {
+                assert!(width(&cut(&text, columns)) <= columns, "{columns} {text:.40}");
+                assert!(width(&cut_middle(&text, columns)) <= columns, "{columns} {text:.40}");
+            }
+        }
     }
 
     #[test]

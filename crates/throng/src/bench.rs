@@ -41,7 +41,7 @@ pub(crate) fn with_bench(
     };
     let text = write(&bench);
     if arguments.print_scenario {
-        Screen::output(true).text(&text);
+        Screen::output(true).document(&text);
         return Exit::Success;
     }
     let source = Source::new(tell!("the scenario of this command line"), text);

@@ -63,7 +63,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
         text = text.replacen(&format!("target: {target}"), &format!("target: {own}"), 1);
     }
     if path == Path::new("-") {
-        screen.text(&text);
+        screen.document(&text);
         return Exit::Success;
     }
     let shown = path.display().to_string();
@@ -118,7 +118,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     let name = curl.file_stem().map_or("session".into(), |name| name.to_string_lossy());
     let text = write_requests(&benches, &name);
     if path == Path::new("-") {
-        screen.text(&text);
+        screen.document(&text);
         return Exit::Success;
     }
     if let Err(diagnostic) = write(path, &text, arguments.force) {

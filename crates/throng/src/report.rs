@@ -67,7 +67,7 @@ fn told(arguments: &ReportArguments) -> Result<Exit, Vec<Diagnostic>> {
 /// A row for each second and step, as they are read.
 fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
     if path == Path::new(OUTPUT) {
-        return seconds_csv(run, |piece| screen.text(piece));
+        return seconds_csv(run, |piece| screen.document(piece));
     }
     let failed = |error: &std::io::Error| unwritable("--csv", path, error);
     let file = std::fs::File::create(path).map_err(|error| failed(&error))?;

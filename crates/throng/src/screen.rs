@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use throng_base::clean::clean_json;
+use throng_base::clean::{clean_json, on_screen};
 use throng_base::{Diagnostic, Exit, Said, Severity, language};
 use throng_results::terminal::Style;
 
@@ -46,7 +46,7 @@ impl Screen {
     }
 
     /// What takes away the line that moves; without colours also without codes of the terminal.
-    pub(crate) fn line_away(&self) -> String {
+    fn line_away(&self) -> String {
         match self.style.colour {
             true => "\r\x1b[K".to_string(),
             false => format!("\r{}\r", " ".repeat(self.style.width.saturating_sub(1))),
@@ -71,8 +71,30 @@ impl Screen {
         self
     }
 
-    /// Writes text as it is. An output that takes nothing more is no reason to stop a run.
+    /// Writes text for people. Names in it, whoever gave them, cannot do anything to a terminal.
     pub(crate) fn text(&self, text: &str) {
+        self.write(&on_screen(text, self.style.colour));
+    }
+
+    /// Writes a text that is a file for programs, which stays as it is; but not at a terminal.
+    pub(crate) fn document(&self, text: &str) {
+        let is_shown = match self.to_errors {
+            true => io::stderr().is_terminal(),
+            false => io::stdout().is_terminal(),
+        };
+        match is_shown {
+            true => self.text(text),
+            false => self.write(text),
+        }
+    }
+
+    /// Takes away the line that moves, and draws another one where there is one.
+    pub(crate) fn redraw(&self, line: &str) {
+        self.write(&format!("{}{}", self.line_away(), on_screen(line, self.style.colour)));
+    }
+
+    /// Writes text as it is. An output that takes nothing more is no reason to stop a run.
+    pub(crate) fn write(&self, text: &str) {
         match self.to_errors {
             // There is nowhere left to tell that it failed.
             true => drop(io::stderr().lock().write_all(text.as_bytes())),

@@ -178,7 +178,8 @@ pub(crate) fn print(error: &clap::Error) {
         ErrorKind::DisplayVersion => shown(&error.render()),
         _ => mistake(error, shown),
     };
-    screen.text(&text);
+    // With all that clap paints, and what the person has just typed.
+    screen.write(&text);
 }
 
 fn parts(help: &str) -> String {

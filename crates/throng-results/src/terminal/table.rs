@@ -174,7 +174,7 @@ impl Table {
     ) {
         let columns = widths[at];
         let text = if at == 0 { cut_middle(&cell.text, columns) } else { cut(&cell.text, columns) };
-        let pad = " ".repeat(columns - width(&text));
+        let pad = " ".repeat(columns.saturating_sub(width(&text)));
         let painted = style.paint(cell.ink, &text);
         if at > 0 && columns > 0 {
             out.push_str(&" ".repeat(*gap));

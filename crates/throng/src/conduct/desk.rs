@@ -636,7 +636,7 @@ impl<'a> Desk<'a> {
         }
         let Some(progress) = progress else { return };
         let line = progress_line(&progress, &self.screen.style);
-        self.screen.text(&format!("{}{line}", self.screen.line_away()));
+        self.screen.redraw(&line);
         self.progress_drawn = true;
     }
 
@@ -681,7 +681,7 @@ impl<'a> Desk<'a> {
 
     fn clear_progress(&mut self) {
         if std::mem::take(&mut self.progress_drawn) {
-            self.screen.text(&self.screen.line_away());
+            self.screen.redraw("");
         }
     }
 }
