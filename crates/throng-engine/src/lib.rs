@@ -53,6 +53,7 @@ mod memory;
 mod network;
 mod nobody;
 mod peers;
+mod pem;
 mod prepared;
 mod rare;
 mod recorder;

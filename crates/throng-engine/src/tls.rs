@@ -1,20 +1,21 @@
 //! The TLS configuration of a run: whom to trust, who we are, whether sessions are resumed.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, InconsistentKeys, RootCertStore,
+    SignatureScheme,
 };
 use throng_base::Said;
-use throng_base::clean::bytes_without_mark;
 use throng_program::{HttpVersion, Tls};
+
+use crate::pem::{certificates, private_key};
 
 /// The configuration, or in words why there is none.
 pub(crate) fn config(options: &Tls) -> Result<ClientConfig, Said> {
@@ -26,20 +27,22 @@ pub(crate) fn config(options: &Tls) -> Result<ClientConfig, Said> {
         (true, Some(path)) => {
             let given = certificates(path)?;
             let roots = roots(options, given.clone())?;
-            Arc::new(TrustGiven { authorities: authorities(roots, provider)?, given })
+            let authorities = authorities(roots, Arc::clone(&provider))?;
+            Arc::new(TrustGiven { authorities, given })
         }
         (true, None) => {
             let system = rustls_native_certs::load_native_certs().certs;
-            authorities(roots(options, system)?, provider)?
+            authorities(roots(options, system)?, Arc::clone(&provider))?
         }
-        (false, _) => Arc::new(TrustAnybody { provider }),
+        (false, _) => Arc::new(TrustAnybody { provider: Arc::clone(&provider) }),
     };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match &options.identity {
         None => builder.with_no_client_auth(),
-        Some((chain, key)) => builder
-            .with_client_auth_cert(certificates(chain)?, private_key(key)?)
-            .map_err(|error| say!("the client certificate does not fit: {error}"))?,
+        Some((chain, key)) => {
+            let identity = identity(certificates(chain)?, private_key(key)?, &provider)?;
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity)))
+        }
     };
     config.resumption = match options.resumption {
         true => Resumption::default(),
@@ -84,22 +87,22 @@ fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertS
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
-    let unreadable = |error| say!("cannot read certificates from {}: {error}", path.display());
-    let text = std::fs::read(path).map_err(|error| unreadable(pem::Error::Io(error)))?;
-    let found = CertificateDer::pem_slice_iter(bytes_without_mark(&text));
-    let found: Result<Vec<_>, _> = found.collect();
-    let found = found.map_err(unreadable)?;
-    match found.is_empty() {
-        true => Err(say!("{} has no certificate (PEM)", path.display())),
-        false => Ok(found),
+/// The client's certificate as it is: whether it pleases is for the server to say. Only a key that
+/// belongs to another one is refused.
+fn identity(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, Said> {
+    let unfit = |error| say!("the client certificate does not fit: {error}");
+    let key = provider.key_provider.load_private_key(key).map_err(unfit)?;
+    let identity = CertifiedKey::new(chain, key);
+    match identity.keys_match() {
+        Err(error @ rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            Err(unfit(error))
+        }
+        _ => Ok(identity),
     }
-}
-
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
-    let text = std::fs::read(path).map_err(pem::Error::Io);
-    text.and_then(|text| PrivateKeyDer::from_pem_slice(bytes_without_mark(&text)))
-        .map_err(|error| say!("cannot read the private key from {}: {error}", path.display()))
 }
 
 /// What is wrong with a certificate, for a person, with the way out where there is one.
@@ -214,10 +217,23 @@ impl ServerCertVerifier for TrustGiven {
     }
 }
 
-/// Accepts any certificate, but still holds the server to its signature.
+/// Accepts any certificate, and holds the server to its signature where its key can be used: of a
+/// certificate of version 1, with an extension that nobody knows, or with a short key, it cannot.
 #[derive(Debug)]
 struct TrustAnybody {
     provider: Arc<CryptoProvider>,
+}
+
+/// Whether the library can verify a signature by the key of this certificate.
+fn is_usable(certificate: &CertificateDer<'_>) -> bool {
+    /// rsaEncryption (RFC 8017, appendix A.1), as it is written in a certificate.
+    const RSA: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01";
+    /// So long is what a certificate says of a key of 2,048 bits, the shortest that is taken.
+    const RSA_BYTES_MIN: usize = 290;
+    let Ok(parsed) = ParsedCertificate::try_from(certificate) else { return false };
+    let key = parsed.subject_public_key_info();
+    let is_rsa = key.windows(RSA.len()).take(16).any(|bytes| bytes == RSA);
+    !is_rsa || key.len() >= RSA_BYTES_MIN
 }
 
 impl ServerCertVerifier for TrustAnybody {
@@ -239,7 +255,12 @@ impl ServerCertVerifier for TrustAnybody {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        match is_usable(certificate) {
+            true => {
+                rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+            }
+            false => Ok(HandshakeSignatureValid::assertion()),
+        }
     }
 
     fn verify_tls13_signature(
@@ -249,7 +270,12 @@ impl ServerCertVerifier for TrustAnybody {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        match is_usable(certificate) {
+            true => {
+                rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+            }
+            false => Ok(HandshakeSignatureValid::assertion()),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -260,6 +286,8 @@ impl ServerCertVerifier for TrustAnybody {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use rustls::pki_types::pem::PemObject as _;
 
     use super::*;
 
@@ -317,15 +345,6 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         assert!(check(OWN, "else.test", IN_2030).contains("not for else.test, but for own.test;"));
         assert!(check(OWN, "own.test", IN_2020).contains("not valid yet"));
         assert!(check(OTHER, "own.test", IN_2030).contains("signed by itself; --cacert"));
-    }
-
-    #[test]
-    fn a_byte_order_mark_before_a_certificate_is_no_part_of_it() {
-        let path = std::env::temp_dir().join(format!("throng-mark-{}.pem", std::process::id()));
-        std::fs::write(&path, format!("\u{feff}{OWN}{OTHER}")).unwrap();
-        let found = certificates(&path);
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(found.map(|found| found.len()), Ok(2));
     }
 
     #[test]

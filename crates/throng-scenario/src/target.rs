@@ -1,5 +1,7 @@
 //! What is loaded and how it is reached: `target`, `tls`, `connection`, `limits`.
 
+use std::path::PathBuf;
+
 use throng_base::Said;
 use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
 
@@ -184,23 +186,41 @@ pub(crate) fn read_tls(
     if let Some(node) = fields.server_name.node() {
         tls.server_name = cx.text(node, say!("a host name"));
     }
-    let mut file = |field: Field<'_>, role| {
-        field.node().and_then(|node| cx.file(node, role)).map(|(path, _)| path)
-    };
-    tls.ca = file(fields.ca, FileRole::Certificate);
+    let ca = fields.ca.node().and_then(|node| cx.file(node, FileRole::Certificate));
+    tls.ca = ca.map(|(path, _)| path);
+    tls.identity = read_identity(cx, &fields);
+    tls
+}
+
+/// A certificate and its key, which may be in one file.
+fn read_identity(cx: &mut Context<'_>, fields: &ast::Tls<'_>) -> Option<(PathBuf, PathBuf)> {
+    let mut file = |field: Field<'_>, role| field.node().and_then(|node| cx.file(node, role));
     let certificate = file(fields.certificate, FileRole::Certificate);
     let key = file(fields.key, FileRole::Key);
-    match (fields.certificate.is_there(), fields.key.is_there()) {
-        (true, false) => {
-            fields.need(cx, fields.key, say!("a client certificate has a key file"));
-        }
-        (false, true) => {
+    match (certificate, fields.certificate.is_there(), fields.key.is_there()) {
+        (Some((path, bytes)), true, false) => match has_key(&bytes) {
+            true => Some((path.clone(), path)),
+            false => {
+                let help = say!(
+                    "a client certificate has a private key: name its file with `key` (--key), or \
+                     put both into one file"
+                );
+                fields.need(cx, fields.key, help);
+                None
+            }
+        },
+        (_, false, true) => {
             fields.need(cx, fields.certificate, say!("the key is that of a client certificate"));
+            None
         }
-        _ => {}
+        (certificate, ..) => Some((certificate?.0, key?.0)),
     }
-    tls.identity = certificate.zip(key);
-    tls
+}
+
+/// Whether a file of PEM has a private key, of whatever kind (RFC 7468).
+fn has_key(bytes: &[u8]) -> bool {
+    const LABEL: &[u8] = b"PRIVATE KEY-----";
+    bytes.windows(LABEL.len()).any(|piece| piece == LABEL)
 }
 
 pub(crate) fn read_connection(

@@ -435,7 +435,8 @@ fn connection(arguments: &BenchArguments, bench: &mut Bench) {
         bench.verify_tls = Some(false);
     }
     bench.ca = given.cacert.clone().or(bench.ca.take());
-    bench.certificate = given.cert.clone().or(bench.certificate.take());
+    let certificate = given.cert.as_deref().map(curl::certificate_of_curl);
+    bench.certificate = certificate.or(bench.certificate.take());
     bench.key = given.key.clone().or(bench.key.take());
     bench.server_name.clone_from(&given.server_name);
     bench.resumption = given.resume.then_some(true);

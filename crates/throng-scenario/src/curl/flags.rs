@@ -192,6 +192,13 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     (':', "next", Refused(ONE)),
     ('K', "config", RefusedValue(say!("write the options of that file into the command"))),
     ('T', "upload-file", RefusedValue(say!("write `-X PUT --data-binary @file`"))),
+    (
+        '\0',
+        "pass",
+        RefusedValue(say!(
+            "give a key without a password: `openssl pkey -in key.pem -out plain.pem`"
+        )),
+    ),
     ('n', "netrc", Refused(say!("write `-u name:password`"))),
     ('\0', "ntlm", Refused(BASIC)),
     ('\0', "negotiate", Refused(BASIC)),

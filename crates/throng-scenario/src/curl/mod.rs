@@ -2,7 +2,7 @@
 //! the meaning that curl gives it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::url::{Url, form_encode};
 use crate::words::shorten;
 
 mod flags;
+mod hidden;
 mod way;
 mod words;
 
@@ -120,8 +121,16 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
         reader.wrong("curl-empty", message, first.place, say!("a cURL command begins with `curl`"));
         return Err(reader.errors);
     }
+    reader.hidden = hidden::places(words);
     reader.read(words);
-    reader.finish(first.place)
+    let hidden = std::mem::take(&mut reader.hidden);
+    let mut read = reader.finish(first.place);
+    let told = match &mut read {
+        Ok(request) => &mut request.warnings,
+        Err(errors) => errors,
+    };
+    hidden::hide(source, &hidden, told);
+    read
 }
 
 impl CurlRequest {
@@ -174,6 +183,14 @@ impl CurlRequest {
     }
 }
 
+/// The file of `-E file:password`: the password is that of its key, which is given without one.
+pub fn certificate_of_curl(given: &Path) -> PathBuf {
+    match given.to_str().and_then(|text| text.rsplit_once(':')) {
+        Some((file, _)) if !given.exists() && !file.is_empty() => file.into(),
+        _ => given.to_path_buf(),
+    }
+}
+
 /// A piece of data; pieces are joined with `&`.
 enum Data {
     Bytes(Vec<u8>),
@@ -196,6 +213,8 @@ struct Reader<'s> {
     /// Headers that `-H 'Name:'` takes away.
     removed: Vec<String>,
     proxy: ProxyWords,
+    /// Words with what is secret: messages do not show them.
+    hidden: Vec<Place>,
 }
 
 impl<'s> Reader<'s> {
@@ -214,6 +233,7 @@ impl<'s> Reader<'s> {
             get: false,
             removed: Vec::new(),
             proxy: ProxyWords::default(),
+            hidden: Vec::new(),
         }
     }
 
@@ -403,7 +423,9 @@ impl<'s> Reader<'s> {
             Flag::MaxTime => self.request.max_time = self.seconds(&text, word.place),
             Flag::ConnectTimeout => self.request.connect_timeout = self.seconds(&text, word.place),
             Flag::Ca => self.request.ca = Some(text.into()),
-            Flag::Certificate => self.request.certificate = Some(text.into()),
+            Flag::Certificate => {
+                self.request.certificate = Some(certificate_of_curl(Path::new(&text)));
+            }
             Flag::Key => self.request.key = Some(text.into()),
             Flag::RedirectsMax => match text.parse::<i64>() {
                 Ok(number) => self.request.redirects_max = Some(number.clamp(-1, 255) as u8),
@@ -688,7 +710,8 @@ impl<'s> Reader<'s> {
             false => format!("http://{url}"),
         };
         if let Err(reason) = Url::parse(&url) {
-            let message = say!("`{}` is not a URL: {}", shorten(&url), reason.message);
+            let message =
+                say!("`{}` is not a URL: {}", shorten(&hidden::without_user(&url)), reason.message);
             self.wrong("curl-url", message, place, reason.help);
         }
         self.request.url = url;

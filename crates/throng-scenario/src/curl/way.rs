@@ -2,6 +2,7 @@
 
 use super::Reader;
 use super::flags::Flag;
+use super::hidden::without_user;
 use crate::route::{
     abstract_socket_of_curl, connect_to_of_curl, proxy_of_curl, resolve_of_curl,
     unix_socket_of_curl,
@@ -82,7 +83,10 @@ impl Reader<'_> {
             _ => return self.interface(text, place),
         };
         if let Some((reason, help)) = wrong {
-            let message = say!("`{}` is not possible for this option: {reason}", shorten(text));
+            let message = say!(
+                "`{}` is not possible for this option: {reason}",
+                shorten(&without_user(text))
+            );
             self.wrong("curl-value", message, place, help);
         }
     }

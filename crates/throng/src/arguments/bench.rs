@@ -237,8 +237,8 @@ pub(crate) struct ConnectionArguments {
     /// Trust the certificates of this file (PEM) instead of the system's
     #[arg(long, visible_alias = "ca", value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
-    /// The client's certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "key")]
+    /// The client's certificate (PEM), with its key or beside `--key`
+    #[arg(long, value_name = "FILE")]
     pub(crate) cert: Option<PathBuf>,
     /// The key of the client's certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]

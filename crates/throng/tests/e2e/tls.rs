@@ -132,6 +132,56 @@ fn a_client_shows_its_certificate() {
 }
 
 #[test]
+fn insecure_accepts_whatever_certificate_a_server_has() {
+    let papers = Papers::own();
+    let names = "-subj /CN=old.test -nodes -days 2";
+    papers.openssl(&format!("req -x509 -newkey rsa:1024 {names} -keyout short.key -out short.pem"));
+    // An extension that nobody knows, and that has to be understood.
+    let unknown = "-addext 1.2.3.4.5=critical,ASN1:UTF8String:x";
+    papers.openssl(&format!("req -x509 {NEW} -subj /CN=a {unknown} -keyout odd.key -out odd.pem"));
+    // Version 1: no extensions at all.
+    papers.openssl(&format!("req {NEW} -subj /CN=first -keyout first.key -out first.csr"));
+    papers.openssl("x509 -req -in first.csr -signkey first.key -days 2 -out first.pem");
+    for name in ["short", "odd", "first"] {
+        for version in ["TLSv1.2", "TLSv1.3"] {
+            let weak = "ssl_ciphers DEFAULT:@SECLEVEL=0;";
+            let nginx = papers.nginx(name, &format!("ssl_protocols {version}; {weak}"));
+            bench(&url(&nginx), "--insecure").succeeds(40);
+        }
+    }
+}
+
+#[test]
+fn a_client_certificate_may_be_old_and_in_one_file_with_its_key() {
+    let papers = Papers::signed();
+    papers.openssl(
+        "x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out v1.pem",
+    );
+    let both = ["client.key", "v1.pem"].map(|name| std::fs::read(papers.path(name)).expect("PEM"));
+    std::fs::write(papers.path("both.pem"), both.concat()).expect("a file");
+    let ca = papers.path("ca.pem").display().to_string();
+    let verify = format!("ssl_client_certificate {ca}; ssl_verify_client on;");
+    let nginx = papers.nginx("server", &verify);
+    let trusted = papers.words("--cacert", "ca.pem");
+    let own = papers.words("--cert", "both.pem");
+    bench(&url(&nginx), &format!("{trusted} {own}")).succeeds(40);
+    // With the password of a key that has none, as curl takes it.
+    bench(&url(&nginx), &format!("{trusted} {own}:S3cretWord")).succeeds(40);
+    papers.openssl("pkey -in client.key -aes256 -passout pass:S3cretWord -out locked.key");
+    let locked = [papers.words("--cert", "client.pem"), papers.words("--key", "locked.key")];
+    let run = bench(&url(&nginx), &format!("{trusted} {}", locked.join(" "))).exits(2);
+    run.says(&["locked.key is encrypted", "openssl pkey"]);
+    let text = format!(
+        "curl {} -E {}:S3cretWord --pass S3cretWord -u me:S3cretWord --nonsense",
+        url(&nginx),
+        papers.path("client.pem").display()
+    );
+    let run = throng("bench --curl a.sh -n 1").file("a.sh", text).run().exits(2);
+    run.says(&["--pass", "without a password"]);
+    run.check(!run.err.contains("S3cretWord"), "a password is shown");
+}
+
+#[test]
 fn the_name_asked_for_is_heard() {
     let papers = Papers::own();
     let nginx = papers.nginx("self", "location = /name { return 200 \"name=$ssl_server_name.\"; }");

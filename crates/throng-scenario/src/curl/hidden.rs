@@ -1,0 +1,80 @@
+//! What is secret in a command, so that no message shows it: passwords, tokens and cookies in the
+//! words of the command, which are shown with the place of a mistake.
+
+use std::sync::Arc;
+
+use throng_base::secret::MASK;
+use throng_base::{Diagnostic, Source, Span};
+
+use super::words::Word;
+use crate::syntax::Place;
+
+/// Options whose value is a secret or has one.
+const OPTIONS: [&str; 8] = [
+    "--user",
+    "--proxy-user",
+    "--oauth2-bearer",
+    "--cookie",
+    "--cert",
+    "--pass",
+    "--aws-sigv4",
+    "--tlspassword",
+];
+const LETTERS: [&str; 4] = ["-u", "-U", "-b", "-E"];
+/// Headers that say who asks.
+const HEADERS: [&str; 3] = ["authorization:", "proxy-authorization:", "cookie:"];
+
+/// The words that are not shown.
+pub(super) fn places(words: &[Word]) -> Vec<Place> {
+    let mut places = Vec::new();
+    let (mut is_value, mut is_proxy) = (false, false);
+    for word in words {
+        let text = word.text();
+        let attached = OPTIONS
+            .iter()
+            .any(|option| text.strip_prefix(option).is_some_and(|behind| behind.starts_with('=')))
+            || LETTERS.iter().any(|letter| text.starts_with(letter) && text.len() > letter.len());
+        let lower = text.trim_start_matches("-H").trim_start().to_ascii_lowercase();
+        let is_header = HEADERS.iter().any(|name| lower.starts_with(name));
+        let has_user = without_user(&text) != text;
+        let is_proxy_user = is_proxy && text.contains('@');
+        if is_value || attached || is_header || has_user || is_proxy_user {
+            places.push(word.place);
+        }
+        is_proxy = matches!(text.as_str(), "-x" | "--proxy");
+        is_value = OPTIONS.contains(&text.as_str()) || LETTERS.contains(&text.as_str());
+    }
+    places
+}
+
+/// A URL without who asks.
+pub(super) fn without_user(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_string();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://{MASK}{}", &rest[at..]),
+        None => text.to_string(),
+    }
+}
+
+/// Makes the lines that are shown beside messages ones without these words.
+pub(super) fn hide(source: &Arc<Source>, places: &[Place], told: &mut [Diagnostic]) {
+    if places.is_empty() || told.is_empty() {
+        return;
+    }
+    let mut text = source.text.clone().into_bytes();
+    for place in places {
+        // As many bytes, so that all places stay where they are.
+        let bytes = &mut text[place.start()..place.end()];
+        bytes.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|it| *it = b'*');
+    }
+    let Ok(text) = String::from_utf8(text) else { return };
+    let shown = Source::new(source.name.clone(), text);
+    for diagnostic in told {
+        if let Some(span) = &mut diagnostic.span {
+            *span = Span { source: Arc::clone(&shown), ..span.clone() };
+        }
+    }
+}
