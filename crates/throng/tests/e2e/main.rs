@@ -16,6 +16,7 @@ mod clock;
 mod command_line;
 mod compare;
 mod control;
+mod cookbook;
 mod cookies;
 mod curl;
 mod data;

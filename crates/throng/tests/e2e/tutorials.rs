@@ -16,7 +16,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run::{Child, Run, binary};
+use crate::run::{Child, Run, binary, throng};
 
 struct Page {
     name: &'static str,
@@ -77,7 +77,7 @@ const PAGES: [Page; 6] = [
 ];
 
 /// Where the pages are.
-fn docs() -> PathBuf {
+pub(crate) fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
@@ -85,16 +85,16 @@ fn docs() -> PathBuf {
 const SHOWN: [&str; 5] = ["console", "java", "js", "python", "xml"];
 
 #[derive(Debug, PartialEq)]
-struct Block {
+pub(crate) struct Block {
     /// `sh`, `text`, or a language of its own.
-    kind: String,
+    pub(crate) kind: String,
     /// Of a file.
-    name: Option<String>,
-    text: String,
+    pub(crate) name: Option<String>,
+    pub(crate) text: String,
     line: usize,
 }
 
-fn blocks(markdown: &str) -> Vec<Block> {
+pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut open = false;
     for (index, line) in markdown.lines().enumerate() {
@@ -282,6 +282,7 @@ fn both_languages_show_the_same_blocks() {
         .collect();
     assert_eq!(docs().join("zh/tutorial").read_dir().expect("pages").count(), pairs.len());
     pairs.push(("../README.md".into(), "zh/README.md".into()));
+    pairs.push(("cookbook.md".into(), "zh/cookbook.md".into()));
     for (english, chinese) in pairs {
         let read = |name: &str| {
             let text = std::fs::read_to_string(docs().join(name)).expect(name);
@@ -369,4 +370,46 @@ fn a_page_is_read_as_blocks() {
     assert_eq!(exit_codes(&commands(&blocks[0].text)[0]), [0, 3]);
     assert_eq!(exit_codes("z"), [0]);
     assert_eq!((blocks[1].name.as_deref(), blocks[1].line), (Some("a.yaml"), 8));
+}
+
+/// The commands of throng that a page or an example tells its reader to type: at the beginning of
+/// a line of code or of a comment, or as code within a sentence.
+fn commands_named(text: &str) -> Vec<String> {
+    let code = blocks(text).into_iter().flat_map(|block| {
+        let lines: Vec<String> = block.text.lines().map(String::from).collect();
+        lines
+    });
+    let comments = text.lines().filter_map(|line| line.strip_prefix("#   ")).map(String::from);
+    let typed = code.chain(comments).filter_map(|line| {
+        let line = line.trim_start().trim_start_matches("$ ");
+        line.strip_prefix("throng ").map(String::from)
+    });
+    let quoted = text.split("`throng ").skip(1).map(String::from);
+    let words = typed
+        .chain(quoted)
+        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_alphabetic()).next().map(String::from));
+    // Placeholders such as `COMMAND` are none.
+    words.filter(|word| !word.is_empty() && word.chars().all(|c| c.is_lowercase())).collect()
+}
+
+#[test]
+fn every_command_that_is_named_exists() {
+    let help = throng("--help").run().exits(0);
+    let (_, list) = help.out.split_once("\nCommands:\n").expect("the commands");
+    let list = list.split("\n\n").next().unwrap_or_default();
+    let first = |line: &str| line.strip_prefix("  ")?.split(' ').next().map(String::from);
+    let known: Vec<String> = list.lines().filter_map(first).collect();
+    assert!(known.contains(&"report".to_string()), "{known:?}");
+    let examples = docs().join("../examples");
+    let examples = examples.read_dir().expect("examples").map(|it| it.expect("a file").path());
+    let mut files: Vec<PathBuf> = pages(&docs()).into_iter().chain(examples).collect();
+    files.push(docs().join("../README.md"));
+    let mut wrong = Vec::new();
+    for file in files {
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let named = commands_named(&text).into_iter();
+        let unknown = named.filter(|word| !known.contains(word));
+        wrong.extend(unknown.map(|word| format!("{}: throng {word}", file.display())));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -1,0 +1,172 @@
+//! Recipes of connections that stay open, and of certificates.
+
+use std::time::Duration;
+
+use super::{cooked, json_of, tally, with_recipe};
+use crate::run::Throng;
+use crate::scribe::{Scribe, ok};
+use crate::servers::Node;
+use crate::tls::Papers;
+
+const HTTP: &str = "http://127.0.0.1:8080";
+
+/// nginx takes nobody without a certificate of the authority.
+pub(super) fn client_certificates(name: &str) {
+    let papers = Papers::signed();
+    let ca = papers.path("ca.pem").display().to_string();
+    let nginx =
+        papers.nginx("server", &format!("ssl_client_certificate {ca}; ssl_verify_client on;"));
+    let target = format!("https://127.0.0.1:{}", nginx.port);
+    let changes = [
+        ("https://127.0.0.1:8443", target.as_str()),
+        ("think: 1s", "think: 1ms"),
+        ("{users: 100, for: 1m}", "{iterations: 20, users: 4}"),
+        ("p95 < 200ms", "p95 < 20s"),
+    ];
+    let line = "run recipe.yaml --json --out record";
+    let with_papers = |run: Throng| {
+        ["ca.pem", "client.pem", "client.key"].iter().fold(run, |run, file| {
+            run.file(file, std::fs::read(papers.path(file)).expect("a file"))
+        })
+    };
+    let run = with_papers(with_recipe(line, name, &changes)).run().exits(0);
+    run.has("/total/ok", 20);
+    let without = [("  certificate: client.pem\n", ""), ("  key: client.key\n", "")];
+    let changes: Vec<_> = changes.into_iter().chain(without).collect();
+    let run = with_papers(with_recipe(line, name, &changes)).run().exits(1);
+    run.has("/total/ok", 0);
+}
+
+/// Takes users with a token, greets them, and has news for them ten times a second.
+const LIVE: &str = "
+const { WebSocketServer } = require('ws');
+const verifyClient = ({ req }) => /^Bearer token-of-u\\d+$/.test(req.headers.authorization || '');
+const server = new WebSocketServer({ host: '127.0.0.1', port: 0, path: '/live', verifyClient });
+server.on('listening', () => console.log('listening ' + server.address().port));
+server.on('connection', (socket, request) => {
+  const token = request.headers.authorization.slice('Bearer token-of-'.length);
+  socket.on('ping', () => console.log('ping'));
+  socket.on('message', (data) => {
+    const { cmd, user } = JSON.parse(data);
+    if (cmd !== 'hello' || user !== token) return socket.close(4001);
+    console.log('hello ' + user);
+    socket.send(JSON.stringify({ cmd: 'welcome' }));
+    setInterval(() => socket.send(JSON.stringify({ cmd: 'news' })), 100);
+  });
+});
+";
+
+pub(super) fn websocket_with_a_token(name: &str) {
+    let node = Node::start(LIVE, &[]);
+    let scribe = Scribe::answering(|asked, _| {
+        let user = json_of(asked)["user"].as_str().unwrap_or_default().to_string();
+        ok(&format!("{{\"token\":\"token-of-{user}\"}}"))
+    });
+    let (api, live) = (scribe.target(), format!("ws://127.0.0.1:{}", node.port));
+    let changes = [
+        (HTTP, api.as_str()),
+        ("ws://127.0.0.1:8081", live.as_str()),
+        ("every: 30s, lost_after: 10s", "every: 1s, lost_after: 1s"),
+        ("{to: 1000, rate: 50/s}", "{to: 10, rate: 50/s}"),
+        ("for: 10m}", "for: 3s}"),
+        ("p99 < 1s", "p99 < 20s"),
+        ("heartbeats.lost < 0.1%", "heartbeats.lost < 20%"),
+    ];
+    let run = cooked(name, &changes).run().exits(0);
+    run.has("/total/failed", 0);
+    assert_eq!(scribe.count("POST /login"), 10, "{run}");
+    let said = node.child.output();
+    let greeted = tally(said.lines().filter(|line| line.starts_with("hello ")));
+    assert!(greeted.len() == 10 && greeted.values().all(|count| *count == 1), "{said}\n{run}");
+    run.within("/heartbeats/answered", 10.0, 50.0);
+    let news = run.row("pushed", "news")["count"].as_u64().unwrap_or_default();
+    run.check(news >= 100, "news came");
+}
+
+/// Engine.IO 4 and Socket.IO as far as a room needs them. It closes on whoever answers no ping.
+const ROOM: &str = "
+const { WebSocketServer } = require('ws');
+const server = new WebSocketServer({ host: '127.0.0.1', port: 0, path: '/socket.io/' });
+server.on('listening', () => console.log('listening ' + server.address().port));
+const rooms = new Map();
+server.on('connection', (socket, request) => {
+  if (request.url !== '/socket.io/?EIO=4&transport=websocket') return socket.close(4000);
+  let waits = false, joined = false, room = new Set();
+  socket.send('0' + JSON.stringify({ sid: 'x', pingInterval: 200, pingTimeout: 2000 }));
+  setInterval(() => { if (!waits) { waits = true; socket.send('2'); asked = Date.now(); } }, 200);
+  let asked = 0;
+  setInterval(() => { if (waits && Date.now() - asked > 2000) socket.close(4002); }, 200);
+  socket.on('close', (code) => { room.delete(socket); console.log('closed ' + code); });
+  socket.on('message', (data) => {
+    const text = data.toString();
+    if (text === '3') { waits = false; return console.log('pong'); }
+    if (text === '40') { joined = true; return socket.send('40{\"sid\":\"y\"}'); }
+    const [, number, json] = /^42(\\d*)(.*)$/.exec(text) || [];
+    if (!joined || !json) return socket.close(4001);
+    const [event, value] = JSON.parse(json);
+    if (event === 'join') {
+      if (!rooms.has(value)) rooms.set(value, new Set());
+      room = rooms.get(value).add(socket);
+      console.log('join ' + value);
+      socket.send('43' + number + '[\"ok\"]');
+    } else {
+      console.log('say');
+      for (const other of room) {
+        if (other !== socket) { console.log('said'); other.send('42' + JSON.stringify(['said', value])); }
+      }
+    }
+  });
+});
+";
+
+pub(super) fn a_socket_io_room(name: &str) {
+    let node = Node::start(ROOM, &[]);
+    let target = format!("ws://127.0.0.1:{}", node.port);
+    let changes = [
+        ("ws://127.0.0.1:8080", target.as_str()),
+        ("think: 5s..15s", "think: 50ms"),
+        ("user.id % 10", "user.id % 2"),
+        ("{users: {to: 500, rate: 50/s}}, {for: 5m}", "{iterations: 6, users: 6}"),
+        ("p95 < 500ms", "p95 < 20s"),
+    ];
+    let run = cooked(name, &changes).run().exits(0);
+    run.has("/total/failed", 0);
+    node.tells("closed 1000", 6);
+    let said = node.child.output();
+    let lines = tally(said.lines());
+    let many = |line: &str| lines.get(line).copied().unwrap_or_default();
+    assert_eq!((many("join room-0"), many("join room-1"), many("say")), (3, 3, 120), "{run}");
+    // A second of silence between the first message and the last has several pings.
+    assert!(many("pong") >= 6, "{said}\n{run}");
+    let heard = run.row("pushed", "said")["count"].as_u64().unwrap_or_default();
+    assert!(heard > 0 && heard <= many("said") as u64, "{heard} heard\n{run}");
+}
+
+/// The first token takes 100 ms.
+pub(super) fn tokens_from_an_llm(name: &str) {
+    let scribe = Scribe::answering(|asked, number| {
+        if asked.what == "POST /chats" {
+            return ok(&format!("{{\"id\":\"chat-{number}\"}}"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        let event = |name: &str, data: &str| format!("event: {name}\ndata: {data}\n\n");
+        let tokens = ["Hel", "lo", "!"].map(|token| event("token", token)).concat();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        format!("{head}{tokens}{}", event("done", "{}"))
+    });
+    let target = scribe.target();
+    let changes = [
+        (HTTP, target.as_str()),
+        ("think: 5s..20s", "think: 1ms"),
+        ("{users: 50, for: 10m}", "{iterations: 10, users: 2}"),
+        ("p95 < 800ms", "p95 < 20s"),
+    ];
+    let run = cooked(name, &changes).run().exits(0);
+    run.has("/total/failed", 0);
+    let asked = scribe.asked();
+    let chats: Vec<&String> =
+        asked.iter().filter(|what| what.starts_with("GET /chats/chat-")).collect();
+    assert_eq!((chats.len(), scribe.count("POST /chats")), (10, 10), "{run}");
+    let reply = run.row("transactions", "reply");
+    run.check(reply["latency"]["min_ns"].as_u64() >= Some(100_000_000), "the time of the stream");
+}
