@@ -1,6 +1,7 @@
 """What a CI server and a notebook make of files: prints it as JSON.
 
 commands FILE   the commands of a workflow of GitHub or a job of GitLab
+install FILE    the commands that install throng, and the variables of the job
 sums FILE       of rows of `throng report --csv`: the sums of each step of the measured seconds
 """
 import csv
@@ -10,15 +11,27 @@ import sys
 COUNTS = ["begun", "count", "ok", "failed", "interrupted", "received_bytes", "sent_bytes"]
 
 
-def commands(path):
+def jobs(path):
+    """Of each job its variables, and its commands; GitLab runs those of both lists in one shell."""
     import yaml
 
     with open(path) as text:
         read = yaml.safe_load(text)
-    if "jobs" in read:
-        steps = [step for job in read["jobs"].values() for step in job["steps"]]
-        return [step["run"] for step in steps if "run" in step]
-    return [line for job in read.values() for line in job.get("script", [])]
+    if "jobs" not in read:
+        for job in read.values():
+            yield job.get("variables", {}), ["\n".join(job["before_script"])] + job["script"]
+        return
+    for job in read["jobs"].values():
+        yield job.get("env", {}), [step["run"] for step in job["steps"] if "run" in step]
+
+
+def commands(path):
+    return [line for _, lines in jobs(path) for line in lines if "cargo " not in line]
+
+
+def install(path):
+    for variables, lines in jobs(path):
+        return {"variables": variables, "commands": [line for line in lines if "cargo " in line]}
 
 
 def sums(path):
@@ -36,4 +49,5 @@ def sums(path):
     return steps
 
 
-print(json.dumps({"commands": commands, "sums": sums}[sys.argv[1]](sys.argv[2])))
+TOLD = {"commands": commands, "install": install, "sums": sums}
+print(json.dumps(TOLD[sys.argv[1]](sys.argv[2])))

@@ -37,15 +37,14 @@ fn the_commands_of_the_ci_files_run() {
         let commands = told("commands", &beside("../../docs/ci").join(name));
         let commands: Vec<&str> =
             commands.as_array().expect("commands").iter().filter_map(Value::as_str).collect();
-        let own: Vec<&&str> = commands.iter().filter(|line| !line.starts_with("cargo ")).collect();
-        assert!(own.len() >= 3 && own.len() + 1 >= commands.len(), "{commands:?}");
+        assert!(commands.len() >= 3, "{commands:?}");
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("load")).expect("a directory");
         std::fs::write(folder.path().join("load/smoke.yaml"), SCENARIO).expect("a file");
         let throng = binary();
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", throng.parent().expect("a directory").display());
-        for command in own {
+        for command in commands {
             let run = Command::new("sh")
                 .args(["-ec", command])
                 .current_dir(folder.path())
@@ -72,6 +71,56 @@ fn the_commands_of_the_ci_files_run() {
         }
         let text = std::fs::read_to_string(folder.path().join("throng.xml")).expect("a file");
         assert!(text.contains("<system-out>measured: 0 %</system-out>"), "{text}");
+    }
+}
+
+/// What `cargo` is there: it writes down what it was told, and puts a `throng` where it was asked to.
+const CARGO: &str = r#"#!/bin/sh
+echo "$@" >> cargo-was-told
+test "$1" = "+stable" && shift
+test "$1 $2 $3" = "install --locked --root" && mkdir -p "$4/bin" && cp own/throng "$4/bin"
+exit 0
+"#;
+
+/// A repository that has nothing of throng but a scenario installs it from where its source is.
+#[test]
+fn the_ci_files_install_throng_into_any_repository() {
+    use std::os::unix::fs::PermissionsExt;
+    for name in ["github.yml", "gitlab.yml"] {
+        let told = told("install", &beside("../../docs/ci").join(name));
+        let lines = told["commands"].as_array().expect("commands");
+        assert_eq!(lines.len(), 1, "{name}: {told}");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let own = folder.path().join("own");
+        std::fs::create_dir(&own).expect("a directory");
+        for (program, text) in
+            [("cargo", CARGO), ("rustup", "#!/bin/sh\n"), ("throng", "#!/bin/sh\necho is here\n")]
+        {
+            let path = own.join(program);
+            std::fs::write(&path, text).expect("a script");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a script");
+        }
+        let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap_or_default());
+        let variables = told["variables"].as_object().expect("variables");
+        let variables: Vec<(&str, &str)> = variables
+            .iter()
+            .map(|(name, it)| (name.as_str(), it.as_str().expect("text")))
+            .collect();
+        // Twice: the second time it is there.
+        for _ in 0..2 {
+            let script = format!("{}\nthrong", lines[0].as_str().expect("a command"));
+            let mut shell = Command::new("sh");
+            shell.args(["-euc", &script]).current_dir(folder.path()).env("PATH", &path);
+            let run = shell.envs(variables.iter().copied()).output().expect("sh");
+            let printed = String::from_utf8_lossy(&run.stdout).into_owned();
+            assert!(run.status.success() && printed == "is here\n", "{name}: {run:?}");
+        }
+        let cargo = std::fs::read_to_string(folder.path().join("cargo-was-told")).expect("a file");
+        let source = variables.iter().find(|(name, _)| *name == "THRONG_SOURCE").expect("a source");
+        let is_good = |line: &str| line.ends_with(&format!(" --git {} throng", source.1));
+        assert!(cargo.lines().all(is_good) && !cargo.contains("crates/"), "{name}: {cargo}");
+        let rounds = if name == "gitlab.yml" { 1 } else { 2 };
+        assert_eq!(cargo.lines().count(), rounds, "{name}: {cargo}");
     }
 }
 
