@@ -101,6 +101,8 @@ impl DataError {
 pub enum Untaken {
     /// Every row was used and `at_end: stop` holds: the run ends in order.
     RunEnds,
+    /// Every row was used and nothing is said about that: the run ends in order, too early.
+    RunEndsShort,
     /// Every row was used and `at_end: error` holds: the step fails.
     StepFails,
     /// The file is no longer what it was when the run began: the step fails.
@@ -110,7 +112,9 @@ pub enum Untaken {
 impl Untaken {
     pub fn said(&self) -> Said {
         match self {
-            Untaken::RunEnds | Untaken::StepFails => say!("every row was used"),
+            Untaken::RunEnds | Untaken::RunEndsShort | Untaken::StepFails => {
+                say!("every row was used")
+            }
             Untaken::Broken(error) => error.said(),
         }
     }

@@ -63,8 +63,11 @@ impl Take {
 /// What happens when every row was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AtEnd {
-    /// The run ends in order.
+    /// Nothing is said: the run ends in order, and its result is invalid, as nobody said that the
+    /// rows bound it.
     #[default]
+    Unsaid,
+    /// The run ends in order, as it should.
     Stop,
     /// The rows begin again.
     Wrap,

@@ -126,9 +126,8 @@ impl Table {
     /// Whether so many users all find a row of their own, where that is what the source promises
     /// and the run would end without one. Known before anything is sent.
     pub fn suffices(&self, users: u64) -> Result<(), DataError> {
-        let promised = self.take == Take::PerUser && self.at_end == AtEnd::Stop;
-        match self.rows {
-            Some(rows) if promised && rows < users => Err(DataError::new(
+        match self.users_max() {
+            Some(rows) if rows < users => Err(DataError::new(
                 "data-too-few",
                 say!(
                     "`{}` has {rows} rows for {users} users, and each user needs one of its own",
@@ -140,6 +139,13 @@ impl Table {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// How many users find a row of their own, where that is what the source promises.
+    pub fn users_max(&self) -> Option<u64> {
+        let ends = matches!(self.at_end, AtEnd::Unsaid | AtEnd::Stop);
+        let promised = self.take == Take::PerUser && ends;
+        self.rows.filter(|_| promised)
     }
 
     /// How many different rows there are, on all machines together; None when they never end.
@@ -178,6 +184,7 @@ impl Table {
     fn until_end(&self, position: u64) -> Result<u64, Untaken> {
         match (self.rows, self.at_end) {
             (Some(rows), AtEnd::Wrap) => Ok(position % rows),
+            (Some(rows), AtEnd::Unsaid) if position >= rows => Err(Untaken::RunEndsShort),
             (Some(rows), AtEnd::Stop) if position >= rows => Err(Untaken::RunEnds),
             (Some(rows), AtEnd::Error) if position >= rows => Err(Untaken::StepFails),
             _ => Ok(position),

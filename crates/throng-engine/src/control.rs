@@ -113,8 +113,10 @@ pub struct Stopped {
 pub enum StoppedBy {
     /// The verb `stop` or `on_error: stop`.
     Rule,
-    /// A source of data is at its end: a normal end.
+    /// A source of data is at its end, with which the run ends as the scenario says.
     Data,
+    /// The same, though the scenario does not say so.
+    DataShort,
     /// A user that nothing would ever wake: what it waits for is the reason.
     Bug,
 }

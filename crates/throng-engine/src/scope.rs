@@ -5,6 +5,7 @@ use throng_data::Untaken;
 use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::Cause;
 
+use crate::control::StoppedBy;
 use crate::failure::Finding;
 use crate::looked::Looked;
 use crate::memory::Memory;
@@ -110,12 +111,14 @@ impl UserScope<'_> {
     fn no_row(&mut self, source: u16, untaken: &Untaken) -> Fault {
         let name = &self.shard.prepared.program.data[usize::from(source)].name;
         self.untaken = Some(match untaken {
-            Untaken::RunEnds | Untaken::StepFails => Cause::DataExhausted,
+            Untaken::RunEnds | Untaken::RunEndsShort | Untaken::StepFails => Cause::DataExhausted,
             Untaken::Broken(_) => Cause::DataFailed,
         });
         let fault = Fault(say!("`data.{name}` has no row: {}", untaken.said()));
-        if *untaken == Untaken::RunEnds {
-            self.shard.stop_run(fault.0.clone());
+        match untaken {
+            Untaken::RunEnds => self.shard.stop_run(fault.0.clone(), StoppedBy::Data),
+            Untaken::RunEndsShort => self.shard.stop_run(fault.0.clone(), StoppedBy::DataShort),
+            Untaken::StepFails | Untaken::Broken(_) => {}
         }
         fault
     }

@@ -262,10 +262,10 @@ impl Shard {
         self.alarm.set_at_most(at, &self.clock);
     }
 
-    /// A source of data has no row left, and the scenario says that the run ends with it.
-    pub(crate) fn stop_run(&self, reason: Said) {
+    /// A source of data has no row left, and the run ends with it.
+    pub(crate) fn stop_run(&self, reason: Said, by: StoppedBy) {
         self.data_over.set(true);
-        self.stop_because(self.clock.now(), reason, StoppedBy::Data);
+        self.stop_because(self.clock.now(), reason, by);
     }
 
     pub(crate) fn data_is_over(&self) -> bool {

@@ -252,8 +252,10 @@ impl Event {
 pub enum StopBy {
     /// A rule of the scenario gave it up: `stop`, `on_error: stop`.
     Rule,
-    /// A source of data had no row left, which is an end in order.
+    /// A source of data had no row left, with which the run was to end.
     Data,
+    /// The same, though the scenario does not say that the run ends with its rows.
+    DataShort,
     /// throng itself has a bug: a user stood still that nothing would ever have woken.
     Bug,
 }
@@ -264,6 +266,7 @@ impl StopBy {
         match self {
             StopBy::Rule => "rule",
             StopBy::Data => "data",
+            StopBy::DataShort => "data-short",
             StopBy::Bug => "bug",
         }
     }

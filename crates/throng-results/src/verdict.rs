@@ -90,6 +90,10 @@ impl InvalidReason {
                 ledger::unwatched_text(name, *unwatched, *sent)
             }
             InvalidReason::MessagesDropped { dropped } => dropped_text(*dropped),
+            InvalidReason::DataEnded { at_ns, detail } => {
+                let detail = detail.clone().cleaned();
+                say!("the data ran out at {}, before the load was done: {detail}", duration(*at_ns))
+            }
             InvalidReason::MachineLost { name, at_ns, detail } => {
                 say!("machine {name} was lost after {}: {detail}", duration(*at_ns))
             }
@@ -152,6 +156,10 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     let dropped = summary.messages.dropped;
     if dropped > 0 && has_threshold_on_messages(summary) {
         reasons.push(InvalidReason::MessagesDropped { dropped });
+    }
+    if let Some(stopped) = stopped_by(summary, StopBy::DataShort) {
+        let (at_ns, detail) = (stopped.at_ns, stopped.reason.clone());
+        reasons.push(InvalidReason::DataEnded { at_ns, detail });
     }
     // Users who only stay have done what they were asked for when they are there.
     let are_there = only_stays(&summary.info) && summary.connections_open_max > 0;
@@ -434,12 +442,16 @@ fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> Said {
 
 /// The stop of the run, when a rule gave it up. An end of the data is an end in order.
 pub(crate) fn stopped_by_rule(summary: &Summary) -> Option<&Stopped> {
-    summary.stopped.as_ref().filter(|stopped| stopped.by == StopBy::Rule)
+    stopped_by(summary, StopBy::Rule)
 }
 
 /// The stop of the run, when throng found a bug of its own.
 pub(crate) fn stopped_by_bug(summary: &Summary) -> Option<&Stopped> {
-    summary.stopped.as_ref().filter(|stopped| stopped.by == StopBy::Bug)
+    stopped_by(summary, StopBy::Bug)
+}
+
+fn stopped_by(summary: &Summary, by: StopBy) -> Option<&Stopped> {
+    summary.stopped.as_ref().filter(|stopped| stopped.by == by)
 }
 
 /// That a bug ended the run, as a sentence.
@@ -559,6 +571,7 @@ impl Summary {
                 | InvalidReason::DeliveriesBlind { .. }
                 | InvalidReason::DeliveriesUnwatched { .. }
                 | InvalidReason::OfMachine { .. }
+                | InvalidReason::DataEnded { .. }
                 | InvalidReason::MessagesDropped { .. } => None,
                 InvalidReason::MachineLost { .. } => {
                     let help = say!("what it did last is not known: run it again");
@@ -859,6 +872,9 @@ fn stop(stopped: &Stopped) -> Diagnostic {
             Diagnostic::error("stopped-by-rule", say!("a rule of the scenario stopped the run"))
         }
         StopBy::Data => Diagnostic::warning("data-ended", say!("the run ended with its data")),
+        StopBy::DataShort => {
+            Diagnostic::error("data-ended", say!("the data ran out before the load was done"))
+        }
         StopBy::Bug => Diagnostic::error("bug", say!("a bug of throng ended the run")),
     };
     let told = match reason.is_empty() {
@@ -867,6 +883,9 @@ fn stop(stopped: &Stopped) -> Diagnostic {
     };
     match stopped.by {
         StopBy::Rule => told.note(say!("figures and thresholds are of the time until then")),
+        StopBy::DataShort => told
+            .note(say!("thresholds are not judged: most of the load may be missing"))
+            .help(say!("add rows, or say what happens then: `at_end: stop` or `at_end: wrap`")),
         StopBy::Data => told
             .help(say!("give it more rows, or let the data repeat, for a run as long as its load")),
         StopBy::Bug => told.help(say!("please report this line with the command and the scenario")),

@@ -276,7 +276,8 @@ macro_rules! scenario_maps {
         take: Words(&["unique", "circular", "random", "shuffle", "per user"]) =>
             "Which row a user gets; `circular` if left out.",
         at_end: Words(&["stop", "wrap", "error"]) =>
-            "What happens when every row was used; `stop` if left out.",
+            "What happens when every row was used; if left out, the run ends and its result is \
+             invalid.",
         separator: Text => "What stands between the fields of a CSV file; `,` if left out.",
         columns: List(&Text) =>
             "The names of the columns where the file has no first line with them.",

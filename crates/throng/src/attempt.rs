@@ -328,7 +328,7 @@ async fn tell(
                         "the scenario stops the run: {}",
                         stopped.reason.english()
                     )),
-                    StoppedBy::Data => telling.say(say!(
+                    StoppedBy::Data | StoppedBy::DataShort => telling.say(say!(
                         "the data is at its end: {}",
                         stopped.reason.english()
                     )),

@@ -83,7 +83,9 @@ fn open_tables(program: &Program) -> Result<Vec<Arc<Table>>, DataError> {
 
 /// The sources whose rows are used once and end the run when they are used up, and their rows.
 fn ending(program: &Program, tables: &[Arc<Table>]) -> Vec<(u16, u64)> {
-    let ends = |source: &Source| source.take == Take::Unique && source.at_end == AtEnd::Stop;
+    let ends = |source: &Source| {
+        source.take == Take::Unique && matches!(source.at_end, AtEnd::Unsaid | AtEnd::Stop)
+    };
     let sources = (0..).zip(&program.data).zip(tables);
     let sources = sources.filter(|((_, source), _)| ends(source));
     sources.filter_map(|((number, _), table)| Some((number, table.rows()?))).collect()
@@ -257,6 +259,7 @@ impl Report<'_> {
                 let _ = write!(out, "; {}", tell!("up to {about} are needed"));
                 if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {
                     let short = match source.at_end {
+                        AtEnd::Unsaid => say!("too few: the run may end early, and be invalid"),
                         AtEnd::Stop => say!("too few: the run may end before its time"),
                         AtEnd::Wrap => say!("too few: rows may be used again"),
                         AtEnd::Error => say!("too few: steps may fail"),

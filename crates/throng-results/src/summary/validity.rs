@@ -47,6 +47,9 @@ pub enum InvalidReason {
     BackedOff { name: String, at_ns: u64, percent: u8, detail: Said },
     /// What all machines together are not, this one is.
     OfMachine { name: String, reason: Box<InvalidReason> },
+    /// A source of data had no row left, so that the load was not done, and the scenario does not
+    /// say that this is an end.
+    DataEnded { at_ns: u64, detail: Said },
     /// There is a threshold on messages of which the generator dropped some that had come.
     MessagesDropped { dropped: u64 },
 }
@@ -66,6 +69,7 @@ impl InvalidReason {
             InvalidReason::DeliveriesBlind { .. } => "deliveries-blind",
             InvalidReason::DeliveriesUnwatched { .. } => "deliveries-unwatched",
             InvalidReason::MessagesDropped { .. } => "messages-dropped",
+            InvalidReason::DataEnded { .. } => "data-ended",
             InvalidReason::MachineLost { .. } => "machine-lost",
             InvalidReason::BackedOff { .. } => "backed-off",
             InvalidReason::OfMachine { reason, .. } => reason.word(),

@@ -195,6 +195,7 @@ impl Post {
                 let by = match by {
                     StoppedBy::Rule => StopBy::Rule,
                     StoppedBy::Data => StopBy::Data,
+                    StoppedBy::DataShort => StopBy::DataShort,
                     StoppedBy::Bug => StopBy::Bug,
                 };
                 self.event(&Event::Stopped { at_ns: at.as_nanos(), reason, by });

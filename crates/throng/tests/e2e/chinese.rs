@@ -28,8 +28,10 @@ fn small(target: &Target) -> String {
 - log: done
 - if: ${iteration > 5}
   then: [{http: GET /}]";
-    let head =
-        format!("data: {{it: {{list: [1, 2], take: unique}}}}\nvars: {{a: 1}}\n{}", times(4, 2));
+    let head = format!(
+        "data: {{it: {{list: [1, 2], take: unique, at_end: stop}}}}\nvars: {{a: 1}}\n{}",
+        times(4, 2)
+    );
     let steps = format!("{steps}\n- set: {{x: \"${{data.it}}\"}}\n- http: GET /${{saved.x}}");
     let thresholds = "thresholds: [visit p95 < 10s, errors < 1%, GET / count > 1k]";
     one_session(&target.http(""), &format!("{head}\n{thresholds}"), &steps)

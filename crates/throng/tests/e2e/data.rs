@@ -33,7 +33,8 @@ fn run_against(target: &Target, source: &str, load: &str, count: u64) -> Run {
 #[test]
 fn the_end_of_unique_rows_ends_the_run_in_order() {
     let target = Target::start("http");
-    let run = run_against(&target, "csv: accounts.csv, take: unique", &times(10_000, 5), 40);
+    let source = "csv: accounts.csv, take: unique, at_end: stop";
+    let run = run_against(&target, source, &times(10_000, 5), 40);
     let run = run.succeeds(40);
     took(&target, &run, 40, 0);
     let stopped = &run.json()["outcome"]["stopped"];
@@ -48,7 +49,7 @@ fn the_end_of_unique_rows_ends_the_run_in_order() {
     // It is long before its time, which changes nothing.
     let target = Target::start("http");
     let load = "load: [{users: 3, for: 30s}]";
-    let run = run_against(&target, "csv: accounts.csv, take: unique", load, 30).exits(0);
+    let run = run_against(&target, source, load, 30).exits(0);
     took(&target, &run, 30, 0);
     run.check(run.took.as_secs() < 20, "it goes on to its time");
 }
@@ -57,8 +58,24 @@ fn the_end_of_unique_rows_ends_the_run_in_order() {
 fn the_thresholds_decide_about_a_run_that_ended_with_its_rows() {
     let target = Target::start("http");
     let load = format!("thresholds: [http count > 1k]\n{}", times(10_000, 5));
-    let run = run_against(&target, "csv: accounts.csv, take: unique", &load, 20).exits(1);
+    let source = "csv: accounts.csv, take: unique, at_end: stop";
+    let run = run_against(&target, source, &load, 20).exits(1);
     run.check(run.json()["outcome"]["stopped"]["by"] == "data", "the data stopped it");
+}
+
+/// Nobody said that the rows bound the run: its load was not done, whatever the thresholds say.
+#[test]
+fn a_run_whose_rows_ran_out_by_surprise_is_invalid() {
+    let target = Target::start("http");
+    let load = "thresholds: [errors < 1%]\nload: [{users: 3, for: 30s}]";
+    let run = run_against(&target, "csv: accounts.csv, take: unique", load, 30).exits(5);
+    took(&target, &run, 30, 0);
+    let outcome = run.json()["outcome"].clone();
+    run.check(outcome["invalid_reasons"][0]["reason"] == "data-ended", "the reason");
+    run.check(outcome["stopped"]["by"] == "data-short", "the data stopped it");
+    let record = run.folder().join("record");
+    let report = throng("report").arg(record).run().exits(5);
+    report.says(&["the data ran out", "data-ended", "at_end: stop"]);
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn all_rows_are_used_up_however_fast_each_process_is() {
     let items: Vec<String> = (0..91).map(|number| number.to_string()).collect();
     let text = format!(
         "target: {}
-data: {{ids: {{list: [{}], take: unique}}}}
+data: {{ids: {{list: [{}], take: unique, at_end: stop}}}}
 sessions:
   reader:
     steps: [{{http: 'GET /row/${{data.ids}}'}}, {{think: \"${{user.id % 3 == 0 ? '5ms' : '40ms'}}\"}}]
