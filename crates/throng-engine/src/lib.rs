@@ -94,5 +94,6 @@ pub use run::{Options, Ready, Run, Update, last_user_with, prepare, start};
 pub use shard::Oddity;
 pub use sizes::{RecorderSizes, SizeKind, SizePart, Sizes, TYPICAL_OCTAVES, sizes};
 pub use sources::{source_count, source_fill, source_ports, target_shares};
+pub use spread::{Spare, SpareLimit};
 pub use start_error::StartError;
 pub use trace::{Figures, SHOWN_BYTES_MAX, Shown, Trace, What};

@@ -32,7 +32,7 @@ use crate::prepared::Prepared;
 use crate::recorder::Example;
 use crate::rendezvous::{self, Places};
 use crate::shard::{Mark, Oddity, Parts, Report, Shard};
-use crate::spread::{Spread, users_max};
+use crate::spread::{Spare, Spread, users_max};
 use crate::start_error::StartError;
 use crate::trace::{TRACES_WAITING_MAX, Trace, Tracer};
 use crate::vanished::Vanished;
@@ -112,7 +112,7 @@ pub struct Run {
     pub clock: Clock,
     pub shards: usize,
     /// How many users more than planned can be there at once.
-    pub users_spare: u64,
+    pub users_spare: Spare,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
     /// To the other machines, where there are some, and ledgers or places of rendezvous.
@@ -127,7 +127,7 @@ pub struct Run {
 pub struct Ready {
     pub shards: usize,
     /// How many users more than planned can be there at once.
-    pub users_spare: u64,
+    pub users_spare: Spare,
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
     bridge: Option<Bridge>,
@@ -158,7 +158,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let users = (users_max(program) as f64 * options.share.fraction()).ceil() as u64;
     let spread = spread_of(program, users, options).map_err(StartError::Host)?;
     let shards = spread.shards;
-    let rows = tables.iter().any(|table| table.suffices(u64::MAX).is_err());
+    let rows = tables.iter().filter_map(|table| table.users_max()).min();
     let descriptors = system::raise_descriptor_limit();
     let users_spare = spread::users_spare(program, &spread, descriptors, rows);
     let sources = sources::Plan::new(program, users, &mut addresses);

@@ -1,7 +1,7 @@
 //! How the users of a run spread over shards: one per processor, and as many more as their
 //! connections need tables of descriptors.
 
-use throng_load::{Bound, Forecast};
+use throng_load::{Bound, Forecast, comers};
 use throng_program::Program;
 
 use throng_base::Said;
@@ -69,19 +69,67 @@ pub(crate) fn spread(
     })
 }
 
-/// How many users more than planned can be there at once: as many as the tables of descriptors
-/// hold. None where each has something of its own that was counted beforehand: rows, or source
-/// addresses and ports.
-pub(crate) fn users_spare(program: &Program, spread: &Spread, descriptors: u64, rows: bool) -> u64 {
+/// How many users more than planned can be there at once, and what there is not more of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spare {
+    pub users: u64,
+    pub limit: SpareLimit,
+}
+
+impl Spare {
+    pub const NONE: Spare = Spare { users: 0, limit: SpareLimit::Descriptors };
+}
+
+/// What bounds the users that may come beyond the plan.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpareLimit {
+    /// Each user has a row of its own, and there are no more rows.
+    Rows,
+    /// Source addresses and ports were divided among the planned users.
+    Sources,
+    /// The tables of descriptors are full.
+    #[default]
+    Descriptors,
+}
+
+/// As many users as the tables of descriptors hold and as have a row of their own, where they need
+/// one. None where source addresses and ports were counted beforehand. `users_with_rows` is how
+/// many users have a row.
+pub(crate) fn users_spare(
+    program: &Program,
+    spread: &Spread,
+    descriptors: u64,
+    users_with_rows: Option<u64>,
+) -> Spare {
     let sources = &program.connection.sources;
-    if rows || !sources.blocks.is_empty() || sources.ports.is_some() {
-        return 0;
+    if !sources.blocks.is_empty() || sources.ports.is_some() {
+        return Spare { users: 0, limit: SpareLimit::Sources };
     }
+    // Users beyond the plan have numbers behind it only where there is one load.
+    let beyond = |rows: u64| match program.loads.as_slice() {
+        [load] => rows.saturating_sub(comers(load)),
+        _ => 0,
+    };
+    let rows = users_with_rows.map(|rows| Spare { users: beyond(rows), limit: SpareLimit::Rows });
     let reserved = DESCRIPTORS_RESERVED.min(descriptors / 2) + spread.kept_max as u64;
     let tables = if spread.needs_own_tables { spread.shards as u64 } else { 1 };
     let each = Forecast::new(program).connections_per_user().max(1.0);
     let possible = (descriptors.saturating_sub(reserved) * tables) as f64 / each;
-    (possible as u64).saturating_sub(users_max(program))
+    let users = (possible as u64).saturating_sub(users_max(program));
+    let open = Spare { users, limit: SpareLimit::Descriptors };
+    rows.map_or(open, |rows| rows.min(open))
 }
 
 /// The most users that are there at once, as far as the load says it. How fast the target is is not

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throng_base::{Clock, Diagnostic, Exit, clock::wall_now};
-use throng_engine::{Announced, Options, prepare};
+use throng_engine::{Announced, Options, Spare, prepare};
 use throng_program::Program;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -56,7 +56,8 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
         Ok(ready) => ready,
         Err(error) => return not_started(&error, None, errors),
     };
-    tell(&Message::Ready { shards: ready.shards as u64, users_spare: ready.users_spare });
+    let Spare { users: users_spare, limit: spare_limit } = ready.users_spare;
+    tell(&Message::Ready { shards: ready.shards as u64, users_spare, spare_limit });
     // Where there is no start, the desk is gone: nothing was sent.
     let Some(Start { unix_ns }) = read() else { return Exit::Success };
     tell(&Message::Begun { unix_ns });

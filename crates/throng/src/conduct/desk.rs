@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use throng_base::units::format_duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
-use throng_engine::Options;
+use throng_engine::{Options, Spare};
 use throng_export::{Exports, Opened, Told};
 use throng_load::plan;
 use throng_metrics::{AbortRule, Interval, StepInterval};
@@ -78,7 +78,7 @@ pub(super) struct Posts {
     pub(super) orders: Orders,
     pub(super) lines: UnboundedReceiver<(u16, Message)>,
     /// How many users more than planned can be there at once.
-    pub(super) users_spare: u64,
+    pub(super) users_spare: Spare,
     /// What some of them leave out is made by the others.
     pub(super) redistributes: bool,
     /// Ends when posts of a fleet know that there are no more orders.

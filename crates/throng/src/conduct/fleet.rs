@@ -18,7 +18,7 @@ use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now, random};
 use throng_bus::Bus as _;
 use throng_bus::keys::{Keys, Signer};
 use throng_bus::nats::{Nats, Room};
-use throng_engine::{addresses, sizes, source_count, source_ports};
+use throng_engine::{Spare, addresses, sizes, source_count, source_ports};
 use throng_fleet::assign::{Capacity, Need, Part, Scarce, Shortage, assign};
 use throng_fleet::controller::{self, Controller, Input, Output};
 use throng_fleet::orphan::Patience;
@@ -233,7 +233,7 @@ impl Fleet {
         }
         info.shards = info.machines.iter().map(|machine| machine.shards).sum();
         info.zero_unix_ns = unix_ns;
-        let users_spare = ready.iter().map(|ready| ready.users_spare).min().unwrap_or(0);
+        let users_spare = ready.iter().map(|ready| ready.users_spare).min().unwrap_or(Spare::NONE);
         let names = self.members.iter().map(|member| member.name.clone()).collect();
         let controller = (self.inputs, self.outputs, Vec::new());
         Ok(posts(names, controller, clock, (users_spare, conduct.output.redistribute)))
@@ -361,7 +361,7 @@ fn posts(
     names: Vec<String>,
     (inputs, outputs, early): (UnboundedSender<Input>, Receiver<Output>, Vec<Output>),
     clock: Clock,
-    (users_spare, redistributes): (u64, bool),
+    (users_spare, redistributes): (Spare, bool),
 ) -> Posts {
     let (lines, told) = unbounded_channel();
     let (orders, ordered) = unbounded_channel();
@@ -389,12 +389,15 @@ async fn call_off(inputs: &UnboundedSender<Input>, outputs: &mut Receiver<Output
 /// What an agent's child says when it waits for its start.
 struct Ready {
     shards: u64,
-    users_spare: u64,
+    users_spare: Spare,
 }
 
 fn ready_of(line: &[u8]) -> Option<Ready> {
     match serde_json::from_slice(line) {
-        Ok(Message::Ready { shards, users_spare }) => Some(Ready { shards, users_spare }),
+        Ok(Message::Ready { shards, users_spare, spare_limit }) => {
+            let users_spare = Spare { users: users_spare, limit: spare_limit };
+            Some(Ready { shards, users_spare })
+        }
         _ => None,
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use throng_base::{Said, Time};
+use throng_engine::{Spare, SpareLimit};
 use throng_program::{Coming, Drive, Load, Program};
 
 use super::command::LoadStatus;
@@ -15,15 +16,15 @@ pub(super) struct Levels {
     changed: BTreeMap<(usize, usize), Drive>,
     /// By load: users beyond those that were planned.
     beyond: Vec<u64>,
-    /// How many of those there can be.
-    spare: u64,
+    /// How many of those there can be, and why not more.
+    spare: Spare,
 }
 
 /// Nothing was changed: why, and what to do.
 pub(super) type Refusal = (Said, Said);
 
 impl Levels {
-    pub(super) fn new(program: &Program, spare: u64) -> Levels {
+    pub(super) fn new(program: &Program, spare: Spare) -> Levels {
         Levels { changed: BTreeMap::new(), beyond: vec![0; program.loads.len()], spare }
     }
 
@@ -48,7 +49,7 @@ impl Levels {
     ) -> Result<u64, Refusal> {
         let others: u64 =
             self.beyond.iter().enumerate().map(|(it, n)| if it == number { 0 } else { *n }).sum();
-        let spare = self.spare - others.min(self.spare);
+        let spare = self.spare.users.saturating_sub(others);
         let users_max = load.staying_max().saturating_add(spare);
         if change == Change::EndPhase {
             return Ok(users_max);
@@ -80,14 +81,8 @@ impl Levels {
             Drive::Arrivals(_) | Drive::Hold => 0,
         };
         if wanted > users_max {
-            return Err((
-                say!(
-                    "{wanted} users are more than this run has room for: {users_max} are possible"
-                ),
-                say!(
-                    "raise `ulimit -n` or give the data more rows, and begin anew with more users"
-                ),
-            ));
+            let message = say!("this run can have {users_max} users, not {wanted}");
+            return Err((message, more_room(self.spare.limit)));
         }
         self.beyond[number] = self.beyond[number].max(wanted.saturating_sub(load.staying_max()));
         self.changed.insert((number, phase), drive);
@@ -119,5 +114,22 @@ impl Levels {
             })
         };
         loads.filter_map(status).collect()
+    }
+}
+
+/// What lets the next run have more users: a limit that cannot be raised while users are there.
+fn more_room(limit: SpareLimit) -> Said {
+    match limit {
+        SpareLimit::Descriptors => {
+            say!("to have more, raise `ulimit -n` and start the run again")
+        }
+        SpareLimit::Rows => say!(
+            "each user has a row of its own (`take: per user`): to have more, add rows, or let \
+             users share them (`at_end: wrap`), and start the run again"
+        ),
+        SpareLimit::Sources => say!(
+            "`source` was divided among the planned users: to have more, plan them in `load` and \
+             start the run again"
+        ),
     }
 }

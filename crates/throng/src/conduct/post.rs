@@ -304,7 +304,7 @@ impl Post {
     /// One that leaves its host to others makes nothing for other machines.
     fn amend_portion(&self, at: Time) {
         let portion = if self.own < 1.0 { self.own } else { self.taken };
-        let (change, spare) = (throng_load::Change::Portion(portion), self.run.users_spare);
+        let (change, spare) = (throng_load::Change::Portion(portion), self.run.users_spare.users);
         for (load, one) in self.program.loads.iter().enumerate() {
             let users_max = one.staying_max().saturating_add(spare);
             self.run.control.amend(load as u16, Amendment { at, change, users_max });

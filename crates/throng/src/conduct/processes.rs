@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use throng_base::{Clock, Diagnostic, Exit, Said, clock::wall_now};
+use throng_engine::Spare;
 use throng_results::{MachineInfo, RunInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -41,7 +42,7 @@ type Word = Arc<[u8]>;
 
 /// A process that waits for its start.
 struct Waiting {
-    users_spare: u64,
+    users_spare: Spare,
     child: Child,
     input: UnixStream,
     output: BufReader<ChildStdout>,
@@ -105,12 +106,12 @@ pub(super) fn start(
     info.shards = info.machines.iter().map(|machine| machine.shards).sum();
     info.zero_unix_ns = unix_ns;
     let (lines, told) = unbounded_channel();
-    let (mut orders, mut users_spare) = (Vec::new(), u64::MAX);
+    let (mut orders, mut users_spare) = (Vec::new(), None::<Spare>);
     let sockets: Vec<_> = all.iter().map(|one| one.input.try_clone()).collect();
     let mut words = Vec::new();
     for (machine, waiting) in (0..).zip(all) {
         let Waiting { users_spare: spare, child, mut input, output, errors } = waiting;
-        users_spare = users_spare.min(spare);
+        users_spare = Some(users_spare.map_or(spare, |least| least.min(spare)));
         // One that is gone by now is told as lost.
         let _ = write(&mut input, &Start { unix_ns });
         let (order, ordered) = unbounded_channel();
@@ -136,7 +137,7 @@ pub(super) fn start(
         clock,
         orders: Orders::Here(orders),
         lines: told,
-        users_spare,
+        users_spare: users_spare.unwrap_or(Spare::NONE),
         redistributes: false,
         closing: None,
     })
@@ -176,8 +177,9 @@ fn one(conduct: &Conduct<'_>, machine: &mut MachineInfo, errors: Screen) -> Resu
     let told = write(&mut input, &part);
     let mut output = BufReader::new(output);
     match told.ok().and_then(|()| read(&mut output)) {
-        Some(Message::Ready { shards, users_spare }) => {
+        Some(Message::Ready { shards, users_spare, spare_limit }) => {
             machine.shards = shards;
+            let users_spare = Spare { users: users_spare, limit: spare_limit };
             Ok(Waiting { users_spare, child, input, output, errors: said })
         }
         // It has said itself why not.

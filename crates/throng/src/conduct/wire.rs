@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Share};
+use throng_engine::SpareLimit;
 use throng_expression::Value;
 use throng_metrics::Interval;
 use throng_results::{Event, MachineInfo, OnceRun};
@@ -147,8 +148,10 @@ pub(crate) enum Message {
     /// It waits for the start.
     Ready {
         shards: u64,
-        /// How many users more than planned can be there at once.
+        /// How many users more than planned can be there at once, and what bounds them.
         users_spare: u64,
+        #[serde(default)]
+        spare_limit: SpareLimit,
     },
     /// Its load begins, in nanoseconds since the Unix epoch.
     Begun {

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::run::{Child, Throng, binary, throng};
+use crate::scribe::Scribe;
 use crate::servers::{Target, program};
 
 fn scenario(target: &Target) -> String {
@@ -54,6 +55,37 @@ fn a_run_is_changed_by_commands_and_says_so() {
     run.check(!run.folder().join("record/control.sock").exists(), "the socket is left");
     let over = throng(&format!("control {} more", run.folder().join("record").display())).run();
     over.exits(2).says(&["is over"]);
+}
+
+/// There are rows for two more users than the ten that are planned.
+#[test]
+fn more_users_come_as_far_as_there_are_rows_for_them() {
+    let scribe = Scribe::start();
+    let scenario = format!(
+        "target: {}
+data: {{people: {{csv: people.csv, take: per user}}}}
+sessions: {{one: {{steps: [{{http: 'GET /${{data.people.name}}', name: get}}, {{think: 20ms}}]}}}}
+load: [{{name: steady, users: 10, for: 10m}}]
+",
+        scribe.target()
+    );
+    let people: String = (1..=12).map(|n| format!("u{n}\n")).collect();
+    let child = throng("run s.yaml --json --out record")
+        .file("s.yaml", scenario)
+        .file("people.csv", format!("name\n{people}"))
+        .start();
+    child.until("requests", || scribe.count("GET /u10") > 0);
+    let refused = tell(&child, "users 13").exits(2);
+    refused.says(&["this run can have 12 users, not 13", "take: per user", "add rows"]);
+    refused.check(!refused.err.contains("ulimit"), "descriptors are not what is scarce");
+    tell(&child, "more 20%").exits(0);
+    child.until("the row of the last one", || {
+        scribe.count("GET /u11") > 0 && scribe.count("GET /u12") > 0
+    });
+    tell(&child, "stop").exits(0);
+    let run = child.wait().exits(130);
+    run.has("/total/failed", 0);
+    run.has("/users/started", 12);
 }
 
 /// At a terminal of 80 columns.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::{Said, Time};
-use throng_engine::GROWTH_AHEAD;
+use throng_engine::{GROWTH_AHEAD, Spare};
 use throng_program::Program;
 use throng_results::Event;
 
@@ -22,7 +22,7 @@ pub(super) struct Steer {
 }
 
 impl Steer {
-    pub(super) fn new(program: &Program, users_spare: u64) -> Steer {
+    pub(super) fn new(program: &Program, users_spare: Spare) -> Steer {
         let levels = Levels::new(program, users_spare);
         Steer { levels, paused: false, amended: Time::ZERO, marks: 0 }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Diagnostic, Exit, Said, plain};
+use throng_engine::Spare;
 use throng_fleet::wire::{Plan, Raw, from_json};
 use throng_results::Run;
 use tokio::sync::mpsc::unbounded_channel;
@@ -75,7 +76,7 @@ pub(crate) async fn collect(arguments: &CollectArguments) -> Exit {
             clock,
             orders,
             lines: told,
-            users_spare: 0,
+            users_spare: Spare::NONE,
             redistributes: false,
             closing: None,
         };

@@ -8,6 +8,7 @@ use throng_base::{Diagnostic, Exit};
 use throng_bus::keys::{Keys, is_signed};
 use throng_bus::nats::{Nats, Room};
 use throng_bus::{Bus as _, BusError};
+use throng_engine::Spare;
 use throng_fleet::controller::{Input, Output};
 use throng_fleet::wire::{Desired, Ordered, Plan, Registered, Signed, from_json, names};
 use throng_results::Run;
@@ -241,7 +242,8 @@ impl Takeover {
             plan: left.plan,
         };
         errors.say(say!("run {run} goes on here; what it has told so far is read again"));
-        let spare = ready.iter().flatten().map(|ready| ready.users_spare).min().unwrap_or(0);
+        let spare = ready.iter().flatten().map(|ready| ready.users_spare).min();
+        let spare = spare.unwrap_or(Spare::NONE);
         let names = begun.told.names.clone();
         let (inputs, outputs) = (self.inputs, self.outputs);
         let ways = (spare, begun.told.redistribute);
