@@ -77,6 +77,9 @@ pub struct RunInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineInfo>,
     pub targets: Vec<String>,
+    /// A target is on a machine that makes the load, so that both compete for its processors.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub same_host: bool,
     /// What was read beside the run, by the `monitor` of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorInfo>,
@@ -137,6 +140,7 @@ impl Default for RunInfo {
             shards: 0,
             machines: Vec::new(),
             targets: Vec::new(),
+            same_host: false,
             monitors: Vec::new(),
             steps: Vec::new(),
             loads: Vec::new(),

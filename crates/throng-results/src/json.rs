@@ -101,6 +101,7 @@ fn run(summary: &Summary) -> Value {
         "seed": info.seed,
         "changes": info.changes.iter().map(Said::english).collect::<Vec<_>>(),
         "shards": info.shards,
+        "same_host": info.same_host,
         "targets": info.targets,
         "users_planned": info.users_planned,
         "interrupted": info.interrupted,

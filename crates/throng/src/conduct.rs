@@ -15,6 +15,7 @@ mod dashboard;
 mod desk;
 mod ending;
 pub(crate) mod fleet;
+mod here;
 mod keys;
 mod levels;
 mod limits;
@@ -242,6 +243,7 @@ impl Conduct<'_> {
             }
         };
         begins(&mut info, run.shards as u64);
+        info.same_host = here::is_same_host(&self.program, &run.addresses);
         guard.warn(&self.program, &run, errors);
         self.program.changes.iter().for_each(|change| errors.say(change.clone()));
         let (orders, obeyed) = unbounded_channel();

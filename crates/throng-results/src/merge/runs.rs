@@ -271,6 +271,7 @@ fn info_of(runs: &[Run], machines: Vec<MachineInfo>) -> RunInfo {
         shards: runs.iter().map(|run| run.info.shards).sum(),
         users_planned: runs.iter().map(|run| run.info.users_planned).sum(),
         service_times: runs.iter().all(|run| run.info.service_times),
+        same_host: runs.iter().any(|run| run.info.same_host),
         interrupted: runs.iter().any(|run| run.info.interrupted),
         lines_lost: runs.iter().map(|run| run.info.lines_lost).sum(),
         machines,

@@ -2,6 +2,7 @@
 
 mod chinese;
 mod delivering;
+mod lateness;
 mod staying;
 mod summary;
 

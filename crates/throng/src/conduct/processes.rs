@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::Conduct;
 use super::desk::{Orders, Posts};
+use super::here;
 use super::post::Lines;
 use super::wire::{Carried, Heard, Message, Order, Part, Plain, Start};
 use crate::screen::Screen;
@@ -101,6 +102,7 @@ pub(super) fn start(
     for machine in &mut info.machines {
         all.push(one(conduct, machine, errors)?);
     }
+    info.same_host = here::is_same_host(&conduct.program, &here::resolved(&conduct.program));
     let clock = Clock::start_in(AHEAD);
     let unix_ns = u64::try_from((wall_now() + AHEAD).as_nanos()).unwrap_or(u64::MAX);
     info.shards = info.machines.iter().map(|machine| machine.shards).sum();

@@ -1,0 +1,37 @@
+//! What is said of a generator that was late beside its own target.
+
+use super::*;
+
+/// A run at which other processes of this machine, the target among them, used the processors.
+pub(super) fn beside_its_target() -> Summary {
+    let mut intervals = sample::intervals();
+    for interval in &mut intervals {
+        (0..500).for_each(|n| interval.lateness.record(15_000_000 + n * 10_000));
+        let resources = interval.resources.as_mut().unwrap();
+        (resources.cpu_user_ns, resources.cpu_system_ns) = (200_000_000, 200_000_000);
+        (resources.host_cpu, resources.run_queue_ns) = (0.999, 300_000_000);
+    }
+    let info = RunInfo { same_host: true, ..sample::info() };
+    sample::summary_of(info, &intervals, &sample::events())
+}
+
+#[test]
+fn a_target_on_this_machine_that_used_its_processors_is_named() {
+    let text = summary_text(&beside_its_target(), &full());
+    let told = text.split("\n\n").nth(2).unwrap();
+    expect![[r#"
+        warning[generator-strained]: throng shares this machine with the target and was late
+          = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 20.0ms)
+          = cause: threads of throng waited 3.00s for a processor
+          = cause: the CPU of this host was 100 % busy from 00:02 on
+          = cause: throng used 0.4 of 2 cores on average, other processes 1.6
+          = help: run throng on another machine than the target, or lower the load"#]]
+    .assert_eq(told);
+    // That throng itself used them is said of throng.
+    let mut own = beside_its_target();
+    own.generator.cores = 1.6;
+    let text = summary_text(&own, &full());
+    assert!(!text.contains("other processes") && text.contains("throng itself was late"), "{text}");
+    let elsewhere = sample::summary_of(sample::info(), &sample::intervals(), &sample::events());
+    assert!(!summary_text(&elsewhere, &full()).contains("same host"));
+}
