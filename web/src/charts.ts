@@ -204,8 +204,11 @@ function chart(times: number[], wanted: Chart, shown: Mark[]): Drawn {
         width: line.width ?? 1.5,
         dash: line.dash,
         fill: line.fill ? () => `${paint(colour)}1f` : undefined,
-        // A line needs two of them.
-        points: { show: (plot: uPlot, at: number) => (plot.data[at] as Line["values"]).filter((value) => value != null).length < 3 },
+        // A line needs two of them, and two that follow each other.
+        points: {
+          show: (plot: uPlot, at: number) => (plot.data[at] as Line["values"]).filter((value) => value != null).length < 3,
+          filter: (plot: uPlot, at: number, show: boolean) => (show || wanted.gaps ? null : alone(plot.data[at] as Line["values"])),
+        },
         spanGaps: wanted.gaps ?? false,
         value: (_: uPlot, value: number | null) => unit(value),
       };
@@ -294,6 +297,12 @@ function together(): uPlot.Plugin {
       },
     },
   };
+}
+
+/** Places of the values that no line leads to. */
+export function alone(values: Line["values"]): number[] {
+  const isThere = (at: number) => values[at] != null;
+  return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
 }
 
 function drawMarks(plot: uPlot, marks: Mark[]): void {

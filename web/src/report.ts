@@ -295,7 +295,17 @@ function byStep(): HTMLElement | null {
 
 let panel = new Panel();
 let stepPanel = new Panel();
-const drawTimes = () => panel.show(times(), [...charts(), ...machineCharts(data, covered), ...monitorCharts(data)], marks());
+/** The names of the marks, for whoever reads or searches the page. */
+const noted = element("ol", { class: "marks" });
+function note(shown: Mark[]): void {
+  const named = shown.filter((mark) => !mark.phase);
+  noted.replaceChildren(...named.map((mark) => element("li", {}, `${clock(mark.at_s)} · ${mark.text}`)));
+  noted.hidden = named.length === 0;
+}
+const drawTimes = () => {
+  note(marks());
+  panel.show(times(), [...charts(), ...machineCharts(data, covered), ...monitorCharts(data)], marks());
+};
 const drawSteps = () => stepPanel.show(times(), stepCharts(chosen), marks());
 
 const time = <It>(title: string, of: (row: It) => number | null | undefined): Column<It> => ({ title, value: of, text: (row) => duration(of(row)) });
@@ -524,6 +534,7 @@ function overTime(): HTMLElement | null {
     say("Over time"),
     element("div", { class: "bar" }, ...buttons, element("span", {}, say("Drag over a chart to zoom; double-click to see all. Keys: + and − zoom, ← and → move, 0 shows all."))),
     panel.element,
+    noted,
   );
 }
 
