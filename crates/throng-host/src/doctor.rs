@@ -5,6 +5,7 @@
 //! [`Severity::Unknown`], never guessed. Why each rule is as it is: `docs/doctor.md`.
 
 mod accept_queue;
+mod address_space;
 mod addresses;
 mod buffers;
 mod cgroup_memory;
@@ -108,7 +109,7 @@ impl Finding {
 
     /// A run is not begun when it cannot have what it needs: addresses, ports, descriptors, memory.
     pub fn stops_a_run(&self) -> bool {
-        const STOPPING: [&str; 7] = [
+        const STOPPING: [&str; 8] = [
             descriptors::RULE,
             epoll_watches::RULE,
             file_max::RULE,
@@ -116,6 +117,7 @@ impl Finding {
             source_addresses::RULE,
             memory::RULE,
             cgroup_memory::RULE,
+            address_space::RULE,
         ];
         self.severity == Severity::Unfit && STOPPING.contains(&self.rule)
     }
@@ -124,9 +126,10 @@ impl Finding {
 type Rule = fn(&Host, &Needs) -> Option<Finding>;
 
 /// In the order in which they are told.
-const RULES: [Rule; 25] = [
+const RULES: [Rule; 26] = [
     memory::examine,
     cgroup_memory::examine,
+    address_space::examine,
     page_reporting::examine,
     source_addresses::examine,
     source_ports::examine,

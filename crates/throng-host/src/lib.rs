@@ -26,7 +26,7 @@ pub mod usage;
 use std::path::{Path, PathBuf};
 
 pub use facts::{HostFacts, facts};
-pub use memory::{MemoryLeft, room};
+pub use memory::{MemoryBound, MemoryLeft, room};
 pub use monitor::{Monitor, Reading};
 pub use network::{SocketCost, source_ports};
 pub use usage::{HostCpu, HostShare, ProcessUsage, set_nice};

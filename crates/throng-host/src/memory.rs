@@ -13,6 +13,9 @@ const FLOOR_SHARE: f64 = 0.03;
 /// On a small host the floor is at most this part of it.
 const FLOOR_PART_MAX: u64 = 8;
 
+/// Whoever has less left than so many floors of a control group is near its end.
+const NEAR_FLOORS: u64 = 16;
+
 /// A line of `/proc/self/limits`.
 const ADDRESS_SPACE: &str = "Max address space";
 
@@ -21,8 +24,17 @@ const ADDRESS_SPACE: &str = "Max address space";
 pub struct MemoryLeft {
     pub available_bytes: u64,
     pub floor_bytes: u64,
-    /// It is a control group's limit and not the end of the host's memory.
-    pub is_group: bool,
+    pub bound: MemoryBound,
+}
+
+/// What ends the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryBound {
+    Host,
+    /// The limit of a control group: who goes over it is killed.
+    Group,
+    /// The limit of this process (`ulimit -v`): what does not fit into it ends the process.
+    AddressSpace,
 }
 
 /// Where to read it: control groups with a limit are looked up once.
@@ -30,6 +42,8 @@ pub struct MemoryLeft {
 pub(crate) struct Memory {
     root: Root,
     groups: Vec<Group>,
+    /// Of the address space of this process.
+    space_bytes_max: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,36 +57,44 @@ impl Memory {
         let groups = cgroup_directories(&root, "memory").into_iter().filter_map(|directory| {
             memory_limit(&root, &directory).map(|limit_bytes| Group { directory, limit_bytes })
         });
-        Memory { groups: groups.collect(), root }
+        Memory { groups: groups.collect(), space_bytes_max: space_limit(&root), root }
     }
 
-    /// Of the host and all groups the one that is nearest to its floor.
+    /// Of the host, all groups and the address space the one that is nearest to its floor.
     pub(crate) fn left(&self) -> Option<MemoryLeft> {
         let host = self.root.read("proc/meminfo").and_then(|text| {
             let available_bytes = kilobytes(&text, "MemAvailable")?;
             let floor_bytes = floor(kilobytes(&text, "MemTotal")?);
-            Some(MemoryLeft { available_bytes, floor_bytes, is_group: false })
+            Some(MemoryLeft { available_bytes, floor_bytes, bound: MemoryBound::Host })
         });
         let groups = self.groups.iter().filter_map(|group| group.left(&self.root));
         let above =
             |left: &MemoryLeft| i128::from(left.available_bytes) - i128::from(left.floor_bytes);
-        host.into_iter().chain(groups).min_by_key(above)
+        host.into_iter().chain(groups).chain(self.space()).min_by_key(above)
     }
+
+    fn space(&self) -> Option<MemoryLeft> {
+        let limit = self.space_bytes_max?;
+        let status = self.root.read("proc/self/status")?;
+        let available_bytes = limit.saturating_sub(kilobytes(&status, "VmSize")?);
+        let (floor_bytes, bound) = (floor(limit), MemoryBound::AddressSpace);
+        Some(MemoryLeft { available_bytes, floor_bytes, bound })
+    }
+}
+
+/// The limit of the address space of this process, where it has one (setrlimit(2), RLIMIT_AS).
+pub(crate) fn space_limit(root: &Root) -> Option<u64> {
+    let limits = root.read("proc/self/limits")?;
+    let rest = limits.lines().find_map(|line| line.strip_prefix(ADDRESS_SPACE))?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// What this process could take now: of the host, of its control groups, and of its address space
 /// (`ulimit -v`). None where nothing says it.
 pub fn room(root: &Root) -> Option<u64> {
-    let left = Memory::new(root.clone()).left().map(|left| left.available_bytes);
-    let limits = root.read("proc/self/limits").unwrap_or_default();
-    let limit = limits.lines().find_map(|line| {
-        let rest = line.strip_prefix(ADDRESS_SPACE)?;
-        rest.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    let status = root.read("proc/self/status").unwrap_or_default();
-    let taken = kilobytes(&status, "VmSize").unwrap_or(0);
-    let space = limit.map(|limit| limit.saturating_sub(taken));
-    left.into_iter().chain(space).min()
+    let memory = Memory::new(root.clone());
+    let left = [memory.left(), memory.space()].into_iter().flatten();
+    left.map(|left| left.available_bytes).min()
 }
 
 impl Group {
@@ -84,7 +106,7 @@ impl Group {
         let floor_bytes = floor(self.limit_bytes);
         // Files in the cache count as used and are given back when memory is short. To ask for
         // them costs the kernel more, so only who comes near asks.
-        if available_bytes < floor_bytes.saturating_mul(4) {
+        if available_bytes < floor_bytes.saturating_mul(NEAR_FLOORS) {
             let cached = root.read(self.directory.join("memory.stat")).unwrap_or_default();
             let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
                 let line = cached.lines().find_map(|line| line.strip_prefix(name))?;
@@ -93,7 +115,7 @@ impl Group {
             let cached = cached.unwrap_or(0).min(used);
             available_bytes = available_bytes.saturating_add(cached).min(self.limit_bytes);
         }
-        Some(MemoryLeft { available_bytes, floor_bytes, is_group: true })
+        Some(MemoryLeft { available_bytes, floor_bytes, bound: MemoryBound::Group })
     }
 }
 

@@ -341,6 +341,22 @@ fn memory_of_the_host_and_of_the_group() {
     bench.says("memory", &to("192.0.2.9", u64::MAX), Unknown, None);
 }
 
+#[test]
+fn address_space_of_this_process() {
+    let limits = |space: &str| {
+        format!("Max address space         {space}            unlimited            bytes\n{LIMITS}")
+    };
+    let bench = Bench::new().set("proc/self/limits", &limits("unlimited"));
+    let examination = examine(&bench.host, &to("192.0.2.9", 1_000_000));
+    assert!(!examination.findings.iter().any(|finding| finding.rule == "address-space"));
+    let bench = bench.set("proc/self/limits", &limits("400000000"));
+    assert_eq!(bench.find("address-space", &to("192.0.2.9", 100_000)).severity, Fit);
+    assert_eq!(bench.find("address-space", &to("192.0.2.9", 400_000)).severity, Warn);
+    let finding = bench.find("address-space", &to("192.0.2.9", 600_000));
+    assert_eq!(finding.severity, Unfit);
+    assert!(finding.stops_a_run());
+}
+
 const REPORTING_ORDER: &str = "sys/module/page_reporting/parameters/page_reporting_order";
 const FEATURES: &str = "sys/bus/virtio/drivers/virtio_balloon/virtio0/features";
 

@@ -1,6 +1,7 @@
 //! Readings of computers made of files, and of this one.
 
 use super::*;
+use crate::memory::MemoryBound;
 use crate::network::source_ports;
 use crate::tests::{computer, write};
 use crate::usage::page_bytes;
@@ -137,7 +138,7 @@ fn memory_that_is_left_of_the_host_and_of_its_groups() {
     let host = MemoryLeft {
         available_bytes: 2 << 30,
         floor_bytes: ((24u64 << 30) as f64 * 0.03) as u64,
-        is_group: false,
+        bound: MemoryBound::Host,
     };
     assert_eq!(left(&root), Some(host));
     // A group without a limit says nothing; one with a limit that is far away neither.
@@ -150,7 +151,8 @@ fn memory_that_is_left_of_the_host_and_of_its_groups() {
     write(&root, "sys/fs/cgroup/a/memory.max", "1073741824\n");
     write(&root, "sys/fs/cgroup/a/memory.current", "1048576000\n");
     write(&root, "sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 104857600\n");
-    let group = MemoryLeft { available_bytes: 124 << 20, floor_bytes: 128 << 20, is_group: true };
+    let bound = MemoryBound::Group;
+    let group = MemoryLeft { available_bytes: 124 << 20, floor_bytes: 128 << 20, bound };
     assert_eq!(left(&root), Some(group));
     write(&root, "proc/meminfo", &meminfo(1024));
     let host = MemoryLeft { available_bytes: 1 << 20, ..host };

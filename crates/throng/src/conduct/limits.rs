@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::units::format_bytes;
 use throng_base::{Said, Time};
-use throng_host::MemoryLeft;
+use throng_host::{MemoryBound, MemoryLeft};
 use throng_program::{Drive, Load};
 
 use super::polite::Others;
@@ -123,8 +123,15 @@ pub(crate) struct Limits {
     since: [Option<Time>; LIMITS.len()],
     /// Since when all figures are well below their limits.
     well_since: Option<Time>,
+    /// What was left of memory that ends the process, at the last looks, the oldest first.
+    trend: Vec<(Time, u64)>,
     told: bool,
 }
+
+/// A trend is what lasts for so many looks, so that one that was late is none.
+const TREND_LOOKS: usize = 4;
+/// What users take in this time has come before the next look can hold anybody.
+const TREND_AHEAD: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -142,6 +149,7 @@ impl Limits {
             cpu_level: Level::Below,
             since: [None; LIMITS.len()],
             well_since: None,
+            trend: Vec::with_capacity(TREND_LOOKS),
             told: false,
         }
     }
@@ -155,6 +163,7 @@ impl Limits {
         if self.state == State::GivenUp {
             return None;
         }
+        let seen = &self.ahead(seen, now);
         if seen.cpu_share.is_some() {
             self.cpu_level = self.level(Limit::Cpu, seen);
         }
@@ -179,6 +188,30 @@ impl Limits {
             State::Held { since } => self.end_hold(since, seen, now),
             _ => self.hold_if_needed(&levels, seen, now),
         }
+    }
+
+    /// What is seen without the memory that the users of the next second take, where that is not
+    /// merely scarce but ends the process: there would be no other look.
+    fn ahead(&mut self, seen: &Seen, now: Time) -> Seen {
+        let Some(left) = seen.memory_left.filter(|left| left.bound != MemoryBound::Host) else {
+            self.trend.clear();
+            return seen.clone();
+        };
+        if self.trend.len() == TREND_LOOKS {
+            self.trend.remove(0);
+        }
+        self.trend.push((now, left.available_bytes));
+        let full = self.trend.len() == TREND_LOOKS && seen.is_growing;
+        // The least of what was taken from one look to the next.
+        let rate = |pair: &[(Time, u64)]| {
+            let [(then, before), (at, after)] = pair else { return 0.0 };
+            let seconds = at.since(*then).as_secs_f64().max(0.001);
+            before.saturating_sub(*after) as f64 / seconds
+        };
+        let rate = self.trend.windows(2).map(rate).min_by(f64::total_cmp).filter(|_| full);
+        let taken = (rate.unwrap_or(0.0) * TREND_AHEAD.as_secs_f64()) as u64;
+        let available_bytes = left.available_bytes.saturating_sub(taken);
+        Seen { memory_left: Some(MemoryLeft { available_bytes, ..left }), ..seen.clone() }
     }
 
     fn hold_if_needed(&mut self, levels: &[Level], seen: &Seen, now: Time) -> Option<Deed> {
@@ -239,11 +272,14 @@ impl Limits {
                 let left = seen.memory_left?;
                 let available = format_bytes(left.available_bytes as f64);
                 let floor = format_bytes(left.floor_bytes as f64);
-                match left.is_group {
-                    true => say!(
+                match left.bound {
+                    MemoryBound::Group => say!(
                         "its control group has {available} of memory left, {floor} have to stay"
                     ),
-                    false => {
+                    MemoryBound::AddressSpace => say!(
+                        "its address space (`ulimit -v`) has {available} left, {floor} have to stay"
+                    ),
+                    MemoryBound::Host => {
                         say!("this host has {available} of memory left, {floor} have to stay")
                     }
                 }

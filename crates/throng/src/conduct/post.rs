@@ -23,7 +23,8 @@ use super::wire::{Message, Order};
 use crate::arguments::LimitArguments;
 
 /// Resources are looked at with every interval, and without one after this time: shards that have
-/// no processor to run on hand nothing over.
+/// no processor to run on hand nothing over. While users come they are looked at more often, as
+/// memory may be gone within a second.
 const LOOK_AFTER: Duration = Duration::from_millis(1500);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -116,7 +117,7 @@ impl Post {
                 },
                 () = turn(&mut self.announcer) => {}
                 _ = look.tick() => {
-                    if self.run.clock.now() - self.looked >= LOOK_AFTER {
+                    if self.is_growing() || self.run.clock.now() - self.looked >= LOOK_AFTER {
                         self.look();
                     }
                 }
@@ -275,12 +276,7 @@ impl Post {
             Some(before) => before.merge(&resources),
             None => self.resources = Some(resources),
         }
-        let loads = self.program.loads.iter().enumerate();
-        let mut growing = loads.map(|(number, load)| {
-            let present = self.all_gauges.latest_of(number).users_present;
-            is_growing(load, self.running.phase_within(number), present)
-        });
-        seen.is_growing = !self.is_stopping && growing.any(|growing| growing);
+        seen.is_growing = self.is_growing();
         if let Some(deed) = self.limits.see(&seen, now) {
             self.do_deed(deed, now);
         }
@@ -288,6 +284,16 @@ impl Post {
         if let Some(portion) = polite.and_then(|polite| polite.see(&seen.others, now)) {
             self.make(portion, now);
         }
+    }
+
+    /// Whether users are to come who are not there.
+    fn is_growing(&self) -> bool {
+        let loads = self.program.loads.iter().enumerate();
+        let mut growing = loads.map(|(number, load)| {
+            let present = self.all_gauges.latest_of(number).users_present;
+            is_growing(load, self.running.phase_within(number), present)
+        });
+        !self.is_stopping && growing.any(|growing| growing)
     }
 
     /// Makes another portion of this machine's part of the load, whatever anybody orders; the desk

@@ -19,7 +19,7 @@ fn cpu(own: f64, host: f64) -> Seen {
 }
 
 fn left(available_bytes: u64) -> Seen {
-    let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, is_group: false };
+    let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, bound: MemoryBound::Host };
     Seen { memory_left: Some(memory_left), is_growing: true, ..Seen::default() }
 }
 
@@ -89,7 +89,8 @@ fn the_memory_of_the_host_is_kept_without_being_told() {
     let mut limits = self::limits(None, None);
     let seconds = [GIB, 2 * GIB, 2 * GIB, 2 * GIB, 2 * GIB].map(left);
     assert_eq!(deeds(&mut limits, 0, &seconds), ["0 hold HostMemory", "4 release"]);
-    let group = MemoryLeft { available_bytes: 10_000_000, floor_bytes: GIB, is_group: true };
+    let bound = MemoryBound::Group;
+    let group = MemoryLeft { available_bytes: 10_000_000, floor_bytes: GIB, bound };
     let seen = Seen { memory_left: Some(group), ..left(0) };
     let detail = "its control group has 10.0 MB of memory left, 1.07 GB have to stay";
     let detail = Said::of_others(detail);
@@ -163,4 +164,38 @@ fn bodies_and_messages_may_take_half_of_what_there_is() {
     assert_eq!(kept(Some(1 << 30), Some(8 << 30)), Some(1 << 29));
     assert_eq!(kept(Some(64 << 30), Some(8 << 30)), Some(4 << 30));
     assert_eq!(kept(Some(1), Some(8 << 30)), Some(KEPT_BYTES_MIN));
+}
+
+/// Of a control group, five times a second.
+fn group(available_bytes: u64) -> Seen {
+    let bound = MemoryBound::Group;
+    let memory_left = MemoryLeft { available_bytes, floor_bytes: GIB, bound };
+    Seen { memory_left: Some(memory_left), ..left(0) }
+}
+
+#[test]
+fn what_the_next_second_takes_is_not_left_any_more() {
+    let fifth = |number: u64| Time(number * 200_000_000);
+    // A quarter of a gigabyte each time: 1.25 GB in the next second.
+    let mut fast = limits(None, None);
+    let held = (0..40).find(|number| {
+        let seen = group(8 * GIB - number * GIB / 4);
+        matches!(fast.see(&seen, fifth(*number)), Some(Deed::Hold(_)))
+    });
+    let left = 8 * GIB - held.expect("it is held") * GIB / 4;
+    assert!(left >= 2 * GIB && left < 3 * GIB, "{left}");
+    // Nothing comes any more, and there is enough: users come again.
+    let from = held.unwrap() + 1;
+    let deeds = (from..from + 40).filter_map(|number| fast.see(&group(left), fifth(number)));
+    assert_eq!(deeds.collect::<Vec<_>>(), [Deed::Release]);
+    // One look is no trend, and who comes slowly comes on.
+    let mut slow = limits(None, None);
+    let mut see = |number: u64, available: u64| slow.see(&group(available), fifth(number));
+    assert_eq!(see(0, 8 * GIB), None);
+    assert_eq!(see(1, 6 * GIB), None);
+    assert!((2..200).all(|number| see(number, 6 * GIB - number * GIB / 50).is_none()));
+    // Where nobody is to come, nobody is held.
+    let mut still = limits(None, None);
+    let seen = |number: u64| Seen { is_growing: false, ..group(8 * GIB - number * GIB / 4) };
+    assert!((0..30).all(|number| still.see(&seen(number), fifth(number)).is_none()));
 }

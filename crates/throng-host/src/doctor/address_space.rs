@@ -1,0 +1,45 @@
+//! The address space that this process may have (`ulimit -v`): what does not fit into it ends the
+//! process in the middle of a run.
+
+use super::memory::Cost;
+use super::{Finding, Fix, Host, Needs, Severity, descriptors, in_bytes};
+use crate::facts::kilobytes;
+
+pub(super) const RULE: &str = "address-space";
+
+const LIMIT: &str = "Max address space";
+/// What each shard takes beside its users: the stack of its thread and its own heap.
+const SHARD_BYTES: u64 = 8 << 20;
+
+pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
+    // The service under test has a limit of its own.
+    let limit = match needs.is_target() {
+        true => return None,
+        false => host.limits(LIMIT)?.0,
+    };
+    if limit == u64::MAX {
+        return None;
+    }
+    let status = host.root.read("proc/self/status").unwrap_or_default();
+    let shards = descriptors::shards(host, needs).map_or(1, |(shards, _)| shards);
+    let taken = kilobytes(&status, "VmSize").unwrap_or(0) + shards.saturating_mul(SHARD_BYTES);
+    // What the kernel and the target take is no part of it.
+    let (least, most) = Cost::of(host, &Needs { routes: Vec::new(), ..needs.clone() }).ours;
+    let of_users = |each: u64| each.saturating_mul(needs.users).saturating_add(taken);
+    let detail = say!(
+        "a limit of this process (`ulimit -v`): memory that does not fit into it ends the run"
+    );
+    let finding = Finding {
+        title: say!("address space"),
+        value: say!("{} allowed", in_bytes(limit)),
+        needed: say!("{}", in_bytes(of_users(most))),
+        ceiling: Some(limit.saturating_sub(taken) / most.max(1)),
+        fixes: vec![Fix::Command { now: "ulimit -v unlimited".into(), for_good: String::new() }],
+        ..Finding::new(RULE, detail)
+    };
+    let bad = match of_users(least) <= limit {
+        true => Severity::Warn,
+        false => Severity::Unfit,
+    };
+    Some(finding.judge(of_users(most) <= limit, bad))
+}
