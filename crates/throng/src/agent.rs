@@ -124,12 +124,17 @@ fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> 
     }
 }
 
-/// As it was pasted, or from a file.
+/// From a file, from the standard input, or as it was pasted; then it is taken out of the list of
+/// processes, which everybody on this machine may read.
 fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
-    let is_file = !join.starts_with("throng-join-");
-    let text = match is_file {
-        false => join.to_string(),
-        true => plain::read_given_text(Path::new(join), TOKEN_BYTES_MAX).map_err(|error| {
+    let is_pasted = join.starts_with("throng-join-");
+    if is_pasted {
+        crate::hide_argument(join);
+    }
+    let path = if join == "-" { "/dev/stdin" } else { join };
+    let text = match is_pasted {
+        true => join.to_string(),
+        false => plain::read_given_text(Path::new(path), TOKEN_BYTES_MAX).map_err(|error| {
             let error = Said::of_error(&error);
             let message = say!("`{join}` is neither a token nor a file with one: {error}");
             let help = say!("paste the whole line that `throng fleet token NAME` prints");

@@ -106,6 +106,29 @@ fn ignores_hang_up() -> bool {
     }
 }
 
+/// Overwrites an argument of the command line, which the kernel shows to everybody (`ps`,
+/// `/proc/PID/cmdline`) as it stands in the memory of this process.
+fn hide_argument(argument: &str) {
+    // proc_pid_stat(5): the name in brackets may hold anything; `arg_start` and `arg_end` are
+    // fields 48 and 49, and field 3 is the first behind it.
+    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return };
+    let Some((_, fields)) = stat.rsplit_once(')') else { return };
+    let mut fields = fields.split_whitespace().skip(45).map(str::parse::<usize>);
+    let (Some(Ok(start)), Some(Ok(end))) = (fields.next(), fields.next()) else { return };
+    if argument.is_empty() || start == 0 || end <= start {
+        return;
+    }
+    // SAFETY: the kernel says that the arguments of this process lie there. They are written to
+    // by nobody else: this is done before any thread is started, and Rust copies them when asked.
+    let arguments = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) };
+    let length = argument.len();
+    for at in 0..arguments.len().saturating_sub(length - 1) {
+        if arguments[at..at + length] == *argument.as_bytes() {
+            arguments[at..at + length].fill(b'*');
+        }
+    }
+}
+
 /// A part of throng has panicked, or stood still: whatever else comes of the run, this is a bug.
 static HAS_BUG: AtomicBool = AtomicBool::new(false);
 

@@ -80,7 +80,8 @@ pub(crate) struct CollectArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct AgentArguments {
-    /// The token of this machine, from `throng fleet token NAME`, or a file with it
+    /// A file with the token of this machine, from `throng fleet token NAME`; `-` reads it from the
+    /// standard input, and the token itself is taken too
     #[arg(long, value_name = "TOKEN")]
     pub(crate) join: String,
     /// What a run needs here, and what it tells, until the fleet has it

@@ -307,6 +307,24 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     assert_eq!(target.counts("/requests"), 0);
 }
 
+/// A token is a password of its machine: whoever lists processes does not see it.
+#[test]
+fn the_token_of_an_agent_is_not_in_the_list_of_processes() {
+    let fleet = Fleet::serving();
+    let file = fleet.token("own");
+    let text = std::fs::read_to_string(&file).expect("a token");
+    let agent = fleet.agent("own", Path::new(text.trim()), "").start();
+    agent.hears("joined", |_, err| err.contains("joined").then_some(()));
+    let line = std::fs::read(format!("/proc/{}/cmdline", agent.id())).expect("a process");
+    let line = String::from_utf8_lossy(&line).into_owned();
+    assert!(line.contains("--join") && !line.contains(&text.trim()[..20]), "{line}");
+    drop(agent);
+    let mut agent = fleet.agent("own", Path::new("-"), "").listens().start();
+    agent.types(&text);
+    agent.types_no_more();
+    agent.hears("joined", |_, err| err.contains("joined").then_some(()));
+}
+
 /// The five commands of docs/fleet.md, on a machine that has `nats-server` on its path; the address
 /// and the scenario are those of the test.
 #[test]
@@ -339,8 +357,10 @@ fn the_documented_commands_make_a_run_on_three_machines() {
     serve.hears("the bus", |_, err| err.contains("is up at").then_some(()));
     let mut agents = Vec::new();
     for name in ["east", "west", "north"] {
+        let (token, file) = token.split_once(" > ").expect("a file with the token");
         let token = there(&token.replace("east", name)).run().exits(0).out;
-        let line = agent.replace("throng-join-…", token.trim());
+        std::fs::write(folder.path().join(file.replace("east", name)), token).expect("a file");
+        let line = agent.replace("east", name);
         let agent = there(&line).start();
         agent.hears("joined", |_, err| err.contains("joined").then_some(()));
         agents.push((agent, line));
