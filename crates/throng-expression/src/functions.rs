@@ -151,8 +151,8 @@ functions! {
         "true or false, of the text `true` or `false`", "bool('true')";
     Plain "string" (value: ANY) -> TEXT = text::string,
         "the value as text", "string(42)";
-    Plain "bytes" (text: OCTETS) -> BYTES = text::bytes,
-        "the bytes of a text in UTF-8", "bytes('abc')";
+    Plain "bytes" (value: ANY) -> BYTES = text::bytes,
+        "the bytes of the value, of a text in UTF-8", "bytes('abc')";
 
     Member "size" (value: SIZED) -> INT = lists::size,
         "how many characters, bytes, items or entries it has", "'abc'.size()";

@@ -34,7 +34,12 @@ pub(crate) fn string(call: &mut Call<'_>) -> Result<Value, Fault> {
 }
 
 pub(crate) fn bytes(call: &mut Call<'_>) -> Result<Value, Fault> {
-    Ok(Value::from(call.octets(0)?))
+    if let Value::Text(_) | Value::Bytes(_) = call.value(0) {
+        return Ok(Value::from(call.octets(0)?));
+    }
+    let text = call.value(0).to_text();
+    call.charge(text.len())?;
+    Ok(Value::from(text.as_bytes()))
 }
 
 pub(crate) fn contains(call: &mut Call<'_>) -> Result<Value, Fault> {

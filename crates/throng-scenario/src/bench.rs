@@ -408,13 +408,18 @@ impl Writer<'_> {
             self.line(&format!("        {key}:"));
         }
         for name in names {
-            let values: Vec<String> = self
-                .bench
-                .headers
-                .iter()
-                .filter(|(other, _)| other.eq_ignore_ascii_case(name))
-                .map(|(_, value)| text(value))
-                .collect();
+            let is_bytes = key == "metadata" && name.to_ascii_lowercase().ends_with("-bin");
+            let written = |value: &str| if is_bytes { escaped(value) } else { text(value) };
+            let values = self.bench.headers.iter();
+            let values = values.filter(|(other, _)| other.eq_ignore_ascii_case(name));
+            let mut values: Vec<&str> = values.map(|(_, value)| value.as_str()).collect();
+            let joined = values.join("; ");
+            if values.len() > 1 && stands_once(name) {
+                // The last word counts; cookies are one list (RFC 6265, 5.4).
+                let is_cookie = name.eq_ignore_ascii_case("cookie");
+                values = if is_cookie { vec![&joined] } else { values.split_off(values.len() - 1) };
+            }
+            let values: Vec<String> = values.into_iter().map(written).collect();
             let line = match values.as_slice() {
                 [one] => format!("          {}: {one}", scalar(name)),
                 many => format!("          {}: [{}]", scalar(name), many.join(", ")),
@@ -613,6 +618,36 @@ fn json_want(want: &JsonWant) -> String {
         JsonWant::Present => "present".into(),
         JsonWant::Absent => "absent".into(),
     }
+}
+
+/// Headers that a request has once at most (RFC 9110, 5.3, and where each is defined).
+fn stands_once(name: &str) -> bool {
+    const ONCE: [&str; 17] = [
+        "authorization",
+        "content-type",
+        "cookie",
+        "date",
+        "from",
+        "host",
+        "if-modified-since",
+        "if-range",
+        "if-unmodified-since",
+        "last-event-id",
+        "max-forwards",
+        "origin",
+        "proxy-authorization",
+        "range",
+        "referer",
+        "retry-after",
+        "user-agent",
+    ];
+    ONCE.iter().any(|once| name.eq_ignore_ascii_case(once))
+}
+
+/// Characters that are bytes, each as its escape.
+fn escaped(value: &str) -> String {
+    let escapes: String = value.chars().map(|c| format!("\\x{:02x}", u32::from(c))).collect();
+    format!("\"{escapes}\"")
 }
 
 #[cfg(test)]

@@ -137,6 +137,17 @@ fn form_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Optio
     Some(())
 }
 
+/// The bytes of a text in base64, of either alphabet, padded or not.
+pub fn bytes_of_base64(text: &str) -> Option<Vec<u8>> {
+    use base64::Engine as _;
+    use base64::alphabet::{STANDARD, URL_SAFE};
+    use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let alphabet = if text.contains(['-', '_']) { URL_SAFE } else { STANDARD };
+    GeneralPurpose::new(&alphabet, config).decode(text).ok()
+}
+
 /// One part of `multipart/form-data` (RFC 7578).
 struct Part {
     head: String,

@@ -269,7 +269,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
     // Both are good expressions by themselves, so that they are good together too.
     let mut source = String::from("base64(");
     write_concatenation(cx, user_node, &mut source)?;
-    source.push_str(" + ':'");
+    source.push_str(" + bytes(':')");
     if let Some(node) = password_node {
         source.push_str(" + ");
         write_concatenation(cx, node, &mut source)?;
@@ -281,19 +281,19 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
     Some(Auth::Basic(Text { segments }))
 }
 
-/// A text with `${…}` as one expression.
+/// A text with `${…}` as one expression, whose value is bytes: what is not text stays what it is.
 fn write_concatenation(cx: &mut Context<'_>, node: &Node, out: &mut String) -> Option<()> {
     let Kind::Scalar { text, .. } = &node.kind else { return None };
-    out.push_str("''");
+    out.push_str("bytes('')");
     for part in cx.parts(node, text)? {
         match part {
             Part::Literal(literal) => {
                 let mut quoted = Vec::new();
                 crate::words::escape_json(literal, &mut quoted);
                 let quoted = String::from_utf8_lossy(&quoted).into_owned();
-                out.push_str(&format!(" + \"{quoted}\""));
+                out.push_str(&format!(" + bytes(\"{quoted}\")"));
             }
-            Part::Expression { inner, .. } => out.push_str(&format!(" + string({inner}\n)")),
+            Part::Expression { inner, .. } => out.push_str(&format!(" + bytes({inner}\n)")),
         }
     }
     Some(())

@@ -75,7 +75,7 @@ use throng_metrics::{AbortRule, Threshold};
 use throng_program::{Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind};
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
-pub use body::parse_hex;
+pub use body::{bytes_of_base64, parse_hex};
 pub use include::INCLUDES_MAX;
 pub use load::LoadChanges;
 use load::Loads;

@@ -1,6 +1,7 @@
 //! YAML to a tree in which every node knows its place. No meaning yet: that is what the other
 //! modules give it. Anchors, aliases, tags and several documents are no part of the language.
 
+mod letters;
 mod mistake;
 
 use std::sync::Arc;
@@ -129,6 +130,8 @@ struct Builder<'s> {
     entries: Vec<(Key, Node)>,
     root: Option<Node>,
     documents: usize,
+    /// See [`letters`].
+    has_stand_ins: bool,
 }
 
 impl<'s> Builder<'s> {
@@ -143,12 +146,15 @@ impl<'s> Builder<'s> {
             entries: Vec::new(),
             root: None,
             documents: 0,
+            has_stand_ins: false,
         }
     }
 
     fn build(mut self) -> Result<Option<Node>, Box<Diagnostic>> {
-        let text: &'s str = &self.source.text;
-        let mut parser = Parser::new_from_str(text);
+        let source = Arc::clone(self.source);
+        let stood_in = letters::stood_in(&source.text);
+        self.has_stand_ins = stood_in.is_some();
+        let mut parser = Parser::new_from_str(stood_in.as_deref().unwrap_or(&source.text));
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| self.syntax_error(&error))?;
             let start = self.positions.byte(span.start.index());
@@ -181,7 +187,11 @@ impl<'s> Builder<'s> {
                 self.plain_node(place, anchor, tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
                 // The parser's own text has room for more.
-                let kind = Kind::Scalar { text: String::from(&*text), plain };
+                let text = match self.has_stand_ins {
+                    true => letters::restored(&text, style == ScalarStyle::DoubleQuoted),
+                    false => String::from(&*text),
+                };
+                let kind = Kind::Scalar { text, plain };
                 self.add(Node { place, kind })
             }
             Event::SequenceStart(anchor, tag) => {

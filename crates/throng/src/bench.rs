@@ -190,16 +190,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     if request.method.is_some() {
         bench.method.clone_from(&request.method);
     }
-    match metadata(&request.headers) {
-        Ok(headers) => bench.headers.extend(headers),
-        Err(error) => errors.push(*error),
-    }
-    if let Some(kind) = &request.content_type {
-        bench.headers.push(("Content-Type".into(), kind.clone()));
-    }
-    if !request.cookies.is_empty() {
-        bench.headers.push(("Cookie".into(), request.cookies.join("; ")));
-    }
+    headers(arguments, bench, errors);
     let bodies = [request.body.is_some(), request.body_file.is_some(), request.hex.is_some()];
     if bodies.iter().filter(|given| **given).count() > 1 {
         let help = say!("give one of --body, --body-file and --hex");
@@ -250,6 +241,59 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         message_of_call(bench, errors);
     }
     bench.protocols.extend(request.subprotocols.iter().cloned());
+}
+
+/// What the command line says replaces what a cURL file says, whatever it is called by: a header by
+/// its name, `-T`, `--cookie` or `--auth`. A header replaces `-T`.
+fn headers(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
+    let request = &arguments.request;
+    let mut given = Vec::new();
+    if let Some(kind) = &request.content_type {
+        given.push(("Content-Type".to_string(), kind.clone()));
+    }
+    if !request.cookies.is_empty() {
+        given.push(("Cookie".to_string(), request.cookies.join("; ")));
+    }
+    match metadata(&request.headers) {
+        Ok(headers) => given.extend(headers),
+        Err(error) => errors.push(*error),
+    }
+    if calls(bench) {
+        given = given.into_iter().filter_map(|pair| of_base64(pair, errors)).collect();
+    }
+    let has = |name: &str| given.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    if bench.basic_auth.is_some() && request.curl.is_some() && has("authorization") {
+        let is_ours = request.auth.as_deref().is_some_and(|text| !text.contains("://"));
+        bench.basic_auth = bench.basic_auth.take().filter(|_| is_ours);
+    }
+    let replaced = |name: &str| has(name) || (request.auth.is_some() && is_authorization(name));
+    bench.headers.retain(|(name, _)| !replaced(name));
+    bench.headers.extend(given);
+}
+
+fn is_authorization(name: &str) -> bool {
+    name.eq_ignore_ascii_case("authorization")
+}
+
+/// Metadata whose name ends in `-bin` is bytes, which a command line has as base64: a scenario has
+/// them as escapes.
+fn of_base64(
+    (name, value): (String, String),
+    errors: &mut Vec<Diagnostic>,
+) -> Option<(String, String)> {
+    if !name.to_ascii_lowercase().ends_with("-bin") {
+        return Some((name, value));
+    }
+    match throng_scenario::bytes_of_base64(&value) {
+        // Each byte is the character of that number, which the scenario writes as `\xff`.
+        Some(bytes) => Some((name, bytes.into_iter().map(char::from).collect())),
+        None => {
+            let message = say!("the value of `{name}` is not base64");
+            let help = say!("metadata whose name ends in `-bin` is bytes: write them as base64");
+            errors.push(mistake("bad-value", message, help));
+            None
+        }
+    }
 }
 
 /// A call has its message in the scenario, as JSON.

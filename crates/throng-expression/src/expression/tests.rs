@@ -330,6 +330,7 @@ fn values_are_converted_when_asked() {
         ("string(1.0) + string(true) + string(-5) + string(b'x')", r#""1true-5x""#),
         ("bool('true') && !bool('false')", "true"),
         ("bytes('é')", r#""w6k=""#),
+        ("bytes(12)", r#""MTI=""#),
         ("dyn(5)", "5"),
         ("abs(-5) + abs(-2.5)", "7.5"),
         ("abs(-9223372036854775808)", "9223372036854775808"),

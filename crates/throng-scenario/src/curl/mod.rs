@@ -619,6 +619,7 @@ impl<'s> Reader<'s> {
             }
             _ => FormContent::Text(unquote(&first)),
         };
+        let content_type = content_type.or_else(|| guessed_type(filename.as_deref(), &content));
         self.forms.push(FormPart { name: name.into(), content, filename, content_type });
     }
 
@@ -768,6 +769,32 @@ fn takes_value(meaning: &Meaning) -> bool {
             | Meaning::DifferentValue(_)
             | Meaning::RefusedValue(_)
     )
+}
+
+/// The type that curl gives a part without one (`Curl_mime_contenttype`), by the end of its name;
+/// a file of another kind is bytes.
+fn guessed_type(filename: Option<&str>, content: &FormContent) -> Option<String> {
+    const TYPES: [(&str, &str); 9] = [
+        (".gif", "image/gif"),
+        (".jpg", "image/jpeg"),
+        (".jpeg", "image/jpeg"),
+        (".png", "image/png"),
+        (".svg", "image/svg+xml"),
+        (".txt", "text/plain"),
+        (".htm", "text/html"),
+        (".html", "text/html"),
+        (".pdf", "application/pdf"),
+    ];
+    let path = match content {
+        FormContent::File(path) => path.to_str(),
+        FormContent::Text(_) => None,
+    };
+    let of_name = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        let known = TYPES.iter().find(|(end, _)| lower.ends_with(end)).map(|(_, kind)| *kind);
+        known.or(lower.ends_with(".xml").then_some("application/xml")).map(String::from)
+    };
+    filename.and_then(of_name).or_else(|| path.and_then(of_name))
 }
 
 /// Cuts at semicolons that are not in double quotes.

@@ -208,10 +208,24 @@ fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)
     good.then_some(all)
 }
 
+/// A text that is written with `\x` escapes is bytes, one for each character, as long as there is
+/// none beyond `\xff`.
+fn as_bytes(segment: &mut Segment) {
+    let Segment::Literal(bytes) = segment else { return };
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let chars = text.chars().map(|c| u8::try_from(u32::from(c)).ok());
+    if let Some(latin) = chars.collect::<Option<Vec<u8>>>() {
+        *bytes = latin.into();
+    }
+}
+
 fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text> {
     let is_binary = metadata::is_binary(name);
     let escape = if is_binary { Escape::None } else { Escape::Header };
-    let text = cx.template(node, say!("the value of metadata"), escape)?;
+    let mut text = cx.template(node, say!("the value of metadata"), escape)?;
+    if is_binary && cx.written(node.place).contains("\\x") {
+        text.segments.iter_mut().for_each(as_bytes);
+    }
     let literals = text.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(bytes) => Some(&**bytes),
         Segment::Value { .. } | Segment::Given(_) => None,

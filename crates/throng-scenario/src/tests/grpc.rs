@@ -23,7 +23,7 @@ fn calls(program: &Program) -> Vec<&Call> {
 const BUY: &str = "
       - grpc: Market/Buy
         message: {id: '${user.id}', items: [{name: tea, count: '${user.id}'}], note: x}
-        metadata: {Authorization: 'Bearer ${user.id}', many: [a, b]}
+        metadata: {Authorization: 'Bearer ${user.id}', many: [a, b], t-bin: \"\\x00\\xff\"}
         compress: gzip
         timeout: 2s
         check:
@@ -47,7 +47,9 @@ fn a_call_has_its_messages_composed_by_the_schema() {
     assert_eq!(message.template.message(), method.input);
     assert_eq!((message.leaves.len(), message.template.constant()), (2, None));
     let names: Vec<&str> = buy.opened.metadata.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["authorization", "many", "many"]);
+    assert_eq!(names, ["authorization", "many", "many", "t-bin"]);
+    // What is written as bytes is bytes, not the letters of these numbers.
+    assert_eq!(buy.opened.metadata[3].1.as_literal(), Some(&b"\x00\xff"[..]));
     assert_eq!(buy.opened.encoding, Encoding::Gzip);
     assert_eq!(again.opened.encoding, Encoding::Identity);
     assert_eq!((buy.timeout.as_secs(), again.timeout.as_secs()), (2, 30));
