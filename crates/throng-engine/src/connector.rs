@@ -21,7 +21,7 @@ use throng_base::{Said, Time};
 use throng_metrics::{Cause, Stage};
 use throng_program::{Family, HttpVersion, Proxy, Scheme, Slow, Target};
 use throng_protocol::events::Resume;
-use throng_protocol::http1::{Event, Head, RequestKind, ResponseReader};
+use throng_protocol::http1::{Event, Head, RequestKind, ResponseReader, retry_after};
 use throng_protocol::machine::Machine;
 use throng_protocol::websocket::{FrameReader, Key, Role, check_upgrade, write_upgrade};
 use tokio::io::Interest;
@@ -622,6 +622,8 @@ async fn handshake(
     match connected.await {
         Ok(stream) => Ok(Transport::Tls(Box::new(stream))),
         Err(error) => {
+            // The peek took the error of a reset away, and the handshake saw an end.
+            let error = heard.failed.take().unwrap_or(error);
             let failure = tls_failure(&error, heard.bytes());
             let protocols = &tls.config().alpn_protocols;
             let told = tls_error(&error)
@@ -636,15 +638,19 @@ async fn handshake(
 struct Heard {
     bytes: [u8; 16],
     length: usize,
+    failed: Option<io::Error>,
 }
 
 impl Heard {
     /// Leaves what has come where it is.
     fn look(&mut self, stream: &Stamped, cx: &mut Context<'_>) {
-        if self.length == 0
-            && let Poll::Ready(length) = stream.poll_peek(cx, &mut self.bytes)
-        {
-            self.length = length;
+        if self.length > 0 || self.failed.is_some() {
+            return;
+        }
+        match stream.poll_peek(cx, &mut self.bytes) {
+            Poll::Ready(Ok(length)) => self.length = length,
+            Poll::Ready(Err(error)) => self.failed = Some(error),
+            Poll::Pending => {}
         }
     }
 
@@ -704,9 +710,20 @@ async fn upgrade(
         order.note_cookies(shard, head);
         check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer_deflate)
     };
-    let answer = converse(shard, order, &mut transport, &request, RequestKind::Normal, check);
+    let answer = converse(shard, order, &mut transport, &request, RequestKind::Upgrade, check);
     let answer = answer.await?;
-    let accepted = answer.verdict.map_err(|error| refused_by_target(&error, answer.status))?;
+    let told = (answer.status, answer.retry_after_s);
+    let accepted = answer.verdict.map_err(|error| refused_by_target(&error, told))?;
+    if accepted.protocol.is_none() && !protocols.is_empty() {
+        // As the RFC has it; a browser gives the connection up (WHATWG, WebSockets).
+        let told = || {
+            say!(
+                "the target chose none of the sub-protocols that were offered: {}",
+                protocols.join(", ")
+            )
+        };
+        shard.tell(order.who, shard.clock.now(), || What::Note(told()));
+    }
     Ok(Opened {
         multiplexes: false,
         transport,
@@ -719,14 +736,20 @@ async fn upgrade(
     })
 }
 
-fn refused_by_target(error: &impl std::error::Error, status: u16) -> Failure {
-    Failure { cause: Cause::UpgradeRefused, detail: Said::of_others(error.to_string()), status }
+fn refused_by_target(
+    error: &impl std::error::Error,
+    (status, retry_after_s): (u16, u64),
+) -> Failure {
+    let failure = Failure::new(Cause::UpgradeRefused, Said::of_others(error.to_string()));
+    Failure { status, retry_after_s, ..failure }
 }
 
 /// What was made of the answer to a request that opens a connection.
 pub(crate) struct Answer<T> {
     pub(crate) verdict: T,
     pub(crate) status: u16,
+    /// Of a refusal, in seconds; 0 where it does not say so.
+    pub(crate) retry_after_s: u64,
     /// All that has come.
     pub(crate) heard: Vec<u8>,
     /// What came right behind it.
@@ -747,12 +770,15 @@ pub(crate) async fn converse<T>(
     write_all(transport, request).await?;
     let mut reader = ResponseReader::new();
     reader.expect(kind);
+    let unix_seconds = shard.unix_nanos(shard.clock.now()) / 1_000_000_000;
     let mut said = None;
     let (mut heard, mut surplus) = (Vec::new(), Vec::new());
     loop {
         let mut sink = |event: Event<'_>| {
             if let Event::Head(head) = event {
-                said = Some((head.status, judge(&head)));
+                let seconds = head.headers.get("retry-after").filter(|_| head.status >= 300);
+                let seconds = seconds.and_then(|value| retry_after(value, unix_seconds));
+                said = Some((head.status, seconds.unwrap_or(0), judge(&head)));
             }
         };
         let read = std::future::poll_fn(|cx| {
@@ -775,8 +801,8 @@ pub(crate) async fn converse<T>(
             })
         });
         read.await?;
-        if let Some((status, verdict)) = said.take() {
-            return Ok(Answer { verdict, status, heard, surplus });
+        if let Some((status, retry_after_s, verdict)) = said.take() {
+            return Ok(Answer { verdict, status, retry_after_s, heard, surplus });
         }
     }
 }

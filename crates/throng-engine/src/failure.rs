@@ -21,17 +21,19 @@ pub(crate) struct Failure {
     pub(crate) detail: Said,
     /// Of the answer; of a WebSocket that was closed, the code.
     pub(crate) status: u16,
+    /// How long the target wants to be left alone; 0 where it does not say so.
+    pub(crate) retry_after_s: u64,
 }
 
 impl Failure {
     pub(crate) fn new(cause: Cause, detail: Said) -> Failure {
-        Failure { cause, detail, status: 0 }
+        Failure { cause, detail, status: 0, retry_after_s: 0 }
     }
 
     /// The same, with what had failed before it at another address of the target.
     pub(crate) fn behind(self, before: Failure) -> Failure {
-        let Failure { cause, detail, status } = before;
-        Failure { cause, detail: say!("{}; {}", detail, self.detail), status }
+        let Failure { cause, detail, status, retry_after_s } = before;
+        Failure { cause, detail: say!("{}; {}", detail, self.detail), status, retry_after_s }
     }
 }
 

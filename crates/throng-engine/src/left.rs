@@ -20,11 +20,23 @@ const CLOSING_MAX: Duration = Duration::from_millis(50);
 /// How many of them are open on one shard. For one more we close the oldest.
 const COUNT_MAX: usize = 256;
 
-/// One of them: since when it is left, and since when it is there.
+/// The same of a peer that has said that it ends the connection, over any network.
+const GOODBYE_MAX: Duration = Duration::from_secs(1);
+
+/// One of them: since when it is left, and since when it is there; None where it is counted as
+/// ended already.
 struct Waiting {
     left: Time,
-    established: Time,
+    established: Option<Time>,
     transport: Transport,
+}
+
+impl Waiting {
+    fn over(&self, ended: Ended, now: Time, to: &RefCell<Recorder>) {
+        if let Some(established) = self.established {
+            over(ended, now - established, to);
+        }
+    }
 }
 
 /// Those of one shard, the oldest first. They count as open until they are gone.
@@ -44,21 +56,34 @@ impl Left {
         if let Some(ended) = end_of(&mut transport) {
             return over(ended, now - established, to);
         }
+        self.make_room(now, to);
+        self.open.push_back(Waiting { left: now, established: Some(established), transport });
+    }
+
+    /// One that is counted as ended, whose last word was the target's.
+    pub(crate) fn keep(&mut self, mut transport: Transport, now: Time, to: &RefCell<Recorder>) {
+        if end_of(&mut transport).is_none() {
+            self.make_room(now, to);
+            self.open.push_back(Waiting { left: now, established: None, transport });
+        }
+    }
+
+    fn make_room(&mut self, now: Time, to: &RefCell<Recorder>) {
         if self.open.len() >= COUNT_MAX
             && let Some(mut oldest) = self.open.pop_front()
         {
             let ended = end_of(&mut oldest.transport).unwrap_or(Ended::ByUs);
-            over(ended, now - oldest.established, to);
+            oldest.over(ended, now, to);
         }
-        self.open.push_back(Waiting { left: now, established, transport });
     }
 
     /// Lets those go that the target has closed, or did not close in time.
     pub(crate) fn look(&mut self, now: Time, to: &RefCell<Recorder>) {
         self.open.retain_mut(|one| {
-            let is_late = now - one.left >= CLOSING_MAX;
+            let most = if one.established.is_some() { CLOSING_MAX } else { GOODBYE_MAX };
+            let is_late = now - one.left >= most;
             let ended = end_of(&mut one.transport).or(is_late.then_some(Ended::ByUs));
-            ended.inspect(|ended| over(*ended, now - one.established, to)).is_none()
+            ended.inspect(|ended| one.over(*ended, now, to)).is_none()
         });
     }
 
@@ -66,7 +91,7 @@ impl Left {
     pub(crate) fn end(&mut self, now: Time, to: &RefCell<Recorder>) {
         for mut one in self.open.drain(..) {
             let ended = end_of(&mut one.transport).unwrap_or(Ended::ByUs);
-            over(ended, now - one.established, to);
+            one.over(ended, now, to);
         }
     }
 }

@@ -61,6 +61,8 @@ pub enum What {
         name: String,
         why: Said,
     },
+    /// What is good and may surprise all the same.
+    Note(Said),
     /// A selector found nothing: what it may have been meant to find, in words.
     Near(Said),
     StepEnds {

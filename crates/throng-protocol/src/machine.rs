@@ -58,8 +58,11 @@ pub enum Event<'a> {
     /// To be answered by [`Machine::pong`].
     Ping(&'a [u8]),
     Pong(&'a [u8]),
-    /// The peer takes leave, with this code if it gave one.
-    Closed(Option<u16>),
+    /// The peer takes leave, with this code if it gave one, and its reason or nothing.
+    Closed {
+        code: Option<u16>,
+        reason: &'a str,
+    },
 }
 
 /// A message taken apart.
@@ -147,7 +150,7 @@ impl Machine {
                 let (limits, http2) = (reading.http_limits, &mut reading.http2);
                 let read = reader.receive(bytes, limits, http2, bytes_max, &mut event);
                 if read.map_err(Violation::Events)? {
-                    sink(Event::Closed(None));
+                    sink(Event::Closed { code: None, reason: "" });
                 }
                 Ok(())
             }
@@ -158,7 +161,7 @@ impl Machine {
                 };
                 let read = call.receive(bytes, &mut reading.http2, bytes_max, &mut message);
                 if read.map_err(Violation::Call)? {
-                    sink(Event::Closed(None));
+                    sink(Event::Closed { code: None, reason: "" });
                 }
                 Ok(())
             }
@@ -296,6 +299,11 @@ impl Machine {
         }
     }
 
+    /// Whether the peer has taken leave: it is the one that ends the connection then.
+    pub fn is_left(&self) -> bool {
+        matches!(self, Machine::WebSocket(reader) if reader.is_done())
+    }
+
     /// Takes the place of what stood in for it, and sends what that one has kept.
     pub fn take_over(&mut self, stand_in: Machine, out: &mut Vec<u8>) {
         if let (Machine::Call(call), Machine::Call(stand_in)) = (self, stand_in) {
@@ -310,7 +318,7 @@ fn event_of<'a>(message: &websocket::Message<'a>) -> Event<'a> {
         websocket::Message::Binary(bytes) => Event::Message(bytes),
         websocket::Message::Ping(payload) => Event::Ping(payload),
         websocket::Message::Pong(payload) => Event::Pong(payload),
-        websocket::Message::Close { code, .. } => Event::Closed(*code),
+        websocket::Message::Close { code, reason } => Event::Closed { code: *code, reason },
     }
 }
 

@@ -31,10 +31,9 @@ pub(crate) fn write_page(summary: &Summary, path: Option<&Path>) -> Result<Value
 
 /// Writes a page that was made of records.
 pub(crate) fn write_html(data: &Value, path: &Path) -> Result<(), Box<Diagnostic>> {
+    let page = html(data);
     // What a run has heard is for who started it, as its record is.
-    let mut open = OpenOptions::new();
-    let open = open.write(true).create(true).truncate(true).mode(0o600).open(path);
-    let written = open.and_then(|mut file| file.write_all(html(data).as_bytes()));
+    let written = write_whole(path, 0o600, |file| file.write_all(page.as_bytes()));
     written.map_err(|error| unwritable(HTML, path, &error))
 }
 
@@ -66,7 +65,8 @@ pub(crate) fn write_files(
 ) -> Vec<Diagnostic> {
     let mut failed = Vec::new();
     let mut write = |flag, path: &Path, text: String| {
-        let written = fs::write(path, text).map_err(|error| unwritable(flag, path, &error));
+        let written = write_whole(path, 0o666, |file| file.write_all(text.as_bytes()));
+        let written = written.map_err(|error| unwritable(flag, path, &error));
         failed.extend(written.err().map(|told| *told));
     };
     if let Some(path) = junit_path {
@@ -82,6 +82,45 @@ pub(crate) fn unwritable(flag: &'static str, path: &Path, error: &io::Error) -> 
     let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
     let error = Diagnostic::error("file-unwritable", message);
     Box::new(error.help(say!("give {flag} a path you may write to")))
+}
+
+/// Writes a file beside where it is to be and puts it there when it is whole: half of one would be
+/// taken for all of it. What was there before stays until then. A pipe or a device is written to.
+pub(crate) fn write_whole(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    // A link stays one.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let there = fs::metadata(path).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        return write(&mut OpenOptions::new().write(true).open(path)?);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = path.with_file_name(name);
+    let whole = || {
+        let open = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside);
+        let mut file = match open {
+            Ok(file) => file,
+            // A folder that takes no new file may hold one that can be written.
+            Err(_) if there.is_some() => {
+                return write(&mut OpenOptions::new().write(true).truncate(true).open(path)?);
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(there) = &there {
+            fs::set_permissions(&beside, there.permissions())?;
+        }
+        write(&mut file)?;
+        fs::rename(&beside, path)
+    };
+    let written = whole();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }
 
 /// A path inside of a directory; None where it leads out of it.

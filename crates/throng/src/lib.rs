@@ -95,13 +95,13 @@ fn fail_writes_of_large_files() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Whether whoever started this process wants it to live on when its terminal is closed: `nohup`.
-fn ignores_hang_up() -> bool {
+/// Whether whoever started this process wants a signal ignored: `nohup` does.
+fn ignores(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: nothing is changed where the new action is null; the present one is written to
     // `action`, which is read only when the call has done so.
     unsafe {
-        libc::sigaction(libc::SIGHUP, std::ptr::null(), action.as_mut_ptr()) == 0
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
@@ -129,6 +129,22 @@ fn hide_argument(argument: &str) {
     }
 }
 
+/// Whether whoever started this process has closed its standard output (`>&-`). It is asked before
+/// Rust's own beginning, which opens `/dev/null` in its place.
+static HAS_OUTPUT: AtomicBool = AtomicBool::new(true);
+
+extern "C" fn look_at_output() {
+    // SAFETY: the call only asks for the flags of a descriptor.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    HAS_OUTPUT.store(flags >= 0, Ordering::Relaxed);
+}
+
+// SAFETY: what stands in this section is called before `main`, with arguments that a function
+// without any ignores; this one needs nothing that has to be set up before.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
+
 /// A part of throng has panicked, or stood still: whatever else comes of the run, this is a bug.
 static HAS_BUG: AtomicBool = AtomicBool::new(false);
 
@@ -151,6 +167,9 @@ fn tell_bug(reason: &Said) {
 
 /// The whole program, from its arguments to its exit code.
 pub fn main() -> ExitCode {
+    // What is used here is linked, and so is called before.
+    std::hint::black_box(&LOOK_AT_OUTPUT);
+    screen::has_output(HAS_OUTPUT.load(Ordering::Relaxed));
     fail_writes_of_large_files();
     report_panics();
     let words: Vec<_> = std::env::args_os().collect();

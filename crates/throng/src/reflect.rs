@@ -1,6 +1,7 @@
 //! Server reflection: the descriptors of gRPC services from the server that has them, before a
 //! load, or for the scenarios of others.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Exit, Said, Source, units};
@@ -11,6 +12,7 @@ use throng_scenario::bench::{Bench, BenchRoute, write};
 
 use crate::arguments::{ProtocolArguments, ReflectionArguments, metadata};
 use crate::conduct::not_started;
+use crate::files::write_whole;
 use crate::guard::Guard;
 use crate::scenario::compile;
 use crate::screen::{Screen, output};
@@ -102,7 +104,7 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
     match file {
         None => output(&set),
         Some(path) => {
-            if let Err(error) = std::fs::write(path, &set) {
+            if let Err(error) = write_whole(path, 0o666, |file| file.write_all(&set)) {
                 return told(unwritable(path, &error));
             }
             let size = units::format_bytes(set.len() as f64);

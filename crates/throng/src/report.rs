@@ -10,7 +10,7 @@ use throng_results::{Run, exit_code, summary_json};
 
 use crate::arguments::ReportArguments;
 use crate::conduct::RECORDS;
-use crate::files::{PAGE_FILE, unwritable, write_files, write_page};
+use crate::files::{PAGE_FILE, unwritable, write_files, write_page, write_whole};
 use crate::screen::Screen;
 
 /// A path that stands for standard output.
@@ -70,15 +70,18 @@ fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnosti
         return seconds_csv(run, |piece| screen.document(piece));
     }
     let failed = |error: &std::io::Error| unwritable("--csv", path, error);
-    let file = std::fs::File::create(path).map_err(|error| failed(&error))?;
-    let mut file = std::io::BufWriter::new(file);
-    let mut written = Ok(());
-    seconds_csv(run, |piece| {
-        if written.is_ok() {
-            written = file.write_all(piece.as_bytes());
-        }
-    })?;
-    written.and_then(|()| file.flush()).map_err(|error| failed(&error))
+    let mut read = Ok(());
+    let written = write_whole(path, 0o666, |file| {
+        let mut file = std::io::BufWriter::new(file);
+        let mut written = Ok(());
+        read = seconds_csv(run, |piece| {
+            if written.is_ok() {
+                written = file.write_all(piece.as_bytes());
+            }
+        });
+        written.and_then(|()| file.flush())
+    });
+    read.and(written.map_err(|error| failed(&error)))
 }
 
 fn no_runs() -> Box<Diagnostic> {

@@ -148,8 +148,19 @@ pub(crate) fn is_reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed)
 }
 
+/// There is no standard output: whoever started us has closed it.
+static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether there is a standard output at all.
+pub(crate) fn has_output(is_open: bool) {
+    OUTPUT_CLOSED.store(!is_open, Ordering::Relaxed);
+}
+
 /// Writes to the standard output; [`delivered`] tells at the end whether that was possible.
 pub(crate) fn output(bytes: &[u8]) {
+    if OUTPUT_CLOSED.load(Ordering::Relaxed) {
+        return note_failure(Err(io::Error::from_raw_os_error(libc::EBADF)), false);
+    }
     let mut output = io::stdout().lock();
     let written = output.write_all(bytes).and_then(|()| output.flush());
     note_failure(written, io::stdout().is_terminal());

@@ -1,4 +1,7 @@
-//! Who asks a process to stop: Ctrl-C, SIGTERM, or a terminal that is closed.
+//! Who asks a process to stop: Ctrl-C, SIGTERM, a terminal that is closed, and every other signal
+//! that would end it without a word.
+
+use std::task::Poll;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,39 +13,41 @@ pub(crate) async fn told_to_stop() {
     }
 }
 
-/// Ctrl-C, SIGTERM and SIGHUP, from the moment on in which this was made.
+/// Signals of which each is one request to stop, however often it comes: the kernel and a shell
+/// both tell of a terminal that is closed, and the time of `ulimit -t` is told of every second.
+const ONCE: [libc::c_int; 6] =
+    [libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM, libc::SIGVTALRM, libc::SIGXCPU];
+
+/// Ctrl-C, SIGTERM and the others, from the moment on in which this was made.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None where whoever started us wants it ignored (`nohup`), and once it has come: the kernel
-    /// and a shell both tell of a terminal that is closed, which is one request to stop.
-    hang_up: Option<Signal>,
+    /// Without those that whoever started us wants ignored (`nohup`), and those that have come.
+    once: Vec<Signal>,
 }
 
 impl Signals {
     pub(crate) fn new() -> std::io::Result<Signals> {
-        let hang_up = match crate::ignores_hang_up() {
-            true => None,
-            false => Some(signal(SignalKind::hangup())?),
-        };
+        let heard = ONCE.into_iter().filter(|number| !crate::ignores(*number));
+        let once = heard.map(|number| signal(SignalKind::from_raw(number)));
+        let once = once.collect::<std::io::Result<Vec<Signal>>>()?;
         let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())?, hang_up })
+        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())?, once })
     }
 
     pub(crate) async fn next(&mut self) {
-        let hang_up = async {
-            match &mut self.hang_up {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
+        let once = &mut self.once;
+        let first = std::future::poll_fn(|cx| {
+            let came = once.iter_mut().position(|signal| signal.poll_recv(cx).is_ready());
+            came.map_or(Poll::Pending, Poll::Ready)
+        });
+        let came = tokio::select! {
+            _ = self.interrupt.recv() => None,
+            _ = self.terminate.recv() => None,
+            came = first => Some(came),
         };
-        let hung_up = tokio::select! {
-            _ = self.interrupt.recv() => false,
-            _ = self.terminate.recv() => false,
-            () = hang_up => true,
-        };
-        if hung_up {
-            self.hang_up = None;
+        if let Some(came) = came {
+            drop(self.once.remove(came));
         }
     }
 }

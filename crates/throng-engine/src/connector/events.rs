@@ -39,7 +39,8 @@ pub(super) async fn subscribe(
         check_head(head)
     };
     let answer = converse(shard, order, &mut transport, &request, kind, check).await?;
-    answer.verdict.map_err(|error| refused_by_target(&error, answer.status))?;
+    let told = (answer.status, answer.retry_after_s);
+    answer.verdict.map_err(|error| refused_by_target(&error, told))?;
     Ok(Opened {
         transport,
         multiplexes: false,
@@ -159,7 +160,7 @@ impl Subscribing {
 
     fn failure_of(&self, error: &EventError) -> Failure {
         match error {
-            EventError::NotEvents(error) => refused_by_target(error, self.status),
+            EventError::NotEvents(error) => refused_by_target(error, (self.status, 0)),
             EventError::Http2(violation) => http2_failure(violation),
             EventError::Reset(_) => Failure::new(Cause::Reset, Said::of_others(error.to_string())),
             EventError::Ended => {

@@ -67,7 +67,7 @@ fn failed(proxy: &Proxy, failure: &Failure) -> Failure {
         other => other,
     };
     let detail = say!("the proxy {}: {}", proxy.authority(), failure.detail);
-    Failure { cause, detail, status: failure.status }
+    Failure { status: failure.status, ..Failure::new(cause, detail) }
 }
 
 fn refused(proxy: &Proxy, to: &str, status: u16) -> Failure {
@@ -92,7 +92,7 @@ fn refused(proxy: &Proxy, to: &str, status: u16) -> Failure {
             say!("the proxy {by} does not allow a tunnel to {to}: it answered {status}"),
         ),
     };
-    Failure { cause, detail, status }
+    Failure { status, ..Failure::new(cause, detail) }
 }
 
 #[cfg(test)]

@@ -116,14 +116,21 @@ impl Stamped {
     }
 
     /// Copies the first bytes that have come and leaves them where they are.
-    pub(crate) fn poll_peek(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<usize> {
+    pub(crate) fn poll_peek(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         match &self.below {
             Below::Tcp(socket) => {
                 let mut buffer = ReadBuf::new(buffer);
-                socket.poll_peek(cx, &mut buffer).map(|_| buffer.filled().len())
+                socket.poll_peek(cx, &mut buffer).map_ok(|_| buffer.filled().len())
             }
             // The runtime does not do it: the kernel is asked.
-            Below::Unix(socket) => Poll::Ready(system::peek(socket, buffer).unwrap_or(0)),
+            Below::Unix(socket) => match system::peek(socket, buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                read => Poll::Ready(read),
+            },
         }
     }
 

@@ -22,7 +22,7 @@ use super::task::{Doing, Task, Which, at};
 use super::{State, User};
 use crate::code::Instruction;
 use crate::failure::Ended;
-use crate::failure::Failure;
+use crate::failure::{Failure, shown};
 use crate::looked::Looked;
 use crate::prepared::{AnswerPlan, HandlerPlan, Plan};
 use crate::recorder::Attempt;
@@ -66,7 +66,7 @@ impl User {
                 Event::Message(payload) => self.heard(shard, line, payload, cx),
                 Event::Ping(payload) => self.ping(shard, line, payload, cx),
                 Event::Pong(payload) => self.pong(shard, line, payload),
-                Event::Closed(code) => close = Some(code),
+                Event::Closed { code, reason } => close = Some((code, reason.to_string())),
             }
             self.state.connection(line).is_some()
         };
@@ -98,8 +98,8 @@ impl User {
         if let (Ok(_), Err(error)) = (&read, sent) {
             return self.broken(shard, line, &error, cx);
         }
-        if let Some(code) = close {
-            self.closed_by_peer(shard, line, code, cx);
+        if let Some((code, reason)) = close {
+            self.closed_by_peer(shard, line, (code, &reason), cx);
         } else if let Err(violation) = read {
             self.violated(shard, line, &violation, cx);
         }
@@ -155,7 +155,13 @@ impl User {
     }
 
     /// The target sent its close frame: it is answered, and the connection is over.
-    fn closed_by_peer(&mut self, shard: &Lane, line: u8, code: Option<u16>, cx: &mut Context<'_>) {
+    fn closed_by_peer(
+        &mut self,
+        shard: &Lane,
+        line: u8,
+        (code, reason): (Option<u16>, &str),
+        cx: &mut Context<'_>,
+    ) {
         if self.is_closing(line) {
             // It answers ours; the end of the stream follows, or ours of a call that has ended.
             if self.state.connection(line).is_some_and(Connection::is_call) {
@@ -169,7 +175,13 @@ impl User {
         let detail = match (machine, code) {
             (Some(Machine::Events(_)), _) => say!("the target ended the event stream"),
             (Some(Machine::Call(_)), _) => say!("the target ended the gRPC call"),
-            (_, Some(code)) => say!("the target closed the WebSocket with code {code}"),
+            (_, Some(code)) if reason.is_empty() => {
+                say!("the target closed the WebSocket with code {code}")
+            }
+            (_, Some(code)) => {
+                let reason = shown(reason.as_bytes());
+                say!("the target closed the WebSocket with code {code}: {reason}")
+            }
             (_, None) => say!("the target closed the WebSocket without a code"),
         };
         let status = match machine {

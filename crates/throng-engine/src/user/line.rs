@@ -345,6 +345,14 @@ impl State {
             Ended::ResetByUs => connection.transport.reset(),
             Ended::Vanished => self.shard.connector.vanish(connection.transport, self.now),
             Ended::HalfClosed => self.shard.connector.half_close(connection.transport, self.now),
+            // It has taken leave and got our answer: the end is its own (RFC 6455, 7.1.1).
+            Ended::ByTarget if connection.machine.is_left() => {
+                self.shard.left.borrow_mut().keep(
+                    connection.transport,
+                    self.now,
+                    &self.shard.recorder,
+                );
+            }
             _ => {}
         }
     }

@@ -29,7 +29,7 @@ use crate::failure::Ended;
 use crate::failure::Failure;
 use crate::failure::Finding;
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
-use crate::recorder::Attempt;
+use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
 use crate::scope::{UserScope, scope};
 use crate::template::{finish_cookies, write_own_cookies};
 
@@ -274,18 +274,28 @@ impl Active<'_> {
         }
     }
 
+    /// Whoever waits before another try waits at least as long as the target has asked for.
+    fn hold_as_told(&mut self, retry_after_s: u64) {
+        let until = self.user.now + Duration::from_secs(retry_after_s.min(RETRY_AFTER_MAX_S));
+        if matches!(self.task.doing, Doing::Holding) && until > self.task.deadline {
+            self.wait_for(Doing::Holding, until);
+        }
+    }
+
     fn not_opened(&mut self, failure: &Failure) {
         let place = self.user.lines.get(self.task.line).place;
         if let Some(row) = self.shard.recorder.borrow_mut().target(place) {
             row.connections_failed += 1;
         }
-        let attempt = Attempt { code: failure.status, ..Attempt::default() };
+        let retry_after_s = failure.retry_after_s;
+        let attempt = Attempt { code: failure.status, retry_after_s, ..Attempt::default() };
         let finding = (failure.cause, failure.detail.clone());
         let instruction = self.instruction();
         match (instruction, instruction.step()) {
             (Instruction::Do(Statement::Connect(connect)), _) => {
                 let onward = Onward::Anew { refused: true };
                 self.step_failed(connect.step, &attempt, finding, onward);
+                self.hold_as_told(retry_after_s);
             }
             (
                 Instruction::Do(Statement::Http(_)) | Instruction::Do(Statement::Call(_)),

@@ -160,7 +160,7 @@ impl Active<'_> {
         let Some(looking) = looking(instruction, plan) else { return bytes.len() };
         let elapsed = self.user.now - self.task.due;
         let user = &mut *self.user;
-        let Some(Connection { machine: Machine::Bytes(reader), .. }) =
+        let Some(Connection { machine: Machine::Bytes(reader), transport, .. }) =
             &mut user.lines.get_mut(line).connection
         else {
             return bytes.len();
@@ -172,7 +172,15 @@ impl Active<'_> {
             let looked = Looked::new(None, answer, elapsed);
             verdict = looking.judge(&looked, &mut scope);
         };
-        let read = reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink);
+        // A datagram without a byte is a message too; of a stream nothing comes without one.
+        let is_empty_one = bytes.is_empty() && transport.is_datagram();
+        let read = match is_empty_one && matches!(looking.until, stream::Until::Any) {
+            true => {
+                sink(bytes);
+                Ok(stream::Progress { consumed: 0, complete: true })
+            }
+            false => reader.receive(bytes, looking.until, limit, looking.needs_bytes, &mut sink),
+        };
         let used = read.map_or(bytes.len(), |progress| progress.consumed);
         if shard.is_traced() {
             user.trace_received(line, &bytes[..used]);

@@ -42,8 +42,10 @@ pub enum HttpError {
         bytes_max: usize,
     },
     TooManyInformational {
-        count_max: u8,
+        count_max: u16,
     },
+    /// Status 101 without a request that asks for another protocol (RFC 9110 section 15.2.2).
+    UnaskedUpgrade,
     /// Closed after this many bytes of a head; 0 when only 1xx responses had come.
     CutOffInHead {
         bytes: u64,
@@ -71,6 +73,7 @@ impl HttpError {
             HttpError::BadChunkEnd { .. } => "bad-chunk-end",
             HttpError::ChunkLineTooLong { .. } => "chunk-line-too-long",
             HttpError::TooManyInformational { .. } => "too-many-informational",
+            HttpError::UnaskedUpgrade => "unasked-upgrade",
             HttpError::CutOffInHead { .. } => "cut-off-in-head",
             HttpError::CutOffInBody { .. } => "cut-off-in-body",
         }
@@ -107,6 +110,9 @@ impl fmt::Display for HttpError {
             }
             HttpError::TooManyInformational { count_max } => {
                 write!(f, "more than {count_max} informational (1xx) responses in a row")
+            }
+            HttpError::UnaskedUpgrade => {
+                write!(f, "status 101, but no other protocol was asked for")
             }
             HttpError::CutOffInHead { bytes: 0 } => {
                 write!(f, "closed after an informational (1xx) response, before the final one")

@@ -24,7 +24,7 @@ fn some_limits(random: &mut Random) -> Limits {
             head_bytes_max: random.below(300) as usize,
             body_bytes_max: random.below(20),
             chunk_line_bytes_max: random.below(8) as usize,
-            informational_max: random.below(3) as u8,
+            informational_max: random.below(3) as u16,
         },
         _ => Limits::default(),
     }

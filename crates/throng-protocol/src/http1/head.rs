@@ -12,6 +12,8 @@ use super::headers::{self, Headers, list_elements, trim_blanks};
 pub enum RequestKind {
     #[default]
     Normal,
+    /// It asks for another protocol: a 101 ends at its head, and that one follows.
+    Upgrade,
     /// The response has no body, whatever its headers say.
     Head,
     /// A 2xx response ends at its head; what follows is the tunnel.

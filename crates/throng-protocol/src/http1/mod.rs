@@ -43,7 +43,7 @@ pub struct Limits {
     /// One line that begins a chunk, with its extensions and line end.
     pub chunk_line_bytes_max: usize,
     /// How many 1xx responses may come before the final one.
-    pub informational_max: u8,
+    pub informational_max: u16,
 }
 
 impl Default for Limits {
@@ -52,7 +52,7 @@ impl Default for Limits {
             head_bytes_max: 64 * 1024,
             body_bytes_max: u64::MAX,
             chunk_line_bytes_max: 4 * 1024,
-            informational_max: 8,
+            informational_max: 1_000,
         }
     }
 }

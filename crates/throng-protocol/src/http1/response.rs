@@ -46,7 +46,7 @@ pub struct ResponseReader {
     line_bytes: u32,
     state: State,
     method: RequestKind,
-    informational: u8,
+    informational: u16,
     /// Empty-line bytes before the status line.
     leading: u8,
 }
@@ -249,6 +249,9 @@ impl ResponseReader {
         limits: &Limits,
         sink: &mut (impl FnMut(Event<'_>) + ?Sized),
     ) -> Result<bool, HttpError> {
+        if head.upgrade && self.method != RequestKind::Upgrade {
+            return Err(HttpError::UnaskedUpgrade);
+        }
         if head.status < 200 && !head.upgrade {
             if self.informational == limits.informational_max {
                 let count_max = limits.informational_max;

@@ -42,7 +42,7 @@ pub struct Limits {
     /// header block may have as many bytes before it is decoded.
     pub head_bytes_max: usize,
     /// How many 1xx responses may come before the final one.
-    pub informational_max: u8,
+    pub informational_max: u16,
     /// How many CONTINUATION frames one head may be spread over.
     pub continuations_max: u16,
     /// How many frames that bring nothing may come in a row: SETTINGS, PING, RST_STREAM,
@@ -64,7 +64,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             head_bytes_max: 64 * 1024,
-            informational_max: 8,
+            informational_max: 1_000,
             continuations_max: 16,
             control_frames_max: 1_000,
             unread_bytes_max: 64 * 1024,

@@ -102,6 +102,10 @@ impl<'p> Telling<'p> {
             What::Sent(shown) => self.sent(user, shown),
             What::Received(shown) => self.message(user, "←", &shown.bytes, shown),
             What::CookieRefused { name, why } => self.cookie_refused(user, name, why),
+            What::Note(words) => {
+                let line = self.screen.style.ink("33", &self.in_words(words));
+                self.add(user, line);
+            }
             What::Near(words) => self.near(user, words),
             What::StepEnds { step, failure, figures } => {
                 let row = self.program.step(*step);

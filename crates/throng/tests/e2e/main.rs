@@ -23,6 +23,7 @@ mod data;
 mod declared;
 mod digest;
 mod doctor;
+mod edges;
 mod events;
 mod evidence;
 mod examples;

@@ -30,7 +30,7 @@ pub(super) struct Stream {
     pub(super) receive_window: u32,
     pub(super) phase: Phase,
     pub(super) kind: RequestKind,
-    pub(super) informational: u8,
+    pub(super) informational: u16,
     /// Our end of the stream has not been sent.
     pub(super) sends: bool,
     /// Of the body: as announced, as received, at most.

@@ -43,7 +43,7 @@ fn some_limits(random: &mut Random) -> Limits {
     match random.below(3) {
         0 => Limits {
             head_bytes_max: random.below(300) as usize,
-            informational_max: random.below(3) as u8,
+            informational_max: random.below(3) as u16,
             continuations_max: random.below(4) as u16,
             control_frames_max: random.below(10) as u16,
             unread_bytes_max: u32::MAX,
