@@ -23,6 +23,7 @@ export interface Row {
   ok: number;
   failed: number;
   ok_per_s: number;
+  ok_after?: number;
   /** Null where nothing was timed. */
   latency: Times | null;
   service?: Times | null;
@@ -42,6 +43,7 @@ export interface Threshold {
   text: string;
   verdict: string;
   figure: number | null;
+  largest_of?: number | null;
   unit: string;
 }
 

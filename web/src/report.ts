@@ -58,7 +58,10 @@ function header(): HTMLElement {
   const { run } = summary;
   const badge = element("span", { class: "badge" });
   setBadge(badge);
-  const facts = [run.targets.join(", "), `${count(run.users_planned)} ${say("users")}`, !data.live && duration(summary.lasted_ns), String(run.started).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")].filter(Boolean);
+  const targets = run.targets.join(", ") + (run.same_host ? ` (${say("same host")})` : "");
+  // As in the summary: those who were there, who may be others than were planned.
+  const users = Math.max(summary.users.present_max, summary.users.online_max);
+  const facts = [targets, `${count(data.live ? run.users_planned : users)} ${say("users")}`, !data.live && length(), String(run.started).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")].filter(Boolean);
   const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
   theme.addEventListener("click", () => {
     setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
@@ -78,6 +81,13 @@ function header(): HTMLElement {
     badge,
     element("div", { class: "tools" }, language, theme),
   );
+}
+
+/** The time that the figures are of, and the whole time where that is more. */
+function length(): string {
+  const { measured_ns, lasted_ns } = summary;
+  if (measured_ns >= 0.95 * lasted_ns) return duration(measured_ns);
+  return `${duration(measured_ns)} ${say("measured, of")} ${duration(lasted_ns)}`;
 }
 
 function notices(): HTMLElement | null {
@@ -100,16 +110,43 @@ function cards(): HTMLElement {
   const card = (name: string, figure: string, note: string) => element("div", { class: "card" }, element("span", {}, say(name)), element("b", {}, figure), element("span", {}, note));
   const failed = total.count > 0 ? total.failed / total.count : null;
   const measured = Math.max(summary.measured_ns, 1) / 1e9;
-  return element(
-    "div",
-    { class: "cards" },
-    card("attempts", short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}`),
-    card("failures", share(failed), `${count(total.failed)}`),
-    card("response time", `p99 ${duration(total.latency?.p99_ns)}`, `${say("median")} ${duration(total.latency?.p50_ns)} · p95 ${duration(total.latency?.p95_ns)}`),
-    card("longest", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`),
+  const after = (total.ok_after ?? 0) > 0.01 * total.ok ? ` · ${count(total.ok_after)} ${say("ok after the load ended")}` : "";
+  const met = summary.thresholds.filter((it) => it.verdict === "met").length;
+  // Of few values there is no p99.
+  const [name, highest] = QUANTILES_SHOWN.map(([name, of]) => [name, total.latency?.[of]] as const).find(([, ns]) => ns != null) ?? ["p99", null];
+  const times = [`${say("median")} ${duration(total.latency?.p50_ns)}`, `p95 ${duration(total.latency?.p95_ns)}`, `${say("max")} ${duration(total.latency?.max_ns)}`];
+  const shown = [
+    card("attempts", short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}${after}`),
+    card("failed attempts", share(failed), `${count(total.failed)}`),
+    deliveryCard(card),
+    summary.thresholds.length > 0 && card("thresholds met", `${count(met)} / ${count(summary.thresholds.length)}`, verdictText()),
+    card("response time", `${name} ${duration(highest)}`, times.join(" · ")),
     card("users", short(users.online_max), `${say("most at a time")} · ${count(connections.open_max)} ${say("connections")}`),
     card("throughput", `${bytes(summary.received_bytes / measured)}/s`, `${say("received")} · ${say("sent")} ${bytes(summary.sent_bytes / measured)}/s`),
-  );
+  ].filter((it): it is HTMLElement => Boolean(it));
+  // Rows of three are full.
+  if (shown.length < 6) shown.push(card("longest", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`));
+  return element("div", { class: "cards" }, ...shown);
+}
+
+const QUANTILES_SHOWN: [string, keyof Times][] = [
+  ["p99", "p99_ns"],
+  ["p95", "p95_ns"],
+  ["p90", "p90_ns"],
+  ["p50", "p50_ns"],
+];
+
+/** The verdict of the run beside its thresholds, which may not be the reason. */
+const verdictText = (): string => (data.live ? say("so far") : say(verdict()[1]));
+
+/** What became of the messages that had to reach an audience, of all rows together. */
+function deliveryCard(card: (name: string, figure: string, note: string) => HTMLElement): HTMLElement | false {
+  const rows: any[] = summary.deliveries ?? [];
+  const of = (name: string): number => rows.reduce((sum, row) => sum + row[name], 0);
+  const expected = of("expected");
+  if (expected === 0) return false;
+  const note = [`${count(of("lost"))} ${say("lost")}`, of("excused") > 0 && `${count(of("excused"))} ${say("undetermined")}`].filter(Boolean).join(" · ");
+  return card("delivered", share(of("delivered") / expected), `${count(of("delivered"))} / ${count(expected)} · ${note}`);
 }
 
 function figureOf(figure: number | null, unit: string): string {
@@ -128,14 +165,15 @@ function ownFigures(): HTMLElement {
   const { generator } = summary;
   const late = generator.lateness ? `p99 ${duration(generator.lateness.p99_ns)}` : "–";
   const told = `${say("lateness")} ${late} · ${generator.cores.toFixed(2)} ${say("cores")} · ${bytes(generator.memory_max_bytes)}`;
-  return element("li", { class: "own" }, element("span", {}, say("throng itself")), element("span", {}, told));
+  return element("p", { class: "own" }, told);
 }
 
 function first(): HTMLElement {
   const thresholds = [...summary.thresholds].sort((one, two) => Number(one.verdict === "met") - Number(two.verdict === "met"));
   const line = (it: (typeof thresholds)[number]) => {
     const [tone, sign] = SIGNS[it.verdict] ?? ["unsure", "?"];
-    const told = tone === "unsure" ? `${say(it.verdict)} · ` : "";
+    const unsure = tone === "unsure" ? `${say(it.verdict)} · ` : "";
+    const told = it.largest_of == null ? unsure : `${unsure}${say("the largest value of")} ${count(it.largest_of)}: `;
     const shown = element("span", { class: tone, role: "img", "aria-label": say(it.verdict) }, sign);
     return element("li", {}, shown, element("span", {}, it.text), element("span", {}, told + figureOf(it.figure, it.unit)));
   };
@@ -147,7 +185,8 @@ function first(): HTMLElement {
     "div",
     { class: "two" },
     section("thresholds", say("Thresholds"), thresholds.length > 0 && element("ul", { class: "plain" }, ...thresholds.map(line))),
-    section("findings", say("Findings"), element("ul", { class: "plain" }, ...reasons, ...worst, ownFigures())),
+    section("findings", say("Findings"), reasons.length + worst.length > 0 && element("ul", { class: "plain" }, ...reasons, ...worst)),
+    section("generator", say("throng itself"), ownFigures()),
   );
 }
 
@@ -329,7 +368,7 @@ function allTables(): HTMLElement | null {
       title,
       [
         text(say("step"), (row) => row.name),
-        number(say("count"), (row) => row.count),
+        number(say("attempts"), (row) => row.count),
         number(say("failures"), (row) => row.failed),
         number(say("ok/s"), (row) => row.ok_per_s),
         time(say("mean"), (row) => row.latency?.mean_ns),
@@ -345,7 +384,7 @@ function allTables(): HTMLElement | null {
       text(say("phase"), (row) => row.name + (row.measured ? "" : ` (${say("not measured")})`)),
       time(say("time"), (row) => row.lasted_ns),
       number(say("users"), (row) => row.users_online_max),
-      number(say("count"), (row) => row.count),
+      number(say("attempts"), (row) => row.count),
       number(say("failures"), (row) => row.failed),
       number(say("ok/s"), (row) => row.ok_per_s),
       ...quantiles<any>((row) => row.latency),
@@ -354,7 +393,42 @@ function allTables(): HTMLElement | null {
     say("Filter"),
   );
   const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases];
-  return section("tables", say("Response times"), ...shown, byTarget(), byLabel(), bySession(), slowest());
+  return section("tables", say("Response times"), ...shown, deliveries(), changes(), byTarget(), byLabel(), bySession(), slowest());
+}
+
+/** Messages that had to reach an audience; `expected` is delivered, lost and undetermined. */
+function deliveries(): HTMLElement | null {
+  return table<any>(
+    say("Deliveries"),
+    [
+      text(say("delivery"), (row) => row.name),
+      number(say("sent messages"), (row) => row.sent),
+      number(say("expected"), (row) => row.expected),
+      number(say("delivered"), (row) => row.delivered),
+      number(say("lost"), (row) => row.lost),
+      number(say("undetermined"), (row) => row.excused),
+      number(say("twice"), (row) => row.twice),
+      number(say("late"), (row) => row.late),
+      number(say("out of order"), (row) => row.out_of_order),
+      ...quantiles<any>((row) => row.latency),
+    ],
+    (summary.deliveries ?? []).filter((row: any) => row.sent + row.expected > 0),
+    say("Filter"),
+  );
+}
+
+/** What persons changed and marked while the run went on. */
+function changes(): HTMLElement | null {
+  return table<any>(
+    say("Changes while it ran"),
+    [
+      { title: say("at"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
+      text(say("phase"), (row) => row.phase ?? "–"),
+      text(say("change"), (row) => row.change ?? row.mark),
+    ],
+    summary.changes ?? [],
+    say("Filter"),
+  );
 }
 
 function byTarget(): HTMLElement | null {
@@ -363,7 +437,7 @@ function byTarget(): HTMLElement | null {
     [
       text(say("target"), (row) => row.target),
       text(say("address"), (row) => row.address ?? "–"),
-      number(say("count"), (row) => row.count),
+      number(say("attempts"), (row) => row.count),
       number(say("failures"), (row) => row.failed),
       number(say("ok/s"), (row) => row.ok_per_s),
       ...quantiles<any>((row) => row.latency),
@@ -385,7 +459,7 @@ function byLabel(): HTMLElement | null {
       number(say("machines"), (row) => row.machines),
       number(say("users"), (row) => row.users_max),
       text(say("step"), (row) => row.step.name),
-      number(say("count"), (row) => row.step.count),
+      number(say("attempts"), (row) => row.step.count),
       number(say("failures"), (row) => row.step.failed),
       number(say("ok/s"), (row) => row.step.ok_per_s),
       ...quantiles<any>((row) => row.step.latency),

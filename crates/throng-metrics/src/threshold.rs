@@ -408,6 +408,24 @@ impl Threshold {
         explains.then(|| (figure - own).max(0.0))
     }
 
+    /// How many values its percentile is of, where they are so few that it is the largest of them.
+    pub fn largest_of(&self, sum: &Interval) -> Option<u64> {
+        let Measure::Quantile(quantile) = self.measure else { return None };
+        let count = match &self.subject {
+            Subject::Steps(steps) => {
+                let total = sum.sum(|step| steps.contains(&step));
+                let latency = if self.with_pauses { &total.with_pauses } else { &total.latency };
+                latency.count()
+            }
+            Subject::Trend { step, .. } => sum.sum(|other| other == *step).latency.count(),
+            Subject::Stage(stage) => sum.stage(*stage)?.latency.count(),
+            _ => return None,
+        };
+        // None lies above it.
+        let is_largest = count as f64 * (1.0 - quantile) < 1.0 - 1e-9;
+        (count > 0 && quantile < 1.0 && is_largest).then_some(count)
+    }
+
     /// What its figure and its value are given in.
     pub fn unit(&self) -> Unit {
         Unit::of(&self.subject, self.measure)
@@ -685,6 +703,24 @@ mod tests {
         let nothing = Interval::default();
         assert_eq!(judge(Measure::Max, Less, 1.0, &nothing), Verdict::Unknown);
         assert_eq!(judge(Measure::OkShare, Less, 1.0, &nothing), Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_percentile_of_few_values_is_known_for_the_largest() {
+        let of = |count: u64, measure: Measure| {
+            let mut figures = StepInterval { count, ok: count, ..StepInterval::default() };
+            (0..count).for_each(|n| figures.latency.record(1000 * (n + 1)));
+            let sum = Interval { steps: vec![figures], ..Interval::default() };
+            threshold(all(), measure, Comparison::Less, 1.0).largest_of(&sum)
+        };
+        assert_eq!(of(99, Measure::Quantile(0.99)), Some(99));
+        assert_eq!(of(100, Measure::Quantile(0.99)), None);
+        assert_eq!(of(19, Measure::Quantile(0.95)), Some(19));
+        assert_eq!(of(20, Measure::Quantile(0.95)), None);
+        assert_eq!(of(1, Measure::Quantile(0.5)), Some(1));
+        // What is asked for by its name, and what there is nothing of.
+        assert_eq!((of(3, Measure::Max), of(0, Measure::Quantile(0.99))), (None, None));
+        assert_eq!(of(3, Measure::Quantile(1.0)), None);
     }
 
     #[test]

@@ -332,18 +332,21 @@ impl Collector {
         spans: &[Range<u64>],
     ) -> Vec<ThresholdRow> {
         let length = |span: &Range<u64>| Duration::from_nanos(span.end - span.start);
+        let of = |threshold: &Threshold, sum: &Interval, time: Duration| {
+            (threshold.judge(sum, time), threshold.largest_of(sum))
+        };
         let judge = |threshold: &Threshold| match (threshold.phase, threshold.load) {
-            (None, None) if measured.is_zero() => Verdict::Unknown,
-            (None, None) => threshold.judge(sum, measured),
+            (None, None) if measured.is_zero() => (Verdict::Unknown, None),
+            (None, None) => of(threshold, sum, measured),
             (None, Some(load)) => match loads::measured(&self.figures.phases, spans, load) {
-                Some((sum, time)) => threshold.judge(&sum, time),
-                None => Verdict::Unknown,
+                Some((sum, time)) => of(threshold, &sum, time),
+                None => (Verdict::Unknown, None),
             },
             (Some(phase), _) => match self.figures.phases.get(usize::from(phase)) {
                 Some(sum) if sum.is_begun() => {
-                    threshold.judge(&sum.sum, length(&spans[usize::from(phase)]))
+                    of(threshold, &sum.sum, length(&spans[usize::from(phase)]))
                 }
-                _ => Verdict::Unknown,
+                _ => (Verdict::Unknown, None),
             },
         };
         let phase_name = |phase: u16| match info.phases.get(usize::from(phase)) {
@@ -351,18 +354,22 @@ impl Collector {
             None => format!("phase {phase}"),
         };
         let load_name = |load: u16| info.loads.get(usize::from(load)).cloned();
-        let row = |threshold: &Threshold| ThresholdRow {
-            text: threshold.text.clone(),
-            load: threshold.load.and_then(load_name),
-            phase: threshold.phase.map(phase_name),
-            unit: threshold.unit(),
-            verdict: judge(threshold),
+        let row = |threshold: &Threshold| {
+            let (verdict, largest_of) = judge(threshold);
+            ThresholdRow {
+                text: threshold.text.clone(),
+                load: threshold.load.and_then(load_name),
+                phase: threshold.phase.map(phase_name),
+                unit: threshold.unit(),
+                verdict,
+                largest_of,
+            }
         };
         let mut rows: Vec<ThresholdRow> =
             info.thresholds.iter().map(|info| row(&info.threshold)).collect();
         for (row, stretches) in rows.iter_mut().zip(&mut self.figures.stretches) {
             if let Some(stretches) = stretches {
-                row.verdict = stretches.verdict(row.verdict);
+                (row.verdict, row.largest_of) = (stretches.verdict(row.verdict), None);
             }
         }
         rows

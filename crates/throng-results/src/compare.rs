@@ -327,7 +327,10 @@ fn figure(measure: Quantity, at: usize, before: &Side, after: &Side) -> Figure {
         let freedom = (one.stretches + two.stretches - 2.0).max(1.0);
         let reach = error * noise::reach(freedom);
         let chance = noise::chance(by, error, freedom);
-        Some(Change { by, interval: Some((by - reach, by + reach)), chance, named: false })
+        // Nothing is less than nothing, and no share is more than all.
+        let (least, most) = if points { (-old, 1.0 - old) } else { (-1.0, f64::INFINITY) };
+        let interval = Some(((by - reach).max(least), (by + reach).min(most)));
+        Some(Change { by, interval, chance, named: false })
     });
     Figure { measure, before: old, after: new, change }
 }

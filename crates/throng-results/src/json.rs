@@ -185,6 +185,7 @@ fn row(row: &Row) -> Value {
         "interrupted": row.interrupted,
         "retried": causes(&row.retried),
         "given_up": row.given_up,
+        "ok_after": row.ok_after,
         "ok_per_s": row.ok_per_s,
         "latency": latency(&row.latency),
         "service": latency(&row.service),
@@ -210,6 +211,7 @@ fn transaction(row: &Row) -> Value {
         "ok": row.ok,
         "failed": row.failed,
         "interrupted": row.interrupted,
+        "ok_after": row.ok_after,
         "ok_per_s": row.ok_per_s,
         "latency": latency(&row.latency),
         "latency_with_pauses": latency(&row.with_pauses),
@@ -400,6 +402,7 @@ fn threshold(row: &ThresholdRow) -> Value {
         "phase": row.phase,
         "verdict": verdict,
         "figure": figure,
+        "largest_of": row.largest_of,
         "unit": row.unit.word(),
     })
 }

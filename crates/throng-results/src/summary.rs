@@ -167,6 +167,8 @@ pub struct Row {
     pub failed: u64,
     /// Attempts that were cut off.
     pub interrupted: u64,
+    /// Of `ok` those that came after the load had ended: they are in no rate.
+    pub ok_after: u64,
     /// Of what came while the load went on.
     pub ok_per_s: f64,
     /// Tries that were followed by another, the most frequent cause first.
@@ -234,6 +236,10 @@ impl Log {
     pub const LINES_MAX: usize = 10;
 }
 
+/// Of the time: what is measured of it and more is all of it, to a person.
+const MEASURED_SHARE_TOLD: f64 = 0.95;
+/// Of the good attempts: fewer that came after the load change no rate that a person looks at.
+const AFTER_SHARE_TOLD: f64 = 0.01;
 /// How many changes are kept; the record has all.
 const CHANGES_MAX: usize = 1_000;
 
@@ -462,6 +468,8 @@ pub struct ThresholdRow {
     pub phase: Option<String>,
     pub unit: Unit,
     pub verdict: Verdict,
+    /// A percentile of so few values that it is the largest of them; tables do not show it.
+    pub largest_of: Option<u64>,
 }
 
 /// What the generator says about itself.
@@ -602,6 +610,24 @@ impl ErrorRow {
 }
 
 impl Summary {
+    /// What is told of the length of the run: the measured time alone, where that is nearly all.
+    /// The time in which the last users leave goes without saying.
+    pub(crate) fn is_measured_throughout(&self) -> bool {
+        self.measured >= self.lasted.mul_f64(MEASURED_SHARE_TOLD)
+    }
+
+    /// How many good attempts came after the load had ended, where the rates show that.
+    pub(crate) fn ok_after_told(&self) -> Option<u64> {
+        let total = &self.total;
+        let is_told = total.ok_after as f64 > total.ok as f64 * AFTER_SHARE_TOLD;
+        is_told.then_some(total.ok_after)
+    }
+
+    /// The most users who were there at the end of a second.
+    pub(crate) fn users_most(&self) -> u64 {
+        self.users_present_max.max(self.users_online_max)
+    }
+
     /// Whether a person let nobody come for a while.
     pub(crate) fn was_paused(&self) -> bool {
         self.changes.first.iter().any(|change| change.phase.is_some() && change.what == "pause")
@@ -684,6 +710,7 @@ impl Row {
             ok: figures.ok,
             failed: figures.failed(),
             interrupted: figures.interrupted,
+            ok_after: figures.ok_after,
             ok_per_s: per_second(figures.ok_in_time(), measured),
             retried,
             given_up: figures.given_up,

@@ -58,6 +58,22 @@ fn runs_that_are_alike_differ_as_rarely_as_is_said() {
     assert!((2..=24).contains(&differ), "{differ} of 200");
 }
 
+/// However noisy they are: no time is less than none, and no share is more than all.
+#[test]
+fn an_interval_has_no_end_that_cannot_be() {
+    let side = |value: f64| {
+        let noise = Noise { errors: vec![value * 2.0], stretches: 3.0 };
+        Side { figures: vec![Some(value)], noise: Some(noise) }
+    };
+    let of = |measure, one, two| {
+        figure(measure, 0, &side(one), &side(two)).change.unwrap().interval.unwrap()
+    };
+    let (low, high) = of(Quantity::Mean, 10.0, 4.0);
+    assert!(low == -1.0 && high > 0.0, "{low} {high}");
+    let (low, high) = of(Quantity::Failed, 0.3, 0.4);
+    assert!((low + 0.3).abs() < 1e-9 && (high - 0.7).abs() < 1e-9, "{low} {high}");
+}
+
 #[test]
 fn a_change_that_is_there_is_found() {
     let (one, two) = (run(1, 60, 1e6), run(2, 60, 1.1e6));

@@ -1,5 +1,7 @@
 //! A run as a pull request shows it.
 
+use std::time::Duration;
+
 use throng_base::Said;
 use throng_metrics::{Unit, Verdict};
 
@@ -20,11 +22,17 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let mut out = format!("### {}: {headline}\n\n", escape(&info.name));
     let (exit, reasons) = judge(summary);
     let targets = escape(&info.targets.join(", "));
-    let (users, lasted) = (info.users_planned, summary.lasted.as_secs());
+    let users = figure_text(Unit::Number, summary.users_most() as f64);
+    let time = |time: Duration| figure_text(Unit::Nanoseconds, time.as_nanos() as f64);
+    let length = match summary.is_measured_throughout() {
+        true => time(summary.measured),
+        false => format!("{} of {} measured", time(summary.measured), time(summary.lasted)),
+    };
+    let here = if info.same_host { " (same host)" } else { "" };
     let started = escape(&info.started);
     let code = exit.code();
-    out += &format!("{targets}, {users} users, {lasted} s, {started}, exit code {code}\n\n");
-    out += "| | attempts | rate | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n";
+    out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
+    out += "| | attempts | ok/s | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n";
     out += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     out += &line("all attempts", &summary.total);
     let rows = summary.steps.iter().chain(&summary.transactions).filter(|row| row.count > 0);
@@ -39,7 +47,13 @@ pub fn summary_markdown(summary: &Summary) -> String {
     if !drawn.is_empty() {
         out += &format!("\n```text\n{drawn}```\n");
     }
-    let notes = reasons.iter().map(|reason| escape(&reason.english()));
+    // A threshold that was missed has a line of its own.
+    let is_threshold = |reason: &&Said| {
+        let reason = reason.english();
+        summary.thresholds.iter().any(|it| reason.ends_with(&format!(": {}", it.text)))
+    };
+    let notes = reasons.iter().filter(|reason| !is_threshold(reason));
+    let notes = notes.map(|reason| escape(&reason.english()));
     let notes = notes.chain(summary.thresholds.iter().map(|threshold| {
         let (word, figure) = match threshold.verdict {
             Verdict::Met(figure) => ("met", Some(figure)),
@@ -47,9 +61,14 @@ pub fn summary_markdown(summary: &Summary) -> String {
             Verdict::Indeterminate(figure) => ("**indeterminate**", Some(figure)),
             Verdict::Unknown => ("**not measured**", None),
         };
-        let figure = figure.map(|figure| format!(" ({})", figure_text(threshold.unit, figure)));
+        let largest =
+            threshold.largest_of.map(|values| format!(", the largest of {values} values"));
+        let largest = largest.unwrap_or_default();
+        let figure =
+            figure.map(|figure| format!(" ({}{largest})", figure_text(threshold.unit, figure)));
         format!("{word}: {}{}", escape(&threshold.text), figure.unwrap_or_default())
     }));
+    let notes = notes.chain(after(summary)).chain(deliveries(summary)).chain(changes(summary));
     let notes: Vec<String> = notes.chain(errors(summary)).collect();
     for (at, note) in notes.iter().enumerate() {
         let gap = if at == 0 { "\n" } else { "" };
@@ -62,7 +81,8 @@ fn curves_text(summary: &Summary) -> String {
     let line = |curve: Named<'_>| {
         let drawn = spark(curve.values, POINTS_MAX, &BLOCKS);
         let [least, most] = [curve.least, curve.most].map(|it| figure_text(curve.unit, it));
-        format!("{:<5}  {drawn}  {least} to {most}\n", curve.name.english())
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        format!("{:<5}  {drawn}  {range}\n", curve.name.english())
     };
     summary.curves.named().map(line).collect()
 }
@@ -86,6 +106,37 @@ fn line(name: &str, row: &Row) -> String {
         of(Percentile::P999),
         time((!latency.is_empty()).then_some(latency.max_ns)),
     )
+}
+
+/// Why the rate and the failures do not add up to all attempts.
+fn after(summary: &Summary) -> Option<String> {
+    let after = figure_text(Unit::Number, summary.ok_after_told()? as f64);
+    Some(format!("{after} attempts were ok after the load ended: they are in no rate"))
+}
+
+fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {
+    let rows = summary.deliveries.iter().filter(|row| row.counts.expected > 0);
+    rows.take(ROWS_MAX).map(|row| {
+        let c = &row.counts;
+        let number = |count: u64| figure_text(Unit::Number, count as f64);
+        let [delivered, expected] = [c.delivered, c.expected].map(number);
+        let [lost, undetermined] = [c.lost, c.excused].map(number);
+        let name = escape(&row.name);
+        format!(
+            "{name}: {delivered} of {expected} delivered, {lost} lost, {undetermined} undetermined"
+        )
+    })
+}
+
+/// What persons changed while it ran.
+fn changes(summary: &Summary) -> impl Iterator<Item = String> {
+    summary.changes.first.iter().take(ROWS_MAX).map(|change| {
+        let at = figure_text(Unit::Nanoseconds, change.at_ns as f64);
+        match &change.phase {
+            Some(phase) => format!("at {at}, {}: {}", escape(phase), escape(&change.what)),
+            None => format!("at {at}: marked {}", escape(&change.what)),
+        }
+    })
 }
 
 fn errors(summary: &Summary) -> impl Iterator<Item = String> {
@@ -120,13 +171,30 @@ mod tests {
             "| all attempts | 101,000 |",
             "| GET / | 100,000 |",
             "rate   ▁█  10.0/s to 20.0/s",
-            "p99     █  1.00ms to 1.00ms",
+            "p99     █  1.00ms\n",
+            "64 users, 10.0s of 12.0s measured, 2026",
+            "| | attempts | ok/s | failed |",
             "- met: http p99 &lt; 50ms (",
             " × status-unexpected in GET / (HTTP/1.1 503 Service Unavailable\\\\r\\\\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn a_threshold_that_was_missed_stands_there_once() {
+        let mut summary = sample::summary();
+        summary.thresholds[0].verdict = Verdict::NotMet(1e9);
+        let text = summary_markdown(&summary);
+        assert_eq!(text.matches("http p99 &lt; 50ms").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn deliveries_add_up() {
+        let text = summary_markdown(&sample::chat());
+        let line = "- room talk: 19,999,928 of 20,000,000 delivered, 2 lost, 70 undetermined\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

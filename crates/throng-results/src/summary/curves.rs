@@ -38,6 +38,10 @@ impl Curves {
         all.into_iter().filter_map(|(name, values, unit)| {
             let known = || values.iter().flatten().copied();
             let (least, most) = (known().reduce(f64::min)?, known().reduce(f64::max)?);
+            // Users who come and go within a second are at no end of one.
+            if most == 0.0 && unit == Unit::Number {
+                return None;
+            }
             Some(Named { name, values, unit, least, most })
         })
     }

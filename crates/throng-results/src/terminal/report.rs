@@ -106,15 +106,8 @@ fn title(summary: &Summary, style: &Style) -> String {
     let name = style.paint(Ink::Bold, &name);
     let head = format!("{name} · {}\n", style.paint(ink, &verdict));
     let mut facts: Vec<String> = Vec::new();
-    facts.extend(info.targets.first().map(|target| match info.targets.len() {
-        1 => clean(target),
-        targets => style.say(say!("{} and {} more", clean(target), (targets - 1))),
-    }));
-    let (measured, lasted) = (span(summary.measured), span(summary.lasted));
-    facts.push(match measured == lasted {
-        true => measured,
-        false => style.say(say!("{} of {} measured", measured, lasted)),
-    });
+    facts.extend(info.targets.first().map(|target| target_fact(clean(target), summary, style)));
+    facts.push(length_fact(summary, style));
     facts.push(style.say(say!("{} ok", format_count(summary.total.ok))));
     facts.push(style.say(say!("{} failed", format_count(summary.total.failed))));
     facts.push(style.say(say!("{} ok/s", rate(summary.total.ok_per_s))));
@@ -128,6 +121,27 @@ fn title(summary: &Summary, style: &Style) -> String {
     out
 }
 
+/// The first target, how many more there are, and whether throng competes with one for a processor.
+pub(super) fn target_fact(first: String, summary: &Summary, style: &Style) -> String {
+    let target = match summary.info.targets.len() {
+        0 | 1 => first,
+        targets => style.say(say!("{} and {} more", first, (targets - 1))),
+    };
+    match summary.info.same_host {
+        true => style.say(say!("{target} (same host)")),
+        false => target,
+    }
+}
+
+/// How long the run was, as far as its figures are of that time.
+pub(super) fn length_fact(summary: &Summary, style: &Style) -> String {
+    let (measured, lasted) = (span(summary.measured), span(summary.lasted));
+    match summary.is_measured_throughout() {
+        true => measured,
+        false => style.say(say!("{} of {} measured", measured, lasted)),
+    }
+}
+
 fn diagnostics(summary: &Summary, style: &Style) -> String {
     summary.diagnostics().iter().map(|told| told.render_in(style.language, style.colour)).collect()
 }
@@ -139,7 +153,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
     let cut_off = interrupted_head(&summary.steps);
     let mut table = Table::new([
         say!("step"),
-        say!("count"),
+        say!("attempts"),
         say!("ok"),
         say!("failed"),
         cut_off.clone(),
@@ -167,6 +181,11 @@ fn counts(summary: &Summary, style: &Style) -> String {
     }
     let mut out = table.render(style);
     out.push_str(&left_out(summary.steps.len(), shown.len(), MORE_STEPS, style));
+    if let Some(after) = summary.ok_after_told() {
+        let after = format_count(after);
+        let text = say!("{after} were ok after the load had ended: they are in `ok`, not in ok/s");
+        out.push_str(&note(text, style));
+    }
     if shown.iter().any(|row| !is_attempt(&row.kind)) {
         out.push_str(&note(say!("* users waited for each other: in no sum"), style));
     }
@@ -473,7 +492,7 @@ fn connecting(summary: &Summary, style: &Style) -> String {
 /// The head of a table of loads or phases.
 fn results_head(of: Said, users: Said) -> [Said; 9] {
     let (p50, p99, max) = (say!("p50"), say!("p99"), say!("max"));
-    [of, say!("time"), users, say!("count"), say!("failed"), say!("ok/s"), p50, p99, max]
+    [of, say!("time"), users, say!("attempts"), say!("failed"), say!("ok/s"), p50, p99, max]
 }
 
 /// A row of it: its name, time and users, and what its steps came to.
@@ -542,7 +561,8 @@ fn phases(summary: &Summary, style: &Style) -> String {
 
 fn codes(summary: &Summary, style: &Style) -> String {
     let all: u64 = summary.codes.iter().map(|(_, count)| count).sum();
-    let mut table = Table::new([say!("codes"), Said::default(), Said::default()]);
+    let of_all = say!("of {} responses", format_count(all));
+    let mut table = Table::new([say!("codes"), Said::default(), of_all]);
     for (code, count) in summary.codes.iter().take(ROWS_MAX) {
         let part = share(*count as f64 / all.max(1) as f64);
         table.row([status_word(*code).into(), format_count(*count).into(), part.into()]);
@@ -657,11 +677,15 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
             }
         };
         let phase = threshold.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
+        let word = match threshold.largest_of {
+            None => style.say(word),
+            Some(values) => format!("{} · {}", style.say(word), largest_of(values, style)),
+        };
         table.row([
             clean(threshold_text(threshold)).into(),
             phase.unwrap_or_default().into(),
             figure.into(),
-            Cell::new(ink, style.say(word)),
+            Cell::new(ink, word),
         ]);
     }
     let mut out = table.render(style);
@@ -676,6 +700,11 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
         out.push_str(&note(text, style));
     }
     out
+}
+
+/// What a percentile of few values is.
+pub(super) fn largest_of(values: u64, style: &Style) -> String {
+    style.say(say!("the largest of {} values", format_count(values)))
 }
 
 /// The threshold as it was written, without the phase that has a column of its own.
@@ -711,7 +740,10 @@ fn load(summary: &Summary, style: &Style) -> String {
         (population.finished, say!("{{}} finished")),
         (population.interrupted, say!("{{}} cut off by the end")),
     ];
-    out += &section(say!("users"), &counters, style);
+    // Users and connections of an unmeasured phase go on in a measured one.
+    let is_part = summary.phases.iter().any(|phase| phase.begun && !phase.measured);
+    let part = if is_part { say!("counted in measured phases") } else { Said::default() };
+    out += &section_with(say!("users"), &counters, part.clone(), style);
     let is_behind = population.wanted > population.begun || summary.backlog_max > 0;
     let each = |count: u64| per_second(count, summary.measured).round() as u64;
     let [wanted, begun] = [population.wanted, population.begun].map(each);
@@ -736,7 +768,7 @@ fn load(summary: &Summary, style: &Style) -> String {
         (connections.attempted.saturating_sub(connections.opened), say!("{{}} not opened")),
         (opening.refused, say!("{{}} refused")),
     ];
-    out += &section(say!("connections"), &counters, style);
+    out += &section_with(say!("connections"), &counters, part, style);
     out += &staying::lives(summary, style);
     let retries = &summary.retries;
     let counters = [
@@ -758,25 +790,37 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.overdue, say!("{{}} left out of `every`, as the one before was not done")),
     ];
     out += &section(say!("messages"), &counters, style);
+    out + &bytes(summary, style)
+}
+
+/// What went over all connections.
+fn bytes(summary: &Summary, style: &Style) -> String {
+    if summary.bytes_in + summary.bytes_out == 0 {
+        return String::new();
+    }
     let bytes = |count: u64| {
         let per_second = count as f64 / summary.measured.as_secs_f64().max(1e-9);
         format!("{} ({}/s)", format_bytes(count as f64), format_bytes(per_second))
     };
-    if summary.bytes_in + summary.bytes_out > 0 {
-        let (received, sent) = (bytes(summary.bytes_in), bytes(summary.bytes_out));
-        let items =
-            vec![style.say(say!("{} received", received)), style.say(say!("{} sent", sent))];
-        out.push_str(&labelled(say!("bytes"), &[items], style));
-    }
-    out
+    let (received, sent) = (bytes(summary.bytes_in), bytes(summary.bytes_out));
+    let items = vec![style.say(say!("{} received", received)), style.say(say!("{} sent", sent))];
+    labelled(say!("bytes"), &[items], style)
 }
 
 /// Counters that are not 0 beside their label; nothing when all are.
 fn section(label: Said, counters: &[(u64, Said)], style: &Style) -> String {
+    section_with(label, counters, Said::default(), style)
+}
+
+/// The same, with what is said of all of them.
+fn section_with(label: Said, counters: &[(u64, Said)], of_all: Said, style: &Style) -> String {
     let filled = counters.iter().filter(|(count, _)| *count > 0);
-    let items: Vec<String> = filled
+    let mut items: Vec<String> = filled
         .map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)])))
         .collect();
+    if !items.is_empty() && !of_all.is_empty() {
+        items.push(style.say(of_all));
+    }
     if items.is_empty() { String::new() } else { labelled(label, &[items], style) }
 }
 

@@ -2,6 +2,7 @@
 //! what went wrong and what to do next, and where the rest is. One place decides what gives way
 //! where there is more than the lines hold: the [`ROOMS`].
 
+mod changed;
 mod figures;
 mod head;
 mod wrong;
@@ -36,7 +37,7 @@ struct Room {
 }
 
 /// From plenty to little: the first that fits into [`LINES_MAX`] is taken. The last always fits.
-const ROOMS: [Room; 8] = [
+const ROOMS: [Room; 9] = [
     Room::of([2, 3, 3, 8, 4, 3, 6], [4, 0]),
     Room::of([2, 3, 2, 6, 3, 3, 5], [2, 2]),
     Room::of([2, 2, 2, 4, 2, 3, 4], [2, 0]),
@@ -44,7 +45,8 @@ const ROOMS: [Room; 8] = [
     Room::of([1, 2, 2, 2, 1, 2, 2], [1, 1]),
     Room::of([1, 1, 3, 2, 1, 2, 2], [1, 0]),
     Room::of([1, 1, 2, 1, 1, 1, 1], [1, 0]),
-    Room::of([1, 1, 1, 0, 1, 0, 1], [1, 0]),
+    Room::of([1, 1, 2, 0, 1, 0, 1], [1, 0]),
+    Room::of([1, 1, 2, 0, 1, 0, 1], [0, 1]),
 ];
 
 impl Room {
@@ -78,6 +80,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         head::title(summary, style),
         head::facts(summary, room.facts, style),
         head::notices(summary, room, style),
+        changed::changes(summary, style),
         figures::counts(summary, style),
         figures::starts(summary, style),
         figures::users(summary, style),

@@ -53,10 +53,10 @@ fn the_summary_of_a_good_run() {
             http p99 < 50ms    2.90ms  met
             errors < 0.1%     0.099 %  met
 
-            step      count       ok  failed    ok/s       in      out
-            GET /   100,000   99,900     100   9,990  82.3 MB  4.52 MB
-            log in    1,000    1,000       0     100  10.0 KB  20.0 KB
-            all     101,000  100,900     100  10,090  82.3 MB  4.54 MB
+            step    attempts       ok  failed    ok/s       in      out
+            GET /    100,000   99,900     100   9,990  82.3 MB  4.52 MB
+            log in     1,000    1,000       0     100  10.0 KB  20.0 KB
+            all      101,000  100,900     100  10,090  82.3 MB  4.54 MB
 
             latency    mean     p50     p90     p95     p99   p99.9  p99.99     max
             GET /    1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
@@ -78,9 +78,9 @@ fn the_summary_of_a_good_run() {
             slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
                          97.2 % of it in GET /
 
-            codes
-            200    99,900  99.91 %
-            503        80  0.080 %
+            codes          of 99,980 responses
+            200    99,900              99.91 %
+            503        80              0.080 %
 
             connection    times     min    mean      sd     p50     p90     p99     max
             connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs       –  55.0µs
@@ -88,13 +88,13 @@ fn the_summary_of_a_good_run() {
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
             total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
 
-            phase      time  users    count  failed    ok/s     p50     p99     max
-            warm-up*  2.00s     64   20,200      20  10,090  1.04ms  2.90ms  3.99ms
-            load      10.0s     64  101,000     100  10,090  1.04ms  2.90ms  3.99ms
+            phase      time  users  attempts  failed    ok/s     p50     p99     max
+            warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
+            load      10.0s     64   101,000     100  10,090  1.04ms  2.90ms  3.99ms
             * not measured: in no other figure
 
-            users        64 at most online · 60 started
-            connections  64 at most open · 60 opened
+            users        64 at most online · 60 started · counted in measured phases
+            connections  64 at most open · 60 opened · counted in measured phases
             closed       50 by throng
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
@@ -151,8 +151,8 @@ fn the_summary_of_a_target_that_refuses() {
             https://127.0.0.1:8443 · 1.00s · 0 ok · 1,500 failed · 0 ok/s
             2026-11-21T12:03:01.000Z
 
-            step   count  ok  failed  ok/s   in  out
-            GET /  1,500   0   1,500     0  0 B  0 B
+            step   attempts  ok  failed  ok/s   in  out
+            GET /     1,500   0   1,500     0  0 B  0 B
 
             errors · shares of 1,500 attempts
             1,500  100 %  GET /: the target refused the connection (connect-refused, blame:
@@ -212,10 +212,10 @@ fn the_summary_of_a_run_that_does_not_stand() {
             error[record-incomplete]: parts of this run are missing
               = 3 lines of the record could not be written
 
-            step      count      ok  failed   ok/s       in      out
-            GET /   100,000  95,000   5,000  9,500  82.3 MB  4.52 MB
-            log in    1,000   1,000       0    100  10.0 KB  20.0 KB
-            all     101,000  96,000   5,000  9,600  82.3 MB  4.54 MB
+            step    attempts      ok  failed   ok/s       in      out
+            GET /    100,000  95,000   5,000  9,500  82.3 MB  4.52 MB
+            log in     1,000   1,000       0    100  10.0 KB  20.0 KB
+            all      101,000  96,000   5,000  9,600  82.3 MB  4.54 MB
 
             latency    mean     p50     p90     p95     p99   p99.9  p99.99     max
             GET /    1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
@@ -239,9 +239,9 @@ fn the_summary_of_a_run_that_does_not_stand() {
             slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
                          97.2 % of it in GET /
 
-            codes
-            200    99,900  99.91 %
-            503        80  0.080 %
+            codes          of 99,980 responses
+            200    99,900              99.91 %
+            503        80              0.080 %
 
             connection    times     min    mean      sd     p50     p90     p99     max
             connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs       –  55.0µs
@@ -249,14 +249,14 @@ fn the_summary_of_a_run_that_does_not_stand() {
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
             total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
 
-            phase      time  users    count  failed    ok/s     p50     p99     max
-            warm-up*  2.00s     64   20,200      20  10,090  1.04ms  2.90ms  3.99ms
-            load      10.0s     64  101,000   5,000   9,600  1.04ms  2.90ms  3.99ms
+            phase      time  users  attempts  failed    ok/s     p50     p99     max
+            warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
+            load      10.0s     64   101,000   5,000   9,600  1.04ms  2.90ms  3.99ms
             * not measured: in no other figure
 
-            users        64 at most online · 60 started
+            users        64 at most online · 60 started · counted in measured phases
             schedule     8,638 starts never happened · 385 starts waited for a free user
-            connections  64 at most open · 60 opened
+            connections  64 at most open · 60 opened · counted in measured phases
             closed       50 by throng
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
@@ -297,11 +297,11 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
           = it was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
           = figures and thresholds are of the time until then
 
-        step           count       ok  failed    ok/s       in      out
-        GET /        100,000   99,900     100   9,990  82.3 MB  4.52 MB
-        log in         1,000    1,000       0     100  10.0 KB  20.0 KB
-        doors open*      200      180      20    18.0        –        –
-        all          101,000  100,900     100  10,090  82.3 MB  4.54 MB
+        step         attempts       ok  failed    ok/s       in      out
+        GET /         100,000   99,900     100   9,990  82.3 MB  4.52 MB
+        log in          1,000    1,000       0     100  10.0 KB  20.0 KB
+        doors open*       200      180      20    18.0        –        –
+        all           101,000  100,900     100  10,090  82.3 MB  4.54 MB
         * users waited for each other: in no sum
 
         latency        mean     p50     p90     p95     p99   p99.9  p99.99     max
@@ -706,10 +706,10 @@ fn the_summary_of_users_who_only_stay() {
             https://127.0.0.1:8443 · 10.0s · 199 ok · 1 failed · 19.9 ok/s
             2026-11-21T12:03:01.000Z
 
-            step     count   ok  failed  ok/s   in  out
-            connect    100  100       0  10.0  0 B  0 B
-            stay       100   99       1  9.90  0 B  0 B
-            all        200  199       1  19.9  0 B  0 B
+            step     attempts   ok  failed  ok/s   in  out
+            connect       100  100       0  10.0  0 B  0 B
+            stay          100   99       1  9.90  0 B  0 B
+            all           200  199       1  19.9  0 B  0 B
 
             latency    mean     p50     p90     p95     p99     max
             connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms

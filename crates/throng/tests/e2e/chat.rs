@@ -53,6 +53,11 @@ fn rooms(fault: &str) -> (Run, Target) {
     rooms_in(fault, "3s", "2s")
 }
 
+/// The rooms whose messages are lost, for a page: 45 of 1800.
+pub(crate) fn lossy_rooms() -> (Run, Target) {
+    rooms("--lose-every 40")
+}
+
 #[track_caller]
 fn rooms_in(fault: &str, stay: &str, lost_after: &str) -> (Run, Target) {
     let target = Target::start(&format!("chat --workers 3 {fault}"));

@@ -27,6 +27,7 @@ const { readFileSync } = require("fs");
   told.badge = (await texts(".badge"))[0];
   told.cards = await texts(".card");
   told.headings = await texts("h2");
+  told.facts = (await texts("header p"))[0];
   told.charts = await texts("figcaption");
   told.rows = await page.$$eval("#tables tbody tr", (rows) =>
     rows.map((row) => [...row.cells].map((cell) => cell.textContent)),

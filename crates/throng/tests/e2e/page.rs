@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use throng_fuzz::node_modules;
 
+use crate::chat;
 use crate::run::{Child, Run, throng};
 use crate::servers::{Node, Target, free_port, program};
 use crate::showcase;
@@ -110,6 +111,60 @@ fn charts_of_another_step_show_the_time_that_the_others_show() {
     assert_eq!(told["steps"], 4);
     let [before, after] = [0, 1].map(|at| &told["joined"][at]);
     assert!(before == after && before != &told["heat"][0], "{before} {after}");
+}
+
+/// Nothing that was asked failed; messages that nobody got did.
+#[test]
+fn a_page_of_a_failed_chat_shows_its_deliveries_and_no_empty_findings() {
+    let (run, _target) = chat::lossy_rooms();
+    let told = opened(&run.folder().join("record/report.html"));
+    let cards = texts(&told["cards"]);
+    let has = |begin: &str, part: &str| {
+        cards.iter().any(|card| card.starts_with(begin) && card.contains(part))
+    };
+    assert!(has("delivered97.5 %", "1,755 / 1,800 · 45 lost"), "{cards:?}");
+    assert!(has("thresholds met0 / 1", "failed") || run.code() == 5, "{cards:?}");
+    assert!(has("failed attempts0 %", "0"), "{cards:?}");
+    let captions = texts(&told["captions"]);
+    assert!(captions.contains(&"Deliveries"), "{captions:?}");
+}
+
+/// What was steered stands on the page, and its length and users are those of the summary.
+#[test]
+fn a_page_of_a_steered_run_names_what_was_changed() {
+    let target = Target::start("http");
+    let text = format!(
+        "target: {}
+sessions: {{one: {{steps: [{{http: GET /}}, {{think: 20ms}}]}}}}
+load: [{{users: 2, for: 1s, measured: false}}, {{name: steady, users: 5, for: 10m}}]
+",
+        target.http("")
+    );
+    let child = throng("run s.yaml --json --out record").file("s.yaml", text).start();
+    let record = child.folder().join("record");
+    let says = |words: &str| {
+        throng(&format!("control {} {words}", record.display())).run().exits(0);
+    };
+    child.until("the second phase", || {
+        record.join("control.sock").exists() && target.counts("/requests") > 150
+    });
+    says("more 100%");
+    says("mark deploy");
+    child.until("requests of more users", || target.counts("/requests") > 1_000);
+    says("end-phase");
+    let run = child.wait().exits(0);
+    let told = opened(&run.folder().join("record/report.html"));
+    assert!(texts(&told["captions"]).contains(&"Changes while it ran"), "{told}");
+    assert!(!texts(&told["headings"]).contains(&"Findings"), "{told}");
+    let rows: Vec<Vec<&str>> = told["rows"].as_array().expect("rows").iter().map(texts).collect();
+    let change = |what: &str| rows.iter().any(|row| row.len() == 3 && row[2] == what);
+    assert!(change("times 2") && change("deploy"), "{rows:?}");
+    let facts = told["facts"].as_str().expect("facts");
+    let present = run.figure("/users/present_max");
+    assert!(facts.contains(&format!(" · {present} users · ")), "{facts}");
+    assert!(facts.contains(" measured, of ") && facts.contains("(same host)"), "{facts}");
+    let report = throng("report").arg(run.folder().join("record")).run().exits(0);
+    report.says(&["changed      times 2 at ", "mark deploy at ", "(same host)"]);
 }
 
 #[test]

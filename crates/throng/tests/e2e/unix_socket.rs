@@ -47,7 +47,7 @@ fn requests_go_through_a_socket() {
     std::os::unix::fs::symlink(linked, run.folder().join("it.sock")).expect("a link");
     run.run().exits(0).says(&[
         "http://shop.test unix:it.sock",
-        "requests     20 · ",
+        "attempts     20 · ",
         "0 failed (0 %)",
     ]);
 }

@@ -23,7 +23,6 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         say!("twice"),
         say!("late"),
         say!("out of order"),
-        say!("excused"),
     ];
     let mut table = Table::new(head);
     let shown = pick(rows, |row| (row.counts.lost, row.counts.unwatched, row.counts.expected));
@@ -41,7 +40,6 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
             bad(c.twice),
             bad(c.late),
             bad(c.out_of_order),
-            format_count(c.excused).into(),
         ]);
     }
     let mut out = table.render(style);
@@ -87,6 +85,7 @@ fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
 fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let c = &row.counts;
     let counters = [
+        (c.excused, say!("{{}} undetermined: their receiver, or the run, was gone before")),
         (c.after_lost, say!("{{}} came after they had been counted as lost")),
         (c.stray, say!("{{}} came to users who were not in their audience")),
         (c.foreign, say!("{{}} came that none of its senders had sent")),

@@ -17,7 +17,7 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
         say!("machines with"),
         say!("machines"),
         say!("users"),
-        say!("count"),
+        say!("attempts"),
         say!("failed"),
         say!("ok/s"),
         say!("p50"),

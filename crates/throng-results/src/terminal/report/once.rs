@@ -21,8 +21,13 @@ pub(super) fn once(summary: &Summary, style: &Style) -> String {
     if summary.once.is_empty() {
         return String::new();
     }
-    let mut table =
-        Table::new([say!("once per run"), say!("count"), say!("ok"), say!("failed"), say!("time")]);
+    let mut table = Table::new([
+        say!("once per run"),
+        say!("attempts"),
+        say!("ok"),
+        say!("failed"),
+        say!("time"),
+    ]);
     let mut steps_left = ROWS_MAX;
     for once in &summary.once {
         let ink = if once.is_done() { Ink::Plain } else { Ink::Bad };

@@ -14,7 +14,7 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
     }
     let head = [
         say!("address"),
-        say!("count"),
+        say!("attempts"),
         say!("failed"),
         say!("ok/s"),
         say!("p50"),

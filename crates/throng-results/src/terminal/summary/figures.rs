@@ -2,7 +2,7 @@
 
 use throng_base::Said;
 use throng_base::units::format_count;
-use throng_metrics::{DeliveryInterval, is_asked, is_attempt};
+use throng_metrics::{DeliveryInterval, is_attempt};
 
 use super::super::report::{
     EXPLAINED, NOTHING, explained_note, ink_of, percentile, pick_some, slowest_items, step_name,
@@ -19,11 +19,6 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
     if total.count + total.interrupted == 0 {
         return String::new();
     }
-    let rows = || summary.steps.iter().filter(|row| is_attempt(&row.kind));
-    let label = match rows().all(|row| is_asked(&row.kind) && row.kind != "connect") {
-        true => say!("requests"),
-        false => say!("attempts"),
-    };
     let (count, failed) = (format_count(total.count), format_count(total.failed));
     let part = share(total.failed as f64 / total.count.max(1) as f64);
     let ok = style.say(say!("{} ok/s", rate(total.ok_per_s)));
@@ -33,10 +28,13 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
     if joined(&items, columns) != items.join(" · ") {
         items[2] = style.say(say!("{} failed", failed));
     }
+    // Without it, the rate and the failures would not add up to all of them.
+    let after = summary.ok_after_told().map(format_count);
+    items.extend(after.map(|after| style.say(say!("{} ok after the load ended", after))));
     items.extend((total.interrupted > 0).then_some(cut_off));
     let text = joined(&items, columns);
     let ink = if total.failed > 0 { Ink::Bad } else { Ink::Plain };
-    let label = style.say(label);
+    let label = style.say(say!("attempts"));
     let pad = " ".repeat(LABEL_COLUMNS.saturating_sub(width(&label)));
     let text = text.replacen(&items[2], &style.paint(ink, &items[2]), 1);
     format!("{}{pad}{text}\n", style.paint(Ink::Bold, &label))
@@ -113,16 +111,12 @@ pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> Strin
     let mut out = String::new();
     for row in &shown {
         let c = &row.counts;
-        let [delivered, expected] = [c.delivered, c.expected].map(format_count);
-        let mut items = vec![
-            clean(&row.name),
-            style.say(say!("{} of {} delivered", delivered, expected)),
-            style.say(say!(
-                "{} lost ({})",
-                format_count(c.lost),
-                share(row.lost_share().unwrap_or(0.0))
-            )),
-        ];
+        let mut items = vec![clean(&row.name)];
+        items.extend(expected(
+            row,
+            (style.columns() - LABEL_COLUMNS).saturating_sub(width(&items[0])),
+            style,
+        ));
         for (count, words) in [
             (c.twice, say!("{{}} twice")),
             (c.late, say!("{{}} late")),
@@ -136,6 +130,25 @@ pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> Strin
         out += &labelled(label, &joined(&items, style.columns() - LABEL_COLUMNS), style);
     }
     out
+}
+
+/// What became of all that was expected, in so many columns: what adds up to it is never left out.
+fn expected(row: &DeliveryRow, columns: usize, style: &Style) -> Vec<String> {
+    let c = &row.counts;
+    let [all, delivered, lost, open] =
+        [c.expected, c.delivered, c.lost, c.excused].map(format_count);
+    let part = share(row.lost_share().unwrap_or(0.0));
+    let shared = style.say(say!("{} lost ({})", lost.clone(), part));
+    let lost = style.say(say!("{} lost", lost));
+    let delivered = style.say(say!("{} of {} delivered", delivered, all.clone()));
+    let undetermined = (c.excused > 0).then(|| style.say(say!("{} undetermined", open)));
+    let told = |first: &String, lost: &String| {
+        [first, lost].into_iter().chain(&undetermined).cloned().collect::<Vec<String>>()
+    };
+    let all = style.say(say!("{} expected", all));
+    let ways = [told(&delivered, &shared), told(&delivered, &lost), told(&all, &lost)];
+    let fits = |items: &&Vec<String>| 3 + width(&items.join(" · ")) <= columns;
+    ways.iter().find(fits).unwrap_or(&ways[2]).clone()
 }
 
 /// A row of the table of times.

@@ -2,7 +2,8 @@
 
 use throng_base::{Diagnostic, Said, Severity};
 
-use super::super::text::{clean, cut, cut_middle, span, width, wrap};
+use super::super::report::{length_fact, target_fact};
+use super::super::text::{clean, cut, cut_middle, width, wrap};
 use super::super::{Ink, Style};
 use super::{Room, joined, line};
 use crate::summary::Summary;
@@ -12,8 +13,6 @@ use crate::verdict::{Stamp, Tone, ports_scarce, stamp};
 const NAME_COLUMNS_MIN: usize = 12;
 /// Of the names of machines that were lost.
 const LOST_COLUMNS_MAX: usize = 24;
-/// Of the time: what is measured of it and more is all of it, to a person.
-const MEASURED_SHARE_TOLD: f64 = 0.95;
 /// That nothing succeeded is the verdict, and what to do about it stands with the errors.
 const TOLD_ELSEWHERE: [&str; 1] = ["nothing-succeeded"];
 
@@ -45,12 +44,9 @@ pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
     facts.extend(info.targets.first().map(|target| {
         // Room for what else stands in its line.
         let target = cut_middle(&clean(target), style.columns() / 2);
-        match info.targets.len() {
-            1 => target,
-            targets => style.say(say!("{} and {} more", target, (targets - 1))),
-        }
+        target_fact(target, summary, style)
     }));
-    let users = summary.users_present_max.max(summary.users_online_max);
+    let users = summary.users_most();
     if users > 0 {
         let users_text = throng_base::units::format_count(users);
         facts.push(match users {
@@ -59,13 +55,7 @@ pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
         });
     }
     facts.extend(machines(summary).map(|text| style.say(text)));
-    let (measured, lasted) = (span(summary.measured), span(summary.lasted));
-    // The time in which the last users leave goes without saying.
-    let is_all = summary.measured >= summary.lasted.mul_f64(MEASURED_SHARE_TOLD);
-    facts.push(match is_all {
-        true => measured,
-        false => style.say(say!("{} of {} measured", measured, lasted)),
-    });
+    facts.push(length_fact(summary, style));
     facts.push(when(&info.started));
     facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
     let mut out = String::new();
@@ -126,21 +116,28 @@ pub(super) fn notices(summary: &Summary, room: &Room, style: &Style) -> String {
     }
 }
 
-/// Where all is there, the first and the last of its notes say most: what happened, and the cause.
+/// The first and the last of its notes say most: what happened, and the cause. Where there is no
+/// room for both, the cause stays; where none is known, what happened.
 fn notice(told: &Diagnostic, lines: usize, style: &Style) -> String {
     const INDENT: usize = 2;
     let ink = if told.severity == Severity::Error { Ink::Bad } else { Ink::Warn };
     let say = |said: &Said| clean(&said.render(style.language));
-    let mut text = format!("{} ({})", say(&told.message), told.code);
-    let first = told.notes.first();
-    let last = told.notes.last().filter(|_| told.notes.len() > 1);
-    for (note, mark) in first.iter().map(|it| (it, ": ")).chain(last.iter().map(|it| (it, "; "))) {
-        text += mark;
-        text += &say(note);
-    }
+    let head = format!("{} ({})", say(&told.message), told.code);
+    let texts = match told.notes.as_slice() {
+        [] => vec![head],
+        [only] => vec![format!("{head}: {}", say(only))],
+        [first, .., last] => {
+            let is_cause = last.english().starts_with("cause: ");
+            let (first, last) = (say(first), say(last));
+            let one = if is_cause { &last } else { &first };
+            vec![format!("{head}: {first}; {last}"), format!("{head}: {one}")]
+        }
+    };
     let mut out = String::new();
     let columns = style.columns() - INDENT;
-    let wrapped = wrap(&text, columns);
+    let wrapped: Vec<Vec<String>> = texts.iter().map(|text| wrap(text, columns)).collect();
+    let fitting = wrapped.iter().position(|pieces| pieces.len() <= lines);
+    let wrapped = &wrapped[fitting.unwrap_or(wrapped.len() - 1)];
     for (at, piece) in wrapped.iter().take(lines).enumerate() {
         let mark = if at == 0 { "⚠ " } else { "  " };
         let is_cut = at + 1 == lines && wrapped.len() > lines;

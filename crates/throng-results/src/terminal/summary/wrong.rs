@@ -6,7 +6,7 @@ use throng_base::Said;
 use throng_base::units::format_count;
 use throng_metrics::Verdict;
 
-use super::super::report::figure_text;
+use super::super::report::{figure_text, largest_of};
 use super::super::table::{Cell, Table};
 use super::super::text::{clean, cut_middle, share, width};
 use super::super::{Ink, Style};
@@ -36,10 +36,14 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
             }
         };
         let figure = figure.map(|figure| figure_text(threshold.unit, figure)).unwrap_or_default();
+        let values = threshold.largest_of.map(|values| largest_of(values, style));
+        let words: Vec<String> = [style.say(word)].into_iter().chain(values).collect();
+        let words: Vec<&str> =
+            words.iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
         table.row([
             Cell::new(ink, format!("{mark} {}", clean(&threshold.text))),
             Cell::new(ink, figure),
-            Cell::new(ink, style.say(word)),
+            Cell::new(ink, words.join(" · ")),
         ]);
     }
     let rest = thresholds.get(most..).unwrap_or_default();

@@ -26,7 +26,7 @@ fn the_tables_of_a_million_users() {
         connect p99 < 3s                     1.71ms  met
         heartbeats.lost < 0.01%            <0.001 %  met
 
-        step               count          ok  failed    ok/s       in      out
+        step            attempts          ok  failed    ok/s       in      out
         connect /acc   1,001,203   1,000,003   1,200   1,493      0 B      0 B
         login          1,000,003   1,000,003       0   1,493      0 B      0 B
         stay           1,000,003   1,000,000       3   1,493      0 B      0 B
@@ -82,7 +82,7 @@ fn the_tables_of_a_million_users() {
         hold     1,000,000  999,997  1,000,000          3      0.01       3
         drain            0        0    950,000          0         0       0
 
-        phase    time       count  failed    ok/s    p50     p99     max
+        phase    time    attempts  failed    ok/s    p50     p99     max
         fill    50.0s   2,851,183   1,200  57,000  399µs  6.72ms  6.74ms
         hold   10m00s  19,999,809       3  33,333  758µs  6.72ms  6.74ms
         drain   20.0s   1,316,660       0  65,833  758µs  6.72ms  6.74ms
@@ -154,7 +154,7 @@ fn the_tables_of_a_million_users_in_chinese() {
         connect p99 < 3s                    1.71ms  达标
         heartbeats.lost < 0.01%           <0.001 %  达标
 
-        步骤                次数        成功   失败  成功/s     接收     发送
+        步骤                尝试        成功   失败  成功/s     接收     发送
         connect /acc   1,001,203   1,000,003  1,200   1,493      0 B      0 B
         login          1,000,003   1,000,003      0   1,493      0 B      0 B
         stay           1,000,003   1,000,000      3   1,493      0 B      0 B
@@ -209,7 +209,7 @@ fn the_tables_of_a_million_users_in_chinese() {
         hold   1,000,000  999,997  1,000,000          3    0.01         3
         drain          0        0    950,000          0       0         0
 
-        阶段     时间        次数   失败  成功/s    p50     p99    最大
+        阶段     时间        尝试   失败  成功/s    p50     p99    最大
         fill    50.0s   2,851,183  1,200  57,000  399µs  6.72ms  6.74ms
         hold   10m00s  19,999,809      3  33,333  758µs  6.72ms  6.74ms
         drain   20.0s   1,316,660      0  65,833  758µs  6.72ms  6.74ms

@@ -46,6 +46,7 @@ fn crowded() -> Summary {
             phase: None,
             unit: Unit::Nanoseconds,
             verdict: if n % 2 == 0 { Verdict::NotMet(1e9) } else { Verdict::Unknown },
+            largest_of: (n == 0).then_some(17),
         })
         .collect();
     let cause = |n: usize| Cause::ALL[n % Cause::ALL.len()];
@@ -222,7 +223,7 @@ fn a_good_run_in_short() {
             quick check · PASSED · 2 of 2 thresholds met                              exit 0
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
             2026-11-21 12:03:01 UTC
-            requests     101,000 · 10,090 ok/s · 100 failed (0.099 %)
+            attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -255,10 +256,10 @@ fn a_merged_run_in_short() {
             https://127.0.0.1:8443 · 192 users · 3 machines, lost: box-3
             ⚠ this run does not measure the target (generator-late): throng was more than 10
               ms behind schedule in 10 of 10 seconds (worst 130ms), on
-              generator-2.of-a-very-long.internal.domain.that.goes.on.example; one start in…
+              generator-2.of-a-very-long.internal.domain.that.goes.on.example
               → lower the load, or use more machines
             … more warnings under --details: 1
-            requests     242,400 · 24,216 ok/s · 240 failed (0.099 %)
+            attempts     242,400 · 24,216 ok/s · 240 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -291,7 +292,7 @@ fn a_merged_run_on_a_narrow_page() {
               seconds (worst 130ms), on …
               → lower the load, or use more machines
             … more warnings under --details: 1
-            requests     242,400 · 24,216 ok/s · 240 failed (0.099 %)
+            attempts     242,400 · 24,216 ok/s · 240 failed (0.099 %)
             response time    p50    p90    p95    p99  p99.9    max
             all 2 steps   1.04ms 2.47ms 2.70ms 2.90ms 3.88ms 3.99ms
             GET /         1.02ms 2.41ms 2.64ms 2.83ms 2.89ms 2.89ms
@@ -321,10 +322,10 @@ fn a_merged_run_on_a_dumb_terminal() {
             https://127.0.0.1:8443 | 192 users | 3 machines, lost: box-3
             ! this run does not measure the target (generator-late): throng was more than 10
               ms behind schedule in 10 of 10 seconds (worst 130ms), on
-              generator-2.of-a-very-long.internal.domain.that.goes.on.example; one start in~
+              generator-2.of-a-very-long.internal.domain.that.goes.on.example
               > lower the load, or use more machines
             ~ more warnings under --details: 1
-            requests     242,400 | 24,216 ok/s | 240 failed (0.099 %)
+            attempts     242,400 | 24,216 ok/s | 240 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -367,7 +368,7 @@ fn a_good_run_on_a_narrow_page() {
             quick check · PASSED · 2 of 2 thresholds met          exit 0
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
             2026-11-21 12:03:01 UTC
-            requests     101,000 · 10,090 ok/s · 100 failed (0.099 %)
+            attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
             response time    p50    p90    p95    p99  p99.9    max
             all 2 steps   1.04ms 2.47ms 2.70ms 2.90ms 3.88ms 3.99ms
             GET /         1.02ms 2.41ms 2.64ms 2.83ms 2.89ms 2.89ms
@@ -399,7 +400,7 @@ fn a_good_run_on_a_dumb_terminal() {
             quick check | PASSED | 2 of 2 thresholds met                              exit 0
             https://127.0.0.1:8443 | 64 users | 10.0s of 12.0s measured
             2026-11-21 12:03:01 UTC
-            requests     101,000 | 10,090 ok/s | 100 failed (0.099 %)
+            attempts     101,000 | 10,090 ok/s | 100 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -432,7 +433,7 @@ fn a_good_run_in_chinese() {
             quick check · 通过 · 2 个阈值中 2 个满足                                退出码 0
             https://127.0.0.1:8443 · 64 个用户 · 实测 10.0s，共 12.0s
             2026-11-21 12:03:01 UTC
-            请求         101,000 · 10,090 成功/s · 失败 100（0.099 %）
+            尝试         101,000 · 10,090 成功/s · 失败 100（0.099 %）
             响应时间          p50     p90     p95     p99   p99.9    最大
             全部 2 个步骤  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -463,7 +464,7 @@ fn a_target_that_refuses_in_short() {
         &expect![[r#"
             quick check · FAILED · the target could not be reached                    exit 4
             https://127.0.0.1:8443 · 1.00s · 2026-11-21 12:03:01 UTC
-            requests     1,500 · 0 ok/s · 1,500 failed (100 %)
+            attempts     1,500 · 0 ok/s · 1,500 failed (100 %)
             errors       1,500 (100 %) connect-refused in GET / · blame: target
                          connect 127.0.0.1:8443: Connection refused (os error 111)
                          → check that the target listens on this port
@@ -485,7 +486,7 @@ fn an_invalid_run_in_short() {
               host was 100 % busy from 00:05 on
               → lower the rate to 10,090/s, which this host sustained, or use a faster host
             … more warnings under --details: 2
-            requests     101,000 · 9,600 ok/s · 5,000 failed (4.95 %)
+            attempts     101,000 · 9,600 ok/s · 5,000 failed (4.95 %)
             schedule     8,638 starts never happened
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
@@ -513,9 +514,9 @@ fn a_shop_that_a_rule_stopped_in_short() {
             quick check · FAILED · stopped by a rule                                  exit 4
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
             ⚠ a rule of the scenario stopped the run (stopped-by-rule): it was stopped at
-              11.0s: half of the baskets are \u{1b}[31mempty; figures and thresholds are of…
+              11.0s: half of the baskets are \u{1b}[31mempty
               → `throng explain stopped-by-rule`
-            requests     101,000 · 10,090 ok/s · 100 failed (0.099 %)
+            attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
             response time                        p50     p90     p95     p99   p99.9     max
             all 2 steps                       1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /                             1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -579,7 +580,7 @@ fn a_chat_room_in_short() {
             attempts     21,000 · 2,100 ok/s · 0 failed (0 %)
             users        1,000 at most online · 1,000 connections opened
             heartbeats   300 sent · 0 lost (0 %)
-            deliveries   room talk · 19,999,928 of 20,000,000 delivered · 2 lost (<0.001 %)
+            deliveries   room talk · 20,000,000 expected · 2 lost · 70 undetermined
             response time            p50     p90     p95     p99   p99.9     max
             all 2 steps            900µs   900µs   900µs  2.00ms  2.00ms  2.00ms
             connect               2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
@@ -605,24 +606,24 @@ fn a_second_in_short() {
         &brief(),
         &Style::plain(),
         &expect![[r#"
-        quick check · PASSED · 2 of 2 thresholds met                              exit 0
-        https://127.0.0.1:8443 · 64 users · 1.00s · 2026-11-21 12:03:01 UTC
-        requests     10,100 · 10,090 ok/s · 10 failed (0.099 %)
-        response time     p50     p90     p95     p99   p99.9     max
-        all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
-        GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
-        log in         3.49ms  3.88ms  3.95ms  3.98ms       –  3.99ms
-        slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
-        ✓ http p99 < 50ms   2.90ms
-        ✓ errors < 0.1%    0.099 %
-        errors       8 (0.079 %) status-unexpected in GET / · blame: target
-                     the status is not the expected one
-                     → look at an answer with --details, and at its log
-                     2 (0.020 %) timeout in GET / · blame: target
-                     no complete answer came in time
-                     → look at what the target waits for, or raise the timeout
-        record       none · all figures: run it again with --details
-    "#]],
+            quick check · PASSED · 2 of 2 thresholds met                              exit 0
+            https://127.0.0.1:8443 · 64 users · 1.00s · 2026-11-21 12:03:01 UTC
+            attempts     10,100 · 10,090 ok/s · 10 failed (0.099 %)
+            response time     p50     p90     p95     p99   p99.9     max
+            all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
+            GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
+            log in         3.49ms  3.88ms  3.95ms  3.98ms       –  3.99ms
+            slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
+            ✓ http p99 < 50ms   2.90ms
+            ✓ errors < 0.1%    0.099 %
+            errors       8 (0.079 %) status-unexpected in GET / · blame: target
+                         the status is not the expected one
+                         → look at an answer with --details, and at its log
+                         2 (0.020 %) timeout in GET / · blame: target
+                         no complete answer came in time
+                         → look at what the target waits for, or raise the timeout
+            record       none · all figures: run it again with --details
+        "#]],
     );
 }
 
@@ -635,7 +636,7 @@ fn an_interrupted_run_in_short() {
             quick check · INTERRUPTED                                               exit 130
             https://127.0.0.1:8443 · 64 users · 5.00s of 7.00s measured
             2026-11-21 12:03:01 UTC
-            requests     50,500 · 10,090 ok/s · 50 failed (0.099 %)
+            attempts     50,500 · 10,090 ok/s · 50 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -680,7 +681,8 @@ fn a_crowded_run_in_short() {
         &expect![[r#"
             a name that is longer than any …an any name has a right to be  · INVALID  exit 5
             https://host-0.examp…aaaaaaaaaaaaaaaaaaa and 6 more · 1,000 users · 10.0s
-            ⚠ this run does not measure the target (generator-late): throng was more than 1…
+            ⚠ this run does not measure the target (generator-late): throng was more than 10
+              ms behind schedule in 0 of 10 seconds (worst 0s)
               → lower the rate to 2,100/s, which this host sustained, or use a faster host
             ⚠ only 3 source ports were left on this computer
             … more warnings under --details: 3
@@ -693,11 +695,9 @@ fn a_crowded_run_in_short() {
             all 1,002 steps  ~40.0ms  900µs  900µs  2.00ms  2.00ms  2.00ms
             ~ half of it or more can be throng's own lateness
             slowest step GET /catalogue/of/everything/that/there/is/999 (mean 2.00ms)
-            ✗ GET /catalogue/of/everything/that/there/is/0 p99 < 50ms  1.00s  NOT MET
+            ✗ GET /catalogue/o…re/is/0 p99 < 50ms  1.00s  NOT MET · the largest of 17 values
             … more thresholds: 0 met, 9 not met
             errors       1,000,000 resolve-failed in GET /…/is/0 · blame: target or scenario
-                         what it said what it said what it said what it said what it said w…
-                         → check the name, and the DNS of this computer
                          … more kinds of errors under --details: 19
             record       /srv/deep/deep/deep/deep/deep/dee…ep/deep/deep/deep/deep/deep/deep/
                          all figures: throng report RUN --details
@@ -729,4 +729,92 @@ fn what_goes_wrong_in_several_steps_is_told_once() {
                      → look at an answer with --details, and at its…
                      20 (0.020 %) timeout in GET / · blame: target"#]]
     .assert_eq(&errors(60));
+}
+
+/// With a notice, whatever room there is for it.
+#[test]
+fn the_cause_of_lateness_is_never_cut() {
+    let late = |mut summary: Summary| {
+        let own = lateness::beside_its_target();
+        (summary.generator, summary.info.same_host) = (own.generator, true);
+        summary.info.host = own.info.host;
+        (summary.validity, summary.machines) = (Validity::Valid, Vec::new());
+        summary
+    };
+    let cause = "cause: throng used 0.4 of 2 cores on average, other processes 1.6";
+    for summary in [late(sample::summary()), late(chat()), late(im())] {
+        let text = assert_short(&summary, &Style::plain());
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(cause), "{text}");
+        assert!(joined.contains("run throng on another machine"), "{text}");
+    }
+    let text = assert_short(&late(sample::summary()), &Style::plain());
+    assert!(text.contains("https://127.0.0.1:8443 (same host)"), "{text}");
+}
+
+/// Whatever is in the line, it comes to all attempts, deliveries and users.
+#[test]
+fn figures_of_the_summary_add_up() {
+    let mut summary = sample::summary();
+    (summary.total.count, summary.total.ok, summary.total.failed) = (79, 39, 40);
+    (summary.total.ok_after, summary.total.ok_per_s) = (21, 1.8);
+    let text = assert_short(&summary, &Style::plain());
+    let line = "attempts     79 · 1.80 ok/s · 40 failed (50.6 %) · 21 ok after the load ended";
+    assert!(text.contains(line), "{text}");
+    // A few that came late change no rate that is shown.
+    (summary.total.ok, summary.total.ok_after) = (10_000, 21);
+    assert!(!assert_short(&summary, &Style::plain()).contains("after the load"));
+    let mut summary = chat();
+    summary.deliveries.truncate(1);
+    let counts = &mut summary.deliveries[0].counts;
+    (counts.expected, counts.delivered, counts.lost, counts.excused) = (5_232, 5_222, 7, 3);
+    let text = assert_short(&summary, &Style::plain());
+    assert!(text.contains("5,222 of 5,232 delivered · 7 lost · 3 undetermined"), "{text}");
+}
+
+/// A table shows no p99 of forty values, and a threshold on it says what it is.
+#[test]
+fn a_threshold_on_few_values_says_that_it_is_the_largest() {
+    let mut info = sample::info();
+    info.phases.remove(0);
+    let mut interval = Interval { shards: 1, ..Interval::default() };
+    let mut figures = StepInterval { count: 40, ok: 40, ..StepInterval::default() };
+    figures.latency.record_times(400_000, 40);
+    interval.steps = vec![figures];
+    let summary = sample::summary_of(info, &[interval], &[]);
+    let text = assert_short(&summary, &Style::plain());
+    assert!(text.contains("the largest of 40 values"), "{text}");
+    let text = summary_text(&summary, &Style { details: true, ..full() });
+    assert!(text.contains("met · the largest of 40 values"), "{text}");
+    let json = crate::summary_json(&summary);
+    assert_eq!(json["thresholds"][0]["largest_of"], 40);
+    assert!(crate::markdown::summary_markdown(&summary).contains(", the largest of 40 values)"));
+    let many = sample::summary();
+    assert!(!assert_short(&many, &Style::plain()).contains("the largest of"));
+}
+
+#[test]
+fn what_was_changed_while_it_ran_stands_in_the_summary() {
+    let mut summary = sample::summary();
+    let changes = [(3, true, "times 2"), (4, false, "deploy"), (5, true, "pause")];
+    for (at, is_change, what) in changes {
+        let phase = is_change.then(|| "load".to_string());
+        let change = crate::summary::Change { at_ns: at * SECOND_NS, phase, what: what.into() };
+        summary.changes.add(change);
+    }
+    let text = assert_short(&summary, &Style::plain());
+    let line = "changed      times 2 at 3.00s · mark deploy at 4.00s · pause at 5.00s\n";
+    assert!(text.contains(line), "{text}");
+    for _ in 0..20 {
+        let what = "users 12345".to_string();
+        let phase = Some("load".into());
+        summary.changes.add(crate::summary::Change { at_ns: 6 * SECOND_NS, phase, what });
+    }
+    let text = assert_short(&summary, &Style::plain());
+    assert!(text.contains("times 2 at 3.00s · ") && text.contains(" more\n"), "{text}");
+    let markdown = crate::markdown::summary_markdown(&summary);
+    assert!(markdown.contains("- at 3.00s, load: times 2\n"), "{markdown}");
+    let mut crowded = crowded();
+    crowded.changes = summary.changes;
+    assert!(assert_short(&crowded, &Style::plain()).contains("changed "));
 }
