@@ -180,7 +180,6 @@ impl Collector {
         let thresholds = self.judge(&info, &sum, measured, &spans);
         let total = total_row(&info, &self.figures.attempts, &sum, measured);
         let (steps, mut apart) = rows(&info, &sum, measured);
-        apart.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
         let own = own_rows(&info, &mut apart);
         let (transactions, pushed) =
             apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
@@ -590,8 +589,9 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Ro
     ids.into_iter().map(row).filter(is_told).partition(|row| !is_apart(row))
 }
 
-/// Takes what the scenario counts and measures of its own.
+/// Takes what the scenario counts and measures of its own, and drops what is told elsewhere.
 fn own_rows(info: &RunInfo, rows: &mut Vec<Row>) -> Vec<OwnRow> {
+    rows.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
     let own = rows.extract_if(.., |row| [kind::COUNTER, kind::TREND].contains(&row.kind.as_str()));
     let unit = |row: &Row| {
         let is = |step: &&StepInfo| step.kind == row.kind && step.name == row.name;

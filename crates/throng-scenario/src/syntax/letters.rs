@@ -1,6 +1,6 @@
-//! Letters beyond U+FFFF as JSON escapes them: `\\ud83d\\ude00`, two halves (RFC 8259, 7). YAML knows
-//! such letters only as `\\U0001f600`, and its parser refuses the halves. It gets others in their
-//! place, of private use and just as long, so that every place stays where it is.
+//! Letters beyond U+FFFF as JSON escapes them: `\\ud83d\\ude00`, two halves (RFC 8259, 7). YAML
+//! knows such letters only as `\\U0001f600`, and its parser refuses the halves. It gets others in
+//! their place, of private use and just as long, so that every place stays where it is.
 
 /// The halves `d800` to `dfff` become `e800` to `efff`: only their first digit changes.
 const FIRST: u32 = 0xe800;

@@ -74,7 +74,7 @@ fn the_commands_of_the_ci_files_run() {
     }
 }
 
-/// What `cargo` is there: it writes down what it was told, and puts a `throng` where it was asked to.
+/// What `cargo` is there: it writes down its arguments, and puts a `throng` where it was asked to.
 const CARGO: &str = r#"#!/bin/sh
 echo "$@" >> cargo-was-told
 test "$1" = "+stable" && shift
