@@ -2,6 +2,7 @@
 //! grows with the number of steps and phases, not with the time.
 
 mod figures;
+mod held;
 mod labels;
 mod loads;
 mod machines;
@@ -366,9 +367,13 @@ impl Collector {
         };
         let mut rows: Vec<ThresholdRow> =
             info.thresholds.iter().map(|info| row(&info.threshold)).collect();
+        for (at, row) in rows.iter_mut().enumerate() {
+            let phases = self.figures.phases.iter();
+            row.verdict = held::verdict(phases.flat_map(|phase| phase.held(at)), row.verdict);
+        }
         for (row, stretches) in rows.iter_mut().zip(&mut self.figures.stretches) {
             if let Some(stretches) = stretches {
-                (row.verdict, row.largest_of) = (stretches.verdict(row.verdict), None);
+                (row.verdict, row.largest_of) = (stretches.verdict(), None);
             }
         }
         rows

@@ -309,11 +309,11 @@ pub(crate) fn im_info() -> RunInfo {
         phases: vec![phase("fill", MILLION), phase("hold", MILLION), phase("drain", 0)],
         thresholds: vec![
             threshold(
-                "users.online >= 1_000_000 in hold",
+                "users.online >= 999_990 in hold",
                 Subject::UsersOnline,
                 count,
                 least,
-                million,
+                million - 10.0,
                 Some(1),
             ),
             threshold(

@@ -103,22 +103,16 @@ pub(crate) struct Stretches {
     /// By phase: whether it counts.
     phases: Vec<bool>,
     worst: Option<f64>,
-    /// It is about how many there are at a moment. Once it is met, it has to hold until the end:
-    /// users are let in before they are all there.
-    #[serde(default)]
-    holds: bool,
 }
 
 impl Stretches {
-    /// Where it is one over stretches, or has to hold in each second.
+    /// Where it is one over stretches.
     pub(crate) fn of(threshold: &Threshold, info: &RunInfo) -> Option<Stretches> {
-        let holds = threshold.subject.is_gauge() && threshold.over_s == 0;
-        let seconds = if holds { 1 } else { threshold.over_s };
+        let seconds = threshold.over_s;
         (seconds > 0).then(|| Stretches {
             window: Window::new(threshold, seconds),
             phases: phases(threshold, info),
             worst: None,
-            holds,
         })
     }
 
@@ -132,27 +126,12 @@ impl Stretches {
     fn take(&mut self, told: Option<(u64, f64)>) {
         if let Some((_, figure)) = told {
             let threshold = &self.window.threshold;
-            if self.holds && self.worst.is_none() && !threshold.holds(figure) {
-                return;
-            }
             let worst = self.worst.map_or(figure, |worst| threshold.worse(worst, figure));
             self.worst = Some(worst);
         }
     }
 
-    /// What is said of it, beside what is said of the end.
-    pub(crate) fn verdict(&mut self, at_end: Verdict) -> Verdict {
-        if self.holds {
-            return match (self.worst, at_end) {
-                (Some(worst), Verdict::Met(_)) if !self.window.threshold.holds(worst) => {
-                    Verdict::NotMet(worst)
-                }
-                (Some(worst), Verdict::Met(end)) => {
-                    Verdict::Met(self.window.threshold.worse(worst, end))
-                }
-                _ => at_end,
-            };
-        }
+    pub(crate) fn verdict(&mut self) -> Verdict {
         // The last second may be a part of one, which makes a rate smaller than it was.
         if self.window.threshold.measure != Measure::Rate {
             let told = self.window.end_second();
@@ -167,7 +146,7 @@ impl Stretches {
 }
 
 /// By phase: whether it counts for a threshold.
-fn phases(threshold: &Threshold, info: &RunInfo) -> Vec<bool> {
+pub(crate) fn phases(threshold: &Threshold, info: &RunInfo) -> Vec<bool> {
     let counts = |(phase, own): (u16, &PhaseInfo)| match (threshold.phase, threshold.load) {
         (Some(wanted), _) => wanted == phase,
         (None, Some(load)) => own.measured && own.load == load,
@@ -326,31 +305,6 @@ mod tests {
         }
     }
 
-    /// Users come; then some of them are gone for a while.
-    #[test]
-    fn a_number_of_a_moment_holds_once_it_is_met() {
-        let online = Threshold {
-            subject: Subject::UsersOnline,
-            measure: Measure::Count,
-            ..threshold(Comparison::GreaterOrEqual, 10.0, 0)
-        };
-        let judged = |users: &[u64], at_end: f64| {
-            let mut stretches = Stretches::of(&online, &RunInfo::default()).unwrap();
-            for (second, users) in (0..).zip(users) {
-                let gauges = Gauges { users_online: *users, ..Gauges::default() };
-                stretches.add(&line(second, 1, 0), &gauges);
-            }
-            let at_end = if online.holds(at_end) { Verdict::Met } else { Verdict::NotMet }(at_end);
-            stretches.verdict(at_end)
-        };
-        assert_eq!(judged(&[3, 7, 10, 10, 12, 12], 12.0), Verdict::Met(10.0));
-        assert_eq!(judged(&[3, 7, 10, 4, 6, 12, 12], 12.0), Verdict::NotMet(4.0));
-        assert_eq!(judged(&[3, 7, 8, 9, 9], 9.0), Verdict::NotMet(9.0), "never met");
-        assert_eq!(judged(&[10, 10, 12, 12], 2.0), Verdict::NotMet(2.0), "not at the end");
-        // Of the last second the end itself says what there was: users leave in it.
-        assert_eq!(judged(&[10, 10, 12, 0], 12.0), Verdict::Met(10.0));
-    }
-
     #[test]
     fn one_bad_stretch_misses_a_threshold() {
         let info = RunInfo::default();
@@ -358,14 +312,14 @@ mod tests {
         let mut stretches = of(3).expect("one");
         let gauges = Gauges::default();
         (0..20).for_each(|second| stretches.add(&line(second, 10, 1), &gauges));
-        assert_eq!(stretches.clone().verdict(Verdict::Unknown), Verdict::Met(0.1));
+        assert_eq!(stretches.clone().verdict(), Verdict::Met(0.1));
         (20..22).for_each(|second| stretches.add(&line(second, 10, 5), &gauges));
         (22..40).for_each(|second| stretches.add(&line(second, 1000, 0), &gauges));
         let worst = 11.0 / 30.0;
-        assert_eq!(stretches.verdict(Verdict::Unknown), Verdict::NotMet(worst));
+        assert_eq!(stretches.verdict(), Verdict::NotMet(worst));
         let mut short = of(30).expect("one");
         short.add(&line(0, 10, 9), &gauges);
-        assert_eq!(short.verdict(Verdict::Unknown), Verdict::Unknown);
+        assert_eq!(short.verdict(), Verdict::Unknown);
         assert!(of(0).is_none());
     }
 

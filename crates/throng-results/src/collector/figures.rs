@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 use throng_metrics::{Histogram, Interval};
 
+use super::held::Held;
 use super::labels::Labels;
 use super::machines::Machines;
 use super::outages::Outages;
@@ -68,9 +69,13 @@ pub(super) struct Pace {
 
 impl Figures {
     pub(crate) fn new(info: &RunInfo) -> Figures {
-        let mut phases: Vec<PhaseSum> = info.phases.iter().cloned().map(PhaseSum::new).collect();
+        let phase = |(at, phase): (usize, &PhaseInfo)| {
+            PhaseSum::new(phase.clone(), Held::of_phase(info, at))
+        };
+        let mut phases: Vec<PhaseSum> = info.phases.iter().enumerate().map(phase).collect();
         if phases.is_empty() {
-            phases.push(PhaseSum::new(PhaseInfo { measured: true, ..PhaseInfo::default() }));
+            let whole = PhaseInfo { measured: true, ..PhaseInfo::default() };
+            phases.push(PhaseSum::new(whole, Held::of_phase(info, 0)));
         }
         let stretches = info.thresholds.iter().map(|it| Stretches::of(&it.threshold, info));
         Figures {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_metrics::{Gauges, Interval};
 
+use super::held::Held;
 use crate::directory::PhaseInfo;
 use crate::summary::{Attempts, Latency, PhaseRow, per_second};
 
@@ -31,6 +32,9 @@ pub(super) struct PhaseSum {
     pub(super) host_cpu_sum: f64,
     pub(super) host_cpu_count: u64,
     held: Seconds,
+    /// Thresholds that have to hold in every second of it.
+    #[serde(default)]
+    thresholds: Vec<Held>,
 }
 
 /// Users at the ends of whole seconds.
@@ -77,8 +81,9 @@ pub(super) fn present(gauges: &Gauges) -> u64 {
 }
 
 impl PhaseSum {
-    pub(super) fn new(info: PhaseInfo) -> PhaseSum {
+    pub(super) fn new(info: PhaseInfo, thresholds: Vec<Held>) -> PhaseSum {
         PhaseSum {
+            thresholds,
             info,
             sum: Interval::default(),
             seconds: None,
@@ -131,7 +136,13 @@ impl PhaseSum {
         self.ranged_until = self.ranged_until.max(second.saturating_add(1));
         if end_ns.is_none_or(|end_ns| self.is_within(second, end_ns)) {
             self.range.add(gauges);
+            self.thresholds.iter_mut().for_each(|held| held.second(gauges));
         }
+    }
+
+    /// A threshold of the run that has to hold in every second, by its number.
+    pub(super) fn held(&self, row: usize) -> Option<&Held> {
+        self.thresholds.iter().find(|held| held.row == row)
     }
 
     /// Whether what is told of the second was so while the phase went on.

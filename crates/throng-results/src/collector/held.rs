@@ -1,0 +1,90 @@
+//! Thresholds on how many there are at a moment: users online, users present, connections. Once such
+//! a threshold is met, it has to hold in every second until the end of its phase: users are let in
+//! before all of them are there, and who drops out in the middle is back at the end.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use throng_metrics::{Gauges, Interval, Threshold, Verdict};
+
+use crate::directory::RunInfo;
+use crate::window::phases;
+
+/// One of them in one phase, second by second.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// Its number among the thresholds of the run.
+    pub(super) row: usize,
+    threshold: Threshold,
+    /// The worst figure since it was met first.
+    worst: Option<f64>,
+}
+
+impl Held {
+    /// Those that are about a phase.
+    pub(super) fn of_phase(info: &RunInfo, phase: usize) -> Vec<Held> {
+        let thresholds = info.thresholds.iter().map(|it| &it.threshold).enumerate();
+        let held = thresholds.filter(|(_, it)| it.subject.is_gauge() && it.over_s == 0);
+        held.filter(|(_, it)| phases(it, info).get(phase).copied().unwrap_or(true))
+            .map(|(row, it)| Held { row, threshold: it.clone(), worst: None })
+            .collect()
+    }
+
+    /// Takes what there was at the end of a second, in the order of seconds.
+    pub(super) fn second(&mut self, gauges: &Gauges) {
+        let interval = Interval { gauges: gauges.clone(), ..Interval::default() };
+        let Some(figure) = self.threshold.figure(&interval, Duration::from_secs(1)) else { return };
+        self.worst = match self.worst {
+            Some(worst) => Some(self.threshold.worse(worst, figure)),
+            None => self.threshold.holds(figure).then_some(figure),
+        };
+    }
+}
+
+/// What is said of one, in all its phases, beside what is said of the end.
+pub(super) fn verdict<'a>(phases: impl Iterator<Item = &'a Held>, at_end: Verdict) -> Verdict {
+    phases.fold(at_end, |verdict, held| match (held.worst, verdict) {
+        (Some(worst), Verdict::Met(_)) if !held.threshold.holds(worst) => Verdict::NotMet(worst),
+        (Some(worst), Verdict::Met(figure)) => Verdict::Met(held.threshold.worse(worst, figure)),
+        (Some(worst), Verdict::NotMet(figure)) => {
+            Verdict::NotMet(held.threshold.worse(worst, figure))
+        }
+        _ => verdict,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_metrics::{Comparison, Measure, Subject};
+
+    use super::*;
+
+    #[test]
+    fn a_number_of_a_moment_holds_once_it_is_met() {
+        let threshold = Threshold {
+            text: "users.online >= 10".into(),
+            subject: Subject::UsersOnline,
+            measure: Measure::Count,
+            comparison: Comparison::GreaterOrEqual,
+            value: 10.0,
+            load: None,
+            phase: None,
+            with_pauses: false,
+            first_byte: false,
+            over_s: 0,
+        };
+        let judged = |users: &[u64], at_end: f64| {
+            let mut held = Held { row: 0, threshold: threshold.clone(), worst: None };
+            for users in users {
+                held.second(&Gauges { users_online: *users, ..Gauges::default() });
+            }
+            let at_end =
+                if threshold.holds(at_end) { Verdict::Met } else { Verdict::NotMet }(at_end);
+            verdict([held].iter(), at_end)
+        };
+        assert_eq!(judged(&[3, 7, 10, 10, 12, 12], 12.0), Verdict::Met(10.0));
+        assert_eq!(judged(&[3, 7, 10, 4, 6, 12, 12], 12.0), Verdict::NotMet(4.0));
+        assert_eq!(judged(&[3, 7, 8, 9, 9], 9.0), Verdict::NotMet(9.0), "never met");
+        assert_eq!(judged(&[10, 10, 12, 12], 2.0), Verdict::NotMet(2.0), "not at the end");
+    }
+}
