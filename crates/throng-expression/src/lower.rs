@@ -753,14 +753,20 @@ fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
             let near = did_you_mean(wanted, names().map(last))?;
             names().find(|function| last(function) == near)
         });
-    let help = match name.split_once('.') {
-        Some((namespace, _)) => {
+    // `random(1, 10)` names a group of functions.
+    let group =
+        names().find_map(|function| Some(function.split_once('.')?.0).filter(|it| *it == name));
+    let help = match name.split_once('.').map(|(namespace, _)| namespace).or(group) {
+        Some(namespace) => {
             let all: Vec<String> = FUNCTIONS
                 .iter()
                 .filter(|function| function.name.split('.').next() == Some(namespace))
                 .map(|function| format!("`{}`", function.signature()))
                 .collect();
             say!("there are {}", all.join(", "))
+        }
+        None if name.starts_with("__") => {
+            say!("functions of JMeter are not known: write a variable, `${{vars.users}}`")
         }
         None => Said::default(),
     };

@@ -375,7 +375,11 @@ fn path_of_url(shown: &str) -> Said {
     match crate::url::Url::parse(shown) {
         Ok(url) => {
             let path = if url.path.is_empty() { "/" } else { &url.path };
-            say!("`target: {}` has the host; write the path `{path}`", url.origin())
+            say!(
+                "`target: {}` has the host, or one of `targets` where there are several; write \
+                 the path `{path}`",
+                url.origin()
+            )
         }
         Err(_) => say!("the host belongs in `target`; write the path `/…`"),
     }

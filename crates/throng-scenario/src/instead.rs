@@ -113,6 +113,10 @@ mod tests {
             ("json: {password: abc #1}", "in quotes: `\"abc #1\"`"),
             ("json: {a: \"${username}\"}", "`data.SOURCE.username`"),
             ("json: {a: \"${token}\"}", "`vars.token`, `saved.token`"),
+            ("json: {a: \"${random(1, 9)}\"}", "`random.int("),
+            ("json: {a: \"${__P(users, 9)}\"}", "`${vars.users}`"),
+            ("json: 1\n      - GET /x", "write `- http: GET /x`"),
+            ("json: 1\n      - http: GET http://other.example/x", "one of `targets`"),
         ];
         for (step, want) in steps {
             let found = said("", "", &format!("        {step}\n"), phase);

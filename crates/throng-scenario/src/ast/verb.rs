@@ -39,7 +39,14 @@ pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Op
         true => say!("`{word}` needs a value"),
         false => say!("`{}` is not a step", shorten(word)),
     };
-    let mut error = cx.error("unknown-step", message, node.place).help(verb_list());
+    let method = word.split_once(' ').is_some_and(|(first, rest)| {
+        rest.starts_with('/') && first.chars().all(|c| c.is_ascii_uppercase())
+    });
+    let help = match method {
+        true => say!("write `- http: {}`", shorten(word)),
+        false => verb_list(),
+    };
+    let mut error = cx.error("unknown-step", message, node.place).help(help);
     if known {
         error = error.label(say!("its value is missing"));
     } else if let Some(near) = did_you_mean(word, words()) {

@@ -118,7 +118,11 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
     let program = name.rsplit(['/', '\\']).next().unwrap_or("");
     if !matches!(program, "curl" | "curl.exe") {
         let message = say!("`{}` is not `curl`", shorten(&name));
-        reader.wrong("curl-empty", message, first.place, say!("a cURL command begins with `curl`"));
+        let help = match source.text.trim_start().starts_with('{') {
+            true => say!("a HAR file is not read: copy its requests as cURL"),
+            false => say!("a cURL command begins with `curl`"),
+        };
+        reader.wrong("curl-empty", message, first.place, help);
         return Err(reader.errors);
     }
     reader.hidden = hidden::places(words);

@@ -9,7 +9,7 @@ use crate::scribe::Scribe;
 const WRONG: &str = r#"name: thirty mistakes
 target: TARGET
 tls: {verifi: false}                                #unknown-key
-connection: {timeout: 5}                            #bad-value
+connection: {timeout: 5x}                           #bad-value
 limits: {body: 10MM}                                #bad-value
 trace: {share: 200%}                                #bad-value
 vars:
@@ -24,7 +24,7 @@ sessions:
     weight: heavy                                   #bad-value
     steps:
       - thnk: 1s                                    #unknown-key
-      - think: 5                                    #bad-value
+      - think: 5x                                   #bad-value
       - http: get /                                 #bad-method
       - http: GET /${user.id +}                     #bad-expression
       - http: GET /${saved.nothing}                 #unknown-name

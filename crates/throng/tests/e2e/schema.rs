@@ -72,7 +72,7 @@ const WRONG: &[(&str, &str, &str, &str)] = &[
     ("word", "- conect", "6", "`connect`"),
     ("key", "- http: GET /\n  chekc: {status: 200}", "7", "chekc"),
     ("verbs", "- http: GET /\n  think: 2s", "7", "think"),
-    ("time", "- think: 2", "6", "`2s`"),
+    ("time", "- think: 2x", "6", "`2s`"),
     ("type", "- http: GET /\n  check: [200]", "7", "check"),
     ("inside", "- http: GET /\n  check:\n    sttus: 200", "8", "sttus"),
     ("deep", "- repeat: 3\n  steps:\n    - http: GET /\n      timeout: soon", "9", "`250ms`"),
