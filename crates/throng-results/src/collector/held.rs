@@ -1,6 +1,6 @@
-//! Thresholds on how many there are at a moment: users online, users present, connections. Once such
-//! a threshold is met, it has to hold in every second until the end of its phase: users are let in
-//! before all of them are there, and who drops out in the middle is back at the end.
+//! Thresholds on how many there are at a moment: users online, users present, connections. Once
+//! such a threshold is met, it has to hold in every second until the end of its phase: users are
+//! let in before all of them are there, and users that drop out in the middle are back at the end.
 
 use std::time::Duration;
 
