@@ -738,7 +738,7 @@ async fn upgrade(
 
 fn refused_by_target(
     error: &impl std::error::Error,
-    (status, retry_after_s): (u16, u64),
+    (status, retry_after_s): (u16, u16),
 ) -> Failure {
     let failure = Failure::new(Cause::UpgradeRefused, Said::of_others(error.to_string()));
     Failure { status, retry_after_s, ..failure }
@@ -749,7 +749,7 @@ pub(crate) struct Answer<T> {
     pub(crate) verdict: T,
     pub(crate) status: u16,
     /// Of a refusal, in seconds; 0 where it does not say so.
-    pub(crate) retry_after_s: u64,
+    pub(crate) retry_after_s: u16,
     /// All that has come.
     pub(crate) heard: Vec<u8>,
     /// What came right behind it.
@@ -778,7 +778,8 @@ pub(crate) async fn converse<T>(
             if let Event::Head(head) = event {
                 let seconds = head.headers.get("retry-after").filter(|_| head.status >= 300);
                 let seconds = seconds.and_then(|value| retry_after(value, unix_seconds));
-                said = Some((head.status, seconds.unwrap_or(0), judge(&head)));
+                let seconds = u16::try_from(seconds.unwrap_or(0)).unwrap_or(u16::MAX);
+                said = Some((head.status, seconds, judge(&head)));
             }
         };
         let read = std::future::poll_fn(|cx| {

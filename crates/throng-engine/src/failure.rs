@@ -21,8 +21,9 @@ pub(crate) struct Failure {
     pub(crate) detail: Said,
     /// Of the answer; of a WebSocket that was closed, the code.
     pub(crate) status: u16,
-    /// How long the target wants to be left alone; 0 where it does not say so.
-    pub(crate) retry_after_s: u64,
+    /// How long the target wants to be left alone; 0 where it does not say so. As small as it is,
+    /// since users hold failures.
+    pub(crate) retry_after_s: u16,
 }
 
 impl Failure {

@@ -287,7 +287,7 @@ impl Active<'_> {
         if let Some(row) = self.shard.recorder.borrow_mut().target(place) {
             row.connections_failed += 1;
         }
-        let retry_after_s = failure.retry_after_s;
+        let retry_after_s = u64::from(failure.retry_after_s);
         let attempt = Attempt { code: failure.status, retry_after_s, ..Attempt::default() };
         let finding = (failure.cause, failure.detail.clone());
         let instruction = self.instruction();

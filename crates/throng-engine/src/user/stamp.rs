@@ -35,7 +35,7 @@ fn of_fraction(number: f64) -> Option<u64> {
     if !(0.0..1e18).contains(&number) {
         return None;
     }
-    of_whole(number as u64).or_else(|| (number.fract() != 0.0).then(|| (number * 1e9) as u64))
+    of_whole(number as u64).or_else(|| (number.fract() != 0.0).then_some((number * 1e9) as u64))
 }
 
 fn of_date(text: &str) -> Option<u64> {

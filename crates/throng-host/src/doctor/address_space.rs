@@ -8,8 +8,8 @@ use crate::facts::kilobytes;
 pub(super) const RULE: &str = "address-space";
 
 const LIMIT: &str = "Max address space";
-/// What each shard takes beside its users: the stack of its thread and its own heap.
-const SHARD_BYTES: u64 = 8 << 20;
+/// What each shard takes beside its users: the stack of its thread.
+const SHARD_BYTES: u64 = 2 << 20;
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The service under test has a limit of its own.

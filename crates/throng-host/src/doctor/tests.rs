@@ -349,10 +349,10 @@ fn address_space_of_this_process() {
     let bench = Bench::new().set("proc/self/limits", &limits("unlimited"));
     let examination = examine(&bench.host, &to("192.0.2.9", 1_000_000));
     assert!(!examination.findings.iter().any(|finding| finding.rule == "address-space"));
-    let bench = bench.set("proc/self/limits", &limits("400000000"));
+    let bench = bench.set("proc/self/limits", &limits("2000000000"));
     assert_eq!(bench.find("address-space", &to("192.0.2.9", 100_000)).severity, Fit);
-    assert_eq!(bench.find("address-space", &to("192.0.2.9", 400_000)).severity, Warn);
-    let finding = bench.find("address-space", &to("192.0.2.9", 600_000));
+    assert_eq!(bench.find("address-space", &to("192.0.2.9", 2_000_000)).severity, Warn);
+    let finding = bench.find("address-space", &to("192.0.2.9", 4_000_000));
     assert_eq!(finding.severity, Unfit);
     assert!(finding.stops_a_run());
 }

@@ -109,6 +109,8 @@ fn read_first_head(input: &[u8]) -> Shown {
     let mut shown = Shown::default();
     let leading = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let mut reader = ResponseReader::new();
+    // To httparse a 101 is a head as any other.
+    reader.expect(RequestKind::Upgrade);
     let mut events = Vec::new();
     let result = reader.receive(input, &Limits::default(), &mut |event: Event<'_>| {
         let (Event::Head(head) | Event::Informational(head)) = event else { return };

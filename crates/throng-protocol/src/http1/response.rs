@@ -43,7 +43,7 @@ pub struct ResponseReader {
     /// Of the body, without chunk framing.
     received: u64,
     /// Bytes of the chunk size line so far.
-    line_bytes: u32,
+    line_bytes: u16,
     state: State,
     method: RequestKind,
     informational: u16,
@@ -368,11 +368,13 @@ impl ResponseReader {
     }
 
     fn count_line(&mut self, bytes: usize, limits: &Limits) -> Result<(), HttpError> {
-        let line_bytes = self.line_bytes as usize + bytes;
-        if line_bytes > limits.chunk_line_bytes_max {
-            return Err(HttpError::ChunkLineTooLong { bytes_max: limits.chunk_line_bytes_max });
+        let line_bytes = usize::from(self.line_bytes) + bytes;
+        // Whatever the limit is, what is counted has to fit.
+        let bytes_max = limits.chunk_line_bytes_max.min(usize::from(u16::MAX));
+        if line_bytes > bytes_max {
+            return Err(HttpError::ChunkLineTooLong { bytes_max });
         }
-        self.line_bytes = u32::try_from(line_bytes).unwrap_or(u32::MAX);
+        self.line_bytes = u16::try_from(line_bytes).unwrap_or(u16::MAX);
         Ok(())
     }
 

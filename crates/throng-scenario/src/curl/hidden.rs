@@ -27,7 +27,7 @@ const HEADERS: [&str; 3] = ["authorization:", "proxy-authorization:", "cookie:"]
 /// The words that are not shown.
 pub(super) fn places(words: &[Word]) -> Vec<Place> {
     let mut places = Vec::new();
-    let (mut is_value, mut is_proxy) = (false, false);
+    let mut option = String::new();
     for word in words {
         let text = word.text();
         let attached = OPTIONS
@@ -37,12 +37,17 @@ pub(super) fn places(words: &[Word]) -> Vec<Place> {
         let lower = text.trim_start_matches("-H").trim_start().to_ascii_lowercase();
         let is_header = HEADERS.iter().any(|name| lower.starts_with(name));
         let has_user = without_user(&text) != text;
-        let is_proxy_user = is_proxy && text.contains('@');
-        if is_value || attached || is_header || has_user || is_proxy_user {
+        // What stands for a file, or for a proxy that nobody logs in to, is no secret.
+        let is_value = match option.as_str() {
+            "-b" | "--cookie" => text.contains('='),
+            "-E" | "--cert" => text.contains(':'),
+            "-x" | "--proxy" => text.contains('@'),
+            option => OPTIONS.contains(&option) || LETTERS.contains(&option),
+        };
+        if is_value || attached || is_header || has_user {
             places.push(word.place);
         }
-        is_proxy = matches!(text.as_str(), "-x" | "--proxy");
-        is_value = OPTIONS.contains(&text.as_str()) || LETTERS.contains(&text.as_str());
+        option = text;
     }
     places
 }

@@ -125,19 +125,7 @@ impl<'p> Telling<'p> {
                 self.screen.line(&format!("{}  {line}", self.who(user)));
             }
             What::Paused(time) => self.paused(user, *time),
-            What::Condition { holds } => {
-                self.flush(user);
-                let line = if *holds {
-                    say!("the condition holds")
-                } else {
-                    say!("the condition does not hold")
-                };
-                self.screen.line(&format!(
-                    "{}  {}",
-                    self.who(user),
-                    self.screen.style.dim(&line.spoken())
-                ));
-            }
+            What::Condition { holds } => self.condition(user, *holds),
             What::Log(text) => self.logged(user, text),
             What::Anew => self.between(user, say!("the session begins again")),
             What::GivenUp => self.between(
@@ -149,6 +137,16 @@ impl<'p> Telling<'p> {
                 self.say(say!("{count} events were not told: too much happened at once"));
             }
         }
+    }
+
+    fn condition(&mut self, user: UserId, holds: bool) {
+        self.flush(user);
+        let line = match holds {
+            true => say!("the condition holds"),
+            false => say!("the condition does not hold"),
+        };
+        let line = self.screen.style.dim(&line.spoken());
+        self.screen.line(&format!("{}  {line}", self.who(user)));
     }
 
     fn logged(&self, user: UserId, text: &str) {

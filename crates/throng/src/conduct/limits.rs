@@ -195,7 +195,7 @@ impl Limits {
     fn ahead(&mut self, seen: &Seen, now: Time) -> Seen {
         let Some(left) = seen.memory_left.filter(|left| left.bound != MemoryBound::Host) else {
             self.trend.clear();
-            return seen.clone();
+            return *seen;
         };
         if self.trend.len() == TREND_LOOKS {
             self.trend.remove(0);
@@ -211,7 +211,7 @@ impl Limits {
         let rate = self.trend.windows(2).map(rate).min_by(f64::total_cmp).filter(|_| full);
         let taken = (rate.unwrap_or(0.0) * TREND_AHEAD.as_secs_f64()) as u64;
         let available_bytes = left.available_bytes.saturating_sub(taken);
-        Seen { memory_left: Some(MemoryLeft { available_bytes, ..left }), ..seen.clone() }
+        Seen { memory_left: Some(MemoryLeft { available_bytes, ..left }), ..*seen }
     }
 
     fn hold_if_needed(&mut self, levels: &[Level], seen: &Seen, now: Time) -> Option<Deed> {

@@ -183,7 +183,7 @@ fn what_the_next_second_takes_is_not_left_any_more() {
         matches!(fast.see(&seen, fifth(*number)), Some(Deed::Hold(_)))
     });
     let left = 8 * GIB - held.expect("it is held") * GIB / 4;
-    assert!(left >= 2 * GIB && left < 3 * GIB, "{left}");
+    assert!((2 * GIB..3 * GIB).contains(&left), "{left}");
     // Nothing comes any more, and there is enough: users come again.
     let from = held.unwrap() + 1;
     let deeds = (from..from + 40).filter_map(|number| fast.see(&group(left), fifth(number)));

@@ -148,6 +148,7 @@ pub(super) fn tokens_from_an_llm(name: &str) {
         if asked.what == "POST /chats" {
             return ok(&format!("{{\"id\":\"chat-{number}\"}}"));
         }
+        #[allow(clippy::disallowed_methods)] // The server is slow on purpose.
         std::thread::sleep(Duration::from_millis(100));
         let event = |name: &str, data: &str| format!("event: {name}\ndata: {data}\n\n");
         let tokens = ["Hel", "lo", "!"].map(|token| event("token", token)).concat();

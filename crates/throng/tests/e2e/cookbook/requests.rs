@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
+use throng_base::{Clock, Time};
 
 use super::{cooked, field, json_of, tally};
 use crate::scribe::{Asked, Scribe, answer, ok};
@@ -27,7 +28,7 @@ fn refused() -> String {
 pub(super) fn login_and_again_on_401(name: &str) {
     let uses: Mutex<BTreeMap<String, u64>> = Mutex::default();
     let scribe = Scribe::answering(move |asked, number| {
-        let mut uses = uses.lock().unwrap();
+        let mut uses = uses.lock().expect("no panic");
         if asked.what == "POST /login" {
             uses.insert(format!("t{number}"), 0);
             return ok(&json!({"token": format!("t{number}")}).to_string());
@@ -57,12 +58,13 @@ pub(super) fn login_and_again_on_401(name: &str) {
 pub(super) fn token_refresh(name: &str) {
     const LIFE_MS: u128 = 1_000;
     const GRACE_MS: u128 = 3_000;
-    let begun = std::time::Instant::now();
+    let clock = Clock::start();
     let issued: Mutex<BTreeMap<String, u128>> = Mutex::default();
     let refreshers: Mutex<BTreeSet<String>> = Mutex::default();
     let scribe = Scribe::answering(move |asked, number| {
-        let (mut issued, mut refreshers) = (issued.lock().unwrap(), refreshers.lock().unwrap());
-        let now = begun.elapsed().as_millis();
+        let (mut issued, mut refreshers) =
+            (issued.lock().expect("no panic"), refreshers.lock().expect("no panic"));
+        let now = clock.now().since(Time::ZERO).as_millis();
         if asked.what != "POST /token" {
             let age = issued.get(bearer(asked)).map(|at| now - at);
             return if age.is_some_and(|age| age < LIFE_MS + GRACE_MS) {
@@ -287,7 +289,7 @@ pub(super) fn polling_until_done(name: &str) {
     for ends in [true, false] {
         let polls: Mutex<BTreeMap<String, u64>> = Mutex::default();
         let scribe = Scribe::answering(move |asked, number| {
-            let mut polls = polls.lock().unwrap();
+            let mut polls = polls.lock().expect("no panic");
             let Some(job) = asked.what.strip_prefix("GET /jobs/") else {
                 return ok(&json!({"id": format!("j{number}")}).to_string());
             };
