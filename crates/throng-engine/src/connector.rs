@@ -736,6 +736,13 @@ async fn upgrade(
     })
 }
 
+/// For how many seconds a refusal asks to be left alone; 0 where it does not say so.
+fn refusal_s(head: &Head<'_>, unix_seconds: u64) -> u16 {
+    let value = head.headers.get("retry-after").filter(|_| head.status >= 300);
+    let seconds = value.and_then(|value| retry_after(value, unix_seconds));
+    u16::try_from(seconds.unwrap_or(0)).unwrap_or(u16::MAX)
+}
+
 fn refused_by_target(
     error: &impl std::error::Error,
     (status, retry_after_s): (u16, u16),
@@ -776,10 +783,7 @@ pub(crate) async fn converse<T>(
     loop {
         let mut sink = |event: Event<'_>| {
             if let Event::Head(head) = event {
-                let seconds = head.headers.get("retry-after").filter(|_| head.status >= 300);
-                let seconds = seconds.and_then(|value| retry_after(value, unix_seconds));
-                let seconds = u16::try_from(seconds.unwrap_or(0)).unwrap_or(u16::MAX);
-                said = Some((head.status, seconds, judge(&head)));
+                said = Some((head.status, refusal_s(&head, unix_seconds), judge(&head)));
             }
         };
         let read = std::future::poll_fn(|cx| {

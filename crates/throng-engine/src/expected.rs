@@ -31,8 +31,8 @@ impl Expected {
         for which in expects {
             kinds.extend_from_slice(&which.messages);
             any |= which.messages.is_empty();
-            if which.messages.is_empty() && !which.checks.is_empty() {
-                patterns.push(Pattern::new(&which.checks));
+            if which.messages.is_empty() {
+                patterns.extend(Pattern::new(&which.checks));
             }
         }
         kinds.sort_unstable();
@@ -52,10 +52,11 @@ impl Expected {
 }
 
 impl Pattern {
-    fn new(checks: &[Check]) -> Pattern {
+    /// None where nothing is the same for all users: every message would be kept.
+    fn new(checks: &[Check]) -> Option<Pattern> {
         let checks: Vec<Check> =
             checks.iter().filter(|check| is_constant(check)).cloned().collect();
-        Pattern { look: Look::new(&checks, &[]), checks }
+        (!checks.is_empty()).then(|| Pattern { look: Look::new(&checks, &[]), checks })
     }
 }
 

@@ -246,6 +246,11 @@ impl ShardLedger {
         });
     }
 
+    /// A user has got several records in one message: what is behind the first is not known.
+    pub(crate) fn received_joined(&mut self) {
+        self.book.interval.received_joined += 1;
+    }
+
     /// The step that sent it has failed: nobody has to get it.
     pub(crate) fn withdrawn(&mut self, id: u64, now: Time) {
         let at = self.moment(now);

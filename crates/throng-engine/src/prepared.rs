@@ -822,6 +822,9 @@ fn http_plan(
     let kind = match http.method.as_str() {
         "HEAD" => RequestKind::Head,
         "CONNECT" => RequestKind::Connect,
+        _ if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("upgrade")) => {
+            RequestKind::Upgrade
+        }
         _ => RequestKind::Normal,
     };
     let method = http.method.as_str();

@@ -34,6 +34,19 @@ impl<'a> Document<'a> {
         self.json.get_or_init(|| self.parse_json()).as_ref()
     }
 
+    /// Whether it is a JSON object or list with something else behind it: another one, as servers
+    /// join them, or what separates the two.
+    #[cold]
+    pub fn is_joined_json(&self) -> bool {
+        let text = self.bytes().trim_ascii();
+        if !text.starts_with(b"{") && !text.starts_with(b"[") {
+            return false;
+        }
+        let mut values =
+            serde_json::Deserializer::from_slice(text).into_iter::<serde_json::Value>();
+        matches!((values.next(), values.next()), (Some(Ok(_)), Some(_)))
+    }
+
     /// Why something was not found that might be there, if that happened since the beginning.
     pub fn refusal(&self) -> Option<Refusal> {
         self.refusal.get().or(self.page.refusal())

@@ -57,9 +57,13 @@ impl Pattern {
         self.regex.is_match(bytes)
     }
 
-    /// Whether it matches more than once.
-    pub fn is_repeated(&self, bytes: &[u8]) -> bool {
-        self.regex.find_iter(bytes).nth(1).is_some()
+    /// Whether it matches in more than one record: where lines, or what else ends records, lie
+    /// between two matches.
+    pub fn is_in_several_records(&self, bytes: &[u8]) -> bool {
+        let mut matches = self.regex.find_iter(bytes);
+        let (Some(first), Some(second)) = (matches.next(), matches.next()) else { return false };
+        let between = bytes.get(first.end()..second.start()).unwrap_or_default();
+        between.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0x1e | 0))
     }
 
     /// What the first match gives. A group that took no part in the match gives nothing.

@@ -110,6 +110,12 @@ impl Monitor {
         self.cost
     }
 
+    /// The memory of this process, and what is left for it: what may be asked more often than the
+    /// rest, which is of the time since it was read before.
+    pub fn memory(&mut self) -> (u64, Option<MemoryLeft>) {
+        (ProcessUsage::read(&self.root).memory_bytes, self.memory.left())
+    }
+
     pub fn read(&mut self, now: Duration) -> Reading {
         let usage = ProcessUsage::read(&self.root);
         let before = std::mem::replace(&mut self.usage, usage);

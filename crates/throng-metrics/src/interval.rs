@@ -251,6 +251,9 @@ pub struct DeliveryInterval {
     pub sent_without_id: u64,
     /// Got by receivers, with nothing in them that tells them apart.
     pub received_without_id: u64,
+    /// Got by receivers, with several records in them of which at most the first could be read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub received_joined: u64,
 }
 
 impl DeliveryInterval {
@@ -269,6 +272,7 @@ impl DeliveryInterval {
         self.unwatched += other.unwatched;
         self.sent_without_id += other.sent_without_id;
         self.received_without_id += other.received_without_id;
+        self.received_joined += other.received_joined;
     }
 }
 

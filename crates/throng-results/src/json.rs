@@ -289,6 +289,7 @@ fn delivery(row: &DeliveryRow) -> Value {
         "unwatched": c.unwatched,
         "sent_without_id": c.sent_without_id,
         "received_without_id": c.received_without_id,
+        "received_joined": c.received_joined,
         "latency": latency(&row.latency),
         "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
     })

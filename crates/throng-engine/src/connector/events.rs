@@ -12,7 +12,9 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{Ask, Opened, Order, Times, converse, multiplexes, refused_by_target, write_all};
+use super::{
+    Ask, Opened, Order, Times, converse, multiplexes, refusal_s, refused_by_target, write_all,
+};
 use crate::failure::{Failure, http2_failure, io_failure};
 use crate::shard::Lane;
 use crate::trace::{Shown, What, text_of_head};
@@ -63,7 +65,7 @@ async fn over_http2(
 ) -> Result<Opened, Failure> {
     let (stream, mut out) = open_stream(shard, order, (request, &ask.body))?;
     let reader = EventReader::over_http2(stream, ask.resume.clone());
-    let mut subscribing = Subscribing { reader, status: 0, bytes_in: 0 };
+    let mut subscribing = Subscribing { reader, status: 0, retry_after_s: 0, bytes_in: 0 };
     let sent = || What::Sent(Shown::of(&[request, &ask.body[..]].concat()));
     shard.tell(order.who, shard.clock.now(), sent);
     let (mut surplus, mut bytes_out) = (None, 0);
@@ -128,6 +130,7 @@ fn open_stream(
 struct Subscribing {
     reader: EventReader,
     status: u16,
+    retry_after_s: u16,
     bytes_in: u64,
 }
 
@@ -148,9 +151,10 @@ impl Subscribing {
         let mut workspace = shard.workspace.borrow_mut();
         let limits = &shard.prepared.http2_limits;
         let mut lent = http2::Lent { now, limits, workspace: &mut workspace, out };
-        let status = &mut self.status;
+        let (status, retry_after_s) = (&mut self.status, &mut self.retry_after_s);
+        let unix_seconds = shard.unix_nanos(now) / 1_000_000_000;
         let read = self.reader.receive_head(bytes, &mut lent, &mut |head| {
-            *status = head.status;
+            (*status, *retry_after_s) = (head.status, refusal_s(head, unix_seconds));
             order.note_cookies(shard, head);
             shard.tell(order.who, now, || What::Received(Shown::of(&text_of_head(head))));
         });
@@ -160,7 +164,9 @@ impl Subscribing {
 
     fn failure_of(&self, error: &EventError) -> Failure {
         match error {
-            EventError::NotEvents(error) => refused_by_target(error, (self.status, 0)),
+            EventError::NotEvents(error) => {
+                refused_by_target(error, (self.status, self.retry_after_s))
+            }
             EventError::Http2(violation) => http2_failure(violation),
             EventError::Reset(_) => Failure::new(Cause::Reset, Said::of_others(error.to_string())),
             EventError::Ended => {

@@ -206,13 +206,16 @@ impl State {
             }
             let Some(id) = id_in(&delivery.received_id, looked) else {
                 let content = looked.document.bytes();
-                shard.ledgers.borrow_mut()[row].received_without_id(self.id, content);
+                let ledger = &mut shard.ledgers.borrow_mut()[row];
+                ledger.received_without_id(self.id, content);
+                if looked.document.is_joined_json() {
+                    ledger.received_joined();
+                }
                 continue;
             };
-            if has_several_ids(&delivery.received_id, looked) {
+            if !link.has_records() && is_joined(&delivery.received_id, looked) {
                 // The first is entered; what else came in the message is not known.
-                let content = looked.document.bytes();
-                shard.ledgers.borrow_mut()[row].received_without_id(self.id, content);
+                shard.ledgers.borrow_mut()[row].received_joined();
             }
             let stamp = delivery.stamp.as_ref().and_then(|mark| marked(mark, looked));
             let now_unix = shard.unix_nanos(self.now);
@@ -233,11 +236,10 @@ fn id_in(mark: &Mark, looked: &Looked<'_>) -> Option<Id> {
     marked(mark, looked).map(Id::of)
 }
 
-/// Whether a message has more records than one, as far as its id tells: JSON with something behind
-/// it is no document, and has no id at all.
-fn has_several_ids(mark: &Mark, looked: &Looked<'_>) -> bool {
+/// Whether a message has more records than one, as far as its id tells.
+fn is_joined(mark: &Mark, looked: &Looked<'_>) -> bool {
     match (&mark.prefix, &mark.pick) {
-        (None, Pick::Pattern(pattern)) => pattern.is_repeated(looked.document.bytes()),
+        (None, Pick::Pattern(pattern)) => pattern.is_in_several_records(looked.document.bytes()),
         _ => false,
     }
 }

@@ -48,6 +48,9 @@ pub(crate) struct Figures {
 struct Second {
     second: u64,
     ok: u64,
+    /// With those behind the end of the load.
+    #[serde(default)]
+    ok_at_all: u64,
     #[serde(default)]
     failed: u64,
     opened: u64,
@@ -168,6 +171,7 @@ impl Figures {
         if interval.second == self.second.second {
             for row in interval.steps.iter().filter(|row| self.attempts.holds(StepId(row.step))) {
                 self.second.ok += row.ok_in_time();
+                self.second.ok_at_all += row.ok;
                 self.second.failed += row.failed();
             }
             self.second.opened += interval.connections.opened;
@@ -192,7 +196,7 @@ impl Figures {
         }
         let pace = &mut self.pace;
         pace.seconds += 1;
-        pace.outages.second(second.second, second.ok, second.failed);
+        pace.outages.second(second.second, second.ok_at_all, second.failed);
         pace.opened_per_s_max = pace.opened_per_s_max.max(second.opened);
         if second.lateness.value_at(0.99) > LATENESS_NS_MAX {
             pace.late_seconds += 1;

@@ -34,6 +34,12 @@ impl Outages {
             self.ok += ok;
             self.seconds += 1;
         } else if self.ok > 0 {
+            // A phase that does not count lies between.
+            let is_next = |silent: &Silent| second == silent.outage.from_s + silent.outage.seconds;
+            if !self.silent.as_ref().is_none_or(is_next) {
+                self.longest = self.longest();
+                self.silent = None;
+            }
             let begun = Silent { outage: Outage { from_s: second, seconds: 0 }, failed: 0 };
             let silent = self.silent.get_or_insert(begun);
             silent.outage.seconds = (second + 1).saturating_sub(silent.outage.from_s);
@@ -72,6 +78,12 @@ mod tests {
         assert_eq!(longest(&[up, (0, 50), up]), None, "a second alone");
         assert_eq!(longest(&[up, (0, 0), (0, 0), up]), None, "nothing failed: a pause");
         assert_eq!(longest(&[(1, 0), (0, 1), (0, 0), (0, 0), (1, 0)]), None, "few were due");
+        let mut apart = Outages::default();
+        for (second, ok, failed) in [(0, 100, 0), (1, 0, 1), (300, 0, 0), (301, 0, 0), (302, 9, 0)]
+        {
+            apart.second(second, ok, failed);
+        }
+        assert_eq!(apart.longest(), None, "a phase that does not count lies between");
         assert_eq!(longest(&[(0, 9), (0, 9), (0, 9), up]), None, "it was not up before");
     }
 }

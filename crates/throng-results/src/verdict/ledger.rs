@@ -15,7 +15,10 @@ pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> 
     let blind = blind.map(|row| InvalidReason::DeliveriesBlind {
         name: row.name.clone(),
         sent: row.counts.sent_without_id,
-        received: row.counts.received_without_id,
+        received: match saw_nothing(&row.counts) {
+            true => row.counts.received_without_id,
+            false => row.counts.received_joined,
+        },
         lost: if saw_nothing(&row.counts) { 0 } else { row.counts.lost },
     });
     let unwatched = unwatched(summary).filter(|row| has_threshold(summary, row));
@@ -28,7 +31,7 @@ pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> 
 
 /// What it calls lost may have come in messages that it could not read.
 fn is_blind(counts: &DeliveryInterval) -> bool {
-    saw_nothing(counts) || counts.lost > 0 && counts.received_without_id > 0
+    saw_nothing(counts) || counts.lost > 0 && counts.received_joined > 0
 }
 
 /// It has looked at messages, on one side or the other, and found no id in any of them.
@@ -59,7 +62,7 @@ pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic>
 pub(super) fn blind_text(name: &str, sent: u64, received: u64, lost: u64) -> Said {
     if lost > 0 {
         return say!(
-            "{} messages of `{}` arrived without an id, or with several; {} deliveries are missing",
+            "{} messages of `{}` held several records that could not be told apart; {} deliveries are missing",
             format_count(received),
             clean(name),
             format_count(lost)
@@ -88,7 +91,8 @@ fn blind(row: &DeliveryRow) -> Diagnostic {
         true => (say!("the ledger found no id in any message"), 0),
         false => (say!("the ledger could not read all messages"), c.lost),
     };
-    let text = blind_text(&row.name, c.sent_without_id, c.received_without_id, lost);
+    let received = if lost > 0 { c.received_joined } else { c.received_without_id };
+    let text = blind_text(&row.name, c.sent_without_id, received, lost);
     let mut told = Diagnostic::error("deliveries-blind", message).note(text);
     let shown = |counter| row.examples.iter().find(|(one, _)| *one == counter);
     let example = shown(SentWithoutId).filter(|_| c.sent == 0).or(shown(ReceivedWithoutId));
@@ -139,12 +143,13 @@ mod tests {
     /// What could not be read may be what is missing; without a loss it is something else.
     #[test]
     fn losses_beside_messages_that_could_not_be_read_are_not_the_target_s() {
-        let counts = |lost, received_without_id| DeliveryInterval {
+        let counts = |lost, received_joined| DeliveryInterval {
             sent: 100,
             expected: 100,
             delivered: 100 - lost,
             lost,
-            received_without_id,
+            received_joined,
+            received_without_id: 50,
             ..DeliveryInterval::default()
         };
         assert!(is_blind(&counts(7, 3)) && !saw_nothing(&counts(7, 3)));
@@ -152,7 +157,7 @@ mod tests {
         assert!(!is_blind(&counts(0, 3)), "all has come");
         assert!(saw_nothing(&counts(100, 3)));
         let told = blind_text("talk", 0, 3, 7).english();
-        let expected = "3 messages of `talk` arrived without an id, or with several; \
+        let expected = "3 messages of `talk` held several records that could not be told apart; \
                         7 deliveries are missing";
         assert_eq!(told, expected);
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use throng_base::units::{format_bytes, write_duration};
 use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
@@ -375,8 +377,13 @@ fn follows_from_body(name: &str, text: &Text) -> bool {
 }
 
 fn opened(opened: &Opened, notes: &mut Vec<String>) {
+    // Bytes are shown as they are sent.
+    let value = |name: &str, text: &Text| match text.as_literal() {
+        Some(bytes) if name.ends_with("-bin") => STANDARD.encode(bytes),
+        _ => shown(text),
+    };
     let metadata = opened.metadata.iter();
-    notes.extend(metadata.map(|(name, text)| format!("metadata {name}: {}", shown(text))));
+    notes.extend(metadata.map(|(name, text)| format!("metadata {name}: {}", value(name, text))));
     if opened.encoding != Encoding::Identity {
         notes.push(format!("compress {}", opened.encoding.name()));
     }

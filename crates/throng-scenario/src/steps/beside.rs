@@ -7,12 +7,13 @@ use throng_program::{Beside, Block};
 use throng_protocol::framed::Protocol;
 
 use crate::ast::{Steps, Verb};
+use crate::declared::is_message;
 use crate::read::Context;
 use crate::steps::rest::Flow;
 use crate::steps::slow::Body;
 use crate::steps::via::Via;
 use crate::steps::{Coder, Section};
-use crate::syntax::Place;
+use crate::syntax::{Place, part_of};
 
 /// What a body belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,13 @@ impl Inside {
     }
 }
 
+/// Whether a step stays until the end of its connection.
+fn waits_for_close(cx: &Context<'_>, verb: &Verb<'_>) -> bool {
+    let Verb::Expect(expect) = verb else { return false };
+    let close = expect.expect.node().and_then(|node| part_of(node, "close"));
+    close.is_some() && !is_message(cx, "close")
+}
+
 impl<'n> Coder<'_, 'n> {
     /// Compiles a body, which begins with what is given; and what can be said of it.
     pub(super) fn body(
@@ -77,7 +85,8 @@ impl<'n> Coder<'_, 'n> {
 
     /// Whether the verb can stand in the body that is being compiled.
     pub(super) fn fits_inside(&mut self, cx: &mut Context<'_>, verb: &Verb<'_>) -> bool {
-        let Some(inside) = self.inside.filter(|inside| inside.forbids(verb)) else { return true };
+        let is_forbidden = |inside: &Inside| inside.forbids(verb) || waits_for_close(cx, verb);
+        let Some(inside) = self.inside.filter(is_forbidden) else { return true };
         let (word, place) = (verb.word(), verb.place());
         let message = say!("`{word}` is not allowed in `{}`", inside.word());
         let error = cx.error("wrong-place", message, place);

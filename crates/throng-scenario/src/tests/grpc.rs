@@ -160,7 +160,7 @@ fn the_outline_has_the_method_and_the_names_of_statuses() {
         told,
         [
             "grpc market.v1.Market/Buy | metadata authorization: Bearer ${user.id}, metadata many: a, \
-             metadata many: b, compress gzip, check status OK, NOT_FOUND, check \
+             metadata many: b, metadata t-bin: AP8=, compress gzip, check status OK, NOT_FOUND, check \
              order.items[0].colour equals RED, check order.note equals x, save id = order.id, \
              timeout 2s, retry 3, wait 1s..30s, on UNAVAILABLE timeout, on_error next",
             "grpc market.v1.Market/Buy | name again",

@@ -36,7 +36,7 @@ pub(crate) fn kept_bytes_max(told: &LimitArguments, room: Option<u64>) -> Option
     Some((most / KEPT_PART).max(KEPT_BYTES_MIN))
 }
 
-/// What is looked at once a second.
+/// What is looked at once a second; while users come memory alone is more often.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     /// Of the processors that this process may use, 0 to 1; absent where too little time has

@@ -23,8 +23,8 @@ use super::wire::{Message, Order};
 use crate::arguments::LimitArguments;
 
 /// Resources are looked at with every interval, and without one after this time: shards that have
-/// no processor to run on hand nothing over. While users come they are looked at more often, as
-/// memory may be gone within a second.
+/// no processor to run on hand nothing over. While users come memory is looked at more often, as it
+/// may be gone within a second.
 const LOOK_AFTER: Duration = Duration::from_millis(1500);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -117,8 +117,10 @@ impl Post {
                 },
                 () = turn(&mut self.announcer) => {}
                 _ = look.tick() => {
-                    if self.is_growing() || self.run.clock.now() - self.looked >= LOOK_AFTER {
+                    if self.run.clock.now() - self.looked >= LOOK_AFTER {
                         self.look();
+                    } else if self.is_growing() {
+                        self.look_at_memory();
                     }
                 }
             }
@@ -283,6 +285,15 @@ impl Post {
         let polite = self.polite.as_mut();
         if let Some(portion) = polite.and_then(|polite| polite.see(&seen.others, now)) {
             self.make(portion, now);
+        }
+    }
+
+    /// Between two looks, while users come: memory may be gone within a second.
+    fn look_at_memory(&mut self) {
+        let now = self.run.clock.now();
+        let seen = self.watcher.look_at_memory(&self.gauges);
+        if let Some(deed) = self.limits.see(&seen, now) {
+            self.do_deed(deed, now);
         }
     }
 

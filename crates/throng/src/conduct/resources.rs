@@ -76,6 +76,15 @@ impl Watcher {
         (self.resources(&reading, gauges, connections), seen)
     }
 
+    /// Memory alone, between two looks.
+    pub(crate) fn look_at_memory(&mut self, gauges: &Gauges) -> Seen {
+        let connections = gauges.connections_open + gauges.connections_opening;
+        let kernel = connections.saturating_mul(self.monitor.socket_cost().open_bytes);
+        let (memory_bytes, memory_left) = self.monitor.memory();
+        let memory_bytes = memory_bytes.saturating_add(kernel);
+        Seen { memory_bytes, memory_left, is_growing: true, ..Seen::default() }
+    }
+
     fn resources(&self, reading: &Reading, gauges: &Gauges, connections: u64) -> Resources {
         let host = reading.host.unwrap_or_default();
         let taken = connections.saturating_add(reading.time_wait);

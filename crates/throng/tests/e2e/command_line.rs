@@ -46,7 +46,7 @@ fn impossible_flags() {
         ("bench URL --abort-when fast", &["fast", "comparison"]),
         ("bench URL URL", &["URL"]),
         ("bench URL -u URL", &["two-urls"]),
-        ("bench URL --cert a.pem", &["--key"]),
+        ("bench URL --key a.pem", &["--cert"]),
         ("bonch URL", &["bonch", "bench"]),
         ("chekc shop.yaml", &["chekc", "'check'"]),
         ("bench URL --taget x", &["--taget", "unexpected"]),

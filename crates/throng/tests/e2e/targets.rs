@@ -113,7 +113,7 @@ fn an_address_that_refuses_is_passed_over_and_named() {
         run.check(note.contains(&closed) && note.contains(&passed_over.to_string()), note);
         let record = run.folder().join("record");
         let text = throng(&format!("report --details {}", record.display())).run();
-        text.says(&["address-refused", &closed, "not opened"]);
+        text.says(&["address-refused", &closed, "unopened"]);
     }
 }
 

@@ -125,7 +125,7 @@ impl Model {
             group,
             sender,
             without,
-            others: BTreeSet::new(),
+            others: self.present.iter().copied().collect(),
             home: shard == self.shard,
             audience: self.present.iter().filter(receives).copied().collect(),
             got: BTreeSet::new(),
@@ -133,10 +133,6 @@ impl Model {
             withdrawn: false,
             unwatched: before.is_some(),
             settled: false,
-        };
-        let message = match message.audience.is_empty() {
-            true => Message { others: self.present.iter().copied().collect(), ..message },
-            false => message,
         };
         if let Some(before) = before {
             let before = &mut self.messages[before];

@@ -22,7 +22,7 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
         say!("p99"),
         say!("max"),
         say!("opened"),
-        say!("not opened"),
+        say!("unopened"),
     ];
     let mut table = Table::new(head);
     let not_opened = |row: &TargetRow| {
