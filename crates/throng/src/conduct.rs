@@ -339,7 +339,6 @@ impl Conduct<'_> {
     /// What is known of the run before it begins.
     fn describe(&self) -> RunInfo {
         let (program, share) = (&self.program, self.share());
-        let masked = |word: &String| masked_word(&program.secrets, word);
         let mut users_planned = None;
         let loads = program.loads.iter().enumerate();
         let phases = loads.flat_map(|(load, one)| one.phases.iter().map(move |it| (load, it)));
@@ -366,7 +365,7 @@ impl Conduct<'_> {
             throng_version: crate::version::VERSION.into(),
             throng_commit: crate::version::commit().into(),
             machines: self.machines(),
-            command: self.command.iter().map(masked).collect(),
+            command: masked_command(&program.secrets, &self.command),
             seed: program.seed,
             id: program.run_id.clone(),
             labels: program.labels.clone(),
@@ -520,6 +519,44 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
             (Exit::HostUnfit, Diagnostic::error("host-unfit", reason.clone()))
         }
     }
+}
+
+/// Options whose value is `user:password`, and those whose value may be `file:password`.
+const OF_USERS: [&str; 5] = ["--auth", "-a", "-u", "--user", "--proxy-user"];
+const OF_CERTIFICATES: [&str; 2] = ["--cert", "-E"];
+
+/// The command line without secrets. Behind an option the password is known by its place, also
+/// where it is a word like others.
+fn masked_command(secrets: &Secrets, words: &[String]) -> Vec<String> {
+    let mut before = "";
+    let masked = words.iter().map(|word| {
+        let option = std::mem::replace(&mut before, word.as_str());
+        masked_password(option, word).unwrap_or_else(|| masked_word(secrets, word))
+    });
+    masked.collect()
+}
+
+/// A word that has a password by its option: the one before it, or that it begins with.
+fn masked_password(before: &str, word: &str) -> Option<String> {
+    let options = || OF_USERS.iter().chain(&OF_CERTIFICATES).copied();
+    let own = || {
+        let option = options().find(|option| match option.starts_with("--") {
+            true => word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+            false => word.len() > option.len() && word.starts_with(option),
+        })?;
+        Some((option, word.len() - word[option.len()..].trim_start_matches('=').len()))
+    };
+    let given = options().find(|option| *option == before).map(|option| (option, 0));
+    let (option, start) = given.or_else(own)?;
+    let value = &word[start..];
+    // A URL, which `-u` may have, is masked as one.
+    let colon = match OF_USERS.contains(&option) {
+        true if value.contains("://") => None,
+        true => value.find(':'),
+        false => value.rfind(':'),
+    }?;
+    let kept = &word[..=start + colon];
+    (kept.len() < word.len()).then(|| format!("{kept}{}", throng_base::secret::MASK))
 }
 
 /// A word of the command line without secrets; `--set name=value` gives them to variables.

@@ -1,5 +1,6 @@
-//! What a panic leaves of a terminal. No run panics when it is asked to, so a process of this test
-//! does: the screen and the keys are those of a run, and so is what hears of a panic.
+//! What a record shows of the command line, and what a panic leaves of a terminal. No run panics
+//! when it is asked to, so a process of this test does: the screen and the keys are those of a run,
+//! and so is what hears of a panic.
 
 use std::process::Command;
 use std::time::Duration;
@@ -72,5 +73,29 @@ fn looks_on(who: &str) {
     assert!(out.contains(code), "{who}: {out:?}");
     for says in ["icanon", "susp = ^Z"] {
         assert!(out.lines().any(|line| line.trim() == says), "{who}: no {says}: {out:?}");
+    }
+}
+
+#[test]
+fn a_command_line_shows_no_password_whatever_it_is() {
+    let mut secrets = throng_base::Secrets::default();
+    secrets.set_words(["admin"].into_iter());
+    secrets.learn("vars.password", "hunter");
+    for (words, want) in [
+        ("--auth admin:admin", "--auth admin:***"),
+        ("-u admin:a:b http://h:1/", "-u admin:*** http://h:1/"),
+        ("-uann:pw", "-uann:***"),
+        ("--user=ann:pw", "--user=ann:***"),
+        ("--proxy-user ann:pw", "--proxy-user ann:***"),
+        ("-a ann: -c 5", "-a ann: -c 5"),
+        ("-u http://ann:pw@h:1/", "-u http://ann:***@h:1/"),
+        ("-u http://h:1/", "-u http://h:1/"),
+        ("--cert a:b.pem:pw", "--cert a:b.pem:***"),
+        ("-Ec.pem:pw", "-Ec.pem:***"),
+        ("--set password=admin --set=token=x", "--set password=*** --set=token=***"),
+        ("--set user=admin /hunter", "--set user=admin /***"),
+    ] {
+        let words: Vec<String> = words.split(' ').map(str::to_string).collect();
+        assert_eq!(super::masked_command(&secrets, &words).join(" "), want);
     }
 }
