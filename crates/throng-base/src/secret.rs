@@ -1,7 +1,8 @@
 //! What must not be told: passwords, tokens, cookies, keys. Known by the names they go by, in
 //! headers, JSON, forms and queries, and by their values, wherever these stand.
 //!
-//! A value that is a word like others (`admin`) is masked only where it is put, see [`Use`].
+//! A value that the scenario also says elsewhere (`admin`) is masked only where it is put, see
+//! [`Use`].
 //!
 //! Whoever records or prints what a scenario or a server says asks [`Secrets::mask`].
 
@@ -193,15 +194,9 @@ impl Secrets {
         }
     }
 
-    /// A sentence of ours without the values that are secrets, whatever names stand in it. What
-    /// is a common word may be one of ours.
+    /// A sentence of ours without the values that are secrets, whatever names stand in it.
     pub fn mask_sentence<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let is_common = |value: &[u8]| {
-            value.len() < VALUE_BYTES_SURE && value.iter().all(u8::is_ascii_lowercase)
-        };
-        let mut ranges = self.value_ranges(text.as_bytes());
-        ranges.retain(|range| !is_common(&text.as_bytes()[range.clone()]));
-        match ranges {
+        match self.value_ranges(text.as_bytes()) {
             ranges if ranges.is_empty() => Cow::Borrowed(text),
             ranges => Cow::Owned(String::from_utf8_lossy(&put(text.as_bytes(), &ranges)).into()),
         }

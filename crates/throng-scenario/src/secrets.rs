@@ -153,12 +153,19 @@ impl<'n> Found<'n> {
         self.secrets != before
     }
 
-    /// Learns what the scenario says elsewhere, where it puts secrets, and their values.
-    fn learn_values(&mut self) {
-        let others = self.others.iter().map(|(_, text, _)| *text);
+    /// Learns what the scenario says elsewhere, where it puts secrets, and their values. `set` is
+    /// what the command line gives to variables.
+    fn learn_values(&mut self, set: &[(String, String)]) {
+        // What stands in a text under the name of a secret is not said elsewhere.
+        let others: Vec<String> =
+            self.others.iter().map(|(_, text, _)| self.secrets.mask(text).into_owned()).collect();
+        let others = others.iter().map(String::as_str);
         let skipped = self.skipped.iter().map(|(_, text)| *text);
         let keys = self.keys.iter().map(|key| key.text.as_str());
-        self.secrets.set_words(others.chain(skipped).chain(keys));
+        let mut said = set.to_vec();
+        said.retain(|(name, _)| !self.secrets.is_variable(name));
+        let given = said.iter().map(|(_, value)| value.as_str());
+        self.secrets.set_words(others.chain(skipped).chain(keys).chain(given));
         let made_of = self.others.iter().filter(|(_, text, _)| text.contains("${"));
         let uses: Vec<Use> = made_of.flat_map(|it| uses_in(it.1, it.2, &self.secrets)).collect();
         self.secrets.set_uses(uses);
@@ -315,7 +322,7 @@ fn learned<'n>(root: &'n Node, mut secrets: Secrets) -> Found<'n> {
 /// record, has to be given.
 pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)]) {
     let mut found = learned(root, Secrets::default());
-    found.learn_values();
+    found.learn_values(set);
     for (name, value) in set {
         if found.secrets.is_variable(name) {
             found.secrets.learn(&format!("vars.{name}"), value);
@@ -451,7 +458,9 @@ impl Changes {
             let last = own.range(..range.end).next_back();
             last.is_some_and(|(_, end)| range.start < *end)
         };
-        for range in found.secrets.value_ranges(text.as_bytes()) {
+        let words = found.secrets.word_ranges(text.as_bytes()).into_iter();
+        let words = words.filter(|range| is_in_comment(&text[..range.start]));
+        for range in found.secrets.value_ranges(text.as_bytes()).into_iter().chain(words) {
             let is_done = |(done, _): &(Range<usize>, String)| {
                 range.start < done.end && done.start < range.end
             };
@@ -545,6 +554,12 @@ fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> S
         out += &format!("# To run it again, write them into {which} {}\n", lines.join(", "));
     }
     out
+}
+
+/// Whether a comment has begun at the end of this text, unless that is in a scalar.
+fn is_in_comment(before: &str) -> bool {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    line.starts_with('#') || line.contains(" #") || line.contains("\t#")
 }
 
 /// A scalar as it is written, masked: it stays a scalar. `before` is all that stands before it.

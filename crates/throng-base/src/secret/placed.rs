@@ -1,15 +1,16 @@
-//! Secrets that are words like others, such as the password `admin`: they are masked only where the
-//! scenario puts them, never wherever the same text is found.
+//! Secrets that the scenario also says where nothing is secret, such as the password `admin` of the
+//! user `admin`: they are masked only where the scenario puts them, not wherever the same text is
+//! found. Any other secret is masked wherever it is found, and where it is put as well, whatever
+//! stands beside it there.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Secrets, forms, is_plain_word};
+use super::{Secrets, VALUE_BYTES_MIN, forms, is_plain_word};
 
-/// So many letters, or so few characters of any kind, are a word that any text may have.
+/// So many letters are a word that is looked for inside of what the scenario says.
 const LETTERS_MAX: usize = 8;
-const CHARACTERS_MAX: usize = 4;
 /// What is longer is never a word of the scenario's own.
 const WORD_BYTES_MAX: usize = 64;
 /// Words that are remembered.
@@ -57,7 +58,7 @@ pub(super) struct Places {
     words: Arc<HashSet<String>>,
     uses: Arc<Vec<Use>>,
     placed: Vec<Placed>,
-    /// Values that are words like others: looked for in what is no text alone.
+    /// Values that are looked for in what is no text, whatever stands beside them.
     values: Vec<Vec<u8>>,
 }
 
@@ -89,14 +90,21 @@ impl Secrets {
         self.places.uses = Arc::new(uses);
     }
 
-    /// The value of a secret: masked wherever it is found, or, where it is a word like others,
-    /// where the scenario puts it.
+    /// The value of a secret: masked where the scenario puts it, and, unless it is a word like
+    /// others, wherever it is found.
     pub fn learn(&mut self, of: &str, value: &str) {
         let value = value.trim();
-        let bare = super::credentials(value);
-        if !self.is_word(bare) {
-            return self.add_header(value);
+        if !self.is_word(super::credentials(value)) {
+            self.add_header(value);
         }
+        self.learn_placed(of, value);
+    }
+
+    /// The value of a secret that is known to be said elsewhere, too: masked only where the
+    /// scenario puts it.
+    pub fn learn_placed(&mut self, of: &str, value: &str) {
+        let value = value.trim();
+        let bare = super::credentials(value);
         if is_plain_word(bare) {
             return;
         }
@@ -112,12 +120,11 @@ impl Secrets {
         }
     }
 
-    /// Whether the same text can be something else: it is short and simple, or the scenario says it
-    /// where nothing is secret.
+    /// Whether the same text can be something else: it is too short to be looked for, or the
+    /// scenario says it where nothing is secret.
     pub fn is_word(&self, value: &str) -> bool {
-        let is_simple = value.chars().count() <= CHARACTERS_MAX
-            || value.len() <= LETTERS_MAX && value.chars().all(char::is_alphabetic);
-        is_simple || self.places.words.contains(value) && !is_unmistakable(value)
+        let is_said = || self.places.words.contains(value) && !is_unmistakable(value);
+        value.len() < VALUE_BYTES_MIN || is_said()
     }
 
     /// Where values stand that are words like others, in a text.
@@ -158,6 +165,22 @@ impl Secrets {
                 && placed.key.as_ref().is_some_and(|key| key.eq_ignore_ascii_case(name))
         };
         self.places.placed.iter().any(is_it)
+    }
+
+    /// Where values stand as words of their own, also those that are words like others: for a text
+    /// in which nothing says what a word is.
+    pub fn word_ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut ranges = Vec::new();
+        for value in &self.places.values {
+            for start in memchr::memmem::find_iter(text, value) {
+                let end = start + value.len();
+                let beside = [text[..start].last(), text.get(end)];
+                if !beside.into_iter().flatten().any(u8::is_ascii_alphanumeric) {
+                    ranges.push(start..end);
+                }
+            }
+        }
+        super::in_order(ranges)
     }
 
     pub(super) fn has_placed(&self) -> bool {
@@ -224,7 +247,8 @@ mod tests {
 
     fn secrets(value: &str) -> Secrets {
         let mut secrets = Secrets::default();
-        secrets.set_words(["GET /checkout/dash", "production", "Aa1-Aa1-Aa1-A"].into_iter());
+        let words = ["GET /checkout/dash", "production", "Aa1-Aa1-Aa1-A", "admin may open a test"];
+        secrets.set_words(words.into_iter());
         secrets.set_uses(vec![
             of("vars.password", "AUTH ", "\n", "send"),
             of("vars.password", "", "", "pass_phrase"),
@@ -277,8 +301,30 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_no_word_is_masked_wherever_it_is_found() {
-        for value in ["swordfish", "k3y-k3y", "999999", "Aa1-Aa1-Aa1-A", "s3cr et"] {
-            assert_eq!(secrets(value).mask(&format!("GET /x/{value}/y")), "GET /x/***/y");
+        for value in
+            ["swordfish", "hunter", "4711", "k3y-k3y", "999999", "Aa1-Aa1-Aa1-A", "s3cr et"]
+        {
+            let secrets = secrets(value);
+            for (text, want) in [
+                (format!("GET /x/{value}/y"), "GET /x/***/y"),
+                (format!("the password {value} is wrong"), "the password *** is wrong"),
+                (format!("[\"{value}\"]"), "[\"***\"]"),
+                (format!("GET /as/{value}/x"), "GET /as/***/x"),
+                (format!("AUTH {value}\n"), "AUTH ***\n"),
+            ] {
+                assert_eq!(secrets.mask(&text), want);
+                assert_eq!(secrets.mask_bytes(text.as_bytes()), want.as_bytes());
+            }
+            let binary = format!("\x00x{value}y\x01");
+            assert_eq!(&*secrets.mask_bytes(binary.as_bytes()), b"\x00x***y\x01");
         }
+    }
+
+    #[test]
+    fn a_secret_is_masked_at_its_place_whatever_letters_are_beside_it() {
+        let mut secrets = Secrets::default();
+        secrets.set_uses(vec![of("vars.password", "id-x", "y", "")]);
+        secrets.learn("vars.password", "hunter");
+        assert_eq!(secrets.mask("id-xhuntery or hunter"), "id-x***y or ***");
     }
 }

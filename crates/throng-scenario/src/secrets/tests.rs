@@ -269,7 +269,7 @@ load: [{users: 1, iterations: 1}]
     let secrets = compile(text, &[]).unwrap().secrets;
     for (text, want) in [
         ("login anna:admin! as anna", "login ***! as anna"),
-        ("GET /anna/admin?pw=admin", "GET /anna/admin?pw=admin"),
+        ("GET /anna/admin?pw=admin", "GET /anna/***?pw=***"),
         ("Authorization: Basic YWJj", "Authorization: Basic ***"),
     ] {
         assert_eq!(secrets.mask(text), want);
@@ -278,4 +278,37 @@ load: [{users: 1, iterations: 1}]
     for kept in ["name: anna, pw: \"***\", both:", "vars.name + ':' + vars.pw"] {
         assert!(recorded.contains(kept), "{recorded}");
     }
+}
+
+#[test]
+fn a_short_word_that_is_a_secret_is_masked_wherever_it_is_found() {
+    let text = "\
+# Not hunter, and not admin.
+vars: {user: admin, password: hunter, list: {value: [open], secret: true}, own: admin, up: {value: \
+admin, secret: true}}
+target: http://127.0.0.1:1
+sessions:
+  s:
+    steps:
+    - http: POST /login?api_key=tiger
+      body: \"${'x' + vars.password}\"
+    - log: \"${vars.user}\"
+load: [{users: 1, iterations: 1}]
+";
+    let secrets = compile(text, &[]).unwrap().secrets;
+    for (text, want) in [
+        ("hunter was refused", "*** was refused"),
+        ("[\"hunter\", \"open\"]", "[\"***\", \"***\"]"),
+        ("GET /tiger/x", "GET /***/x"),
+        ("as admin", "as admin"),
+    ] {
+        assert_eq!(secrets.mask(text), want);
+        assert_eq!(secrets.mask_sentence(text), want);
+    }
+    let recorded = masked_scenario(text, &secrets);
+    assert!(recorded.contains("# Not ***, and not ***.\n"), "{recorded}");
+    assert!(recorded.contains("user: admin, password: \"***\""), "{recorded}");
+    // What the command line gives to another variable is said elsewhere, too.
+    let secrets = compile(text, &[("user", "root"), ("password", "root")]).unwrap().secrets;
+    assert_eq!(secrets.mask("root"), "root");
 }

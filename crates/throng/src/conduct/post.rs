@@ -242,13 +242,21 @@ impl Post {
         });
         // A password of the user's row is one wherever it was sent.
         let mut secrets = self.program.secrets.clone();
-        let row = evidence.iter().flat_map(|evidence| &evidence.row);
+        let row = || evidence.iter().flat_map(|evidence| &evidence.row);
         let column_of = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
-        row.for_each(|(name, value)| {
-            if secrets.is_name(&column_of(name)) {
-                secrets.learn(&format!("data.{name}"), value.trim_matches('"'));
+        for (name, value) in row() {
+            if !secrets.is_name(&column_of(name)) {
+                continue;
             }
-        });
+            let is_elsewhere = row().any(|(other, said)| {
+                said == value && !self.program.secrets.is_name(&column_of(other))
+            });
+            let (name, value) = (format!("data.{name}"), value.trim_matches('"'));
+            match is_elsewhere {
+                true => secrets.learn_placed(&name, value),
+                false => secrets.learn(&name, value),
+            }
+        }
         detail.change_texts(&|text| secrets.mask(text).into_owned());
         let piece = |shown: &Shown| Piece::of(&shown.bytes, shown.length, &secrets);
         let evidence = evidence.map(|evidence| {
