@@ -34,6 +34,8 @@ const SELECTORS: [&str; 5] = ["json.", "$.", "header.", "{{", "<%"];
 const NAMED_STEPS: [&str; 2] = ["sessions", "parts"];
 /// Maps of variables: of the scenario, and those that a part is given.
 const VARIABLES: [&str; 2] = ["vars", "with"];
+/// A shorter literal is a part of a text and no secret: `'u' + user.id`.
+const LITERAL_BYTES_MIN: usize = 4;
 /// How often variables are made of others until those are secrets.
 const DEPTH_MAX: usize = 8;
 /// The key of a variable that says where its value comes from.
@@ -221,6 +223,7 @@ fn literals_in(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for expression in expressions_in(text) {
         let mut at = expression.start;
+        let mut outside = String::new();
         let first = |at: usize| {
             let found = quote.iter().filter_map(|quote| {
                 let start = text[at..expression.end].find(quote)?;
@@ -232,8 +235,11 @@ fn literals_in(text: &str) -> Vec<Range<usize>> {
             let inside = start + quote.len();
             let Some(length) = text[inside..expression.end].find(quote) else { break };
             let literal = text[inside..inside + length].trim();
-            let is_secret = literal.chars().any(char::is_alphanumeric)
+            outside += &text[at..start];
+            let is_secret = literal.len() >= LITERAL_BYTES_MIN
+                && literal.chars().any(char::is_alphanumeric)
                 && !is_scheme(literal.as_bytes())
+                && !is_signed(&outside)
                 && !text[..start].ends_with('[');
             if is_secret {
                 found.push(inside..inside + length);
@@ -242,6 +248,23 @@ fn literals_in(text: &str) -> Vec<Range<usize>> {
         }
     }
     found
+}
+
+/// Whether what follows this part of an expression is the data of an HMAC, behind its key: the
+/// method and the path of a request, mostly, and no secret. The part has no literals.
+fn is_signed(before: &str) -> bool {
+    let mut open: Vec<(bool, usize)> = Vec::new();
+    for (at, c) in before.char_indices() {
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
+        let name = before[..at].rsplit(|c| !is_name(c)).next().unwrap_or_default();
+        match (c, open.last_mut()) {
+            ('(', _) => open.push((name.starts_with("hmac."), 0)),
+            (',', Some((_, commas))) => *commas += 1,
+            (')', Some(_)) => drop(open.pop()),
+            _ => {}
+        }
+    }
+    open.iter().any(|(is_hmac, commas)| *is_hmac && *commas > 0)
 }
 
 /// What is put into credentials behind the user's name, which is no secret.

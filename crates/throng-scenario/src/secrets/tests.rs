@@ -227,7 +227,7 @@ sessions:
     - log: \"\\thunter2-hunter2\"
     - http: POST /
       headers: {Authorization: '${\"Basic \" + base64.encode(vars.a + '':'' + vars.basic)}', \
-               X-Api-Key: \"${'abc'}\"}
+               X-Api-Key: \"${'abcd'}\"}
       json: [hunter2-hunter2/y]
       check: {json.state: hunter2-hunter2/z, json.a: x-hunter2-hunter2}
 load: [{users: 1, iterations: 1}]
@@ -311,4 +311,26 @@ load: [{users: 1, iterations: 1}]
     // What the command line gives to another variable is said elsewhere, too.
     let secrets = compile(text, &[("user", "root"), ("password", "root")]).unwrap().secrets;
     assert_eq!(secrets.mask("root"), "root");
+}
+
+#[test]
+fn what_is_put_before_an_id_or_signed_is_no_secret() {
+    let text = "\
+vars: {key: 0123456789abcdef}
+target: http://127.0.0.1:1
+sessions:
+  s:
+    steps:
+    - http: GET /a
+      cookies: {sid: \"${'u' + string(user.id)}\"}
+      headers:
+        Authorization: \"HMAC ${hmac.sha256(vars.key, 'GET-it' + string(user.id))}\"
+        X-Api-Key: \"${hmac.sha256('sesame', 'signed')}\"
+load: [{users: 1, iterations: 1}]
+";
+    let program = compile(text, &[]).unwrap();
+    let recorded = masked_scenario(text, &program.secrets);
+    for kept in ["'u' + string", "vars.key, 'GET-it' +", "sha256('***', 'signed')"] {
+        assert!(recorded.contains(kept), "{recorded}");
+    }
 }
