@@ -294,7 +294,7 @@ impl Look<'_> {
             errors.diagnostic(&diagnostic);
         }
         self.is_unreachable |= is_unreachable;
-        self.is_reached |= !is_unreachable;
+        self.is_reached |= progress.is_reached();
         self.tally.steps += telling.tally.steps;
         self.tally.failed += telling.tally.failed;
         told

@@ -55,6 +55,12 @@ impl Progress {
         self.is_stuck && self.left == 0
     }
 
+    /// Something was heard of the target, or a step failed for another reason than connecting. What
+    /// is good without a connection, as a pause, says nothing of it.
+    pub(super) fn is_reached(&self) -> bool {
+        !self.is_unreached
+    }
+
     /// Nothing was good, and every failure was one to connect.
     pub(super) fn is_unreachable(&self) -> bool {
         self.is_unreached && self.good == 0 && self.failure.is_some()
