@@ -47,6 +47,7 @@ pub(crate) fn with_bench(
     let source = Source::new(tell!("the scenario of this command line"), text);
     let read = |path: &Path, bytes_max: usize| match &reflected {
         Some(set) if path == Path::new(reflect::FILE) => Ok(set.clone()),
+        _ if is_given(arguments, path) => plain::read_given(path, bytes_max),
         _ => read_disk(path, bytes_max),
     };
     let run = RunOptions { labels: arguments.output.labels.clone(), ..fresh(None) };
@@ -97,6 +98,14 @@ fn calls(bench: &Bench) -> bool {
 /// A mistake of the command line.
 fn mistake(code: &'static str, message: Said, help: Said) -> Diagnostic {
     Diagnostic::error(code, message).help(help)
+}
+
+/// Whether the command line itself names what is no plain file, such as the pipe of
+/// `--body-file /dev/stdin`; what a cURL file names is of somebody else.
+fn is_given(arguments: &BenchArguments, path: &Path) -> bool {
+    let request = &arguments.request;
+    let is_own = request.curl.is_none() || request.body_file.as_deref() == Some(path);
+    is_own && !path.is_file()
 }
 
 /// What the command line asks for; all mistakes at once.
