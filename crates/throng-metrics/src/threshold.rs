@@ -414,8 +414,12 @@ impl Threshold {
         let count = match &self.subject {
             Subject::Steps(steps) => {
                 let total = sum.sum(|step| steps.contains(&step));
-                let latency = if self.with_pauses { &total.with_pauses } else { &total.latency };
-                latency.count()
+                let timed = match (self.first_byte, self.with_pauses) {
+                    (true, _) => &total.first_byte,
+                    (false, true) => &total.with_pauses,
+                    (false, false) => &total.latency,
+                };
+                timed.count()
             }
             Subject::Trend { step, .. } => sum.sum(|other| other == *step).latency.count(),
             Subject::Stage(stage) => sum.stage(*stage)?.latency.count(),

@@ -1,5 +1,6 @@
 //! `throng compare`: recorded runs against the first of them.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -51,7 +52,11 @@ fn held(arguments: &CompareArguments) -> Result<(Sampled, Vec<Held>), Box<Diagno
     });
     let others = others.collect::<Result<Vec<_>, Box<Diagnostic>>>()?;
     if let Some(path) = &arguments.html {
-        let names: Vec<String> = runs.iter().map(|run| name_of(&run.directory)).collect();
+        let mut names: Vec<String> = runs.iter().map(|run| name_of(&run.directory)).collect();
+        let different: HashSet<&String> = names.iter().collect();
+        if different.len() < names.len() {
+            names = runs.iter().map(|run| run.directory.display().to_string()).collect();
+        }
         let data = page_data((&names, &runs), &baseline, &others)?;
         write_html(&json!({"language": spoken().word(), "compared": data}), path)?;
     }

@@ -100,6 +100,8 @@ pub(crate) fn write_whole(
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.new", std::process::id()));
     let beside = path.with_file_name(name);
+    // One that was killed, whose number we have, may have left it.
+    let _ = fs::remove_file(&beside);
     let whole = || {
         let open = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside);
         let mut file = match open {

@@ -22,13 +22,21 @@ pub(super) fn disagreement(error: &Error, heard: &[u8], protocols: &[Vec<u8>]) -
             Some(version) => say!("throng offers TLS 1.2 and 1.3, and the target chose {version}"),
             None => say!("throng offers TLS 1.2 and 1.3, and the target speaks neither"),
         }),
-        Error::AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity) => Some(say!(
-            "throng offers TLS 1.2 and 1.3 with AES-GCM and ChaCha20, and the target found nothing \
+        // Behind a ServerHello it is something else that the target misses: a certificate of ours.
+        Error::AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity)
+            if heard.first() == Some(&ALERT) =>
+        {
+            Some(say!(
+                "throng offers TLS 1.2 and 1.3 with AES-GCM and ChaCha20, and the target found nothing \
              in it that it speaks"
-        )),
+            ))
+        }
         _ => None,
     }
 }
+
+/// The kind of a TLS record (RFC 8446, 5.1).
+const ALERT: u8 = 21;
 
 /// The version of a ServerHello (RFC 5246, 7.4.1.3), behind the head of its record and its own.
 fn chosen(heard: &[u8]) -> Option<&'static str> {

@@ -22,6 +22,9 @@ use crate::failure::lost_failure;
 use crate::shard::Lane;
 use crate::system::Received;
 
+/// So many steps that take no time are looked over for the one that waits.
+const INSTANT_MAX: usize = 64;
+
 /// Some of the links of a session.
 #[derive(Clone, Copy, Default)]
 struct Links([u64; 4]);
@@ -340,13 +343,23 @@ impl User {
         if ended != Ended::ByTarget || !matches!(self.session.doing, Doing::Stay | Doing::Step) {
             return false;
         }
-        match at(shard, self.state.session, self.session.pc).0 {
-            Instruction::Do(Statement::Stay(stay)) => {
-                let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
-                fits && self.state.line_of(stay.link) == line
+        // What takes no time may stand between the last message and the step that waits.
+        let mut pc = self.session.pc;
+        for _ in 0..INSTANT_MAX {
+            match at(shard, self.state.session, pc).0 {
+                Instruction::Do(Statement::Stay(stay)) => {
+                    let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
+                    return fits && self.state.line_of(stay.link) == line;
+                }
+                Instruction::Do(
+                    Statement::Set { .. } | Statement::Tally { .. } | Statement::Log(_),
+                )
+                | Instruction::TransactionBegin { .. }
+                | Instruction::TransactionEnd { .. } => pc += 1,
+                _ => return false,
             }
-            _ => false,
         }
+        false
     }
 
     /// Whether the target closed an idle connection just as we used it again: it ended in order

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use throng_base::secret::MASK;
+use throng_base::secret::{MASK, is_secret_name};
 use throng_base::{Diagnostic, Source, Span};
 
 use super::words::Word;
@@ -35,14 +35,15 @@ pub(super) fn places(words: &[Word]) -> Vec<Place> {
             .any(|option| text.strip_prefix(option).is_some_and(|behind| behind.starts_with('=')))
             || LETTERS.iter().any(|letter| text.starts_with(letter) && text.len() > letter.len());
         let lower = text.trim_start_matches("-H").trim_start().to_ascii_lowercase();
-        let is_header = HEADERS.iter().any(|name| lower.starts_with(name));
+        let is_header = HEADERS.iter().any(|name| lower.starts_with(name))
+            || lower.split_once(':').is_some_and(|(name, _)| is_secret_name(name.trim()));
         let has_user = without_user(&text) != text;
         // What stands for a file, or for a proxy that nobody logs in to, is no secret.
         let is_value = match option.as_str() {
             "-b" | "--cookie" => text.contains('='),
             "-E" | "--cert" => text.contains(':'),
             "-x" | "--proxy" => text.contains('@'),
-            option => OPTIONS.contains(&option) || LETTERS.contains(&option),
+            option => OPTIONS.contains(&option) || has_secret_letter(option),
         };
         if is_value || attached || is_header || has_user {
             places.push(word.place);
@@ -50,6 +51,13 @@ pub(super) fn places(words: &[Word]) -> Vec<Place> {
         option = text;
     }
     places
+}
+
+/// Whether an option of one letter or several, such as `-u` and `-sSku`, ends with one whose value
+/// is a secret.
+fn has_secret_letter(option: &str) -> bool {
+    let letters = option.strip_prefix('-').filter(|it| it.chars().all(|c| c.is_ascii_alphabetic()));
+    letters.is_some_and(|letters| LETTERS.iter().any(|one| letters.ends_with(&one[1..])))
 }
 
 /// A URL without who asks.

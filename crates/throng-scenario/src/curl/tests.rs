@@ -106,6 +106,29 @@ fn forms_have_files_names_and_types() {
 }
 
 #[test]
+fn messages_about_a_command_show_no_secret_of_it() {
+    for (words, secret) in [
+        ("-u ann:pw4u", "pw4u"),
+        ("-sSku ann:pw4u", "pw4u"),
+        ("-uann:pw4u", "pw4u"),
+        ("--oauth2-bearer t0ken4u", "t0ken4u"),
+        ("-H 'Authorization: Bearer t0ken4u'", "t0ken4u"),
+        ("-H 'X-Api-Key: k3y4u'", "k3y4u"),
+        ("-b sid=c00kie4u", "c00kie4u"),
+        ("-x http://ann:pw4u@proxy:3128", "pw4u"),
+    ] {
+        let source = Source::new("request.curl", format!("curl {words} http://a/ --nonsense"));
+        let Err(errors) = parse(&source) else { panic!("{words}: it is good") };
+        let told: String = errors.iter().map(|error| error.render(false)).collect();
+        assert!(told.contains("--nonsense") && !told.contains(secret), "{words}: {told}");
+    }
+    // What names a file is shown.
+    let source = Source::new("request.curl", "curl -b jar.txt http://a/ --nonsense");
+    let Err(errors) = parse(&source) else { panic!("it is good") };
+    assert!(errors.iter().any(|error| error.render(false).contains("jar.txt")));
+}
+
+#[test]
 fn shell_around_the_command_is_seen() {
     assert_eq!(good("$ curl \"a\" > out.txt 2>&1 # note").url, "http://a");
     assert_eq!(good("curl h/a\\ b -o x 2> /dev/null ; \n").url, "http://h/a b");

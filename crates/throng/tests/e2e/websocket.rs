@@ -29,6 +29,13 @@ server.on('connection', (socket, request) => {
     socket.once('pong', () => socket.send(data, { binary }));
   });
   else if (path === '/close') socket.on('message', () => socket.close(4001, 'go away'));
+  else if (path === '/done') socket.on('message', () => {
+    const tcp = request.socket;
+    tcp.cork();
+    socket.send('done');
+    socket.close(4001, 'done');
+    tcp.uncork();
+  });
   else if (path === '/leave') setTimeout(() => socket.close(1001, 'restart'), 300);
   else if (path === '/kill') socket.on('message', () => socket.terminate());
   else if (path === '/pieces') socket.on('message', (data) => {
@@ -387,6 +394,12 @@ fn an_end_that_the_scenario_wants_is_no_loss() {
         run.has("/lifecycle/broken", 0);
         run.has("/total/failed", 0);
     }
+    // The last message and the end may come together; what is between takes no time.
+    let done = "{connect: /done}, {send: {text: go}}, {expect: {text: done}, save: {last: body}}";
+    let run_done = run(&format!(
+        "{done}, {{log: 'heard ${{saved.last}}'}}, {{set: {{a: 1}}}}, {{expect: {{close: 4001}}}}"
+    ));
+    run_done.exits(0).has("/lifecycle/broken", 0);
     let other = run(&format!("{kicked}, {{expect: {{close: 4002}}}}"));
     other.says(&["the target closed the WebSocket with code 4001"]);
     let row = other.row("steps", "expect close");
