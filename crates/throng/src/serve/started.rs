@@ -193,16 +193,20 @@ impl Started {
         self.all.iter().rev().map(one).collect()
     }
 
+    fn going(&self) -> impl Iterator<Item = &One> {
+        self.all.iter().filter(|one| one.ended.is_none())
+    }
+
     /// Tells those that go on to stop, and waits for them, so long and no longer.
     pub(super) fn stop(mut self) {
         let (version, command) = (command::VERSION, command::Command::Stop);
         let request = command::Request { version, command, load: None };
         self.look();
-        for one in self.all.iter().filter(|it| it.ended.is_none()) {
-            let _ = ask(&one.directory, &request);
-        }
         let clock = Clock::start();
-        while self.all.iter().any(|it| it.ended.is_none()) && clock.now() - Time::ZERO < STOP_MAX {
+        // One that begins only now does not listen yet. Who is told twice ends at once.
+        let mut untold: Vec<PathBuf> = self.going().map(|one| one.directory.clone()).collect();
+        while self.going().next().is_some() && clock.now() - Time::ZERO < STOP_MAX {
+            untold.retain(|directory| ask(directory, &request).is_err());
             std::thread::park_timeout(LOOK);
             self.look();
         }
