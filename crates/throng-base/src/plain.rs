@@ -12,7 +12,7 @@ use crate::said::Told;
 /// What a shell hands over by these names is open already, and reading it was asked for.
 const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"];
 
-/// Opens a plain file. Neither this nor reading it waits for somebody else.
+/// Opens a plain file. Neither opening nor reading it blocks on another process.
 pub fn open(path: &Path) -> io::Result<File> {
     // Before it is opened too: opening a device may do something to it.
     fit(&std::fs::metadata(path)?)?;

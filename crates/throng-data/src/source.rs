@@ -63,8 +63,8 @@ impl Take {
 /// What happens when every row was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AtEnd {
-    /// Nothing is said: the run ends in order, and its result is invalid, as nobody said that the
-    /// rows bound it.
+    /// The scenario does not say: the run ends in order and its result is invalid, since running
+    /// out of rows may be a mistake.
     #[default]
     Unsaid,
     /// The run ends in order, as it should.

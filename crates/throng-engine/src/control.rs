@@ -113,7 +113,7 @@ pub struct Stopped {
 pub enum StoppedBy {
     /// The verb `stop` or `on_error: stop`.
     Rule,
-    /// A source of data is at its end, with which the run ends as the scenario says.
+    /// A source of data has no more rows, and the scenario says that this ends the run.
     Data,
     /// The same, though the scenario does not say so.
     DataShort,

@@ -715,8 +715,8 @@ impl LinkPlan {
         self.targets.get(chosen).copied().unwrap_or_default()
     }
 
-    /// How messages that come over it are told apart, where its carrier does not do that alone.
-    /// Those that end with a delimiter have at most so many bytes.
+    /// How received messages are separated, if the carrier does not do it. Messages that end with a
+    /// delimiter have at most `bytes_max` bytes.
     pub(crate) fn records(&self, bytes_max: usize) -> Option<Records<'_>> {
         match (&self.protocol, &self.delimiter) {
             (Some(protocol), _) => Some(Records::Declared(protocol)),

@@ -58,7 +58,7 @@ pub(super) struct Places {
     words: Arc<HashSet<String>>,
     uses: Arc<Vec<Use>>,
     placed: Vec<Placed>,
-    /// Values that are looked for in what is no text, whatever stands beside them.
+    /// Values that are masked in binary data, regardless of the bytes around them.
     values: Vec<Vec<u8>>,
 }
 
@@ -70,7 +70,7 @@ impl Secrets {
             if words.len() >= WORDS_MAX {
                 break;
             }
-            // An expression is no word: what it puts in is not known.
+            // The result of an expression is not known here.
             let literals = text.split("${").enumerate().map(|(index, part)| match index {
                 0 => part,
                 _ => part.split_once('}').map_or("", |(_, behind)| behind),
@@ -187,8 +187,8 @@ impl Secrets {
         !self.places.placed.is_empty()
     }
 
-    /// A message may be nothing but a secret, and in one that is no text nothing says which place a
-    /// value has.
+    /// A message may consist of the secret alone, and in binary data no name shows where a value
+    /// stands.
     pub(super) fn find_in_message(&self, bytes: &[u8], ranges: &mut Vec<Range<usize>>) {
         let is_alone = |placed: &Placed| placed.before.is_empty() && placed.after.is_empty();
         let whole = bytes.trim_ascii();

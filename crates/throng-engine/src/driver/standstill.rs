@@ -109,7 +109,7 @@ mod tests {
             slot
         };
         let (idle, stays, fired, begins, parts) = (user(), user(), user(), user(), user());
-        // One that has not had its first turn, and a seat where nobody is.
+        // A user that has not had its first turn, and an empty seat.
         let (_, gone) = (seats.take(true), seats.take(true));
         seats.release(gone);
         seats.idle(begins);
