@@ -28,6 +28,7 @@ const PAGES: [Page; 6] = [
         name: "tutorial/quick-check",
         shorter: &[
             ("-d 5s", "-d 1s"),
+            ("-d 10s", "-d 1s"),
             ("--hold 5s", "--hold 2s"),
             ("-c 500 --rate 200", "-c 100 --rate 100"),
             ("[500,500,0]", "[100,100,0]"),
