@@ -58,7 +58,7 @@ const PAGES: [Page; 6] = [
             ("for: 8s", "for: 2s"),
             ("for: 2s, measured", "for: 1s, measured"),
             ("for: 3s", "for: 1s"),
-            ("authorise rate > 10/s", "authorise rate > 3/s"),
+            ("authorize rate > 10/s", "authorize rate > 3/s"),
             ("http p95 < 2s", "http p95 < 20s"),
         ],
     },
