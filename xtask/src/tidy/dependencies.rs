@@ -69,7 +69,7 @@ pub(super) fn check_reasons(document: &str, declared: &BTreeMap<String, String>)
     for (name, place) in declared.iter().filter(|(name, _)| !reasoned.contains(name.as_str())) {
         let (file, line) = place.rsplit_once(':').unwrap_or((place, "1"));
         let what = format!("nobody says why `{name}` is needed");
-        let cure = format!("add to {FILE}: - `{name}` — why; where it is used");
+        let cure = format!("add to {FILE}: - `{name}` — why it is needed");
         findings.push(Finding::new(file, line.parse().unwrap_or(1), what, cure));
     }
     findings
