@@ -46,7 +46,7 @@ impl<'a> Costs<'a> {
     }
 
     pub(super) fn lines(&self, asked: &[Asked]) -> Vec<Line> {
-        let users = Line::new("logged in at one time, most", spaced(self.users), {
+        let users = Line::new("most users logged in at one time", spaced(self.users), {
             Some(spaced(self.came))
         });
         let line = |(what, unit, figure): (&'static str, &str, Option<f64>)| {
@@ -84,20 +84,18 @@ impl<'a> Costs<'a> {
         let busy = |look: &Look| look.host.busy;
         let others = cores(busy).zip(cores(tool)).zip(cores(target));
         vec![
-            ("time until all were there", "s", filling.map(|(from, to)| seconds(from, to))),
-            ("time until all were gone", "s", {
-                self.last.zip(gone).map(|(from, to)| seconds(from, to))
-            }),
+            ("time to fill", "s", filling.map(|(from, to)| seconds(from, to))),
+            ("time to drain", "s", { self.last.zip(gone).map(|(from, to)| seconds(from, to)) }),
             ("CPU per established connection, generator", "µs", each(tool)),
             ("CPU per established connection, target", "µs", each(target)),
-            ("done a second, while all were there", "", {
+            ("events per second with all users online", "", {
                 self.working().map(|span| done(span) / seconds(span.0, span.1))
             }),
-            ("CPU for each, generator", "µs", of_each(tool)),
-            ("CPU for each, target", "µs", of_each(target)),
-            ("CPU meanwhile, generator", "cores", cores(tool)),
-            ("CPU meanwhile, target", "cores", cores(target)),
-            ("CPU meanwhile, all else on this machine", "cores", {
+            ("CPU per event, generator", "µs", of_each(tool)),
+            ("CPU per event, target", "µs", of_each(target)),
+            ("CPU with all users online, generator", "cores", cores(tool)),
+            ("CPU with all users online, target", "cores", cores(target)),
+            ("CPU with all users online, other processes", "cores", {
                 others.map(|((all, tool), target)| (all - tool - target).max(0.0))
             }),
         ]
@@ -119,10 +117,10 @@ impl<'a> Costs<'a> {
             ("memory per connection, target", "B", each(|look| look.target.resident_bytes)),
             ("memory per socket, kernel", "B", self.kernel_bytes()),
             ("sockets", "in use", most(|look| look.host.sockets)),
-            ("memory of the whole machine, most", "GiB", gib(used)),
-            ("of it more than before", "GiB", gib(more)),
-            ("memory left, least", "GiB", gib(free)),
-            ("slab of the kernel, most", "GiB", gib(most(|look| look.host.slab_bytes))),
+            ("highest memory of the machine", "GiB", gib(used)),
+            ("increase over before", "GiB", gib(more)),
+            ("lowest free memory", "GiB", gib(free)),
+            ("highest kernel slab", "GiB", gib(most(|look| look.host.slab_bytes))),
         ]
     }
 
@@ -168,19 +166,19 @@ mod tests {
         let looks =
             [look(0, 0, 0), look(4, 100, 0), look(5, 100, 0), look(9, 100, 80), look(12, 0, 80)];
         let costs = Costs::new(&before, &looks, 100);
-        let asked = [("memory per user, generator", 100.0), ("time until all were there", 3.0)];
+        let asked = [("memory per user, generator", 100.0), ("time to fill", 3.0)];
         let text = report::lines(&costs.lines(&asked));
         for line in [
-            "| logged in at one time, most | 100 | 100 | met |",
-            "| time until all were there | ≤ 3.00 s | 4.00 s | **not met** |",
-            "| time until all were gone |  | 3.00 s |  |",
+            "| most users logged in at one time | 100 | 100 | met |",
+            "| time to fill | ≤ 3.00 s | 4.00 s | **not met** |",
+            "| time to drain |  | 3.00 s |  |",
             "| CPU per established connection, target |  | 400.00 µs |  |",
-            "| done a second, while all were there |  | 20.00 |  |",
-            "| CPU for each, generator |  | 500.00 µs |  |",
-            "| CPU meanwhile, all else on this machine |  | 0.01 cores |  |",
+            "| events per second with all users online |  | 20.00 |  |",
+            "| CPU per event, generator |  | 500.00 µs |  |",
+            "| CPU with all users online, other processes |  | 0.01 cores |  |",
             "| memory per user, generator | ≤ 100 B | 100 B | met |",
             "| memory per socket, kernel |  | 400 B |  |",
-            "| memory of the whole machine, most |  | 0.50 GiB |  |",
+            "| highest memory of the machine |  | 0.50 GiB |  |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }

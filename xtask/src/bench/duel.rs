@@ -48,9 +48,9 @@ enum Served {
 
 const SCENARIO: Tool = Tool::Scenario("throng run, checked", "page.yaml");
 const DECLARED: Tool = Tool::Scenario("declared `ping`", "ping.yaml");
-const BY_HAND: Tool = Tool::Scenario("by hand", "ping-by-hand.yaml");
-const SAY: Tool = Tool::Scenario("declared `say`, checked, with what it delivers", "say.yaml");
-const CHECKED: Tool = Tool::Scenario("checked, saved, templated", "transaction.yaml");
+const BY_HAND: Tool = Tool::Scenario("the same bytes, undeclared", "ping-by-hand.yaml");
+const SAY: Tool = Tool::Scenario("declared `say`, with checks and delivery tracking", "say.yaml");
+const CHECKED: Tool = Tool::Scenario("with checks, extractors and templates", "transaction.yaml");
 const RAW: Tool = Tool::Scenario("raw", "transaction-raw.yaml");
 
 const KEPT: Case = Case {
@@ -67,7 +67,7 @@ const KEPT: Case = Case {
 };
 const SHORT: Case = Case {
     part: "short",
-    title: "A connection per request, 64 connections at once",
+    title: "A connection per request, 64 at a time",
     kind: Kind::Short,
     tools: &[Tool::Throng, Tool::Wrk, Tool::Ab, Tool::H2load, Tool::Hey, Tool::K6],
     base: Tool::Ab,
@@ -77,7 +77,7 @@ const SHORT: Case = Case {
 const STREAMS: Case = Case {
     bench: "http2",
     part: "requests",
-    title: "64 connections, 1 requests at once on each",
+    title: "64 connections, 1 request at a time on each",
     server: Served::Nginx(" http2"),
     kind: Kind::Streams(1),
     tools: &[Tool::Throng, Tool::H2load],
@@ -101,14 +101,14 @@ static CASES: [Case; 13] = [
     KEPT,
     Case { title: "Keep-alive, 1000 connections", connections: 1000, thresholds: &[], ..KEPT },
     Case {
-        title: "A connection per request, 1 connection at once",
+        title: "A connection per request, 1 at a time",
         connections: 1,
         thresholds: &[],
         ..SHORT
     },
     SHORT,
     Case {
-        title: "A connection per request, 1000 connections at once",
+        title: "A connection per request, 1000 at a time",
         connections: 1000,
         thresholds: &[],
         ..SHORT
@@ -126,14 +126,14 @@ static CASES: [Case; 13] = [
     },
     STREAMS,
     Case {
-        title: "8 connections, 32 requests at once on each",
+        title: "8 connections, 32 concurrent requests on each",
         kind: Kind::Streams(32),
         connections: 8,
         ..STREAMS
     },
     Case {
         part: "calls",
-        title: "Unary gRPC calls of throng's own target, 64 users",
+        title: "Unary gRPC calls to throng's own target, 64 users",
         unit: "call",
         server: Served::Target(&["http"], "grpc"),
         kind: Kind::Call,
@@ -168,11 +168,11 @@ pub(super) fn run(
     workspace: &Workspace,
 ) -> Result<String, String> {
     let mut text = machine::facts(options, places, workspace);
-    let _ = writeln!(
-        text,
-        "Medians of {} rounds; short connections at most {SHORT_SECONDS_MAX} s each.\n",
-        options.rounds
-    );
+    let note = match options.is("http2") {
+        true => "HTTP/2 without TLS".to_string(),
+        false => format!("short connections at most {SHORT_SECONDS_MAX} s each"),
+    };
+    let _ = writeln!(text, "Medians of {} rounds; {note}.\n", options.rounds);
     let mut gates = hold(options, places, workspace, &mut text)?;
     let is_memory = options.is("http") && options.wants("memory");
     if is_memory && options.wants_tool(Tool::Throng.word()) {
@@ -250,7 +250,7 @@ impl Case {
         let (name, base) = (tool.name(), self.base.name());
         Gate {
             threshold: format!(
-                "{}: CPU per {} of {name} at most {max} x {base}",
+                "{}: {name}, CPU per {} at most {max} x {base}",
                 self.title, self.unit
             ),
             measured: contest::ratio(rows, &name, &base).map(|ratio| ratio.median),
@@ -309,7 +309,7 @@ fn field(
     let body = server::ask(target.port, &head, body)?;
     let value: Value = serde_json::from_str(&body).map_err(|error| format!("{path}: {error}"))?;
     let field = value.pointer(&format!("/data/{name}")).and_then(Value::as_str);
-    field.map(str::to_string).ok_or_else(|| format!("{path} says no {name}: {body}"))
+    field.map(str::to_string).ok_or_else(|| format!("{path}: no `{name}` in the response: {body}"))
 }
 
 fn accounts() -> String {
@@ -345,7 +345,7 @@ mod tests {
         let gate = KEPT.gate(&[row(Tool::Throng, 9), row(Tool::Wrk, 10)], Tool::Throng, 0.95);
         assert_eq!((gate.measured, gate.max), (Some(0.9), 0.95));
         let threshold =
-            "Keep-alive, 64 connections: CPU per request of throng bench at most 0.95 x wrk";
+            "Keep-alive, 64 connections: throng bench, CPU per request at most 0.95 x wrk";
         assert_eq!(gate.threshold, threshold);
     }
 }

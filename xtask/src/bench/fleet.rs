@@ -50,7 +50,7 @@ pub(super) fn run(
         }
         if options.wants("starts") {
             let lines = real::starts(&mut stage, STARTERS, options.rounds)?;
-            text.push_str(&table(&format!("{STARTERS} agents begin at one instant"), &lines));
+            text.push_str(&table(&format!("{STARTERS} agents start at the same time"), &lines));
         }
     }
     Ok(text)
@@ -73,8 +73,8 @@ fn many(asked: &Asked, places: &Places, workspace: &Workspace) -> Result<Vec<Lin
 /// What each agent tells.
 fn described(recorded: &str, seconds: u64) -> Line {
     let bytes = recorded.len() as u64 / seconds.max(1);
-    let seen = format!("{} B a second as JSON", report::spaced(bytes));
-    Line::new("each agent tells", "", Some(seen))
+    let seen = format!("{} B/s as JSON", report::spaced(bytes));
+    Line::new("data per agent", "", Some(seen))
 }
 
 fn busy(port: u16, seconds: u64) -> String {
@@ -88,7 +88,7 @@ fn busy(port: u16, seconds: u64) -> String {
 
 fn table(title: &str, lines: &[Line]) -> String {
     format!(
-        "## {title}\n\nLoad on this machine: {}\n\n| | asked | seen | |\n| --- | ---: | ---: | --- |\n{}\n",
+        "## {title}\n\nSystem load: {}\n\n| | goal | measured | |\n| --- | ---: | ---: | --- |\n{}\n",
         machine::load_average(),
         report::lines(lines)
     )

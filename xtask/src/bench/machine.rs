@@ -13,7 +13,7 @@ pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The opening of a section: the machine, the versions, and the command that repeats it.
+/// The opening of a section: the machine, the versions, and the command that reproduces it.
 pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -> String {
     let (length, cores) = match options.is_scene() {
         true => (String::new(), "generator and target share all cores".to_string()),
@@ -23,8 +23,8 @@ pub(super) fn facts(options: &Options, places: &Places, workspace: &Workspace) -
         ),
     };
     format!(
-        "Repeat: `{}`{length}\n\n- {}\n- {cores}, over loopback; load on this machine before: \
-         {}\n- versions: {}\n\n",
+        "Reproduce: `{}`{length}\n\n- {}\n- {cores}, over loopback; system load before: {}\n\
+         - versions: {}\n\n",
         options.command,
         machine(),
         load_average(),
@@ -72,9 +72,9 @@ fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
         told("wrk", &at("wrk"), &["-v"]),
         told("ab", &at("ab"), &["-V"]),
         told("h2load", &at("h2load"), &["--version"]),
-        Tool::Hey.program(places).ok().map(|_| "hey (tells no version)".to_string()),
+        Tool::Hey.program(places).ok().map(|_| "hey (no version)".to_string()),
         told("k6", &at("k6"), &["version"]),
-        packages::program("wrk2").map(|_| "wrk2 (tells no version of its own)".to_string()),
+        packages::program("wrk2").map(|_| "wrk2 (no version)".to_string()),
         told("vegeta", &at("vegeta"), &["-version"]),
         told("nginx", &at("nginx"), &["-v"]),
         told("node", &at("node"), &["--version"]),
@@ -84,7 +84,7 @@ fn versions(places: &Places, workspace: &Workspace) -> Vec<String> {
     .collect()
 }
 
-/// The label with the version that the program tells when it is started in this folder.
+/// The label with the version that the program prints when it is started in this folder.
 pub(super) fn version(
     label: &str,
     program: &Path,

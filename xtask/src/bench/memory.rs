@@ -22,8 +22,8 @@ pub(super) fn run(places: &Places) -> (String, Gate) {
     let measured = measure(places);
     let text = match &measured {
         Ok((one, many)) => format!(
-            "{title}Resident memory of throng with 1 user {:.1} MiB, with {USERS} users {:.1} MiB: \
-             {:.0} bytes per user.\n\n",
+            "{title}Resident memory of throng: {:.1} MiB with 1 user, {:.1} MiB with {USERS} users. \
+             That is {:.0} bytes per user.\n\n",
             mebibytes(*one),
             mebibytes(*many),
             per_user(*one, *many)

@@ -119,7 +119,7 @@ impl Peer {
         let found = (!self.program.is_empty() && own.is_file()).then_some(own);
         found
             .or_else(|| packages::program(self.name).filter(|_| self.name != "throng"))
-            .ok_or_else(|| format!("missing; to get it: {}", self.install))
+            .ok_or_else(|| format!("missing; install it with: {}", self.install))
     }
 
     fn version(&self, program: &Path, folder: &Path) -> Option<String> {
@@ -188,9 +188,10 @@ impl Peer {
             let online = looks.iter().rfind(|look| look.logged_in >= users);
             online.map(|look| look.tool.resident_bytes)
         };
-        let (one, many) = resident(&alone, 1).zip(resident(&looks, users)).ok_or("not all came")?;
+        let (one, many) =
+            resident(&alone, 1).zip(resident(&looks, users)).ok_or("not all users logged in")?;
         let each = many.saturating_sub(one) as f64 / users.saturating_sub(1).max(1) as f64;
-        cost(&looks, users, each).ok_or_else(|| "not all came".to_string())
+        cost(&looks, users, each).ok_or_else(|| "not all users logged in".to_string())
     }
 }
 
@@ -281,14 +282,15 @@ fn table(rows: &[Measured], versions: &[String]) -> String {
     let throng = rows.iter().find(|(name, _)| *name == "throng");
     let throng = throng.and_then(|(_, cost)| cost.as_ref().ok());
     let mut text = format!(
-        "### Beside others, {USERS} users each\n\nEach connects {USERS} WebSocket users to a \
-         `throng target im` of its own, {PACE} a second, logs them in, holds them for {} s with a \
-         heartbeat every {} s, and ends by itself. CPU is of the tool with its children: per \
-         connection from the first login until all are logged in, and from the start of the \
-         program until then. Memory is resident, of the tool with its children, at the end of \
-         the hold, minus the same with 1 user, divided by the users.\n\n\
-         | tool | CPU per connection | throng to it | with the start | until all were in | \
-         memory per user | throng to it | CPU in hold | heartbeats |\n\
+        "### Compared with other tools, {USERS} users each\n\nEach tool connects {USERS} WebSocket \
+         users to its own `throng target im` at {PACE} per second, logs them in, holds them for \
+         {} s with a heartbeat every {} s, and ends. CPU is that of the tool with its child \
+         processes, per connection: from the first login until all users are logged in, and with \
+         the start of the program. Memory is the resident memory at the end of the hold, minus \
+         that with 1 user, divided by the users. A ratio is throng's figure divided by the \
+         tool's.\n\n\
+         | tool | CPU per connection | ratio | CPU with start | time to log in | \
+         memory per user | ratio | CPU in hold | heartbeats |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         HOLD.as_secs(),
         HEARTBEAT.as_secs()
@@ -326,7 +328,8 @@ fn verdict(rows: &[Measured], throng: Option<&Cost>) -> String {
     let others = rows.iter().filter(|(name, _)| *name != "throng");
     let costs = others.filter_map(|(name, cost)| Some((name, cost.as_ref().ok()?)));
     let best = costs.min_by(|a, b| a.1.connecting_us.total_cmp(&b.1.connecting_us));
-    let threshold = format!("CPU per established connection at most {RATIO_MAX} x the best other");
+    let threshold =
+        format!("CPU per established connection at most {RATIO_MAX} x the best other tool");
     match (throng, best) {
         (Some(throng), Some((name, best))) => {
             let ratio = throng.connecting_us / best.connecting_us;

@@ -80,19 +80,18 @@ pub(super) fn run(
 
 fn preface(options: &Options) -> String {
     format!(
-        "Open load over {CONNECTIONS} connections on one nginx, medians of {} rounds. A tool has \
-         core {} and one thread; at {} requests a second and more all cores, the server's among \
-         them, and two threads. CPU is that of the tool alone, of vegeta that of `attack` without \
+        "Open model over {CONNECTIONS} connections to one nginx, medians of {} rounds. A tool has \
+         core {} and one thread. From {} requests/s on, it has two threads and all cores, \
+         including the server's. CPU is that of the tool alone; for vegeta, `attack` without \
          `report`.\n\n\
-         - *achieved* is the share of the asked rate. wrk2 opens a connection every 5 ms and \
-         thread: it is counted from when half of them are open.\n\
-         - A ratio is judged where both tools achieve {:.0} %: one that falls behind is busy all the \
-         time, and its requests go out in larger numbers together.\n\
-         - *lateness* and *together* are what throng says of its sending: how late it was, and how \
-         many requests went out by one waking.\n\
-         - p50 and p99 are what each tool reports. Those of wrk2 count from a plan that it looks \
-         at once a millisecond; of a run of at most 10.5 s they are of the whole of it, of a \
-         longer one of what came after its calibration, which ends then. h2load tells none.\n\n",
+         - *achieved* is the share of the requested rate. wrk2 opens one connection every 5 ms \
+         and thread, so it is measured from when half of them are open.\n\
+         - A ratio is judged if both tools achieve {:.0} %. A tool that falls behind is always \
+         busy and sends more requests per wake-up.\n\
+         - *lateness* and *requests per wake-up* are throng's own figures.\n\
+         - p50 and p99 are what each tool reports. wrk2 counts from a schedule that it checks \
+         once a millisecond. In a run of up to 10.5 s its figures cover the whole run, in a \
+         longer one the time after its calibration. h2load reports none.\n\n",
         options.rounds,
         super::TOOL_CORE,
         spaced(RATE_UNPINNED.into()),
@@ -116,7 +115,7 @@ impl Case {
     fn table(&self) -> String {
         let mut text = format!(
             "## {}\n\n| tool | CPU per request | ratio to wrk2 | achieved | lateness p50 / p99 / \
-             max | together mean / max | p50 | p99 | failed |\n\
+             max | requests per wake-up mean / max | p50 | p99 | failed |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
             title(self.rate)
         );
@@ -180,7 +179,7 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
                 let ratio = ratio.filter(|_| case.keeps(*tool) && case.keeps(Tool::Wrk2));
                 Gate {
                     threshold: format!(
-                        "{}: CPU per request of {name} at most {max} x {base}",
+                        "{}: {name}, CPU per request at most {max} x {base}",
                         title(*rate)
                     ),
                     measured: ratio.map(|ratio| ratio.median),
@@ -194,7 +193,7 @@ fn cost_gates(cases: &[Case]) -> Vec<Gate> {
             let wrk2 = case.row(Tool::Wrk2).and_then(|row| case.missing(row));
             Gate {
                 threshold: format!(
-                    "{}: {} misses at most {MISSING_PERCENT_MAX} % of it, or what wrk2 misses",
+                    "{}: {} misses at most {MISSING_PERCENT_MAX} % of the rate, or as much as wrk2",
                     title(case.rate),
                     row.name
                 ),
@@ -224,7 +223,7 @@ fn lateness_gates(cases: &[Case]) -> Vec<Gate> {
         .filter(|tool| tool.is_throng() && calm.iter().any(|case| case.row(*tool).is_some()))
         .map(|tool| Gate {
             threshold: format!(
-                "{}: lateness p99 at most {LATENESS_US_MAX} µs beyond the precision, at each rate",
+                "{}: lateness p99 at most {LATENESS_US_MAX} µs above the precision, at every rate",
                 tool.name()
             ),
             measured: worst(tool),

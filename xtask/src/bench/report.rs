@@ -1,5 +1,4 @@
-//! The figures as Markdown: tables, thresholds met and not met, and sections that replace each
-//! other.
+//! The figures as Markdown: tables, goals met and not met, and sections that replace each other.
 
 use std::fmt::Write as _;
 
@@ -8,10 +7,14 @@ use super::contest::{self, Row, Spread};
 const OPENING: &str = "\
 # Benchmarks
 
-Written by `cargo xtask bench`; not by hand. CPU per request is user and system time of the whole
-process, from its start to its end, divided by the requests that succeeded. Medians over rounds in
-which the tools take turns, with the lowest and highest in brackets. Ratios are of CPU time, round
-by round. A bench that shares its machine with other work is worth less: see the load.
+This page compares throng with other load generators, and the times it reports with the times its
+target measured. Each section starts with the command that reproduces it.
+
+`cargo xtask bench` writes the sections between the `begin` and `end` markers; do not edit them by
+hand. Figures are medians of several rounds in which the tools take turns, with the lowest and
+highest in brackets. CPU per request is the user and system time of the whole process, from start
+to end, divided by the successful requests. Ratios compare CPU time within a round. Other work on
+the machine distorts a benchmark, so each section names the system load before it.
 ";
 
 /// Something the project must reach.
@@ -22,7 +25,7 @@ pub(super) struct Gate {
     pub(super) unit: &'static str,
 }
 
-/// A line of a table of what was asked and what was seen.
+/// A line of a table of goals and what was measured.
 pub(super) struct Line {
     pub(super) what: &'static str,
     pub(super) asked: String,
@@ -32,7 +35,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(what: &'static str, asked: impl Into<String>, seen: Option<String>) -> Line {
-        let seen = seen.unwrap_or_else(|| "not seen".to_string());
+        let seen = seen.unwrap_or_else(|| "not measured".to_string());
         Line { what, asked: asked.into(), seen, met: None }
     }
 
@@ -41,7 +44,7 @@ impl Line {
     }
 }
 
-/// The rows of a table with the columns what, asked, seen and whether it was met.
+/// The rows of a table with the columns what, goal, measured and whether it was met.
 pub(super) fn lines(lines: &[Line]) -> String {
     let mut text = String::new();
     for line in lines {
@@ -93,12 +96,12 @@ pub(super) fn table(title: &str, unit: &str, rows: &[Row], base: &str) -> String
     text
 }
 
-/// The thresholds and whether they are met; nothing when none was measured for.
+/// The goals and whether they are met; nothing when none was measured for.
 pub(super) fn thresholds(gates: &[Gate]) -> String {
     if gates.is_empty() {
         return String::new();
     }
-    let mut text = String::from("## Thresholds\n\n");
+    let mut text = String::from("## Goals\n\n");
     for gate in gates {
         let verdict = match gate.measured {
             Some(figure) if figure <= gate.max => format!("met: {figure:.2} {}", gate.unit),

@@ -75,7 +75,7 @@ const DELIVERED: Witness = (
     &["/deliveries/written"],
 );
 const LOST: Witness = (
-    "deliveries lost, excused or foreign / lost or dropped",
+    "deliveries lost, undetermined or foreign / lost or dropped by the target",
     &["/deliveries/0/lost", "/deliveries/0/excused", "/deliveries/0/foreign"],
     &["/deliveries/lost", "/deliveries/dropped"],
 );
@@ -94,11 +94,11 @@ const MILLION: Scene = Scene {
     vars: messenger,
     // A million that comes with 15,000 a second.
     asked: &[
-        ("time until all were there", 66.7),
-        ("time until all were gone", 120.0),
+        ("time to fill", 66.7),
+        ("time to drain", 120.0),
         ("memory per user, generator", 1_200.0),
         ("memory per connection, target", 1_000.0),
-        ("memory of the whole machine, most", 14.0),
+        ("highest memory of the machine", 14.0),
     ],
     published: &["", "--users 2000000", "--tls"],
 };
@@ -307,7 +307,7 @@ impl Scene {
     fn report(&self, outcome: &Outcome, users: u64, options: &Options) -> String {
         let summary = &outcome.summary;
         let mut text = throng::figures(summary);
-        text.push_str("| | asked | seen | |\n| --- | ---: | ---: | --- |\n");
+        text.push_str("| | goal | measured | |\n| --- | ---: | ---: | --- |\n");
         let is_judged = users == self.users[0] && !options.tls;
         let asked = if is_judged { self.asked } else { &[] };
         let costs = Costs::new(&outcome.before, &outcome.looks, users);
@@ -322,7 +322,7 @@ impl Scene {
         });
         text.push_str(&report::lines(&Vec::from_iter(witnesses)));
         if let Some(present) = outcome.in_redis {
-            let line = Line::new("in Redis, most", spaced(users), Some(spaced(present)));
+            let line = Line::new("most users in Redis", spaced(users), Some(spaced(present)));
             text.push_str(&report::lines(&[line.met(Some(present >= users))]));
         }
         let _ = writeln!(text, "\n- throng ended with {}", outcome.ended.status);
@@ -339,7 +339,10 @@ impl Outcome {
         let working = Costs::new(&self.before, &self.looks, users).working();
         let (from, to) = working.ok_or_else(|| {
             let reasons = throng::reasons(&self.summary).join("; ");
-            format!("the users were not held; throng ended with {}: {reasons}", self.ended.status)
+            format!(
+                "not all users stayed online; throng ended with {}: {reasons}",
+                self.ended.status
+            )
         })?;
         Ok(Sample {
             ok: to.done - from.done,
@@ -445,7 +448,7 @@ mod tests {
         };
         let text = chat.report(&outcome(99), 100_000, &options);
         for line in [
-            "| logged in at one time, most | 100 000 | 0 | **not met** |",
+            "| most users logged in at one time | 100 000 | 0 | **not met** |",
             "| deliveries expected / owed | the same | 100 / 100 | met |",
             "| deliveries made / written | the same | 99 / 99 | met |",
             "- throng ended with exit status: 0\n- it was late\n",

@@ -1,5 +1,5 @@
-//! What tools report beside what the target knows that it served: `bench truth`, of throng under
-//! every latency law, and a part of `bench rate`, of all tools that keep a rate.
+//! Times that tools report beside those that the target served: `bench truth`, for throng under
+//! every latency law, and a part of `bench rate`, for all tools that keep a rate.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ const RATE: u32 = 2000;
 const OPEN: u32 = 100;
 const OPEN_STALL: u32 = 1200;
 /// Of `bench rate`: what the target waits before it answers.
-const ANSWERS: [(&str, &str); 2] = [("at once", "none"), ("after 5 ms", "5ms")];
+const ANSWERS: [(&str, &str); 2] = [("immediate", "none"), ("after 5 ms", "5ms")];
 /// Each connection has so many requests a second: few enough for an answer each in time, and so
 /// many that what the first of each takes is no part of the p99.
 const RATE_OF_A_CONNECTION: u32 = 50;
@@ -72,9 +72,9 @@ impl Pair {
     fn cells(self) -> String {
         let verdict = match (self.of_bound() <= 1.0, self.valid) {
             (true, true) => "",
-            (true, false) => " (it says not to trust the run)",
-            (false, true) => " **off**",
-            (false, false) => " **off** (it says not to trust the run)",
+            (true, false) => " (the tool calls the run invalid)",
+            (false, true) => " **not met**",
+            (false, false) => " **not met** (the tool calls the run invalid)",
         };
         format!(
             "{:.0} µs | {:.0} µs | {:+.0} µs, {:+.1} %{verdict}",
@@ -122,7 +122,7 @@ impl Table {
             let cells = match (&row.trouble, pairs) {
                 (None, [Some(p50), Some(p99)]) => format!("{} | {}", p50.cells(), p99.cells()),
                 (trouble, _) => {
-                    let trouble = trouble.clone().unwrap_or("it tells no times".to_string());
+                    let trouble = trouble.clone().unwrap_or("it reports no times".to_string());
                     format!("not measured: {} | | | | | ", trouble.trim().replace('|', "/"))
                 }
             };
@@ -142,11 +142,11 @@ impl Table {
         let gate = |(name, measured)| Gate {
             threshold: format!(
                 "{name}: reported p50 and p99 within {DIFFERENCE_PERCENT_MAX} % or \
-                 {DIFFERENCE_US_MAX} µs of what was served, in each row"
+                 {DIFFERENCE_US_MAX} µs of the served ones, in every row"
             ),
             measured,
             max: 1.0,
-            unit: "x the bound",
+            unit: "x the limit",
         };
         (self.text + "\n", ours.map(gate).collect())
     }
@@ -154,12 +154,13 @@ impl Table {
 
 fn preface(title: &str) -> String {
     format!(
-        "## {title}\n\n`throng target http` knows how long each request took: from the kernel's \
-         stamp of its last byte, and so with what it waited in the target's socket, until its \
-         answer was written. Of throng the first second, in which connections open, counts on \
-         neither side. A difference of at most {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} \
-         µs is within the threshold. Each percentile is of the round with the median difference.\n\n\
-         | answers | load | tool | p50 served | reported | difference | p99 served | \
+        "## {title}\n\n`throng target http` measures how long each request took: from the \
+         kernel's receive timestamp of its last byte, so including the wait in the target's \
+         socket, until its response was written. For throng, the first second, in which \
+         connections open, counts on neither side. The goal is a difference of at most \
+         {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs; other differences are marked. Each \
+         percentile is from the round with the median difference.\n\n\
+         | response | load | tool | p50 served | reported | difference | p99 served | \
          reported | difference |\n\
          | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
     )
@@ -187,7 +188,7 @@ pub(super) fn truth(
         let said = format!("open, {connections} connections, --rate {RATE}");
         table.add(law, (&said, &open), &tools, law, options, places);
     }
-    let title = "Truth: what throng reports and what the target served";
+    let title = "Truth: times that throng reports, and times that its target served";
     let (rows, _) = table.gates(&[]);
     Ok(machine::facts(options, places, workspace) + &preface(title) + &rows)
 }
@@ -210,7 +211,7 @@ pub(super) fn rates(
         }
     }
     let (rows, gates) = table.gates(&tools);
-    (preface("Reported and served") + &rows, gates)
+    (preface("Reported and served times") + &rows, gates)
 }
 
 #[cfg(test)]
@@ -253,9 +254,9 @@ mod tests {
     fn a_difference_is_told_with_what_is_to_be_thought_of_it() {
         let off = pair(61.0, 30.0);
         assert_eq!(pair(5150.0, 5000.0).cells(), "5000 µs | 5150 µs | +150 µs, +3.0 %");
-        assert_eq!(off.cells(), "30 µs | 61 µs | +31 µs, +103.3 % **off**");
+        assert_eq!(off.cells(), "30 µs | 61 µs | +31 µs, +103.3 % **not met**");
         let doubted = Pair { valid: false, ..off }.cells();
-        assert!(doubted.ends_with("% **off** (it says not to trust the run)"), "{doubted}");
+        assert!(doubted.ends_with("% **not met** (the tool calls the run invalid)"), "{doubted}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(super) fn figures(summary: &Value) -> String {
         );
     }
     out.push_str(
-        "\n| phase | online, fewest / most | connections/s | attempts good / failed | \
+        "\n| phase | online, lowest / highest | connections/s | attempts ok / failed | \
          p50 / p99 / max |\n| --- | ---: | ---: | ---: | ---: |\n",
     );
     for phase in rows(summary, "/phases") {
@@ -101,7 +101,7 @@ pub(super) fn figures(summary: &Value) -> String {
             "| {name} | {fewest} / {most} | {opened:.0} | {ok} / {failed} | {latency} |"
         );
     }
-    out.push_str("\n| times | p50 / p99 / max |\n| --- | ---: |\n");
+    out.push_str("\n| time | p50 / p99 / max |\n| --- | ---: |\n");
     let stages = rows(summary, "/stages").map(|row| (text(row, "stage"), &row["latency"]));
     let deliveries = rows(summary, "/deliveries").map(|row| (text(row, "name"), &row["latency"]));
     let others = [

@@ -137,14 +137,14 @@ impl Tool {
             Tool::Vegeta => "go install github.com/tsenart/vegeta/v12@latest",
         };
         let found = if self.is_throng() { None } else { packages::program(self.word()) };
-        found.ok_or_else(|| format!("missing; to get it: {install}"))
+        found.ok_or_else(|| format!("missing; install it with: {install}"))
     }
 
     /// Makes the load once.
     pub(super) fn measure(self, load: &Load, places: &Places) -> Result<Sample, String> {
         if self == Tool::H2load && load.kind == Kind::Short {
             // Seen with 1.52: it opens connections for ever and does not end.
-            return Err("never ends when the server closes".to_string());
+            return Err("does not end if the server closes connections".to_string());
         }
         let limit = Duration::from_secs((load.seconds * PATIENCE).into()) + GRACE;
         let start = |command, core| child::start(command, core, &places.folder, self.word());

@@ -51,11 +51,12 @@ pub(super) fn counts(stage: &mut Stage, fleets: &[usize]) -> Result<Vec<Line>, S
         let apart = apart.fold(0.0, f64::max);
         let is_same = rows == *wanted && served == begun;
         let seen = format!(
-            "{count} agents: {begun} begun, the target saw {served}; p50 {:.2} ms, p90 {:.2} ms",
+            "{count} agents: {begun} started, {served} at the target; p50 {:.2} ms, p90 {:.2} ms",
             times[0] / 1e6,
             times[1] / 1e6
         );
-        let line = Line::new("one scenario", "counts of one, times within a bucket", Some(seen));
+        let line =
+            Line::new("one scenario", "counts of 1 agent, times within a bucket", Some(seen));
         lines.push(line.met(Some(is_same && apart <= 2.0 * BUCKET)));
     }
     Ok(lines)
@@ -102,7 +103,7 @@ pub(super) fn starts(stage: &mut Stage, count: usize, rounds: u32) -> Result<Vec
         let mut times = clock.times();
         times.sort_unstable();
         if times.len() != count {
-            return Err(format!("{} of {count} first requests came", times.len()));
+            return Err(format!("{} of {count} first requests arrived", times.len()));
         }
         let ms = |ns: u64| ns as f64 / 1e6;
         spreads.push((ms(times[count - 1] - times[0]), ms(times[0].saturating_sub(zero))));
@@ -112,7 +113,7 @@ pub(super) fn starts(stage: &mut Stage, count: usize, rounds: u32) -> Result<Vec
     let seen = shown.collect::<Vec<_>>().join(", ");
     let worst = spreads.last().map(|(spread, _)| *spread);
     let line = Line::new(
-        "first to last start of all agents, by round (and the first behind the instant)",
+        "first to last start, per round (and delay of the first)",
         format!("{STARTS_MS_MAX} ms"),
         Some(seen),
     );

@@ -84,7 +84,7 @@ impl Asked {
         let both = ours.zip(theirs).map(|(ours, theirs)| {
             format!("{} / {}, {} lines", spaced(ours), spaced(theirs), told["lines"])
         });
-        let merged = Line::new("attempts merged / told by agents", "the same", both);
+        let merged = Line::new("attempts merged / sent by agents", "the same", both);
         let mut lines = vec![merged.met(Some(ours == theirs && missing == Some(0)))];
         let cores = seen.first.zip(seen.last).map(|((from, c, b), (to, d, e))| {
             let seconds = to.saturating_sub(from) as f64 / SECOND_NS as f64;
@@ -96,18 +96,18 @@ impl Asked {
         let text = cores.map(|(controller, bus)| {
             format!("{:.2} (controller {controller:.2}, bus {bus:.2})", controller + bus)
         });
-        let line = Line::new("processors of controller and bus", format!("{}", self.cores), text);
+        let line = Line::new("CPU of controller and bus, cores", format!("{}", self.cores), text);
         lines.push(line.met(cores.map(|(controller, bus)| controller + bus <= self.cores)));
         let megabytes = seen.resident.map(|bytes| bytes / 1_000_000);
         let text = format!("{} MB, {} MB", megabytes[0], megabytes[1]);
-        lines.push(Line::new("memory of the controller, of the bus", "", Some(text)));
+        lines.push(Line::new("memory of controller, bus", "", Some(text)));
         let mut all = seen.behind(zero_unix_ns);
         let worst = all.iter().copied().fold(0.0, f64::max);
         all.sort_by(f64::total_cmp);
         let median = all.get(all.len() / 2).copied().unwrap_or(f64::NAN);
-        let text = Some(format!("{median:.2} s, at most {worst:.2} s"));
+        let text = Some(format!("{median:.2} s, highest {worst:.2} s"));
         let asked = self.behind_s.map_or(String::new(), |asked| format!("{asked} s"));
-        let line = Line::new("a second is shown behind its end by", asked, text);
+        let line = Line::new("delay until a second is displayed", asked, text);
         lines.push(line.met(self.behind_s.map(|asked| !all.is_empty() && worst <= asked)));
         if let Some(asked) = self.apart_ms {
             lines.extend(self.change(asked, told));
@@ -133,14 +133,10 @@ impl Asked {
         [
             Line::new("a change reaches all agents within", asked_ms(), shown(apart))
                 .met(apart.map(|apart| all && apart <= asked)),
-            Line::new("… the last of them before it is due by", "0 ms", shown(spare))
+            Line::new("… time left until it is due, at the last agent", "0 ms", shown(spare))
                 .met(spare.map(|spare| spare >= 0.0)),
-            Line::new(
-                "… when it is due by the clocks of agents, within",
-                asked_ms(),
-                shown(clocks),
-            )
-            .met(clocks.map(|clocks| clocks <= asked)),
+            Line::new("… spread of its due time by the agents' clocks", asked_ms(), shown(clocks))
+                .met(clocks.map(|clocks| clocks <= asked)),
         ]
     }
 }
