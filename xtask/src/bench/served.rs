@@ -155,8 +155,8 @@ impl Table {
 fn preface(title: &str) -> String {
     format!(
         "## {title}\n\n`throng target http` measures how long each request took: from the \
-         kernel's receive timestamp of its last byte, so including the wait in the target's \
-         socket, until its response was written. For throng, the first second, in which \
+         kernel's receive timestamp of its last byte until its response was written. So the wait \
+         in the target's socket is included. For throng, the first second, in which \
          connections open, counts on neither side. The goal is a difference of at most \
          {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs; other differences are marked. Each \
          percentile is from the round with the median difference.\n\n\
