@@ -1,25 +1,37 @@
 //! The documentation of the language: every YAML block of it compiles, its reference is that of the
-//! tables in the code, and its links lead somewhere.
+//! tables in the code, and the links of all pages lead somewhere.
 //!
 //! A block of the kind `yaml` is a whole scenario without warnings; `yaml steps`, `yaml steps ws`
 //! and `yaml steps tcp` are steps of a session; `yaml fragment` are keys of a scenario. A block
 //! whose first line is `# NAME.yaml` is a file that other blocks may include.
 //! `THRONG_WRITE_TESTS=1` writes the reference anew.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use throng_base::{Diagnostic, Source};
 use throng_expression::FUNCTIONS;
+use throng_metrics::{Cause, Counter, Interval};
 use throng_program::Program;
 
 use crate::keys::{self, KeyDoc, MapKind, Shape};
 use crate::{CompileOptions, RunOptions, compile};
 
-const ENGLISH: &str = "docs/scenario.md";
-const CHINESE: &str = "docs/zh/scenario.md";
-const README: &str = "README.md";
+/// In both languages.
+const GUIDES: [&str; 2] = ["docs/scenario.md", "docs/zh/scenario.md"];
 const GRPC: [&str; 2] = ["docs/grpc.md", "docs/zh/grpc.md"];
+const REFERENCE: &str = "docs/reference.md";
+
+/// Pages with scenarios, and how many blocks each has at least.
+const PAGES: [(&str, usize); 8] = [
+    (GUIDES[0], 25),
+    (GUIDES[1], 25),
+    ("docs/connections.md", 5),
+    ("docs/load.md", 3),
+    ("docs/delivery.md", 3),
+    ("README.md", 1),
+    (GRPC[0], 3),
+    (GRPC[1], 3),
+];
 
 const GENERATED: &str =
     "<!-- generated: THRONG_WRITE_TESTS=1 cargo test -p throng-scenario docs -->";
@@ -27,7 +39,7 @@ const GENERATED_END: &str = "<!-- end of the generated part -->";
 
 struct Block {
     line: usize,
-    /// What stands behind the backticks.
+    /// The text after the backticks.
     kind: String,
     text: String,
 }
@@ -103,7 +115,7 @@ fn compile_block(
         let head = format!("# {}\n", path.file_name().unwrap_or_default().to_string_lossy());
         match all.iter().find(|block| block.text.starts_with(&head)) {
             Some(block) => Ok(block.text.clone().into_bytes()),
-            None => super::memory_file(path, bytes_max),
+            None => super::memory_file(path, bytes_max).or_else(|error| example(path).ok_or(error)),
         }
     };
     let options = CompileOptions {
@@ -117,11 +129,16 @@ fn compile_block(
     compile(&Source::new("block.yaml", text), &options)
 }
 
+/// The file of this name among the examples.
+fn example(path: &Path) -> Option<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    std::fs::read(folder.join(path.file_name()?)).ok()
+}
+
 #[test]
 fn every_block_of_the_documentation_compiles() {
     let mut wrong = String::new();
-    let files = [(ENGLISH, 25), (CHINESE, 25), (README, 1), (GRPC[0], 3), (GRPC[1], 3)];
-    for (file, at_least) in files {
+    for (file, at_least) in PAGES {
         let blocks = blocks(&read(file));
         assert!(blocks.len() >= at_least, "{file} has {} blocks", blocks.len());
         for block in &blocks {
@@ -148,7 +165,7 @@ fn without_remarks(block: &Block) -> (String, String) {
 
 #[test]
 fn both_languages_show_the_same_blocks() {
-    for files in [[ENGLISH, CHINESE], GRPC] {
+    for files in [GUIDES, GRPC] {
         let [english, chinese] = files.map(|file| blocks(&read(file)));
         for (one, other) in english.iter().zip(&chinese) {
             let at = format!("{files:?}, lines {} and {}", one.line, other.line);
@@ -160,7 +177,7 @@ fn both_languages_show_the_same_blocks() {
 
 #[test]
 fn the_reference_is_that_of_the_code() {
-    let text = read(ENGLISH);
+    let text = read(REFERENCE);
     let (before, rest) = text.split_once(GENERATED).expect("where the reference begins");
     let (_, after) = rest.split_once(GENERATED_END).expect("where the reference ends");
     let right = format!("{before}{GENERATED}\n\n{}{GENERATED_END}{after}", reference());
@@ -168,33 +185,95 @@ fn the_reference_is_that_of_the_code() {
         return;
     }
     if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
-        std::fs::write(path(ENGLISH), &right).unwrap();
+        std::fs::write(path(REFERENCE), &right).unwrap();
         return;
     }
     let differs = right.lines().zip(text.lines()).find(|(a, b)| a != b);
-    panic!("{ENGLISH} is not current, write it anew with THRONG_WRITE_TESTS=1: {differs:?}");
+    panic!("{REFERENCE} is not current, write it anew with THRONG_WRITE_TESTS=1: {differs:?}");
+}
+
+/// All pages: the README and what is below `docs`.
+fn pages() -> Vec<String> {
+    let (mut pages, mut folders) = (vec!["README.md".to_string()], vec!["docs".to_string()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(path(&folder)).unwrap() {
+            let name = format!("{folder}/{}", entry.unwrap().file_name().to_string_lossy());
+            match name.ends_with(".md") {
+                true => pages.push(name),
+                false if path(&name).is_dir() => folders.push(name),
+                false => {}
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The lines outside of fenced blocks.
+fn prose(markdown: &str) -> impl Iterator<Item = &str> {
+    let mut is_fenced = false;
+    markdown.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_fenced ^= is_fence;
+        !is_fence && !is_fenced
+    })
+}
+
+/// The targets of the links of a page that stay within the project.
+fn links(markdown: &str) -> Vec<String> {
+    let lines: Vec<&str> = prose(markdown).collect();
+    let mut links = Vec::new();
+    for paragraph in lines.join("\n").split("\n\n") {
+        // Text in backticks is code.
+        let text: String = paragraph.split('`').step_by(2).collect();
+        let targets = text.split("](").skip(1).filter_map(|part| part.split_once(')'));
+        let within = targets.map(|(target, _)| target).filter(|target| !target.contains("://"));
+        links.extend(within.map(str::to_string));
+    }
+    links
+}
+
+/// What is wrong with a link of a page.
+fn mistake(page: &str, link: &str) -> Option<String> {
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match file {
+        "" => path(page),
+        _ => path(page).parent()?.join(file),
+    };
+    if !target.exists() {
+        return Some(format!("there is no file `{file}`"));
+    }
+    if anchor.is_empty() {
+        return None;
+    }
+    let text = std::fs::read_to_string(target).unwrap_or_default();
+    let headings = prose(&text).filter(|line| line.starts_with('#'));
+    match headings.filter(|line| slug(line) == anchor).count() {
+        1 => None,
+        count => Some(format!("{count} headings are `#{anchor}`")),
+    }
 }
 
 #[test]
-fn links_within_the_documentation_lead_somewhere() {
-    for file in [ENGLISH, CHINESE, GRPC[0], GRPC[1]] {
-        let text = read(file);
-        let headings: Vec<String> =
-            text.lines().filter(|line| line.starts_with('#')).map(slug).collect();
-        let unique: BTreeSet<&String> = headings.iter().collect();
-        for part in text.split("](#").skip(1) {
-            let target = part.split(')').next().unwrap().to_string();
-            assert!(headings.contains(&target), "{file}: there is no heading `#{target}`");
-            let count = headings.iter().filter(|heading| **heading == target).count();
-            assert_eq!(count, 1, "{file}: two headings `#{target}` of {}", unique.len());
-        }
-        for part in text.split("](").skip(1).filter(|part| !part.starts_with(['#', 'h'])) {
-            let target = part.split([')', '#']).next().unwrap();
-            let folder = path(file);
-            let target = folder.parent().unwrap().join(target);
-            assert!(target.is_file(), "{file}: {} is not there", target.display());
+fn links_of_all_pages_lead_somewhere() {
+    let (pages, mut wrong) = (pages(), String::new());
+    assert!(pages.len() > 30, "{} pages", pages.len());
+    for page in pages {
+        for link in links(&read(&page)) {
+            if let Some(mistake) = mistake(&page, &link) {
+                wrong += &format!("{page}: ({link}): {mistake}\n");
+            }
         }
     }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn links_are_found_outside_of_code() {
+    let text = "# Head\n[a](b.md) `[c](d)` ![e](f.png#g)\n```md\n# No\n[h](i)\n```\n\n\
+                [j](https://k) and\n[l `m`](#head)\n";
+    assert_eq!(links(text), ["b.md", "f.png#g", "#head"]);
+    assert_eq!(prose(text).filter(|line| line.starts_with('#')).count(), 1);
 }
 
 /// The heading as links name it: small letters, hyphens for spaces, no other signs.
@@ -219,7 +298,7 @@ fn link(kind: &MapKind) -> String {
 fn reference() -> String {
     let verbs: Vec<&MapKind> = keys::VERBS.iter().map(|(_, kind)| *kind).collect();
     let is_verb = |kind: &MapKind| verbs.iter().any(|verb| std::ptr::eq(*verb, kind));
-    let mut out = String::from("### Verbs\n\n| verb | what stands behind it |\n| --- | --- |\n");
+    let mut out = String::from("## Verbs\n\n| verb | its value |\n| --- | --- |\n");
     for (verb, kind) in keys::VERBS {
         let doc = kind.find(verb).expect("the verb is a key").doc;
         out += &format!("| [`{verb}`](#{}) | {} |\n", slug(&kind.what.english()), cell(doc));
@@ -227,13 +306,18 @@ fn reference() -> String {
     let words = |words: &[&str]| {
         words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
     };
-    out += &format!("\nThese may stand alone, as a word: {}. ", words(keys::BARE_VERBS));
+    out += &format!("\nThese may be written as a word alone: {}. ", words(keys::BARE_VERBS));
     out += &format!("Not in this version: {}.\n\n", words(keys::VERBS_LATER));
     for (_, kind) in keys::MAP_KINDS.iter().filter(|(_, kind)| !is_verb(kind)) {
         out += &table(kind);
     }
     verbs.iter().for_each(|kind| out += &table(kind));
-    out += "### Functions\n\n| call | what it gives | example |\n| --- | --- | --- |\n";
+    out + &functions() + &counters() + &causes()
+}
+
+fn functions() -> String {
+    let mut out =
+        String::from("## Functions\n\n| call | result | example |\n| --- | --- | --- |\n");
     for function in FUNCTIONS {
         let (call, example) = (cell(&function.signature()), cell(function.example));
         out += &format!("| `{call}` | {} | `{example}` |\n", cell(&function.doc.english()));
@@ -242,10 +326,38 @@ fn reference() -> String {
     out
 }
 
+/// The counters that thresholds may name.
+fn counters() -> String {
+    let mut out = String::from(
+        "## Counters\n\nA threshold compares a counter as a number, with `rate` per second, or as a \
+         [share](load.md#counters-and-gauges).\n\n| counter | has a share (`%`) |\n| --- | --- |\n",
+    );
+    for counter in Counter::ALL {
+        let has_share = counter.whole(&Interval::default()).is_some();
+        let share = if has_share { "yes" } else { "–" };
+        out += &format!("| `{}` | {share} |\n", counter.word());
+    }
+    out.push('\n');
+    out
+}
+
+/// The causes of failures, as reports and `retry` name them.
+fn causes() -> String {
+    let mut out = String::from(
+        "## Causes of failure\n\n| cause | meaning | attributed to |\n| --- | --- | --- |\n",
+    );
+    for cause in Cause::ALL {
+        let (word, text, blame) = (cause.word(), cause.text(), cause.blame().text());
+        let (text, blame) = (text.english(), blame.english());
+        out += &format!("| [`{word}`](codes.md#{word}) | {} | {blame} |\n", cell(&text));
+    }
+    out.push('\n');
+    out
+}
+
 /// The keys of a kind of map.
 fn table(kind: &MapKind) -> String {
-    let mut out =
-        format!("### {}\n\n| key | value | meaning |\n| --- | --- | --- |\n", title(kind));
+    let mut out = format!("## {}\n\n| key | value | meaning |\n| --- | --- | --- |\n", title(kind));
     for KeyDoc { name, doc, shape, later } in kind.keys {
         let (shape, doc) = match later {
             Some(instead) => (
