@@ -329,8 +329,9 @@ fn functions() -> String {
 /// The counters that thresholds may name.
 fn counters() -> String {
     let mut out = String::from(
-        "## Counters\n\nA threshold compares a counter as a number, with `rate` per second, or as a \
-         [share](load.md#counters-and-gauges).\n\n| counter | has a share (`%`) |\n| --- | --- |\n",
+        "## Counters\n\nA threshold compares a counter as a number, with `rate` per second, or as \
+         a [share](load.md#counters-and-gauges).\n\n| counter | has a share (`%`) |\n| --- \
+         | --- |\n",
     );
     for counter in Counter::ALL {
         let has_share = counter.whole(&Interval::default()).is_some();
