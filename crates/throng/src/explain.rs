@@ -1,4 +1,4 @@
-//! `throng explain CODE`: what a message means and what cures it; `throng schema`: the language for
+//! `throng explain CODE`: what a message means and how to fix it; `throng schema`: the language for
 //! editors.
 
 use std::sync::LazyLock;
@@ -9,12 +9,12 @@ use throng_base::{Diagnostic, Exit, Language, language, packed};
 use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
 use crate::screen::Screen;
 
-/// A section for each code, in the languages of people.
+/// One section per code. The Chinese page has its own prose and links to the English examples.
 static CODES: LazyLock<String> = LazyLock::new(|| packed::text(packed!("../../docs/codes.md")));
 static CODES_ZH: LazyLock<String> =
     LazyLock::new(|| packed::text(packed!("../../docs/zh/codes.md")));
 
-/// Of all messages, sorted.
+/// The codes of all messages, sorted.
 pub(crate) fn all_codes() -> Vec<&'static str> {
     sections(&CODES).iter().map(|section| section.code).collect()
 }
@@ -43,7 +43,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
     // As it may be copied from a message: `error[unknown-key]`.
     let word = code.rsplit('[').next().unwrap_or(code).trim_end_matches([']', ':']);
     if let Some(section) = sections.iter().find(|section| section.code == word) {
-        screen.text(&shown(section));
+        screen.text(&shown(section.code, &with_examples(section)));
         return Exit::Success;
     }
     let mut error = Diagnostic::error("unknown-code", say!("there is no code `{word}`"))
@@ -82,11 +82,30 @@ fn sections(text: &str) -> Vec<Section<'_>> {
         .collect()
 }
 
-/// A section for a terminal: what stands between fences is set in.
-fn shown(section: &Section<'_>) -> String {
-    let mut out = format!("{}\n\n", section.code);
+/// The text of a section. In Chinese, the examples of the English section replace the links to them.
+fn with_examples(section: &Section<'_>) -> String {
+    let english = sections(&CODES).into_iter().find(|english| english.code == section.code);
+    let text = english.map_or("", |english| english.text);
+    let mut examples = text.split("```").skip(1).step_by(2).peekable();
+    let link = format!("](../codes.md#{})", section.code);
+    let lines = section.text.lines().map(|line| {
+        let example = examples.next_if(|_| line.ends_with(&link));
+        example.map_or(line.to_string(), in_chinese)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A fenced example. Its first line says whether it is wrong or right.
+fn in_chinese(example: &str) -> String {
+    let text = example.replacen("# wrong", "# 错误", 1).replacen("# right", "# 正确", 1);
+    format!("```{text}```")
+}
+
+/// A section for a terminal: examples are indented, without their fences.
+fn shown(code: &str, text: &str) -> String {
+    let mut out = format!("{code}\n\n");
     let mut fenced = false;
-    for line in section.text.lines() {
+    for line in text.lines() {
         match line.strip_prefix("```") {
             Some(_) => fenced = !fenced,
             None if fenced => out.push_str(&format!("    {line}\n")),
@@ -118,7 +137,24 @@ mod tests {
             "# t\n\n## a-b\n\nOne thing. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
         let sections = sections(text);
         assert_eq!((sections[0].code, sections[0].brief), ("a-b", "One thing."));
-        assert_eq!(shown(&sections[0]), "a-b\n\nOne thing. More\nof it.\n\n    x: 1\n");
+        let shown = shown(sections[0].code, sections[0].text);
+        assert_eq!(shown, "a-b\n\nOne thing. More\nof it.\n\n    x: 1\n");
         assert_eq!((sections[1].code, sections[1].text), ("c", "Two."));
+    }
+
+    #[test]
+    fn chinese_sections_show_the_english_examples() {
+        for (english, chinese) in sections(&CODES).iter().zip(&sections(&CODES_ZH)) {
+            let text = with_examples(chinese);
+            let same = english.text == with_examples(english);
+            let fences = |text: &str| text.matches("```").count();
+            assert!(same && fences(&text) == fences(english.text), "{text}");
+            let left = ["](../codes.md#", "# wrong\n", "# right\n"];
+            assert!(left.iter().all(|left| !text.contains(left)), "{text}");
+        }
+        let sections = sections(&CODES_ZH);
+        let section = sections.iter().find(|section| section.code == "bad-method").unwrap();
+        let shown = shown(section.code, &with_examples(section));
+        assert!(shown.contains("\n    # 错误\n    target: http"), "{shown}");
     }
 }

@@ -1,5 +1,6 @@
-//! What `throng explain` shows: every code that throng says has a section in both languages, no
-//! section is of a code that nobody says, and the examples are what they claim to be.
+//! What `throng explain` shows: every code in the sources has a section in both languages and every
+//! section is of such a code. The examples are on the English page and are checked there; the
+//! Chinese page links to them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,14 +12,13 @@ use throng_metrics::Cause;
 use super::compile_set;
 use crate::curl;
 
-/// The files, with the words that begin a wrong and a right example.
-const FILES: [(&str, &str, &str); 2] =
-    [("docs/codes.md", "# wrong", "# right"), ("docs/zh/codes.md", "# 错误", "# 正确")];
+const ENGLISH: &str = "docs/codes.md";
+const CHINESE: &str = "docs/zh/codes.md";
 
-/// The most lines that a section may have: it is read at a terminal.
+/// A section is read at a terminal: it should fit on one screen.
 const SECTION_LINES_MAX: usize = 40;
 const LINE_COLUMNS_MAX: usize = 100;
-/// The first sentence stands beside the code in the list of all codes.
+/// `throng explain` lists the first sentence of each section beside its code.
 const BRIEF_COLUMNS_MAX: usize = 80;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn sections(file: &str, wrong: &str, right: &str) -> Vec<Section> {
+fn sections(file: &str) -> Vec<Section> {
     let text = std::fs::read_to_string(root().join(file)).unwrap();
     let section = |part: &str| {
         let (code, text) = part.split_once('\n').unwrap();
@@ -48,18 +48,12 @@ fn sections(file: &str, wrong: &str, right: &str) -> Vec<Section> {
         let examples = fenced.map(|block| {
             let (kind, text) = block.split_once('\n').unwrap();
             let first = text.lines().next().unwrap();
-            assert!([wrong, right].contains(&first), "{file}: {code} begins with {first}");
-            Example { is_wrong: first == wrong, kind: kind.into(), text: text.into() }
+            assert!(["# wrong", "# right"].contains(&first), "{file}: {code} begins with {first}");
+            Example { is_wrong: first == "# wrong", kind: kind.into(), text: text.into() }
         });
         Section { code: code.into(), examples: examples.collect(), text: text.into() }
     };
     text.split("\n## ").skip(1).map(section).collect()
-}
-
-fn all_sections() -> impl Iterator<Item = (&'static str, Section)> {
-    FILES.into_iter().flat_map(|(file, wrong, right)| {
-        sections(file, wrong, right).into_iter().map(move |section| (file, section))
-    })
 }
 
 /// The Rust sources of all crates, without their tests.
@@ -77,8 +71,8 @@ fn sources(folder: &Path, out: &mut Vec<String>) {
     }
 }
 
-/// Every code that the sources say; a code stands first in one of these calls, or beside the
-/// message that goes with it.
+/// Every code in the sources: the first argument of one of these calls, or a literal beside its
+/// message.
 fn said() -> BTreeSet<String> {
     let calls =
         r#"\b(?:error|warning|wrong|fail|whole|mistake|say|new)\(\s*"([a-z]+(?:-[a-z0-9]+)*)","#;
@@ -101,9 +95,8 @@ fn said() -> BTreeSet<String> {
 #[test]
 fn every_code_is_explained_and_nothing_else() {
     let said = said();
-    for (file, wrong, right) in FILES {
-        let codes: Vec<String> =
-            sections(file, wrong, right).into_iter().map(|section| section.code).collect();
+    for file in [ENGLISH, CHINESE] {
+        let codes: Vec<String> = sections(file).into_iter().map(|section| section.code).collect();
         let mut sorted = codes.clone();
         sorted.sort();
         sorted.dedup();
@@ -112,13 +105,14 @@ fn every_code_is_explained_and_nothing_else() {
         let missing: Vec<_> = said.difference(&explained).collect();
         let unsaid: Vec<_> = explained.difference(&said).collect();
         assert!(missing.is_empty(), "{file} lacks {missing:?}");
-        assert!(unsaid.is_empty(), "{file} explains what nobody says: {unsaid:?}");
+        assert!(unsaid.is_empty(), "{file} explains unused codes: {unsaid:?}");
     }
 }
 
 #[test]
 fn sections_are_short_and_begin_with_one_sentence() {
-    for (file, section) in all_sections() {
+    let all = |file| sections(file).into_iter().map(move |section| (file, section));
+    for (file, section) in all(ENGLISH).chain(all(CHINESE)) {
         let lines: Vec<&str> = section.text.trim().lines().collect();
         assert!(lines.len() <= SECTION_LINES_MAX, "{file}: {} is too long", section.code);
         for line in &lines {
@@ -132,20 +126,20 @@ fn sections_are_short_and_begin_with_one_sentence() {
     }
 }
 
-/// Wide signs take two columns.
+/// Wide characters take two columns.
 fn columns(line: &str) -> usize {
     line.chars().map(|c| if ('\u{1100}'..='\u{ffe6}').contains(&c) { 2 } else { 1 }).sum()
 }
 
-/// What an example gives: whether it can be used, and the codes of what is said about it.
+/// Whether an example compiles, and its diagnostics.
 fn outcome(example: &Example) -> (bool, Vec<Diagnostic>) {
     let source = Source::new("example", example.text.as_str());
-    // A protocol file is told by its packet.
+    // Only protocol files have a packet.
     let is_protocol = example.text.lines().any(|line| line.starts_with("packet:"));
     match example.kind.as_str() {
         "yaml" if is_protocol => {
-            let told = crate::protocol::tests::told(&example.text);
-            (told.iter().all(|one| one.severity != Severity::Error), told)
+            let diagnostics = crate::protocol::tests::told(&example.text);
+            (diagnostics.iter().all(|one| one.severity != Severity::Error), diagnostics)
         }
         "yaml" => match compile_set(&source, &[]) {
             Ok((_, warnings)) => (true, warnings),
@@ -158,31 +152,31 @@ fn outcome(example: &Example) -> (bool, Vec<Diagnostic>) {
     }
 }
 
-/// Whether it is read here; command lines of `throng` are tried with the binary.
-fn is_read_here(example: &Example) -> bool {
+/// Command lines of `throng` are run by the end-to-end tests, not here.
+fn is_checked_here(example: &Example) -> bool {
     example.kind == "yaml" || example.text.lines().any(|line| line.starts_with("curl"))
 }
 
 #[test]
-fn examples_are_wrong_and_right_as_they_say() {
+fn wrong_examples_have_their_code_and_right_ones_none() {
     let mut problems = Vec::new();
-    for (file, section) in all_sections() {
+    for section in sections(ENGLISH) {
         let code = &section.code;
         for example in &section.examples {
-            assert!(matches!(example.kind.as_str(), "yaml" | "sh"), "{file}: {code}");
-            if !is_read_here(example) && code != "curl-empty" {
+            assert!(matches!(example.kind.as_str(), "yaml" | "sh"), "{code}");
+            if !is_checked_here(example) && code != "curl-empty" {
                 continue;
             }
-            let (is_good, told) = outcome(example);
-            let codes: BTreeSet<&str> = told.iter().map(|one| one.code).collect();
-            let has_errors = told.iter().any(|one| one.severity == Severity::Error);
+            let (is_good, diagnostics) = outcome(example);
+            let codes: BTreeSet<&str> = diagnostics.iter().map(|one| one.code).collect();
+            let has_errors = diagnostics.iter().any(|one| one.severity == Severity::Error);
             assert_eq!(is_good, !has_errors);
-            let as_said = match example.is_wrong {
+            let is_as_marked = match example.is_wrong {
                 true => codes.len() == 1 && codes.contains(code.as_str()),
                 false => codes.is_empty(),
             };
-            if !as_said {
-                problems.push(format!("{file}: {code}: {codes:?}\n{}", example.text));
+            if !is_as_marked {
+                problems.push(format!("{code}: {codes:?}\n{}", example.text));
             }
         }
     }
@@ -190,28 +184,29 @@ fn examples_are_wrong_and_right_as_they_say() {
 }
 
 #[test]
-fn both_languages_show_the_same_examples() {
-    let [english, chinese] = FILES.map(|(file, wrong, right)| sections(file, wrong, right));
-    for (one, other) in english.iter().zip(&chinese) {
-        let body = |example: &Example| {
-            let (_, text) = example.text.split_once('\n').unwrap();
-            (example.is_wrong, text.to_string())
-        };
-        let bodies = |section: &Section| section.examples.iter().map(body).collect::<Vec<_>>();
-        assert_eq!(bodies(one), bodies(other), "{}", one.code);
-        assert!(other.text.chars().any(|c| c >= '\u{4e00}'), "{} is not Chinese", other.code);
+fn the_chinese_page_links_to_the_examples_in_order() {
+    for (english, chinese) in sections(ENGLISH).iter().zip(&sections(CHINESE)) {
+        let code = &english.code;
+        let links = english.examples.iter().map(|example| {
+            let word = if example.is_wrong { "错误示例" } else { "正确示例" };
+            format!("[{word}](../codes.md#{code})")
+        });
+        let found = chinese.text.lines().filter(|line| line.contains("](../codes.md#"));
+        assert_eq!(found.collect::<Vec<_>>(), links.collect::<Vec<_>>(), "{code}");
+        assert!(chinese.examples.is_empty(), "{code} keeps an example twice");
+        assert!(chinese.text.chars().any(|c| c >= '\u{4e00}'), "{code} is not Chinese");
     }
 }
 
 #[test]
-fn codes_of_the_language_have_a_wrong_and_a_right_example() {
+fn codes_of_the_language_have_a_wrong_example() {
     let shown: String = super::markdown_files().into_iter().map(|(_, text)| text).collect();
-    for (file, section) in all_sections() {
-        let of_language = shown.contains(&format!("[{}]: ", section.code));
-        let wrong = section.examples.iter().any(|example| example.is_wrong);
-        let right = section.examples.iter().any(|example| !example.is_wrong);
-        // More than 200,000 steps are no example.
-        let is_excused = section.code == "too-many";
-        assert!(!of_language || is_excused || (wrong && right), "{file}: {}", section.code);
+    for section in sections(ENGLISH) {
+        let code = &section.code;
+        let is_of_language = shown.contains(&format!("[{code}]: "));
+        let has_wrong = section.examples.iter().any(|example| example.is_wrong);
+        // An example with more than 200,000 steps is too long.
+        let is_exempt = code == "too-many";
+        assert!(!is_of_language || is_exempt || has_wrong, "{code}");
     }
 }
