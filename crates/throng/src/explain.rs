@@ -75,11 +75,16 @@ fn sections(text: &str) -> Vec<Section<'_>> {
         .filter_map(|part| {
             let (end, start) = section(part)?;
             let text = part[start..].trim_end();
-            let brief = text.split("\n\n").next().unwrap_or_default();
-            let brief = brief.split_inclusive(['.', '。']).next().unwrap_or_default();
-            Some(Section { code: part[..end].trim(), brief, text })
+            Some(Section { code: part[..end].trim(), brief: first_sentence(text), text })
         })
         .collect()
+}
+
+/// The full stop of `.proto` does not end a sentence.
+fn first_sentence(text: &str) -> &str {
+    let stops = [(". ", 1), (".\n", 1), ("。", 3)];
+    let ends = stops.iter().filter_map(|(stop, length)| Some(text.find(stop)? + length));
+    &text[..ends.min().unwrap_or(text.len())]
 }
 
 /// The text of a section. In Chinese, the examples of the English section replace the links to them.
@@ -134,11 +139,11 @@ mod tests {
     #[test]
     fn a_section_is_code_brief_and_text() {
         let text =
-            "# t\n\n## a-b\n\nOne thing. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
+            "# t\n\n## a-b\n\nOne `.b`. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
         let sections = sections(text);
-        assert_eq!((sections[0].code, sections[0].brief), ("a-b", "One thing."));
+        assert_eq!((sections[0].code, sections[0].brief), ("a-b", "One `.b`."));
         let shown = shown(sections[0].code, sections[0].text);
-        assert_eq!(shown, "a-b\n\nOne thing. More\nof it.\n\n    x: 1\n");
+        assert_eq!(shown, "a-b\n\nOne `.b`. More\nof it.\n\n    x: 1\n");
         assert_eq!((sections[1].code, sections[1].text), ("c", "Two."));
     }
 
