@@ -180,8 +180,6 @@ pub(crate) struct LinkPlan {
     pub(crate) receives: Box<[bool]>,
     /// What some `expect` waits for: it is kept until it does.
     pub(crate) expected: Expected,
-    /// The row of the step that opens it.
-    pub(crate) opens: Option<StepId>,
     /// The numbers of its targets.
     pub(crate) targets: Box<[u16]>,
     /// The sum of their weights.
@@ -657,8 +655,7 @@ impl LinkPlan {
             false => link.targets.clone(),
         };
         // Members of an audience have a connection that lasts, and its protocol has the message.
-        let opens = connects(session, number).next().map(|connect| connect.step);
-        let lasts = opens.is_some();
+        let lasts = connects(session, number).next().is_some();
         let receives = |delivery: &Delivery| lasts && delivery.protocol == link.protocol;
         let weight = |target: &u16| u64::from(program.targets[usize::from(*target)].weight);
         let target_weight = targets.iter().map(weight).sum::<u64>().max(1);
@@ -685,7 +682,6 @@ impl LinkPlan {
                 _ => link.width.unwrap_or(sessions::HTTP_WIDTH).max(1),
             },
             lasts,
-            opens,
             reconnect: connects(session, number).find_map(|connect| connect.reconnect),
             slow: slowest(session.all(), number),
             protocol: protocol.cloned(),

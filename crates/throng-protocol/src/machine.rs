@@ -73,6 +73,14 @@ pub struct Parts<'a> {
     pub fields: Option<[(&'static str, &'a [u8]); 2]>,
 }
 
+impl<'a> Parts<'a> {
+    /// Of a message of an event stream.
+    pub fn of_event(message: &'a [u8]) -> Parts<'a> {
+        let EventMessage { name, id, data } = EventMessage::of(message);
+        Parts { content: data, fields: Some([("event", name), ("id", id)]) }
+    }
+}
+
 /// What breaks the protocol. Nothing can be read behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
@@ -192,10 +200,7 @@ impl Machine {
     /// Takes a message apart that it has given out.
     pub fn parts<'a>(&self, message: &'a [u8]) -> Parts<'a> {
         match self {
-            Machine::Events(_) => {
-                let EventMessage { name, id, data } = EventMessage::of(message);
-                Parts { content: data, fields: Some([("event", name), ("id", id)]) }
-            }
+            Machine::Events(_) => Parts::of_event(message),
             _ => Parts { content: message, fields: None },
         }
     }

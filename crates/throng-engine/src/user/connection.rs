@@ -2,15 +2,16 @@
 //! be sent or to be looked at. It knows nothing of its user.
 
 use std::io;
+use std::num::NonZeroU16;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use throng_base::{Said, Time, Told};
+use throng_base::{Said, StepId, Time, Told};
 use throng_metrics::Cause;
 use throng_program::Slow;
-use throng_protocol::machine::Machine;
+use throng_protocol::machine::{Machine, Parts};
 
 use super::backlog::{Backlog, Waits};
 use super::exchange::Exchange;
@@ -46,8 +47,9 @@ pub(super) struct Connection {
     pub(super) life: Life,
     /// The target has said something that nobody has asked for.
     pub(super) heard: bool,
-    /// A stream whose first message has not come: `used` is when its opening was due.
-    is_new: bool,
+    /// Of a stream whose first message has not come, the step that opened it: `used` is when that
+    /// was due.
+    opened_by: OpenedBy,
     pub(super) target: u16,
     /// It is slow on purpose.
     slow: Option<Box<Slowness>>,
@@ -55,12 +57,29 @@ pub(super) struct Connection {
     held: Held,
 }
 
+/// A step, or none, in two bytes: there is one in every connection of a million.
+#[derive(Clone, Copy, Default)]
+struct OpenedBy(Option<NonZeroU16>);
+
+impl OpenedBy {
+    fn step(step: StepId) -> OpenedBy {
+        OpenedBy(NonZeroU16::new(step.0.wrapping_add(1)))
+    }
+
+    fn take(&mut self) -> Option<StepId> {
+        std::mem::take(self).0.map(|number| StepId(number.get() - 1))
+    }
+}
+
 /// A message on a stream of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
     Untimed,
-    /// The first one, so long after the opening was due.
-    First(Duration),
+    /// The first one, so long after the step that opened the stream was due.
+    First {
+        step: StepId,
+        time: Duration,
+    },
     /// So long after the one before.
     Behind(Duration),
 }
@@ -117,7 +136,6 @@ struct Kept {
 }
 
 /// How a connection ended that we did not end, and what the steps that miss it say.
-#[derive(Debug)]
 pub(super) struct Loss {
     pub(super) failure: Failure,
     pub(super) ended: Ended,
@@ -125,12 +143,36 @@ pub(super) struct Loss {
     pub(super) unheard: bool,
     /// The scenario waits for that.
     pub(super) is_wanted: bool,
+    /// What had come before, and no step has taken yet.
+    pub(super) left: Option<Left>,
+}
+
+/// Messages that outlive their connection: those that came in one piece with its end.
+pub(super) struct Left {
+    pub(super) later: Backlog<Later>,
+    /// They are events of a stream, to be taken apart as such.
+    are_events: bool,
+    /// What they have of the shard's budget; it is given back with them.
+    _held: Held,
+}
+
+impl Left {
+    pub(super) fn parts<'a>(&self, payload: &'a [u8]) -> Parts<'a> {
+        match self.are_events {
+            true => Parts::of_event(payload),
+            false => Parts { content: payload, fields: None },
+        }
+    }
 }
 
 /// The words for a close that came instead of an answer.
 pub(super) const NOTHING_ASKED: Said = say!("closed before any answer");
 
 impl Loss {
+    pub(super) fn new(failure: Failure, ended: Ended) -> Loss {
+        Loss { failure, ended, unheard: false, is_wanted: false, left: None }
+    }
+
     /// What a step says that waited: the target closed before its answer, or in the middle of it.
     pub(super) fn failure_of(&self, exchange: &Exchange) -> Failure {
         let is_begun = exchange.bytes_in > 0 && self.failure.detail == NOTHING_ASKED;
@@ -183,7 +225,7 @@ impl Connection {
             since: now,
             life: Life::Passing,
             heard: false,
-            is_new: false,
+            opened_by: OpenedBy::default(),
             target,
             slow: None,
             held: Held::default(),
@@ -237,9 +279,9 @@ impl Connection {
     }
 
     /// It was opened for a step that was due then; of a stream of messages the first is timed.
-    pub(super) fn is_opened(&mut self, due: Time) {
+    pub(super) fn is_opened(&mut self, step: StepId, due: Time) {
         if matches!(self.machine, Machine::Events(_) | Machine::Call(_)) {
-            (self.is_new, self.used) = (true, due);
+            (self.opened_by, self.used) = (OpenedBy::step(step), due);
         }
     }
 
@@ -249,10 +291,10 @@ impl Connection {
             return Came::Untimed;
         }
         let before = std::mem::replace(&mut self.used, now);
-        match (std::mem::take(&mut self.is_new), before) {
-            (true, due) => Came::First(now - due),
-            (false, Time::ZERO) => Came::Untimed,
-            (false, before) => Came::Behind(now - before),
+        match (self.opened_by.take(), before) {
+            (Some(step), due) => Came::First { step, time: now - due },
+            (None, Time::ZERO) => Came::Untimed,
+            (None, before) => Came::Behind(now - before),
         }
     }
 
@@ -409,6 +451,17 @@ impl Connection {
 
     pub(super) fn keeps_something(&self) -> bool {
         self.kept.is_some()
+    }
+
+    /// The messages that are kept, as the connection ends.
+    pub(super) fn take_left(&mut self) -> Option<Left> {
+        if matches!(self.machine, Machine::Bytes(_)) {
+            return None;
+        }
+        let later = self.take_kept();
+        let are_events = matches!(self.machine, Machine::Events(_));
+        let _held = std::mem::take(&mut self.held);
+        (!later.is_empty()).then_some(Left { later, are_events, _held })
     }
 
     /// All that is kept for whoever asks next.

@@ -414,7 +414,7 @@ impl Active<'_> {
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
         self.begin(step);
         let never = say!("the step needs a connection, and there is none: `connect` comes first");
-        let loss = self.user.lines.get_mut(self.task.line).loss.take();
+        let loss = self.user.take_loss(self.task.line);
         let (cause, detail) = match loss {
             Some(loss) => {
                 let cause = match loss.cause() {

@@ -425,7 +425,7 @@ impl User {
 
     /// A user begins to listen: what was kept may be what it wants.
     pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        if !self.state.connection(line).is_some_and(Connection::keeps_something) {
+        if !self.state.keeps_something(line) {
             return;
         }
         let mut later = self.state.take_kept(line);
@@ -449,6 +449,10 @@ impl User {
             passed = passed.followed_by(self.state.take_kept(line));
         }
         self.state.keep_all_again(line, passed.followed_by(later));
+        if self.state.connection(line).is_none() && self.session.exchange_on(line).is_some() {
+            // Nothing more can come.
+            self.session(shard).exchange_lost(line);
+        }
     }
 
     /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
@@ -536,10 +540,8 @@ impl State {
         match self.connection_mut(line)?.message_came(now) {
             Came::Untimed => None,
             Came::Behind(time) => Some(time),
-            Came::First(time) => {
-                if let Some(step) = self.link(line).opens {
-                    self.shard.recorder.borrow_mut().first_event(step, time);
-                }
+            Came::First { step, time } => {
+                self.shard.recorder.borrow_mut().first_event(step, time);
                 None
             }
         }
@@ -547,9 +549,12 @@ impl State {
 
     /// A message that came over a line, taken apart.
     pub(super) fn parts<'a>(&self, line: u8, payload: &'a [u8]) -> Parts<'a> {
-        match self.connection(line) {
-            Some(connection) => connection.machine.parts(payload),
-            None => Parts { content: payload, fields: None },
+        let place = self.lines.get(line);
+        let left = || place.loss.as_ref()?.left.as_ref();
+        match (&place.connection, left()) {
+            (Some(connection), _) => connection.machine.parts(payload),
+            (None, Some(left)) => left.parts(payload),
+            (None, None) => Parts { content: payload, fields: None },
         }
     }
 

@@ -517,7 +517,7 @@ impl Active<'_> {
                     user.trace_received(line, bytes);
                 }
                 let (failure, ended) = (http_failure(&error), Ended::ByUs);
-                user.lose(line, Loss { failure, ended, unheard: false, is_wanted: false });
+                user.lose(line, Loss::new(failure, ended));
             }
         }
     }

@@ -268,19 +268,50 @@ impl State {
         self.drop_connection(line, Ended::ByUs);
     }
 
-    /// All that is kept for whoever asks next.
-    pub(super) fn take_kept(&mut self, line: u8) -> Backlog<Later> {
-        self.connection_mut(line).map(Connection::take_kept).unwrap_or_default()
+    /// Whether messages wait for a step that takes them; they may outlive the connection.
+    pub(super) fn keeps_something(&self, line: u8) -> bool {
+        let place = self.lines.get(line);
+        match &place.connection {
+            Some(connection) => connection.keeps_something(),
+            None => place.loss.as_ref().is_some_and(|loss| loss.left.is_some()),
+        }
     }
 
-    /// What was taken and not used comes before all that is kept. Nobody asks for it any more when
-    /// the connection is gone.
-    pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
-        match self.connection_mut(line) {
-            _ if first.is_empty() => {}
-            Some(connection) => connection.keep_all_again(first),
-            None => self.count_unasked(&first),
+    /// All messages that wait for a step that takes them.
+    pub(super) fn take_kept(&mut self, line: u8) -> Backlog<Later> {
+        let place = self.lines.get_mut(line);
+        match (&mut place.connection, &mut place.loss) {
+            (Some(connection), _) => connection.take_kept(),
+            (None, Some(loss)) => match &mut loss.left {
+                Some(left) => std::mem::take(&mut left.later),
+                None => Backlog::default(),
+            },
+            (None, None) => Backlog::default(),
         }
+    }
+
+    /// What was taken and not used comes before all that is kept. No step takes it any more when
+    /// the connection is gone and the end of it has been reported.
+    pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
+        let place = self.lines.get_mut(line);
+        let left = place.loss.as_mut().map(|loss| &mut loss.left);
+        match (&mut place.connection, left) {
+            (Some(connection), _) if !first.is_empty() => connection.keep_all_again(first),
+            (None, Some(left)) if first.is_empty() => *left = None,
+            (None, Some(Some(left))) => {
+                left.later = first.followed_by(std::mem::take(&mut left.later));
+            }
+            _ => self.count_unasked(&first),
+        }
+    }
+
+    /// Why the connection was lost, once: what had come before is taken by no step any more.
+    pub(super) fn take_loss(&mut self, line: u8) -> Option<Box<Loss>> {
+        let mut loss = self.lines.get_mut(line).loss.take()?;
+        if let Some(left) = loss.left.take() {
+            self.count_unasked(&left.later);
+        }
+        Some(loss)
     }
 
     fn count_unasked(&self, kept: &Backlog<Later>) {

@@ -9,7 +9,7 @@ use throng_program::Statement;
 use throng_protocol::machine::Machine;
 
 use super::agenda::Agenda;
-use super::connection::{Connection, Later, Loss, NOTHING_ASKED};
+use super::connection::{Connection, Later, Left, Loss, NOTHING_ASKED};
 use super::exchange::{Awaits, Exchange};
 use super::line::ended_by;
 use super::task::{Active, Doing, Task, Which, at};
@@ -333,20 +333,40 @@ impl User {
         cx: &mut Context<'_>,
     ) {
         let unheard = self.is_unheard(line, ended);
-        let is_wanted = self.wants_end(shard, line, &failure, ended);
-        self.state.lose(line, Loss { failure, ended, unheard, is_wanted });
+        let left = self.take_left(line, ended);
+        let messages = left.as_ref().map_or(0, |left| left.later.len());
+        let is_wanted = self.wants_end(shard, (line, messages), &failure, ended);
+        self.state.lose(line, Loss { failure, ended, unheard, is_wanted, left });
         self.settle(shard, cx);
     }
 
-    /// Whether the session waits for the connection to end so, or does next.
-    fn wants_end(&self, shard: &Lane, line: u8, failure: &Failure, ended: Ended) -> bool {
+    /// What the next steps of the session may take, although the connection is over.
+    fn take_left(&mut self, line: u8, ended: Ended) -> Option<Left> {
+        let goes_on = ended == Ended::ByTarget && matches!(self.session.doing, Doing::Step);
+        self.state.connection_mut(line).filter(|_| goes_on)?.take_left()
+    }
+
+    /// Whether the session waits for the connection to end so, or does next, behind steps that take
+    /// messages which have come already.
+    fn wants_end(
+        &self,
+        shard: &Lane,
+        (line, messages): (u8, usize),
+        failure: &Failure,
+        ended: Ended,
+    ) -> bool {
         if ended != Ended::ByTarget || !matches!(self.session.doing, Doing::Stay | Doing::Step) {
             return false;
         }
         // What takes no time may stand between the last message and the step that waits.
         let mut pc = self.session.pc;
+        let mut messages = messages;
         for _ in 0..INSTANT_MAX {
             match at(shard, self.state.session, pc).0 {
+                Instruction::Do(Statement::Expect(_)) if messages > 0 => {
+                    messages -= 1;
+                    pc += 1;
+                }
                 Instruction::Do(Statement::Stay(stay)) => {
                     let fits = stay.ends.as_ref().is_some_and(|ends| ends.has(failure.status));
                     return fits && self.state.line_of(stay.link) == line;
@@ -448,6 +468,8 @@ impl User {
                 self.with(Which::Other(place), shard, cx, |active| active.exchange_lost(line));
             }
             match self.session.doing {
+                // It takes what had come before first.
+                Doing::Exchange(_) if self.state.keeps_something(line) => {}
                 Doing::Exchange(_) if self.session.line == line => {
                     self.session(shard).exchange_lost(line);
                 }

@@ -126,8 +126,8 @@ impl State {
         if !opened.surplus.is_empty() {
             connection.keep_again(Later::Surplus(opened.surplus));
         }
-        let place = self.lines.get_mut(line);
-        (place.connection, place.loss) = (Some(connection), None);
+        self.take_loss(line);
+        self.lines.get_mut(line).connection = Some(connection);
         if let Some(memory) = &mut self.memory {
             // The machine has it now.
             memory.keep_resume(line, None);
@@ -265,7 +265,7 @@ impl Active<'_> {
         let (instruction, plan) = self.at_pc();
         if let Instruction::Do(Statement::Connect(connect)) = instruction {
             if let Some(connection) = self.user.connection_mut(self.task.line) {
-                connection.is_opened(self.task.due);
+                connection.is_opened(connect.step, self.task.due);
             }
             let has_login = matches!(plan, Plan::Connect { has_login: true, .. });
             self.user.connected(self.task.line, has_login);

@@ -17,7 +17,7 @@ impl Active<'_> {
         let place = self.user.lines.get(line);
         if place.loss.as_ref().is_some_and(|loss| loss.is_wanted) {
             // It ended just before.
-            self.user.lines.get_mut(line).loss = None;
+            self.user.take_loss(line);
             self.begin(stay.step);
             return self.end_came(stay);
         }

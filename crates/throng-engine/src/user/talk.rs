@@ -53,8 +53,9 @@ impl Active<'_> {
 
     /// The verb `expect`: waits for the next message that is meant.
     pub(super) fn expect(&mut self, expect: &Expect) {
-        self.task.line = self.user.line_of(expect.link);
-        if self.user.connection(self.task.line).is_none() {
+        let line = self.user.line_of(expect.link);
+        self.task.line = line;
+        if self.user.connection(line).is_none() && !self.user.keeps_something(line) {
             return self.without_connection(expect.step);
         }
         self.flight_begins(expect.step);

@@ -59,9 +59,9 @@ impl Active<'_> {
     /// the user tells the others.
     pub(super) fn lose(&mut self, failure: Failure, ended: Ended) {
         let line = self.task.line;
-        self.user.lose(line, Loss { failure, ended, unheard: false, is_wanted: false });
+        self.user.lose(line, Loss::new(failure, ended));
         if !self.task.is_body() {
-            self.user.lines.get_mut(line).loss = None;
+            self.user.take_loss(line);
         }
     }
 
@@ -120,7 +120,7 @@ impl Active<'_> {
 
     /// The connection was lost while the user was there and listened.
     pub(super) fn stay_lost(&mut self, line: u8) {
-        let Some(loss) = self.user.lines.get_mut(line).loss.take() else { return };
+        let Some(loss) = self.user.take_loss(line) else { return };
         let Instruction::Do(Statement::Stay(stay)) = self.instruction() else { return };
         self.task.doing = Doing::Step;
         if loss.is_wanted {
@@ -144,7 +144,7 @@ impl Active<'_> {
         let loss = match self.task.is_body() {
             // The session hears of it, too.
             true => None,
-            false => self.user.lines.get_mut(line).loss.take(),
+            false => self.user.take_loss(line),
         };
         let (failure, unheard) = match loss.as_deref().or(self.user.lines.get(line).loss.as_deref())
         {

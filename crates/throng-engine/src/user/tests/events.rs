@@ -8,8 +8,14 @@ use throng_program::{Amount, Churn, Expect, Handler, Retry, RetryOn};
 
 use super::*;
 
-const KINDS: &[StepKind] =
-    &[StepKind::Connect, StepKind::Expect, StepKind::Stay, StepKind::Message, StepKind::Http];
+const KINDS: &[StepKind] = &[
+    StepKind::Connect,
+    StepKind::Expect,
+    StepKind::Stay,
+    StepKind::Message,
+    StepKind::Http,
+    StepKind::Connect,
+];
 
 fn stream(session: Session, handlers: Vec<Handler>, phase: Phase) -> Program {
     let events = Link { lasts: true, events: true, handlers, ..Link::default() };
@@ -100,6 +106,50 @@ fn events_are_messages() {
     let between = &outcome.step(3).latency;
     assert_eq!(between.count(), 20 * 9, "each has one before it");
     assert!((9 * MS..=12 * MS).contains(&Duration::from_nanos(between.min())), "{between:?}");
+}
+
+/// Says all of it at once, its end as well.
+fn at_once(events: &'static [&'static str]) -> Server {
+    http_server(move |_| {
+        let mut whole = HEAD.to_vec();
+        events.iter().for_each(|data| whole.extend(chunk(&format!("data: {data}\n\n"))));
+        whole.extend(b"0\r\n\r\n");
+        vec![(MS, say(&whole))]
+    })
+}
+
+#[test]
+fn events_that_come_with_the_end_of_their_stream_are_taken_by_the_steps_behind() {
+    let drive = || Drive::Iterations(Iterations::new(1, None, Some(1)));
+    let code = |last| vec![connect(), wait("a"), think(), wait("b"), wait(last), call()];
+    let play = |last| {
+        let one = stream(session(code(last), 0), Vec::new(), phase(drive(), None));
+        run(one, 5, |world| world, at_once(&["a", "b", "other", "[DONE]"]))
+    };
+    let outcome = play("[DONE]");
+    outcome.is_sound(5);
+    assert_eq!((outcome.ended(1), outcome.step(1).ok), ((3, vec![]), 3));
+    assert_eq!((outcome.sum.messages.received, outcome.sum.messages.pushes), (4, 1));
+    let outcome = play("never");
+    outcome.is_sound(5);
+    assert_eq!(outcome.ended(1), (2, vec![(Cause::ClosedEarly, 1)]));
+    assert_eq!((outcome.sum.messages.received, outcome.sum.messages.pushes), (4, 2));
+}
+
+#[test]
+fn the_first_event_is_timed_by_the_step_that_opened_its_stream() {
+    let mut second = connect();
+    if let Statement::Connect(connect) = &mut second {
+        Arc::make_mut(connect).step = StepId(5);
+    }
+    let drive = Drive::Iterations(Iterations::new(1, None, Some(3)));
+    let code = vec![connect(), wait("a"), second, wait("a"), call()];
+    let one = stream(session(code, 0), Vec::new(), phase(drive, None));
+    let outcome = run(one, 5, |world| world, at_once(&["a"]));
+    outcome.is_sound(5);
+    assert_eq!(outcome.sum.total().errors, []);
+    let firsts = [0, 5].map(|step| outcome.step(step).first_byte.count());
+    assert_eq!(firsts, [3, 3]);
 }
 
 #[test]
