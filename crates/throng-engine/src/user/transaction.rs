@@ -1,5 +1,7 @@
 //! Transactions: steps that are timed together, one within another as the scenario has it.
 
+use std::time::Duration;
+
 use throng_base::StepId;
 use throng_metrics::Cause;
 
@@ -85,10 +87,14 @@ impl Active<'_> {
 
     /// The user has paused since its step was due.
     pub(super) fn paused(&mut self) {
+        self.paused_for(self.user.now - self.task.due);
+    }
+
+    /// The user has paused for so long.
+    pub(super) fn paused_for(&mut self, time: Duration) {
         if self.task.is_body() {
             return;
         }
-        let time = self.user.now - self.task.due;
         if let Some(transactions) = &mut self.task.transactions {
             transactions.paused += time;
         }

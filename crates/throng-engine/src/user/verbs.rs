@@ -181,7 +181,16 @@ impl Active<'_> {
             }
             drawn => drawn_time(drawn, &mut self.user.random),
         };
-        self.wait_for(Doing::Pause, self.task.due + time);
+        let until = self.task.due + time;
+        if self.task.is_scheduled && until < self.user.now {
+            // The iteration started late, by more than the pause: the next step is late as well,
+            // and its response time says so.
+            self.paused_for(time);
+            self.next_step();
+            (self.task.due, self.task.is_scheduled) = (until, true);
+            return Ok(());
+        }
+        self.wait_for(Doing::Pause, until);
         Ok(())
     }
 

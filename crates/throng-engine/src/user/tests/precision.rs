@@ -81,6 +81,25 @@ fn who_goes_straight_on_is_not_held_up() {
     }
 }
 
+/// A user that is not free in time starts late. Whatever it does first, that is in the response
+/// time: else a pause would hide it (coordinated omission).
+#[test]
+fn a_pause_does_not_hide_that_its_iteration_started_late() {
+    let served = |code: Block| {
+        let sessions = vec![session(code, 0)];
+        let phase = phase(at_rate(100.0, 1), Some(2 * S));
+        let mut program = program(Scheme::Http, sessions, &[StepKind::Http], phase);
+        program.graceful_stop = S;
+        let server = http_server(|_| vec![(20 * MS, say(HELLO))]);
+        let outcome = run(program, 3, |world| world, server);
+        outcome.is_sound(3);
+        outcome.step(0).latency.value_at(0.5) / 1_000_000
+    };
+    let (plain, paused) = (served(vec![get(Vec::new())]), served(vec![pause(MS), get(Vec::new())]));
+    assert!(plain > 100, "{plain} ms");
+    assert!(paused.abs_diff(plain) <= plain / 10, "{paused} ms, {plain} ms without the pause");
+}
+
 #[test]
 fn few_events_wake_at_once() {
     let outcome = play(vec![get(Vec::new())], at_rate(100.0, 10), 5 * MS);
