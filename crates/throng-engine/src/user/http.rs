@@ -174,8 +174,13 @@ impl Active<'_> {
         }
         self.flight_begins(step);
         if fits != Some(true) {
+            let left = self.until(timeout) - self.user.now;
+            if left.is_zero() {
+                self.out_of_time(step);
+                return None;
+            }
             let connect = self.shard.prepared.program.connection.connect_timeout;
-            self.open(target, None, connect.min(self.until(timeout) - self.user.now));
+            self.open(target, None, connect.min(left));
             return None;
         }
         // Whether the target has closed it since the last answer is checked before this request is
@@ -186,6 +191,14 @@ impl Active<'_> {
             self.goes_out();
         }
         is_good.then_some(reused)
+    }
+
+    /// The request was to be sent once more, over a new connection, and its time was over.
+    fn out_of_time(&mut self, step: StepId) {
+        self.withdraw_again();
+        self.forget_redirect();
+        let detail = say!("no time was left to send the request again over a new connection");
+        self.step_failed(step, &Attempt::default(), (Cause::Timeout, detail), Onward::NextStep);
     }
 
     /// What is to be sent once more, where this try is that.

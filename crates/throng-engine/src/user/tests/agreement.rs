@@ -30,12 +30,14 @@ enum Fate {
     /// Closed in the middle of the answer.
     Half,
     Garbage,
+    /// A good answer, and bytes behind it that answer nothing.
+    Surplus,
     Silent,
     /// Good, long after the client has given up.
     Slow,
 }
 
-const FATES: [Fate; 9] = [
+const FATES: [Fate; 10] = [
     Fate::Good,
     Fate::GoodThenClosed,
     Fate::Sorry,
@@ -43,6 +45,7 @@ const FATES: [Fate; 9] = [
     Fate::Closed,
     Fate::Half,
     Fate::Garbage,
+    Fate::Surplus,
     Fate::Silent,
     Fate::Slow,
 ];
@@ -59,6 +62,7 @@ impl Fate {
             Fate::Closed => vec![(after, Deed::Close)],
             Fate::Half => vec![(after, say(&HELLO[..30])), (MS, Deed::Close)],
             Fate::Garbage => vec![(after, say(b"SSH-2.0-OpenSSH_9.2\r\n"))],
+            Fate::Surplus => vec![(after, Deed::Say([HELLO, HELLO].concat()))],
             Fate::Silent => Vec::new(),
             Fate::Slow => vec![(300 * MS, say(HELLO))],
         }
@@ -71,7 +75,7 @@ impl Fate {
             Fate::Sorry => Some(Cause::StatusUnexpected),
             Fate::Reset => Some(Cause::Reset),
             Fate::Closed | Fate::Half => Some(Cause::ClosedEarly),
-            Fate::Garbage => Some(Cause::Malformed),
+            Fate::Garbage | Fate::Surplus => Some(Cause::Malformed),
             Fate::Silent | Fate::Slow => Some(Cause::Timeout),
         }
     }
@@ -123,8 +127,8 @@ fn drawn_failing(random: &mut Random) -> Failing {
     Failing { retry, then }
 }
 
-/// Requests, pauses, and transactions around some of them. Rows 0 to 3 are requests, 4 to 6
-/// transactions.
+/// Requests, some of them at the same time, pauses, and transactions around some of them. Rows 0 to
+/// 3 are requests, 4 to 6 transactions.
 fn drawn_steps(random: &mut Random) -> Block {
     let mut steps = Block::new();
     // What is around the transactions that are open, the outermost first.
@@ -136,7 +140,8 @@ fn drawn_steps(random: &mut Random) -> Block {
         }
     };
     for _ in 0..1 + random.below(8) {
-        match random.below(8) {
+        match random.below(9) {
+            8 => steps.push(drawn_parallel(random)),
             0 => steps.push(pause(Duration::from_millis(random.below(120)))),
             1 if around.len() < 3 => around.push(std::mem::take(&mut steps)),
             2 => close(&mut around, &mut steps),
@@ -149,6 +154,15 @@ fn drawn_steps(random: &mut Random) -> Block {
     // A pass without a request would take no time.
     steps.push(step(0, drawn_failing(random)));
     steps
+}
+
+/// Two to four branches of one or two requests.
+fn drawn_parallel(random: &mut Random) -> Statement {
+    let branches = (0..2 + random.below(3)).map(|_| {
+        let requests = 0..1 + random.below(2);
+        requests.map(|_| step(random.below(4) as u16, drawn_failing(random))).collect()
+    });
+    Statement::Parallel(branches.collect())
 }
 
 pub(super) fn drawn_phase(random: &mut Random) -> Phase {

@@ -1,5 +1,7 @@
 //! Iterations that a user does at once over one connection of HTTP/2.
 
+use std::cell::RefCell;
+
 use throng_program::{HttpVersion, OnError};
 
 use super::*;
@@ -359,4 +361,120 @@ fn streams_keep_the_books_wherever_the_run_ends() {
     }
     assert!(interrupted > 20, "the end came in the middle of iterations: {interrupted}");
     assert!(lost > 500, "connections were lost with many on their way: {lost}");
+}
+
+/// What a server has made of the requests that it heard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    good: u64,
+    bad: u64,
+    silent: u64,
+    /// Refused, or above the last stream of a connection that it leaves.
+    unprocessed: u64,
+}
+
+/// Before the bytes of a connection that the server leaves: no frame starts like that.
+const LEFT: u8 = 0xff;
+
+/// Longer than any way to the client: what a server does so much later does not overtake its
+/// settings.
+const LATER: Duration = Duration::from_micros(200);
+
+/// A server that keeps its connections but for those that it leaves with a GOAWAY: streams above
+/// the last one it names are never processed.
+fn bookkeeper(random: &mut Random, books: &Rc<RefCell<Heard>>) -> Server {
+    let [sorry, refused, leaves, silent] = [random.below(9), random.below(9), random.below(3), 2];
+    let (books, most) = (Rc::clone(books), 1 + random.below(20));
+    Box::new(move |asked, random| {
+        let mut deeds = Vec::new();
+        let mut is_left = asked.first() == Some(&LEFT);
+        if is_left {
+            asked.remove(0);
+        }
+        if asked.starts_with(PREFACE) {
+            asked.drain(..PREFACE.len());
+            deeds.push((Duration::ZERO, Deed::Say(frame(SETTINGS, 0, 0, &[]))));
+        }
+        while let [a, b, c, kind, _, s @ ..] = &asked[..]
+            && let Some(stream) = s.first_chunk::<4>().map(|four| u32::from_be_bytes(*four))
+            && let end = 9 + u32::from_be_bytes([0, *a, *b, *c]) as usize
+            && asked.len() >= end
+        {
+            let is_request = *kind == HEADERS;
+            asked.drain(..end);
+            let mut books = books.borrow_mut();
+            let after = LATER + Duration::from_micros(random.below(most * 1000));
+            let drawn = random.below(100);
+            match drawn {
+                _ if !is_request => {}
+                _ if is_left => books.unprocessed += 1,
+                _ if drawn < silent => books.silent += 1,
+                _ if drawn < silent + refused => {
+                    books.unprocessed += 1;
+                    deeds.extend(answer(stream, after, Fate::Refused));
+                }
+                _ if drawn < silent + refused + sorry => {
+                    books.bad += 1;
+                    // `:status: 500` (RFC 7541, appendix A).
+                    let head = frame(HEADERS, 4 | END_STREAM, stream, &[0x8e]);
+                    deeds.push((after, Deed::Say(head)));
+                }
+                _ => {
+                    books.good += 1;
+                    is_left = drawn < silent + refused + sorry + leaves;
+                    deeds.extend(is_left.then(|| (LATER, goaway(stream, 0))));
+                    deeds.extend(answer(stream, after, Fate::Good));
+                }
+            }
+        }
+        if is_left {
+            asked.insert(0, LEFT);
+        }
+        deeds
+    })
+}
+
+#[test]
+fn requests_over_streams_agree_with_the_servers_books() {
+    let (mut unprocessed, mut given_up) = (0, 0);
+    for seed in agreement::seeds(120) {
+        let mut random = Random::new(seed);
+        let books = Rc::new(RefCell::new(Heard::default()));
+        let server = bookkeeper(&mut random, &books);
+        let streams = [1, 2, 8, 32][random.below(4) as usize];
+        let request = with_timeout(step(0, Failing::default()), 400 * MS);
+        let mut program = at_once(streams, vec![request], agreement::drawn_phase(&mut random));
+        program.graceful_stop = Duration::from_millis(random.below(600));
+        let stop_at =
+            random.chance(0.6).then(|| Time::ZERO + Duration::from_millis(random.below(2000)));
+        let play = Play { stop_at, shards: 1 + random.below(2), ..Play::new(program, seed) };
+        let outcome = play.run(|world| world.clog(0.1), server);
+        outcome.is_sound(seed);
+        let (row, books) = (outcome.step(0), *books.borrow());
+        let details: Vec<_> = outcome.examples.iter().map(|one| one.detail.english()).collect();
+        let errors = |cause| agreement::sum(&row.errors, cause);
+        let told = [
+            ("ok", row.ok, books.good),
+            ("bad", errors(Cause::StatusUnexpected), books.bad),
+            ("silent", errors(Cause::Timeout), books.silent),
+        ];
+        let mut missing = 0;
+        for (what, ours, theirs) in told {
+            let text = format!(
+                "seed {seed}: {what}: throng {ours}, the server {books:?}, {:?} {details:?}",
+                row.errors
+            );
+            assert!(ours <= theirs && theirs <= ours + row.interrupted, "{text}");
+            missing += theirs - ours;
+        }
+        let failed: u64 = row.errors.iter().map(|(_, count)| count).sum();
+        let refused = failed - errors(Cause::StatusUnexpected) - errors(Cause::Timeout);
+        let (ours, theirs) = (row.resent + refused, books.unprocessed);
+        let text = format!("seed {seed}: unprocessed: throng {ours}, {books:?}, {details:?}");
+        assert!(ours <= theirs && theirs <= ours + row.interrupted, "{text}");
+        assert!(missing + (theirs - ours) <= row.interrupted, "{text}");
+        unprocessed += row.resent;
+        given_up += refused;
+    }
+    assert!(unprocessed > 1000, "{unprocessed} were sent again, {given_up} too often");
 }
