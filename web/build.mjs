@@ -1,5 +1,5 @@
-// Makes dist/report.html: the page with its styles and its code in one file. `"throng-data"` in it
-// is where the data of a run goes.
+// Builds dist/report.html: the page with its styles and its code in one file. `"throng-data"` in it is
+// replaced by the data of a run.
 import { build } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 

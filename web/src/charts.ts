@@ -5,14 +5,14 @@ import { element } from "./dom";
 import { clock } from "./units";
 import { say } from "./words";
 
-/** Names of colours of the style, taken in turn. They follow Okabe and Ito, so that people who do not
- * see red and green alike tell them apart, with a contrast of 3 to 1 or better in both themes. */
+/** Names of colors of the style, used in turn. They follow Okabe and Ito, so that color-blind readers
+ * can tell them apart, with a contrast of 3 to 1 or better in both themes. */
 export const COLOURS = ["--blue", "--orange", "--green", "--red", "--pink", "--sky", "--olive", "--grey"];
 
 export interface Line {
   label: string;
   values: (number | null)[];
-  /** The name of a colour of the style. */
+  /** The name of a color of the style. */
   colour?: string;
   dash?: number[];
   width?: number;
@@ -22,15 +22,15 @@ export interface Line {
 export interface Chart {
   title: string;
   lines: Line[];
-  /** How a value is told, and how short it is on the axis. */
+  /** How a value is written, and how it is written on the axis. */
   unit: (value: number) => string;
   axis?: (value: number) => string;
   logarithmic?: boolean;
-  /** Points between two values have none. */
+  /** Lines connect values across points that have none. */
   gaps?: boolean;
 }
 
-/** When it was, and what. */
+/** A moment on the time axis, and its text. */
 export interface Mark {
   at_s: number;
   text: string;
@@ -41,10 +41,10 @@ const HEIGHT = 210;
 /** Seconds between the ticks of the time axis. */
 const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
 const all = new Set<uPlot>();
-/** Those with an axis of their own. */
+/** Charts with an axis of their own. */
 const apart = new Set<uPlot>();
 const sync = uPlot.sync("time");
-/** Colours of the style, as they are in the theme that is shown. */
+/** Colors of the style in the current theme. */
 const painted = new Map<string, string>();
 
 function paint(name: string): string {
@@ -61,7 +61,7 @@ const axis = {
   ticks: { stroke: () => paint("--line"), width: 1 },
 };
 
-/** The samples of lines in a legend: they follow the theme by themselves. */
+/** The line samples in a legend; they follow the theme without a redraw. */
 function samples(lines: { colour?: string; dash?: number[] }[]): uPlot.Legend.Markers {
   const of = (at: number) => lines[at - 1];
   return {
@@ -73,13 +73,13 @@ function samples(lines: { colour?: string; dash?: number[] }[]): uPlot.Legend.Ma
 
 const colourOf = (colour: string | undefined, at: number): string => colour ?? COLOURS[at % COLOURS.length];
 
-/** Draws all anew, as after a change of the theme. */
+/** Draws all charts again, for example after a change of the theme. */
 export function redraw(): void {
   painted.clear();
   [...all, ...apart].forEach((chart) => chart.redraw(false, true));
 }
 
-/** Forgets all charts, as before another page is shown. */
+/** Removes all charts, for example before another page is shown. */
 export function forgetAll(): void {
   for (const plots of [all, apart]) {
     plots.forEach((plot) => plot.destroy());
@@ -95,10 +95,10 @@ export function zoomOut(): void {
   });
 }
 
-/** What else follows the time that is shown. */
+/** What else follows the zoom. */
 const followers = new Set<(min: number, max: number) => void>();
 
-/** Calls `follow` when another time is shown, as long as `figure` is on the page. */
+/** Calls `follow` when the zoom changes, as long as `figure` is on the page. */
 export function follows(figure: Element, follow: (min: number, max: number) => void): void {
   const one = (min: number, max: number) => (figure.isConnected ? follow(min, max) : void followers.delete(one));
   followers.add(one);
@@ -106,13 +106,13 @@ export function follows(figure: Element, follow: (min: number, max: number) => v
   if (shown) follow(shown.min, shown.max);
 }
 
-/** The part of the time that all charts show; null where they show all of it. */
+/** The part of the time that all charts show; null if they show all of it. */
 function zoomed(): { min: number; max: number } | null {
   const first = [...all][0];
   return first && isZoomed(first) ? { min: first.scales.x.min!, max: first.scales.x.max! } : null;
 }
 
-/** Shows another time: `by` times as long around its middle, and moved by a share of it. */
+/** Zooms: the part shown gets `by` times as long around its middle, and moves by a share of its length. */
 export function zoom(by: number, move: number): void {
   const first = [...all][0];
   if (!first) return;
@@ -125,23 +125,23 @@ export function zoom(by: number, move: number): void {
   all.forEach((chart) => chart.setScale("x", { min, max: min + length }));
 }
 
-/** Whether a part of the time is shown, and not all of it. */
+/** Whether only a part of the time is shown. */
 function isZoomed(plot: uPlot): boolean {
   const times = plot.data[0];
   const { min, max } = plot.scales.x;
   return min != null && max != null && times.length > 1 && (min > times[0] || max < times[times.length - 1]);
 }
 
-/** A chart that is there, and may get more figures. */
+/** A chart on the page, which may get more figures. */
 interface Drawn {
   figure: HTMLElement;
   update: (times: number[], lines: Line[], marks: Mark[]) => void;
 }
 
-/** What keys do where charts have the focus. */
+/** What keys do while the charts have the focus. */
 const KEYS: Record<string, () => void> = {
   "+": () => zoom(0.5, 0),
-  // Where + needs another key held.
+  // The same key without Shift.
   "=": () => zoom(0.5, 0),
   "-": () => zoom(2, 0),
   ArrowLeft: () => zoom(1, -0.5),
@@ -149,7 +149,7 @@ const KEYS: Record<string, () => void> = {
   "0": zoomOut,
 };
 
-/** Charts below each other. When there are more figures, those that are there go on. */
+/** A group of charts. When there are more figures, the charts are updated, not replaced. */
 export class Panel {
   readonly element = element("div", { class: "charts", role: "group", tabindex: "0", "aria-label": say("Charts over time"), "aria-keyshortcuts": "+ - ArrowLeft ArrowRight 0" });
   private charts = new Map<string, Drawn>();
@@ -161,7 +161,7 @@ export class Panel {
       event.preventDefault();
       act();
     });
-    // A click puts the keys where it was.
+    // A click gives the charts the focus, so that the keys work.
     this.element.addEventListener("mousedown", () => this.element.focus({ preventScroll: true }));
   }
 
@@ -188,14 +188,14 @@ export class Panel {
   }
 }
 
-/** A chart with its title, legend and a text for whoever does not see it. */
+/** A chart with its title, its legend, and a text for screen readers. */
 function chart(times: number[], wanted: Chart, shown: Mark[]): Drawn {
   const { lines } = wanted;
   let marks = shown;
-  // Without a cursor nothing stands beside the names.
+  // Without a cursor the legend shows only names.
   const unit = (value: number | null | undefined) => (value == null ? "" : wanted.unit(value));
   const series: uPlot.Series[] = [
-    { label: say("at"), value: (_, value) => (value == null ? "" : clock(value)) },
+    { label: say("time"), value: (_, value) => (value == null ? "" : clock(value)) },
     ...lines.map((line, at) => {
       const colour = colourOf(line.colour, at);
       return {
@@ -204,7 +204,7 @@ function chart(times: number[], wanted: Chart, shown: Mark[]): Drawn {
         width: line.width ?? 1.5,
         dash: line.dash,
         fill: line.fill ? () => `${paint(colour)}1f` : undefined,
-        // A line needs two of them, and two that follow each other.
+        // A line needs two adjacent values: single values are drawn as points.
         points: {
           show: (plot: uPlot, at: number) => (plot.data[at] as Line["values"]).filter((value) => value != null).length < 3,
           filter: (plot: uPlot, at: number, show: boolean) => (show || wanted.gaps ? null : alone(plot.data[at] as Line["values"])),
@@ -237,7 +237,7 @@ function chart(times: number[], wanted: Chart, shown: Mark[]): Drawn {
   const holder = element("div", { class: "plot", role: "img", "aria-label": name(lines) });
   const figure = element("figure", {}, element("figcaption", {}, wanted.title), holder);
   const columns = (times: number[], lines: Line[]) => [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
-  // One that joins the others shows what they show.
+  // A new chart takes over the zoom of the others.
   const shared = zoomed();
   const plot = new uPlot(options, columns(times, lines), holder);
   all.add(plot);
@@ -257,13 +257,13 @@ function chart(times: number[], wanted: Chart, shown: Mark[]): Drawn {
   return { figure, update };
 }
 
-/** Of a logarithmic axis, lines at the powers of ten alone. */
+/** For a logarithmic axis: lines only at powers of ten. */
 function decades(): uPlot.Axis {
   const filter = (_: uPlot, places: number[]) => places.map((place) => (Number.isInteger(Math.round(Math.log10(place) * 1e6) / 1e6) ? place : null));
   return { grid: { ...axis.grid, filter }, ticks: { ...axis.ticks, filter } };
 }
 
-/** Takes a chart out of those that move together. */
+/** Removes the charts of an element. */
 export function forget(figure: Element): void {
   for (const plots of [all, apart]) {
     plots.forEach((plot) => {
@@ -275,13 +275,13 @@ export function forget(figure: Element): void {
   }
 }
 
-/** Decades around the values. */
+/** The powers of ten around the values. */
 function range(low: number | null, high: number | null): [number, number] {
   if (low == null || high == null || low <= 0) return [1, 1000];
   return [10 ** Math.floor(Math.log10(low)), 10 ** Math.ceil(Math.log10(high * 1.01))];
 }
 
-/** Zooming one zooms all. */
+/** Zooming one chart zooms all. */
 function together(): uPlot.Plugin {
   return {
     hooks: {
@@ -299,7 +299,7 @@ function together(): uPlot.Plugin {
   };
 }
 
-/** Places of the values that no line leads to. */
+/** Indexes of the values without a neighbor, to which no line is drawn. */
 export function alone(values: Line["values"]): number[] {
   const isThere = (at: number) => values[at] != null;
   return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
@@ -323,7 +323,7 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    // A name that would run into the next mark is left out.
+    // A name that would overlap the next mark is left out.
     const end = x + ctx.measureText(mark.text).width + 8 * devicePixelRatio;
     const next = shown.find((other, index) => index > at && other.x > x)?.x ?? bbox.left + bbox.width;
     if (x >= free && end < next) {
@@ -334,7 +334,7 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
   ctx.restore();
 }
 
-/** The range of each line in words. */
+/** The range of each line as text. */
 function told(lines: Line[], wanted: Chart): string {
   return lines
     .map((line) => {
@@ -345,7 +345,7 @@ function told(lines: Line[], wanted: Chart): string {
     .join("; ");
 }
 
-/** Percentiles: the rarer, the further right, as HdrHistogram draws them. */
+/** Percentiles on a logarithmic axis, as HdrHistogram draws them. */
 export function percentiles(title: string, curves: { label: string; pairs: [number, number][] }[], unit: (us: number) => string): HTMLElement | null {
   const shown = curves.filter((curve) => curve.pairs.length > 1);
   if (shown.length === 0) return null;

@@ -1,6 +1,6 @@
-// What a page is made from: the summary as in `throng report --json`, and figures over time.
+// The data of a page: the summary as in `throng report --json`, and figures over time.
 
-/** A column: one number for each point in time; null where there is nothing to tell. */
+/** A column: one number for each point in time; null if there is none. */
 export type Column = (number | null)[];
 
 export interface Times {
@@ -24,7 +24,7 @@ export interface Row {
   failed: number;
   ok_per_s: number;
   ok_after?: number;
-  /** Null where nothing was timed. */
+  /** Null if nothing was timed. */
   latency: Times | null;
   service?: Times | null;
 }
@@ -58,7 +58,7 @@ export interface Phase {
   latency: Times | null;
 }
 
-// Only what the page reads; the whole is documented in docs/json.md.
+// Only what the page reads; docs/json.md documents all of it.
 export interface Summary {
   run: Record<string, any>;
   outcome: { exit_code: number; headline: string; reasons: string[]; valid: boolean; invalid_reasons: unknown[]; warnings: { text: string }[] } | null;
@@ -102,7 +102,7 @@ export interface Series {
   steps: StepSeries[];
   curve: [number, number][];
   heat: { points: number; cells: number[] };
-  /** Of several machines, each with its name and its columns; not while the run goes on. */
+  /** If there are several machines: each with its name and its columns. Not on a live page. */
   machines?: { points: number; rows: Record<string, any>[] };
   [column: string]: any;
 }
@@ -132,7 +132,7 @@ export interface Figure {
   verdict: string | null;
 }
 
-/** Runs held against the first of them. */
+/** Runs compared with the first of them. */
 export interface Compared {
   renderings: Record<string, string>;
   comparison: { comparisons: { run: { directory: string | null }; unlike: string[]; named: number; rows: { name: string | null; kind: string; figures: Figure[] }[] }[] };
@@ -141,17 +141,17 @@ export interface Compared {
 
 export interface Data {
   language: string;
-  /** Of a page that is served: what it asks its server for. */
+  /** On a page that a server serves: what the page asks it for. */
   connect?: string;
-  /** Of a comparison of several runs: nothing else is there then. */
+  /** A comparison of several runs; the page then has no other data. */
   compared?: Compared;
-  /** The run goes on; so many seconds of it have begun, and lines of so many are not here. */
+  /** Whether the run goes on, how many of its seconds have started, and how many lines are missing. */
   live?: boolean;
   seconds?: number;
   missed?: number;
   loads?: string[];
   summary: Summary;
-  /** Sentences in the summary and the events, and what they are in Chinese. */
+  /** Sentences in the summary and the events, with their Chinese translations. */
   renderings: Record<string, string>;
   names: string[];
   series: Series;

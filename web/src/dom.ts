@@ -1,4 +1,4 @@
-// Elements. Text only ever becomes text: nothing that a target said is read as HTML.
+// Elements. Text stays text: nothing that a target sent is interpreted as HTML.
 
 type Child = Node | string | null | undefined | false;
 
@@ -13,7 +13,7 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A part of the page with a heading; null where it has nothing to show. */
+/** A part of the page with a heading; null if it has nothing to show. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement | null {
   const shown = children.filter(Boolean);
   if (shown.length === 0) return null;
@@ -23,17 +23,17 @@ export function section(id: string, title: string, ...children: Child[]): HTMLEl
 
 export interface Column<Row> {
   title: string;
-  /** What is sorted by; a text is sorted as one. */
+  /** The value to sort by: as a number or as text. */
   value: (row: Row) => number | string | null | undefined;
-  /** What is shown; the value where there is none. */
+  /** What is shown; the value by default. */
   text?: (row: Row) => string;
-  /** What stands in the cell, where that is more than text. */
+  /** The content of the cell, if that is more than text. */
   cell?: (row: Row) => Child;
-  /** Texts are on the left. */
+  /** Text is aligned to the left. */
   left?: boolean;
 }
 
-/** How a table is sorted (by the title of a column) and filtered, and what makes its rows. */
+/** How a table is sorted (by the title of a column) and filtered, and how its rows are made. */
 interface State {
   by: string | null;
   falls: boolean;
@@ -41,11 +41,11 @@ interface State {
   rows: () => HTMLElement[];
 }
 
-/** By the captions of tables: one that is drawn again stays as it was left. */
+/** By the captions of tables: a table that is drawn again stays sorted and filtered. */
 const states = new Map<string, State>();
 
-/** A table that sorts by a click on a column; one with many rows can be filtered. Its handlers look up
- * the live table and the newest rows: they stay on elements that `patch` keeps. */
+/** A table that a click on a column sorts; one with many rows can be filtered. Its handlers look up the
+ * current table and the newest rows, because `patch` keeps the elements that they are attached to. */
 export function table<Row>(caption: string, columns: Column<Row>[], rows: Row[], filter: string): HTMLElement | null {
   if (rows.length === 0) return null;
   const text = (column: Column<Row>, row: Row) => column.text?.(row) ?? String(column.value(row) ?? "–");
@@ -95,17 +95,17 @@ export function table<Row>(caption: string, columns: Column<Row>[], rows: Row[],
   return element("div", { "data-key": `${filter}: ${caption}` }, input, scrolls);
 }
 
-/** What identifies a node among its siblings, wherever it stands. */
+/** What identifies a node among its siblings, whatever its position. */
 const keyOf = (node: Node): string | null => (node instanceof HTMLElement && (node.dataset.key ?? node.id)) || null;
 
-/** Whether one can become the other. `data-anew` marks what cannot, such as a chart. */
+/** Whether `patch` can turn one into the other. `data-anew` marks what it cannot, such as a chart. */
 const alike = (one: Node, other: Node): boolean =>
   one.nodeName === other.nodeName && !(other instanceof HTMLElement && other.dataset.anew !== undefined);
 
 /**
- * Makes an element show what `made` shows, which is used up. An element stays the same one as long as
- * its key, or else its place and kind, stays: focus, scroll positions, what was opened, and a click
- * in progress survive. `dropped` is told which elements leave the page.
+ * Makes an element show what `made` shows; `made` cannot be used afterwards. An element is kept as long
+ * as its key, or else its position and kind, stays the same: focus, scroll positions, open details and
+ * a click in progress survive. `dropped` is called with each element that leaves the page.
  */
 export function patch(holder: Element, made: Element, dropped: (it: Element) => void): void {
   // The user opens and closes details.

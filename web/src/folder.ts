@@ -1,5 +1,5 @@
-// The runs of a folder: a list to sort and filter, trends by scenario, a report by a click, several
-// runs on the same axes, and runs that are started from here where that is allowed.
+// The runs of a folder: a list that can be sorted and filtered, reports, comparisons of several runs on
+// the same axes, trends by scenario, and a form that starts runs if that is allowed.
 
 import { COLOURS, forgetAll, Panel, redraw, type Chart, type Line } from "./charts";
 import type { Column as Values, Compared, Data, Figure, Series } from "./data";
@@ -26,7 +26,7 @@ interface Run {
   labels: Record<string, string>;
   exit_code: number | null;
   goes_on: boolean;
-  /** Null until they are read, and where they cannot be. */
+  /** Null until they are read, or if they cannot be read. */
   figures: Figures | null;
 }
 
@@ -57,7 +57,7 @@ interface Scenario {
 
 const token = new URLSearchParams(location.search).get("token") ?? "";
 const page = document.getElementById("page")!;
-/** Runs that are to be compared, in the order in which they were chosen. */
+/** Runs to compare, in the order in which they were selected. */
 let chosen: string[] = [];
 let list: List | null = null;
 let scenarios: Scenario[] = [];
@@ -71,7 +71,7 @@ async function get<It>(path: string, query = ""): Promise<It> {
   return told as It;
 }
 
-/** What stands behind the `#`: nothing is the list. */
+/** What follows the `#` in the URL: nothing means the list. */
 const place = (): URLSearchParams => new URLSearchParams(location.hash.slice(1));
 const hash = (names: Record<string, string>): string => `#${new URLSearchParams(names)}`;
 
@@ -84,7 +84,7 @@ export function browse(): void {
 async function open(): Promise<void> {
   const [run, compared] = [place().get("run"), place().get("compare")];
   forgetAll();
-  page.replaceChildren(element("p", { role: "status" }, say("Reading the record …")));
+  page.replaceChildren(element("p", { role: "status" }, say("Loading …")));
   try {
     if (run !== null) show(await get<Data>("run", `&name=${encodeURIComponent(run)}`), back);
     else if (compared !== null) await compare(compared.split("/"));
@@ -100,7 +100,7 @@ function back(): HTMLElement {
   return element("nav", { class: "bar", "aria-label": say("Pages") }, element("a", { href: "#" }, `← ${say("All runs")}`));
 }
 
-/** Asks again while something changes, and now and then. */
+/** Asks for the list again: often while something changes, else now and then. */
 async function follow(): Promise<void> {
   for (;;) {
     const busy = list !== null && (list.waiting > 0 || list.runs.some((it) => it.goes_on) || (list.started ?? []).some((it) => it.goes_on));
@@ -112,7 +112,7 @@ async function follow(): Promise<void> {
       list = told;
       if (!same && location.hash.length <= 1) again();
     } catch {
-      // The next one may come through.
+      // The next request may succeed.
     }
   }
 }
@@ -126,7 +126,7 @@ async function overview(): Promise<void> {
   again();
 }
 
-/** `redrawn` draws the page again in another language; pages of a folder are read again. */
+/** `redrawn` draws the page again in another language; without it the page is loaded again. */
 function head(title: string, note: string, redrawn?: () => void): HTMLElement {
   const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
   theme.addEventListener("click", () => {
@@ -144,7 +144,7 @@ function head(title: string, note: string, redrawn?: () => void): HTMLElement {
   return element("header", {}, element("div", { class: "what" }, element("h1", {}, title), note !== "" && element("p", {}, note)), element("div", { class: "tools" }, trends, language, theme));
 }
 
-/** Draws what changes. */
+/** Draws the parts that change. */
 function again(): void {
   const holder = document.getElementById("list");
   if (holder === null || list === null) return;
@@ -157,7 +157,7 @@ const words: Record<number, [string, string]> = { 0: ["good", "passed"], 1: ["ba
 
 function verdict(run: Run): [string, string] {
   if (run.goes_on) return ["good", "running"];
-  if (run.exit_code === null) return ["warn", "unfinished"];
+  if (run.exit_code === null) return ["warn", "incomplete"];
   return words[run.exit_code] ?? ["bad", "failed"];
 }
 
@@ -194,10 +194,10 @@ function runs(told: List): HTMLElement | null {
       { title: say("run"), value: (run) => run.name, cell: box, left: true },
       { title: say("verdict"), value: (run) => say(verdict(run)[1]), cell: badge, left: true },
       { title: say("scenario"), value: (run) => run.scenario, left: true },
-      { title: say("started"), value: (run) => run.started, cell: (run) => element("time", {}, run.started.replace("T", " ").replace(/(\.\d+)?Z$/, "")), left: true },
+      { title: say("start time"), value: (run) => run.started, cell: (run) => element("time", {}, run.started.replace("T", " ").replace(/(\.\d+)?Z$/, "")), left: true },
       { title: say("targets"), value: (run) => run.targets.join(", "), left: true },
-      figure(say("time"), (it) => it.lasted_ns, duration),
-      figure(say("count"), (it) => it.count, count),
+      figure(say("duration"), (it) => it.lasted_ns, duration),
+      figure(say("attempts"), (it) => it.count, count),
       figure(say("ok/s"), (it) => it.ok_per_s, count),
       figure(say("failures"), (it) => (it.count > 0 ? it.failed / it.count : null), share),
       figure("p50", (it) => it.p50_ns, duration),
@@ -207,9 +207,9 @@ function runs(told: List): HTMLElement | null {
     told.runs,
     say("Filter"),
   );
-  const left = told.left_off > 0 && element("p", {}, `${say("Older runs that are not listed")}: ${count(told.left_off)}`);
-  if (shown === null) return element("p", {}, say("There are no runs in this folder yet."));
-  const hint = element("span", {}, say("Choose two to eight runs to compare them; the first one chosen is the baseline."));
+  const left = told.left_off > 0 && element("p", {}, `${say("Older runs not listed")}: ${count(told.left_off)}`);
+  if (shown === null) return element("p", {}, say("This folder has no runs yet."));
+  const hint = element("span", {}, say("Select two to eight runs to compare them. The first one you select is the baseline."));
   return element("section", { id: "runs" }, element("div", { class: "bar" }, button, hint), shown, left);
 }
 
@@ -219,28 +219,28 @@ function passedOver(told: List): HTMLElement | null {
   return element(
     "details",
     {},
-    element("summary", {}, `${say("Passed over")}: ${count(told.passed_over_count)}`),
+    element("summary", {}, `${say("Skipped")}: ${count(told.passed_over_count)}`),
     element("ul", { class: "plain" }, ...told.passed_over.map(line)),
   );
 }
 
-/** Runs that were started from here. */
+/** Runs that were started from this page. */
 function ongoing(told: List): HTMLElement | null {
   const line = (it: Started) => {
     const link = it.live && element("a", { href: it.live, target: "_blank", rel: "noreferrer" }, say("Live page"));
     const report = !it.goes_on && it.exit_code !== 2 && element("a", { href: hash({ run: it.name }) }, say("Report"));
     const state = it.goes_on ? say("running") : `${say("exit code")} ${it.exit_code ?? "–"}`;
-    const said = it.said && element("details", {}, element("summary", {}, say("What it said")), element("pre", {}, it.said));
+    const said = it.said && element("details", {}, element("summary", {}, say("Output")), element("pre", {}, it.said));
     return element("li", {}, element("span", {}, `${it.scenario} · ${state}`), said, element("span", {}, link || report || ""));
   };
   const all = (told.started ?? []).map(line);
-  return all.length === 0 ? null : section("started", say("Started from here"), element("ul", { class: "plain" }, ...all));
+  return all.length === 0 ? null : section("started", say("Started from this page"), element("ul", { class: "plain" }, ...all));
 }
 
-/** A form for a scenario and its variables. */
+/** The form that starts a run: a scenario and its variables. */
 function begin(): HTMLElement | null {
   if (!list?.can_run) return null;
-  if (scenarios.length === 0) return section("begin", say("Start a run"), element("p", {}, say("There are no scenarios in the folder that is allowed.")));
+  if (scenarios.length === 0) return section("begin", say("Start a run"), element("p", {}, say("The folder given with --allow-run has no scenarios.")));
   const select = element("select", { "aria-label": say("Scenario"), id: "scenario" });
   for (const it of scenarios) select.append(element("option", { value: it.name }, it.name));
   const fields = element("div", { class: "bar" });
@@ -273,7 +273,7 @@ async function start(wanted: { scenario: string; set: Record<string, string> }):
     const told = answer.ok ? await answer.json() : { error: `${answer.status} ${await answer.text()}` };
     list = await get<List>("runs");
     again();
-    return told.error ?? `${say("started")}: ${told.name}`;
+    return told.error ?? say("Started {}", told.name);
   } catch (error) {
     return String(error);
   }
@@ -285,7 +285,7 @@ const told = (unit: string, value: number | null): string => {
   return unit === "share" ? share(value) : count(value);
 };
 
-/** Runs of the folder side by side; the baseline is chosen on the page. */
+/** Compares runs of the folder; the baseline can be changed on the page. */
 async function compare(names: string[]): Promise<void> {
   const data = await get<Compared>("compare", names.map((name) => `&run=${encodeURIComponent(name)}`).join(""));
   const baseline = element("select", { "aria-label": say("Baseline") });
@@ -294,33 +294,33 @@ async function compare(names: string[]): Promise<void> {
     const rest = names.filter((name) => name !== baseline.value);
     location.hash = hash({ compare: [baseline.value, ...rest].join("/") });
   });
-  sideBySide(data, [back(), head(say("Runs side by side"), ""), element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, baseline))]);
+  sideBySide(data, [back(), head(say("Comparison of runs"), ""), element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, baseline))]);
 }
 
-/** A comparison that was written into a file: its data is in the page. */
+/** A comparison that was written to a file: the page contains its data. */
 export function showComparison(data: Compared): void {
   learn(data.renderings);
   const draw = () => {
     forgetAll();
-    sideBySide(data, [head(say("Runs side by side"), `${say("Baseline")}: ${data.runs[0].name}`, draw)]);
+    sideBySide(data, [head(say("Comparison of runs"), `${say("Baseline")}: ${data.runs[0].name}`, draw)]);
   };
   draw();
 }
 
-/** Curves on the same axes, from the begin of each run; and what has changed beyond noise. */
+/** Curves on the same axes, aligned at the start of each run, and changes beyond noise. */
 function sideBySide(data: Compared, above: HTMLElement[]): void {
   const names = data.runs.map((it) => it.name);
   const width = Math.max(...data.runs.map((it) => it.series.width_s));
   const points = Math.max(...data.runs.map((it) => Math.ceil((it.series.times.p50.length * it.series.width_s) / width)));
   const times = Array.from({ length: points }, (_, at) => at * width);
-  // Coarser runs give the points; of the others the first in each is shown, of rates their mean.
+  // The points are those of the coarsest run. Of finer runs each shows the largest value, of rates the mean.
   const spread = ({ series, lasted_ns }: Compared["runs"][number], values: Values, isCount: boolean): Values => {
     const each = Math.round(width / series.width_s);
     return times.map((_, at) => {
       const part = values.slice(at * each, (at + 1) * each).filter((it): it is number => it !== null);
       if (part.length === 0) return null;
       if (!isCount) return Math.max(...part);
-      // Too little of a point tells no rate.
+      // Too short a part of a point gives no rate.
       const covered = Math.min(width, lasted_ns / 1e9 - at * width);
       return covered < Math.min(width, series.width_s) / 2 ? null : part.reduce((sum, it) => sum + it, 0) / covered;
     });
@@ -329,8 +329,8 @@ function sideBySide(data: Compared, above: HTMLElement[]): void {
     data.runs.map((it, at) => ({ label: it.name, values: spread(it, of(it.series), isCount), colour: COLOURS[at] }));
   const perSecond = (value: number) => `${count(value)}/s`;
   const charts: Chart[] = [
-    { title: say("Attempts per second"), unit: perSecond, axis: short, lines: lines((it) => it.ok, true) },
-    { title: `${say("Failures")} /s`, unit: perSecond, axis: short, lines: lines((it) => it.failed, true) },
+    { title: say("Successful attempts per second"), unit: perSecond, axis: short, lines: lines((it) => it.ok, true) },
+    { title: say("Failed attempts per second"), unit: perSecond, axis: short, lines: lines((it) => it.failed, true) },
     { title: `${say("Response times")} p50`, unit: micros, logarithmic: true, lines: lines((it) => it.times.p50) },
     { title: `${say("Response times")} p99`, unit: micros, logarithmic: true, lines: lines((it) => it.times.p99) },
     { title: say("Users"), unit: count, axis: short, lines: lines((it) => it.users_online) },
@@ -357,10 +357,10 @@ function changes(held: Compared["comparison"]["comparisons"][number], name: stri
   };
   const judged = (it: Changed) => {
     if (it.change === null) return "–";
-    return say(it.change.low === null ? "too short to tell" : (it.verdict ?? "–"));
+    return say(it.change.low === null ? "run too short" : (it.verdict ?? "–"));
   };
   const shown = table<Changed>(
-    `${name} · ${say("against the baseline")}`,
+    `${name} · ${say("compared with the baseline")}`,
     [
       { title: say("step"), value: (it) => it.name, left: true },
       { title: say("figure"), value: (it) => it.figure, left: true },
@@ -372,19 +372,19 @@ function changes(held: Compared["comparison"]["comparisons"][number], name: stri
     rows,
     say("Filter"),
   );
-  const unlike = held.unlike.length > 0 && element("div", {}, element("h3", {}, say("What else differs")), element("ul", {}, ...held.unlike.map((it) => element("li", {}, tell(it)))));
+  const unlike = held.unlike.length > 0 && element("div", {}, element("h3", {}, say("Other differences")), element("ul", {}, ...held.unlike.map((it) => element("li", {}, tell(it)))));
   return element("section", {}, element("h2", {}, name), shown, unlike);
 }
 
 interface Trend {
   name: string;
-  /** What all are held against; null where it is the run before. */
+  /** What all runs are compared with; null for the run before each. */
   baseline: string | null;
   runs: { id: string; directory: string; started: string; exit_code: number; figures: Figure[]; unlike: string[] }[];
   shifts: { since: string | null; figure: string; unit: string; before: number; after: number; by: number }[];
 }
 
-/** Each figure of a scenario from run to run; with a baseline, of its scenario alone. */
+/** Each figure of a scenario from run to run; with a baseline, only for the baseline's scenario. */
 async function trends(): Promise<void> {
   const baseline = place().get("baseline");
   const data = await get<{ folder: string; scenarios: Trend[] }>("history", baseline ? `&baseline=${encodeURIComponent(baseline)}` : "");
@@ -427,22 +427,22 @@ function trend(one: Trend): HTMLElement {
       },
       { title: say("exit code"), value: (run) => run.exit_code },
       ...figures,
-      { title: say("what else changed"), value: (run) => run.unlike.map(tell).join("; "), left: true },
+      { title: say("other changes"), value: (run) => run.unlike.map(tell).join("; "), left: true },
     ],
     [...one.runs].reverse(),
     say("Filter"),
   );
   const made = element("section", { class: "trend" }, element("h2", {}, one.name), baselines(one));
-  if (one.shifts.length > 0) made.append(element("h3", {}, say("Changed for good")), element("ul", { class: "plain" }, ...one.shifts.map(shift)));
+  if (one.shifts.length > 0) made.append(element("h3", {}, say("Lasting changes")), element("ul", { class: "plain" }, ...one.shifts.map(shift)));
   made.append(element("div", { class: "sparks" }, ...curves));
   if (rows) made.append(rows);
   return made;
 }
 
-/** What the runs of a scenario are held against. */
+/** Selects what the runs of a scenario are compared with. */
 function baselines(one: Trend): HTMLElement {
   const select = element("select", { "aria-label": `${say("Baseline")}: ${one.name}` });
-  select.append(element("option", { value: "" }, say("the run before each")));
+  select.append(element("option", { value: "" }, say("previous run")));
   for (const run of [...one.runs].reverse()) select.append(element("option", { value: nameOf(run.directory) }, nameOf(run.directory)));
   select.value = one.baseline ?? "";
   select.addEventListener("change", () => (location.hash = select.value === "" ? "#trends" : hash({ trends: "", baseline: select.value })));
@@ -450,7 +450,7 @@ function baselines(one: Trend): HTMLElement {
   return element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, select), all);
 }
 
-/** A small curve; its first, last, smallest and largest value in words. A baseline is a line across. */
+/** A small curve with its first, last, smallest and largest value as text. A horizontal line is the baseline. */
 function sparkline(values: Values, text: (value: number) => string, name: string, baseline: number | null): Element {
   const known = values.filter((value): value is number => value !== null);
   const [low, high] = [Math.min(...known), Math.max(...known)];

@@ -1,4 +1,4 @@
-// The funnel of connections: how many came through each stage of opening.
+// The connection funnel: how many connections passed each stage.
 
 import { element } from "./dom";
 import { count, share } from "./units";
@@ -12,7 +12,7 @@ interface Stage {
   cut_off: number | null;
 }
 
-/** Bars as wide as the share of all that began; the table below has the times. */
+/** Each bar is as wide as its share of all connections; the table below has the times. */
 export function funnel(stages: Stage[]): HTMLElement | null {
   const shown = stages.filter((row) => row.ok + row.failed > 0 && row.stage !== "end" && row.stage !== "resolve");
   if (shown.length < 2) return null;
@@ -32,5 +32,5 @@ export function funnel(stages: Stage[]): HTMLElement | null {
       element("span", { class: "told" }, `${count(row.ok)} / ${count(row.began)}${lost}`),
     );
   });
-  return element("figure", {}, element("figcaption", {}, say("Funnel of connections")), element("ul", { class: "funnel" }, ...rows));
+  return element("figure", {}, element("figcaption", {}, say("Connection funnel")), element("ul", { class: "funnel" }, ...rows));
 }

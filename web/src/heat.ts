@@ -1,10 +1,10 @@
-// How many attempts took how long at what time, as colours.
+// The distribution of response times over time, as colors.
 
 import { follows } from "./charts";
 import { element } from "./dom";
 import { clock } from "./units";
 
-/** Darker where more attempts were; rows are quarters of a power of two of microseconds. */
+/** Darker means more attempts; a row is a quarter of a power of two in microseconds. */
 export function heat(title: string, cells: number[], points: number, width_s: number, unit: (us: number) => string): HTMLElement | null {
   if (cells.length === 0) return null;
   let [columns, low, high, most] = [0, Infinity, 0, 0];
@@ -20,7 +20,7 @@ export function heat(title: string, cells: number[], points: number, width_s: nu
   canvas.height = rows;
   const ctx = canvas.getContext("2d")!;
   for (let at = 0; at < cells.length; at += 3) {
-    // Rare ones are to be seen, too.
+    // A logarithm, so that rare ones stay visible.
     ctx.fillStyle = `rgba(0, 114, 178, ${0.12 + 0.88 * (Math.log1p(cells[at + 2]) / Math.log1p(most))})`;
     ctx.fillRect(cells[at], high - cells[at + 1], 1, 1);
   }

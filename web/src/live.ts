@@ -1,5 +1,5 @@
-// The page of a run that goes on: the figures so far, then each second as it comes. Who was away is
-// told what it missed; when the run is over, the page becomes its report.
+// The live page of a run: the figures so far, then each second. A viewer that reconnects gets what it
+// missed. When the run is over, the page becomes its report.
 
 import type { Data, Told } from "./data";
 import { element } from "./dom";
@@ -9,10 +9,10 @@ import { learn, say } from "./words";
 
 const token = new URLSearchParams(location.search).get("token") ?? "";
 let data: Data | null = null;
-/** Drawn when somebody looks again. */
+/** Whether something is still to be drawn when the page is visible again. */
 let isBehind = false;
 
-/** Draws soon, once for all that has come, and not where nobody sees it. */
+/** Draws in the next frame, once for everything that has arrived, and not while the page is hidden. */
 function soon(draw: () => void): void {
   if (document.hidden) {
     isBehind = true;
@@ -24,15 +24,15 @@ function soon(draw: () => void): void {
 export function watch(): void {
   const page = document.getElementById("page")!;
   const waits = (text: string) => page.replaceChildren(element("h1", {}, "throng"), element("p", { role: "status" }, say(text)));
-  waits("The run has not begun yet.");
+  waits("The run has not started yet.");
   const source = new EventSource(`events?token=${encodeURIComponent(token)}`);
   const hear = <It>(name: string, take: (told: It) => void) =>
     source.addEventListener(name, (event) => {
       connected(true);
       take(JSON.parse((event as MessageEvent<string>).data) as It);
     });
-  // Before the load begins: what is being done.
-  hear<{ setup: boolean }>("waiting", ({ setup }) => waits(setup ? "The setup is running; the load begins when it is done." : "The run has not begun yet."));
+  // What happens before the load starts.
+  hear<{ setup: boolean }>("waiting", ({ setup }) => waits(setup ? "The setup is running. The load starts when it is complete." : "The run has not started yet."));
   hear<Data>("all", (told) => {
     const first = data === null;
     data = told;
@@ -59,7 +59,7 @@ export function watch(): void {
   });
   source.addEventListener("error", () => {
     if (data === null && source.readyState === EventSource.CLOSED) {
-      page.replaceChildren(element("p", { role: "alert" }, say("Nothing is to be seen here: the run is over, or this is not its link.")));
+      page.replaceChildren(element("p", { role: "alert" }, say("The run has ended, or the link is not valid.")));
     }
     connected(false);
   });
@@ -71,7 +71,7 @@ export function watch(): void {
   });
 }
 
-/** What may be said to the run, as by `throng control`. */
+/** Buttons that control the run, like `throng control`. */
 function controls(): HTMLElement {
   const status = element("span", { role: "status", id: "answer" });
   const loads: string[] = data?.loads ?? [];
@@ -84,7 +84,7 @@ function controls(): HTMLElement {
       const told = answer.ok ? await answer.json() : { refused: `${answer.status} ${await answer.text()}` };
       status.textContent = told.done ?? [told.refused, told.help].filter(Boolean).join(": ");
     } catch {
-      status.textContent = say("The run does not answer.");
+      status.textContent = say("The run does not respond.");
     }
   };
   const button = (id: string, text: string, command: () => unknown) => {
@@ -100,7 +100,7 @@ function controls(): HTMLElement {
     button("less", `− ${say("Less")}`, () => ({ change: { times: 1 / 1.1 } })),
     button("more", `+ ${say("More")}`, () => ({ change: { times: 1.1 } })),
     button("pause", say("Pause"), () => "pause"),
-    button("go-on", say("Go on"), () => "go-on"),
+    button("go-on", say("Resume"), () => "go-on"),
     button("end-phase", say("End phase"), () => ({ change: "end-phase" })),
     name,
     button("mark", say("Mark"), () => ({ mark: name.value.trim() })),
@@ -109,14 +109,14 @@ function controls(): HTMLElement {
   );
 }
 
-/** Asks back: what is stopped does not go on. */
+/** Asks for a second click: a stopped run cannot be resumed. */
 function stop(ask: (command: unknown) => Promise<void>): HTMLElement {
   const made = element("button", { type: "button", id: "stop" }, say("Stop"));
   let sure = false;
   made.addEventListener("click", () => {
     if (sure) void ask("stop");
     sure = !sure;
-    made.textContent = say(sure ? "Stop: click again" : "Stop");
+    made.textContent = say(sure ? "Click again to stop" : "Stop");
     if (sure) {
       setTimeout(() => {
         sure = false;

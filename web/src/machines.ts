@@ -1,4 +1,4 @@
-// What each of several machines takes of its host over time.
+// What each of several machines uses of its host over time.
 
 import type { Chart, Line } from "./charts";
 import type { Column as Values, Data } from "./data";
@@ -10,7 +10,7 @@ export function machineCharts(data: Data, seconds: (point: number) => number): C
   const machines = data.series.machines;
   if (!machines || machines.rows.length === 0) return [];
   const length = data.series.times.p50.length;
-  // A coarse point is held until the next; a count is told by second.
+  // A coarse point keeps its value until the next; a count is shown per second.
   const lines = (name: string, each?: (value: number) => number): Line[] =>
     machines.rows.map((row) => ({
       label: row.name as string,
@@ -27,11 +27,11 @@ export function machineCharts(data: Data, seconds: (point: number) => number): C
   const share = (value: number) => `${(value * 100).toFixed(0)} %`;
   const perSecond = (value: number) => `${bytes(value)}/s`;
   return [
-    { title: say("Processors that throng uses, by machine"), unit: (value) => Number(value.toPrecision(3)).toString(), lines: lines("cpu_ns", (ns) => ns / 1e9) },
-    { title: say("Load of the host, by machine"), unit: share, lines: lines("host_cpu") },
-    { title: say("Memory of throng, by machine"), unit: bytes, lines: lines("memory_bytes") },
-    { title: say("Received, by machine"), unit: perSecond, axis: bytes, lines: lines("bytes_in", same) },
-    { title: say("Sent, by machine"), unit: perSecond, axis: bytes, lines: lines("bytes_out", same) },
-    { title: say("Users, by machine"), unit: count, axis: short, lines: lines("users_online") },
+    { title: say("Cores used by throng, per machine"), unit: (value) => Number(value.toPrecision(3)).toString(), lines: lines("cpu_ns", (ns) => ns / 1e9) },
+    { title: say("Host CPU load, per machine"), unit: share, lines: lines("host_cpu") },
+    { title: say("Memory used by throng, per machine"), unit: bytes, lines: lines("memory_bytes") },
+    { title: say("Received, per machine"), unit: perSecond, axis: bytes, lines: lines("bytes_in", same) },
+    { title: say("Sent, per machine"), unit: perSecond, axis: bytes, lines: lines("bytes_out", same) },
+    { title: say("Users, per machine"), unit: count, axis: short, lines: lines("users_online") },
   ];
 }

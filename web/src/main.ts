@@ -1,4 +1,4 @@
-// Begins: a report has its figures in itself; other pages ask whoever served them.
+// Starts the page: a report contains its figures; other pages ask the server that they come from.
 
 import { read } from "./data";
 import { browse, showComparison } from "./folder";

@@ -1,4 +1,4 @@
-// What other sources said meanwhile: the exporters that the scenario names.
+// Metrics of other sources: the exporters that the scenario names.
 
 import type { Chart } from "./charts";
 import type { Column as Values, Data, Monitored } from "./data";
@@ -6,7 +6,7 @@ import { element, section, table } from "./dom";
 import { bytes, count, short } from "./units";
 import { say, tell } from "./words";
 
-/** More are in the table alone. */
+/** Further metrics are only in the table. */
 const CHARTS_MAX = 24;
 
 const family = (name: string): string => name.split("{")[0];
@@ -20,7 +20,7 @@ function figure(name: string, counter: boolean): (value: number | null) => strin
   };
 }
 
-/** A reading while the run goes on: the mean of a point, told again as more is read. */
+/** A reading while the run goes on: the mean of a point, sent again as more is read. */
 export interface Reading {
   monitor: number;
   number: number;
@@ -40,7 +40,7 @@ export function read(data: Data, readings: Reading[]): void {
   }
 }
 
-/** As long as the time axis: what is read comes before or behind the second that it is of. */
+/** Fits values to the time axis: a reading may arrive before or after its second. */
 const fitted = (values: Values, length: number): Values => Array.from({ length }, (_, at) => values[at] ?? null);
 
 /** A chart for each metric of each source, with a line for each of its series. */
@@ -66,7 +66,7 @@ export function monitorCharts(data: Data): Chart[] {
   });
 }
 
-/** What was read of each source, and why it was not. */
+/** What was read from each source, and why readings failed. */
 export function monitors(data: Data): HTMLElement | null {
   const tables = data.summary.monitors.map((source: any) => {
     const title = source.machine ? `${source.name}, ${source.machine}` : source.name;

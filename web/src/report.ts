@@ -1,5 +1,5 @@
-// The page of a run: what a person wants first, then the curves, then all tables. The figures may
-// grow while the run goes on: what has changed is drawn again, and the rest stays.
+// The page of a run: the figures a reader needs first, then the charts, then all tables. While the run
+// goes on, only the parts that have changed are drawn again.
 
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
@@ -16,13 +16,13 @@ let summary: Summary;
 let series: Series;
 const page = document.getElementById("page")!;
 
-/** The last point may be a piece of one: too little of it tells no rate. */
+/** How many seconds a point covers. The last point may be partial: too short a part gives no rate. */
 const covered = (at: number): number => Math.min(series.width_s, lasted() - at * series.width_s);
 const lasted = (): number => (data.live ? (data.seconds ?? 0) : summary.lasted_ns / 1e9);
 const rate = (values: Values): Values => values.map((value, at) => (value === null || covered(at) < series.width_s / 2 ? null : value / covered(at)));
 const perSecond = (value: number) => `${count(value)}/s`;
 
-/** Places of the points on the time axis, in seconds. */
+/** Positions of the points on the time axis, in seconds. */
 const times = (): number[] => series.times.p50.map((_, at) => at * series.width_s);
 
 function marks(): Mark[] {
@@ -31,14 +31,14 @@ function marks(): Mark[] {
     .filter((event) => event.kind !== "notice")
     .map((event) => ({
       at_s: event.at_ns / 1e9,
-      text: event.kind === "phase" ? name(event.text) : tell(event.text) || say(event.kind),
+      text: event.kind === "phase" ? name(event.text) : tell(event.text) || say(KINDS[event.kind] ?? event.kind),
       phase: event.kind === "phase",
     }));
 }
 
 function verdict(): [string, string] {
   const outcome = summary.outcome;
-  if (!outcome) return ["warn", "unfinished"];
+  if (!outcome) return ["warn", "incomplete"];
   if (data.live) return isConnected ? ["good", "running"] : ["bad", "connection lost"];
   if (outcome.exit_code === 5 || !outcome.valid) return ["bad", "invalid"];
   if (outcome.exit_code !== 0) return ["bad", "failed"];
@@ -59,7 +59,7 @@ function header(): HTMLElement {
   const badge = element("span", { class: "badge" });
   setBadge(badge);
   const targets = run.targets.join(", ") + (run.same_host ? ` (${say("same host")})` : "");
-  // As in the summary: those who were there, who may be others than were planned.
+  // As in the summary: the users that were there, which may differ from the planned number.
   const users = Math.max(summary.users.present_max, summary.users.online_max);
   const facts = [targets, `${count(data.live ? run.users_planned : users)} ${say("users")}`, !data.live && length(), String(run.started).replace("T", " ").replace(/(\.\d+)?Z$/, " UTC")].filter(Boolean);
   const theme = element("button", { type: "button", id: "theme" }, say("Theme"));
@@ -83,11 +83,11 @@ function header(): HTMLElement {
   );
 }
 
-/** The time that the figures are of, and the whole time where that is more. */
+/** How long was measured, and how long the run took if that is longer. */
 function length(): string {
   const { measured_ns, lasted_ns } = summary;
   if (measured_ns >= 0.95 * lasted_ns) return duration(measured_ns);
-  return `${duration(measured_ns)} ${say("measured, of")} ${duration(lasted_ns)}`;
+  return say("{} of {} measured", duration(measured_ns), duration(lasted_ns));
 }
 
 function notices(): HTMLElement | null {
@@ -95,11 +95,11 @@ function notices(): HTMLElement | null {
   const damaged = ["lines_missing", "lines_lost", "lines_unreadable"].some((name) => summary.record[name] > 0);
   if (data.live) {
     const missed = data.missed ?? 0;
-    return missed === 0 ? null : element("div", { class: "notice", role: "note" }, element("p", {}, `${say("This page fell behind and misses lines; the report will have them")}: ${count(missed)}`));
+    return missed === 0 ? null : element("div", { class: "notice", role: "note" }, element("p", {}, say("This page could not keep up: {} lines are missing here. The report will have them.", count(missed))));
   }
   const lines = [
     outcome && !outcome.valid && `${say("The result is invalid")}: ${tell(outcome.headline)}`,
-    damaged && say("The record is not complete"),
+    damaged && say("The run directory is not complete"),
     ...(outcome?.warnings ?? []).map((warning) => tell(warning.text)),
   ].filter((line): line is string => Boolean(line));
   return lines.length === 0 ? null : element("div", { class: "notice", role: "note" }, ...lines.map((line) => element("p", {}, line)));
@@ -110,9 +110,9 @@ function cards(): HTMLElement {
   const card = (name: string, figure: string, note: string) => element("div", { class: "card" }, element("span", {}, say(name)), element("b", {}, figure), element("span", {}, note));
   const failed = total.count > 0 ? total.failed / total.count : null;
   const measured = Math.max(summary.measured_ns, 1) / 1e9;
-  const after = (total.ok_after ?? 0) > 0.01 * total.ok ? ` · ${count(total.ok_after)} ${say("ok after the load ended")}` : "";
+  const after = (total.ok_after ?? 0) > 0.01 * total.ok ? ` · ${say("{} ok after the load ended", count(total.ok_after))}` : "";
   const met = summary.thresholds.filter((it) => it.verdict === "met").length;
-  // Of few values there is no p99.
+  // Too few values have no p99.
   const [name, highest] = QUANTILES_SHOWN.map(([name, of]) => [name, total.latency?.[of]] as const).find(([, ns]) => ns != null) ?? ["p99", null];
   const times = [`${say("median")} ${duration(total.latency?.p50_ns)}`, `p95 ${duration(total.latency?.p95_ns)}`, `${say("max")} ${duration(total.latency?.max_ns)}`];
   const shown = [
@@ -121,11 +121,11 @@ function cards(): HTMLElement {
     deliveryCard(card),
     summary.thresholds.length > 0 && card("thresholds met", `${count(met)} / ${count(summary.thresholds.length)}`, verdictText()),
     card("response time", `${name} ${duration(highest)}`, times.join(" · ")),
-    card("users", short(users.online_max), `${say("most at a time")} · ${count(connections.open_max)} ${say("connections")}`),
+    card("users", short(users.online_max), `${say("at peak")} · ${count(connections.open_max)} ${say("connections")}`),
     card("throughput", `${bytes(summary.received_bytes / measured)}/s`, `${say("received")} · ${say("sent")} ${bytes(summary.sent_bytes / measured)}/s`),
   ].filter((it): it is HTMLElement => Boolean(it));
-  // Rows of three are full.
-  if (shown.length < 6) shown.push(card("longest", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`));
+  // Cards are in rows of three: fill the last one.
+  if (shown.length < 6) shown.push(card("slowest attempt", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`));
   return element("div", { class: "cards" }, ...shown);
 }
 
@@ -136,10 +136,10 @@ const QUANTILES_SHOWN: [string, keyof Times][] = [
   ["p50", "p50_ns"],
 ];
 
-/** The verdict of the run beside its thresholds, which may not be the reason. */
+/** The verdict of the run, next to its thresholds: they need not be the reason for it. */
 const verdictText = (): string => (data.live ? say("so far") : say(verdict()[1]));
 
-/** What became of the messages that had to reach an audience, of all rows together. */
+/** The outcome of all deliveries together. */
 function deliveryCard(card: (name: string, figure: string, note: string) => HTMLElement): HTMLElement | false {
   const rows: any[] = summary.deliveries ?? [];
   const of = (name: string): number => rows.reduce((sum, row) => sum + row[name], 0);
@@ -158,9 +158,20 @@ function figureOf(figure: number | null, unit: string): string {
   return unit === "bytes" ? bytes(figure) : count(figure);
 }
 
+/** Verdicts of thresholds and kinds of events: words of the JSON, and how the page shows them. */
+const VERDICTS: Record<string, string> = { "not-met": "not met", indeterminate: "undetermined" };
+const KINDS: Record<string, string> = {
+  "target-lost": "target unreachable",
+  held: "growth paused",
+  released: "growth resumed",
+  "given-up": "growth ended",
+  "backed-off": "load reduced",
+  "machine-lost": "machine lost",
+};
+
 const SIGNS: Record<string, [string, string]> = { met: ["met", "✓"], "not-met": ["missed", "✗"] };
 
-/** Whether throng itself was part of what was measured. */
+/** Whether throng itself affected what was measured. */
 function ownFigures(): HTMLElement {
   const { generator } = summary;
   const late = generator.lateness ? `p99 ${duration(generator.lateness.p99_ns)}` : "–";
@@ -172,13 +183,14 @@ function first(): HTMLElement {
   const thresholds = [...summary.thresholds].sort((one, two) => Number(one.verdict === "met") - Number(two.verdict === "met"));
   const line = (it: (typeof thresholds)[number]) => {
     const [tone, sign] = SIGNS[it.verdict] ?? ["unsure", "?"];
-    const unsure = tone === "unsure" ? `${say(it.verdict)} · ` : "";
-    const told = it.largest_of == null ? unsure : `${unsure}${say("the largest value of")} ${count(it.largest_of)}: `;
-    const shown = element("span", { class: tone, role: "img", "aria-label": say(it.verdict) }, sign);
+    const word = say(VERDICTS[it.verdict] ?? it.verdict);
+    const unsure = tone === "unsure" ? `${word} · ` : "";
+    const told = it.largest_of == null ? unsure : `${unsure}${say("largest of {} values", count(it.largest_of))}: `;
+    const shown = element("span", { class: tone, role: "img", "aria-label": word }, sign);
     return element("li", {}, shown, element("span", {}, it.text), element("span", {}, told + figureOf(it.figure, it.unit)));
   };
   const worst = summary.errors.slice(0, 5).map((it) => element("li", {}, element("span", {}, `${it.step}: ${tell(it.text)}`), element("span", {}, count(it.count))));
-  // A threshold that was missed stands beside this.
+  // Thresholds that are not met are listed next to this.
   const isThreshold = (reason: string) => summary.thresholds.some((it) => reason.endsWith(`: ${it.text}`));
   const reasons = (data.live ? [] : (summary.outcome?.reasons ?? [])).filter((it) => !isThreshold(it)).map((reason) => element("li", {}, element("span", {}, tell(reason)), element("span", {})));
   return element(
@@ -186,7 +198,7 @@ function first(): HTMLElement {
     { class: "two" },
     section("thresholds", say("Thresholds"), thresholds.length > 0 && element("ul", { class: "plain" }, ...thresholds.map(line))),
     section("findings", say("Findings"), reasons.length + worst.length > 0 && element("ul", { class: "plain" }, ...reasons, ...worst)),
-    section("generator", say("throng itself"), ownFigures()),
+    section("generator", say("Generator"), ownFigures()),
   );
 }
 
@@ -198,21 +210,21 @@ const QUANTILES: [string, string, string][] = [
   ["max", "max", "--grey"],
 ];
 
-/** The percentiles of response times, and dots over them where the service took all of a p99. */
+/** Percentiles of response times, and the p99 of service times as a dotted line. */
 function timeLines(of: (name: string) => Values): Line[] {
   const times: Line[] = QUANTILES.map(([name, label, colour]) => ({ label, values: of(name), colour, width: name === "p99" ? 2.5 : undefined }));
   return [...times, { label: `${say("service time")} p99`, values: of("service_p99"), colour: "--ink", dash: [2, 5] }];
 }
 
-/** Of loads with a rate: what was wanted, what began, and what waits. */
+/** For loads with a rate: scheduled starts, actual starts, and the backlog of starts that are due. */
 function starts(): Chart[] {
   if (!series.wanted.some((value: number | null) => value)) return [];
-  const begun = { label: say("begun"), values: rate(series.begun), colour: COLOURS[2] };
-  const wanted = { label: say("wanted"), values: rate(series.wanted), colour: COLOURS[7], dash: [4, 4] };
-  const waiting = { label: say("waiting starts"), values: series.backlog, colour: COLOURS[4] };
+  const begun = { label: say("actual"), values: rate(series.begun), colour: COLOURS[2] };
+  const wanted = { label: say("scheduled"), values: rate(series.wanted), colour: COLOURS[7], dash: [4, 4] };
+  const waiting = { label: say("backlog"), values: series.backlog, colour: COLOURS[4] };
   return [
     { title: say("Starts per second"), unit: perSecond, axis: short, lines: [begun, wanted] },
-    { title: say("Starts that wait"), unit: count, axis: short, lines: [waiting] },
+    { title: say("Backlog of starts"), unit: count, axis: short, lines: [waiting] },
   ];
 }
 
@@ -223,7 +235,7 @@ function charts(): Chart[] {
       unit: perSecond,
       axis: short,
       lines: [
-        { label: say("good"), values: rate(series.ok), colour: COLOURS[2], fill: true },
+        { label: say("ok"), values: rate(series.ok), colour: COLOURS[2], fill: true },
         { label: say("failures"), values: rate(series.failed), colour: COLOURS[3] },
       ],
     },
@@ -240,7 +252,7 @@ function charts(): Chart[] {
       lines: [
         { label: say("online"), values: series.users_online, colour: COLOURS[0], fill: true },
         { label: say("present"), values: series.users_present, colour: COLOURS[5] },
-        { label: say("wanted"), values: series.users_wanted, colour: COLOURS[7], dash: [4, 4] },
+        { label: say("scheduled"), values: series.users_wanted, colour: COLOURS[7], dash: [4, 4] },
       ],
     },
     ...starts(),
@@ -255,7 +267,7 @@ function charts(): Chart[] {
         { label: say("opened per second"), values: rate(series.opened) },
       ],
     },
-    { title: say("Opening a connection, p99"), unit: micros, logarithmic: true, lines: series.stages.map((it) => ({ label: tell(it.stage), values: it.p99 })) },
+    { title: say("Connection setup time, p99"), unit: micros, logarithmic: true, lines: series.stages.map((it) => ({ label: tell(it.stage), values: it.p99 })) },
     {
       title: say("Deliveries per second"),
       unit: perSecond,
@@ -263,7 +275,7 @@ function charts(): Chart[] {
       lines: [
         { label: say("delivered"), values: rate(series.delivered), colour: COLOURS[2] },
         { label: say("lost"), values: rate(series.lost), colour: COLOURS[3] },
-        { label: say("heartbeats lost"), values: rate(series.heartbeats_lost), colour: COLOURS[4] },
+        { label: say("lost heartbeats"), values: rate(series.heartbeats_lost), colour: COLOURS[4] },
       ],
     },
     {
@@ -275,21 +287,21 @@ function charts(): Chart[] {
         { label: say("sent"), values: rate(series.bytes_out) },
       ],
     },
-    { title: say("Lateness of throng, p99"), unit: micros, logarithmic: true, lines: [{ label: say("lateness"), values: series.lateness_p99 }] },
+    { title: say("Generator lateness, p99"), unit: micros, logarithmic: true, lines: [{ label: say("lateness"), values: series.lateness_p99 }] },
     {
-      title: say("Processors"),
+      title: say("CPU"),
       unit: (value) => Number(value.toPrecision(3)).toString(),
       lines: [
-        { label: say("throng"), values: rate(series.cpu_ns).map((ns) => (ns === null ? null : ns / 1e9)) },
-        { label: say("host, share"), values: series.host_cpu, colour: COLOURS[7] },
+        { label: say("throng (cores)"), values: rate(series.cpu_ns).map((ns) => (ns === null ? null : ns / 1e9)) },
+        { label: say("host (share)"), values: series.host_cpu, colour: COLOURS[7] },
       ],
     },
-    { title: say("Memory of throng"), unit: bytes, lines: [{ label: say("memory"), values: series.memory_bytes }] },
+    { title: say("Memory used by throng"), unit: bytes, lines: [{ label: say("memory"), values: series.memory_bytes }] },
   ];
   return all;
 }
 
-/** A step's figures at the points of all; coarser ones are held until the next. */
+/** A step's figures at the points of the time axis; a coarser point keeps its value until the next. */
 function stepCharts(step: number): Chart[] {
   const own = series.steps.find((it) => it.step === step);
   if (!own) return [];
@@ -305,7 +317,7 @@ function stepCharts(step: number): Chart[] {
     return column;
   };
   const rates: Line[] = [
-    { label: say("good"), values: spread(own.ok, true), colour: COLOURS[2], fill: true },
+    { label: say("ok"), values: spread(own.ok, true), colour: COLOURS[2], fill: true },
     { label: say("failures"), values: spread(own.failed, true), colour: COLOURS[3] },
   ];
   const name = stepName(step);
@@ -334,7 +346,7 @@ function byStep(): HTMLElement | null {
 
 let panel = new Panel();
 let stepPanel = new Panel();
-/** The names of the marks, for whoever reads or searches the page. */
+/** The names of the marks as text, which can be read aloud and searched. */
 const noted = element("ol", { class: "marks" });
 function note(shown: Mark[]): void {
   const named = shown.filter((mark) => !mark.phase);
@@ -382,7 +394,7 @@ function allTables(): HTMLElement | null {
     say("Phases"),
     [
       text(say("phase"), (row) => row.name + (row.measured ? "" : ` (${say("not measured")})`)),
-      time(say("time"), (row) => row.lasted_ns),
+      time(say("duration"), (row) => row.lasted_ns),
       number(say("users"), (row) => row.users_online_max),
       number(say("attempts"), (row) => row.count),
       number(say("failures"), (row) => row.failed),
@@ -393,10 +405,10 @@ function allTables(): HTMLElement | null {
     say("Filter"),
   );
   const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases];
-  return section("tables", say("Response times"), ...shown, deliveries(), changes(), byTarget(), byLabel(), bySession(), slowest());
+  return section("tables", say("Details"), ...shown, deliveries(), changes(), byTarget(), byLabel(), bySession(), slowest());
 }
 
-/** Messages that had to reach an audience; `expected` is delivered, lost and undetermined. */
+/** Messages that had to reach an audience; `expected` = delivered + lost + undetermined. */
 function deliveries(): HTMLElement | null {
   return table<any>(
     say("Deliveries"),
@@ -417,12 +429,12 @@ function deliveries(): HTMLElement | null {
   );
 }
 
-/** What persons changed and marked while the run went on. */
+/** Changes and marks that users of throng made during the run. */
 function changes(): HTMLElement | null {
   return table<any>(
-    say("Changes while it ran"),
+    say("Changes during the run"),
     [
-      { title: say("at"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
+      { title: say("time"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
       text(say("phase"), (row) => row.phase ?? "–"),
       text(say("change"), (row) => row.change ?? row.mark),
     ],
@@ -433,7 +445,7 @@ function changes(): HTMLElement | null {
 
 function byTarget(): HTMLElement | null {
   return table<any>(
-    say("Addresses"),
+    say("Targets"),
     [
       text(say("target"), (row) => row.target),
       text(say("address"), (row) => row.address ?? "–"),
@@ -447,9 +459,9 @@ function byTarget(): HTMLElement | null {
   );
 }
 
-/** What machines did that are called alike, as one and by step. */
+/** Figures of the machines that share a label, in total and by step. */
 function byLabel(): HTMLElement | null {
-  const named = (row: any) => row.value ?? (row.others > 0 ? `${row.others} ${say("others")}` : "–");
+  const named = (row: any) => row.value ?? (row.others > 0 ? say("{} others", String(row.others)) : "–");
   const all = (row: any) => [row.total, ...(row.steps.length > 1 ? row.steps : [])];
   return table<any>(
     say("Machines by label"),
@@ -474,7 +486,7 @@ function bySession(): HTMLElement | null {
     say("Sessions"),
     [
       text(say("session"), (row) => row.name),
-      number(say("began"), (row) => row.begun),
+      number(say("started"), (row) => row.begun),
       number(say("finished"), (row) => row.finished),
       number(say("failures"), (row) => row.failed),
       ...quantiles<any>((row) => row.time),
@@ -490,7 +502,7 @@ function slowest(): HTMLElement | null {
     [
       text(say("step"), (row) => row.step),
       time(say("response time"), (row) => row.latency_ns),
-      { title: say("at"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
+      { title: say("time"), value: (row) => row.at_ns, text: (row) => clock(row.at_ns / 1e9) },
       number(say("user"), (row) => row.user),
       number(say("code"), (row) => row.code),
       text(say("cause"), (row) => row.cause ?? "–"),
@@ -521,8 +533,8 @@ function errors(): HTMLElement | null {
       "details",
       {},
       element("summary", {}, `${it.step} · ${it.cause} · ${clock(it.at_ns / 1e9)} · ${tell(it.detail)}`),
-      piece(say("sent text"), it.evidence?.sent),
-      piece(say("received text"), it.evidence?.received),
+      piece(say("sent"), it.evidence?.sent),
+      piece(say("received"), it.evidence?.received),
     ),
   );
   return section("errors", say("Errors"), shown, evidence.length > 0 && element("div", {}, ...evidence));
@@ -533,17 +545,17 @@ const ENDINGS: Record<string, string> = {
   closed_by_target: "closed by the target",
   reset: "reset by the target",
   reset_by_us: "reset by throng",
-  vanished: "left without a word",
-  half_closed: "half closed",
+  vanished: "silently dropped by throng",
+  half_closed: "half-closed by throng",
   timed_out: "timed out",
 };
 
 function connections(): HTMLElement | null {
   const stages = table<any>(
-    say("Stages of opening"),
+    say("Connection stages"),
     [
       text(say("stage"), (row) => tell(row.stage)),
-      number(say("began"), (row) => row.began),
+      number(say("started"), (row) => row.began),
       number(say("ok"), (row) => row.ok),
       number(say("failures"), (row) => row.failed),
       ...quantiles<any>((row) => row.latency),
@@ -553,7 +565,7 @@ function connections(): HTMLElement | null {
   );
   const ended = table<any>(
     say("Ended connections"),
-    [text(say("ended by"), (row) => say(ENDINGS[row.ended] ?? String(row.ended))), number(say("connections"), (row) => row.time?.count), ...quantiles<any>((row) => row.time)],
+    [text(say("ending"), (row) => say(ENDINGS[row.ended] ?? String(row.ended))), number(say("connections"), (row) => row.time?.count), ...quantiles<any>((row) => row.time)],
     summary.residence ?? [],
     say("Filter"),
   );
@@ -573,7 +585,7 @@ function environment(): HTMLElement | null {
     "run",
     say("Run"),
     facts([
-      ["started", run.started],
+      ["start time", run.started],
       ["targets", run.targets.join(", ")],
       ["host", machine.filter(Boolean).join(" · ")],
       ["version", `throng ${run.throng_version}${run.throng_commit ? ` (${run.throng_commit})` : ""}`],
@@ -606,7 +618,7 @@ function overTime(): HTMLElement | null {
   return section(
     "time",
     say("Over time"),
-    element("div", { class: "bar" }, ...buttons, element("span", {}, say("Drag over a chart to zoom; double-click to see all. Keys: + and − zoom, ← and → move, 0 shows all."))),
+    element("div", { class: "bar" }, ...buttons, element("span", {}, say("Drag in a chart to zoom; double-click to reset. Keys: + and − zoom, ← and → move, 0 resets."))),
     panel.element,
     noted,
   );
@@ -620,12 +632,12 @@ function distribution(): HTMLElement | null {
       "div",
       { class: "charts" },
       percentiles(say("response time"), [{ label: say("all steps"), pairs: series.curve }, ...series.steps.slice(0, 6).map((it) => ({ label: stepName(it.step), pairs: it.curve }))], micros),
-      heat(`${say("Heat map")}: ${say("how many attempts took how long, over time")}`, series.heat.cells, series.heat.points, series.width_s, micros),
+      heat(say("Heat map: distribution of response times over time"), series.heat.cells, series.heat.points, series.width_s, micros),
     ),
   );
 }
 
-/** All parts in their order, by their names. */
+/** All parts of the page by name, in order. */
 const PARTS: Record<string, () => HTMLElement | null> = {
   header,
   notices,
@@ -642,7 +654,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   run: environment,
 };
 
-/** What else stands on the page, and as it was made in the language that is shown. */
+/** Makes the controls of a live page, and the controls as made in the current language. */
 let controls: (() => HTMLElement) | null = null;
 let standing: HTMLElement | null = null;
 
@@ -659,7 +671,7 @@ function draw(): void {
   drawSteps();
 }
 
-/** Draws some parts again. A part in which a user selects text waits. */
+/** Draws some parts again, except parts in which text is selected. */
 function again(names: string[]): void {
   const selection = getSelection();
   for (const name of names) {
@@ -669,7 +681,7 @@ function again(names: string[]): void {
   }
 }
 
-/** Shows a run. `more` is what stands in it while it goes on. */
+/** Shows a run. `more` makes the controls of a run that goes on. */
 export function show(told: Data, more?: () => HTMLElement): void {
   data = told;
   ({ summary, series } = told);
@@ -677,12 +689,12 @@ export function show(told: Data, more?: () => HTMLElement): void {
   const kept = data.live ? controls : null;
   if (more || !kept) standing = null;
   controls = more ?? kept;
-  // For whoever wants to look at the figures with the browser's tools.
+  // So that the figures can be inspected with the browser's developer tools.
   Object.assign(window, { throng: data });
   draw();
 }
 
-/** A second that was told. */
+/** The figures of one second, as the server sends them. */
 export interface Second {
   at: number;
   seconds: number;
@@ -693,11 +705,11 @@ export interface Second {
   stages: [string, number | null][];
   renderings: Record<string, string>;
   step_at: number;
-  /** A step's number, its good and failed attempts, and its times in the order of `step_times`. */
+  /** A step's number, its ok and failed attempts, and its times in the order of `step_times`. */
   steps: number[][];
 }
 
-/** A second is told more than once where more comes of it: it has its place. */
+/** Puts a second into its place. It is sent again when more of its figures are known. */
 export function append(told: Second): void {
   const put = (column: Values, value: number | null) => {
     while (column.length < told.at) column.push(null);
@@ -732,7 +744,7 @@ function stepOf(step: number, columns: string[]): StepSeries {
   return made;
 }
 
-/** What of a second is seen at once. */
+/** Draws what each second changes. */
 export function drawn(): void {
   const badge = page.querySelector(".badge");
   if (badge) setBadge(badge);
@@ -742,7 +754,7 @@ export function drawn(): void {
   drawSteps();
 }
 
-/** What the tables show. */
+/** What the tables and the percentile charts show. */
 export interface Figures {
   summary: Summary;
   renderings: Record<string, string>;
@@ -751,7 +763,7 @@ export interface Figures {
   heat: { points: number; cells: number[] };
 }
 
-/** How often what is slow to draw is drawn, in seconds. */
+/** How often the parts that are slow to draw are drawn, in seconds. */
 const SLOW_S = 5;
 let slowAt = -SLOW_S;
 
@@ -772,7 +784,7 @@ export function tables(told: Figures): void {
   }
 }
 
-/** Whether the figures still come. */
+/** Whether the page still receives figures. */
 export function connected(is: boolean): void {
   if (isConnected === is) return;
   isConnected = is;

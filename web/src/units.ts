@@ -1,4 +1,4 @@
-// Numbers as a person reads them. Times come in nanoseconds or microseconds.
+// Numbers in a form that is easy to read. Times are given in nanoseconds or microseconds.
 
 const digits = (value: number): number => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
 
@@ -13,7 +13,7 @@ export function duration(ns: number | null | undefined): string {
 
 export const micros = (us: number | null | undefined): string => duration(us == null ? us : us * 1e3);
 
-/** A place on the time axis: `1:05`, `2:00:00`. */
+/** A position on the time axis: `1:05`, `2:00:00`. */
 export function clock(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const two = (value: number) => String(value).padStart(2, "0");
@@ -27,7 +27,7 @@ export function count(value: number | null | undefined): string {
   return rounded.toLocaleString("en-US");
 }
 
-/** Short, for an axis. */
+/** In short form, for an axis. */
 export function short(value: number): string {
   const size = Math.abs(value);
   const scaled = (by: number, unit: string) => `${Number((value / by).toPrecision(3))}${unit}`;

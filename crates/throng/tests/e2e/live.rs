@@ -179,7 +179,7 @@ fn two_viewers_see_the_run_and_one_steers_it() {
         let good: u64 = end["ok"].as_array().expect("ok").iter().filter_map(Value::as_u64).sum();
         assert_eq!(good as f64, run.figure("/total/ok"));
     }
-    assert!(told["chinese"].as_array().expect("texts").iter().any(|it| it == "响应时间"), "{told}");
+    assert!(told["chinese"].as_array().expect("texts").iter().any(|it| it == "明细"), "{told}");
 }
 
 #[test]

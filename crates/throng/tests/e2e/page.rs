@@ -154,7 +154,7 @@ load: [{{users: 2, for: 1s, measured: false}}, {{name: steady, users: 5, for: 10
     says("end-phase");
     let run = child.wait().exits(0);
     let told = opened(&run.folder().join("record/report.html"));
-    assert!(texts(&told["captions"]).contains(&"Changes while it ran"), "{told}");
+    assert!(texts(&told["captions"]).contains(&"Changes during the run"), "{told}");
     // Beside other tests throng may have been late, which is a finding.
     let is_valid = run.json()["outcome"]["valid"] == true;
     assert!(!is_valid || !texts(&told["headings"]).contains(&"Findings"), "{told}");
@@ -164,7 +164,7 @@ load: [{{users: 2, for: 1s, measured: false}}, {{name: steady, users: 5, for: 10
     let facts = told["facts"].as_str().expect("facts");
     let present = run.figure("/users/present_max");
     assert!(facts.contains(&format!(" · {present} users · ")), "{facts}");
-    assert!(facts.contains(" measured, of ") && facts.contains("(same host)"), "{facts}");
+    assert!(facts.contains(" measured · ") && facts.contains("(same host)"), "{facts}");
     let report = throng("report").arg(run.folder().join("record")).run().exits(0);
     report.says(&["changed      times 2 at ", "mark deploy at ", "(same host)"]);
 }
@@ -189,8 +189,8 @@ fn a_page_draws_what_each_machine_takes_of_its_host() {
     let page = page_of(&several);
     let told = opened(&page);
     let charts = texts(&told["charts"]);
-    let names = ["Processors that throng uses", "Load of the host", "Received", "Users"];
-    for name in names.map(|name| format!("{name}, by machine")) {
+    let names = ["Cores used by throng", "Host CPU load", "Received", "Users"];
+    for name in names.map(|name| format!("{name}, per machine")) {
         assert!(charts.contains(&name.as_str()), "{charts:?}");
     }
     let text = std::fs::read_to_string(page).expect("a page");
