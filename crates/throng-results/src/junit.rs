@@ -15,13 +15,13 @@ use crate::verdict::{
     NOTHING_SUCCEEDED, failed_setup, headline, judge, record_trouble, rule_text, stopped_by_rule,
 };
 
-const CARRIED: &str = "the generator could carry the run";
-const OWN_LATENESS: &str = "the generator's own lateness can explain it: neither met nor missed";
-const SUCCEEDED: &str = "something succeeded";
-const ENDED: &str = "the run came to its end";
+const CARRIED: &str = "the result is valid";
+const OWN_LATENESS: &str = "undetermined: the generator's own lateness can explain the figure";
+const SUCCEEDED: &str = "at least one attempt succeeded";
+const ENDED: &str = "the run completed";
 
-/// The run as one test suite: a test case for each threshold, one for the generator, one for the
-/// end.
+/// The run as one test suite: a test case for each threshold, one for the validity of the result, and
+/// one for the end of the run.
 pub fn junit(summary: &Summary) -> String {
     let mut cases: Vec<Case> = summary.thresholds.iter().map(threshold_case).collect();
     number_equal_names(&mut cases);
@@ -121,9 +121,7 @@ fn threshold_case(threshold: &ThresholdRow) -> Case {
             let text = format!("{}\n{message}", threshold.text);
             Outcome::Failed { kind: "threshold-indeterminate", message, text }
         }
-        Verdict::Unknown => {
-            Outcome::Skipped { message: "nothing was measured: it never happened".into() }
-        }
+        Verdict::Unknown => Outcome::Skipped { message: "there was nothing to measure".into() },
     };
     let measured = match threshold.verdict {
         Verdict::Met(figure) => Some(format!("measured: {}", figure_text(threshold.unit, figure))),
@@ -142,7 +140,7 @@ fn number_equal_names(cases: &mut [Case]) {
     }
 }
 
-/// Whether the result stands.
+/// Whether the result is valid.
 fn carried_case(summary: &Summary) -> Case {
     let mut reasons = record_trouble(summary);
     if let Validity::Invalid { reasons: invalid } = &summary.validity {
@@ -152,7 +150,7 @@ fn carried_case(summary: &Summary) -> Case {
     Case { name: CARRIED.into(), measured: None, outcome }
 }
 
-/// A run in which nothing went well, whatever its thresholds say.
+/// Fails if no attempt of the run succeeded, whatever its thresholds say.
 fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
     let failed = headline(summary).text == NOTHING_SUCCEEDED;
     failed.then(|| Case {
@@ -162,7 +160,7 @@ fn nothing_succeeded_case(summary: &Summary) -> Option<Case> {
     })
 }
 
-/// Whether nothing cut the run short: a rule, a person, a target that is not there.
+/// Whether the run was cut short: by a rule, by the user, or because the target is unreachable.
 fn ended_case(summary: &Summary) -> Case {
     let (kind, reasons) = match judge(summary) {
         (Exit::Interrupted, reasons) => ("interrupted", reasons),
@@ -174,7 +172,7 @@ fn ended_case(summary: &Summary) -> Case {
             Some(_) => ("stopped-by-rule", reasons),
             None => ("target-unreachable", reasons),
         },
-        // A result that does not stand hides that a rule stopped the run.
+        // An invalid result hides that a rule stopped the run.
         _ => ("stopped-by-rule", stopped_by_rule(summary).map(rule_text).into_iter().collect()),
     };
     Case { name: ENDED.into(), measured: None, outcome: failed_by(kind, &reasons) }
@@ -188,7 +186,7 @@ fn failed_by(kind: &'static str, reasons: &[Said]) -> Outcome {
     }
 }
 
-/// What a person needs to find the run.
+/// What identifies the run and its main figures.
 fn properties(summary: &Summary) -> Vec<(String, String)> {
     let info = &summary.info;
     let mut properties = vec![

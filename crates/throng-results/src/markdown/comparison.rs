@@ -8,14 +8,14 @@ use crate::terminal::figure_text;
 /// A run held against the baseline: all attempts, and of the steps what has changed.
 pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Comparison) -> String {
     let (one, two) = (escape(&baseline.name()), escape(&other.name()));
-    let mut out = format!("### {two} against {one}\n\n{}\n\n", conclusion(held).english());
+    let mut out = format!("### {two} compared with {one}\n\n{}\n\n", conclusion(held).english());
     for said in &held.unlike {
         out += &format!("- Note: {}\n", escape(&said.english()));
     }
     if !held.unlike.is_empty() {
         out.push('\n');
     }
-    out += "| | figure | baseline | run | change | 95 % between | |\n";
+    out += "| | figure | baseline | run | change | 95 % interval | |\n";
     out += "| --- | --- | ---: | ---: | ---: | ---: | --- |\n";
     for (at, row) in held.rows.iter().enumerate() {
         let named = |figure: &&Figure| figure.change.as_ref().is_some_and(|it| it.named);

@@ -23,7 +23,7 @@ pub fn history_markdown(history: &History) -> String {
     for (at, over) in history.passed_over.iter().enumerate() {
         let gap = if at == 0 { "\n" } else { "" };
         let (name, reason) = (escape(&over.name()), escape(&over.reason.english()));
-        out += &format!("{gap}- Passed over: {name}: {reason}\n");
+        out += &format!("{gap}- Skipped: {name}: {reason}\n");
     }
     out
 }
@@ -34,7 +34,7 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
         out += &format!("Baseline: {}\n\n", escape(baseline));
     }
     out +=
-        "| run | labels | verdict | rate | failed | p50 | p95 | p99 | change of rate | of p99 |\n";
+        "| run | labels | verdict | rate | failed | p50 | p95 | p99 | rate change | p99 change |\n";
     out += "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
     trend.runs.iter().for_each(|run| out += &line(run));
     let curves = [Quantity::Rate, P99].into_iter().filter_map(|measure| {

@@ -58,7 +58,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
         let (word, figure) = match threshold.verdict {
             Verdict::Met(figure) => ("met", Some(figure)),
             Verdict::NotMet(figure) => ("**not met**", Some(figure)),
-            Verdict::Indeterminate(figure) => ("**indeterminate**", Some(figure)),
+            Verdict::Indeterminate(figure) => ("**undetermined**", Some(figure)),
             Verdict::Unknown => ("**not measured**", None),
         };
         let largest =
@@ -111,7 +111,7 @@ fn line(name: &str, row: &Row) -> String {
 /// Why the rate and the failures do not add up to all attempts.
 fn after(summary: &Summary) -> Option<String> {
     let after = figure_text(Unit::Number, summary.ok_after_told()? as f64);
-    Some(format!("{after} attempts were ok after the load ended: they are in no rate"))
+    Some(format!("{after} attempts succeeded after the load ended; no rate includes them"))
 }
 
 fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {

@@ -46,7 +46,7 @@ fn a_slower_target_is_named_and_an_equal_one_is_not() {
         run.check(figure["verdict"] == "worse", word);
     }
     let run = fail_if(compare(&before, &after, "--markdown"), "rate < -20%").run().exits(1);
-    run.says(&["### after against before", "| all attempts | p50 |", "**worse**"]);
+    run.says(&["### after compared with before", "| all attempts | p50 |", "**worse**"]);
 
     let conditions = fail_if(compare(&before, &same, ""), "p50 > +100%");
     fail_if(conditions, "failed > +1%").run().exits(0).says(&["passed: p50 > +100%"]);
