@@ -82,7 +82,7 @@ fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
         labels.push((name, Cow::from(value)));
         labels
     };
-    let (name, help) = ("throng_attempts_total", "Attempts that ended, by step and result.");
+    let (name, help) = ("throng_attempts_total", "Completed attempts by step and result.");
     for row in rows() {
         for (result, count) in
             [("ok", row.ok), ("failed", row.failed()), ("interrupted", row.interrupted)]
@@ -91,14 +91,14 @@ fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
             all.push(Metric { name, help, labels: with(row.step, "result", result), value });
         }
     }
-    let (name, help) = ("throng_errors_total", "Failed attempts, by step and cause.");
+    let (name, help) = ("throng_errors_total", "Failed attempts by step and cause.");
     for row in rows() {
         for (cause, count) in &row.errors {
             let value = Value::Counter(*count as f64);
             all.push(Metric { name, help, labels: with(row.step, "cause", cause.word()), value });
         }
     }
-    let (name, help) = ("throng_codes_total", "Answers, by step and code.");
+    let (name, help) = ("throng_codes_total", "Responses by step and status code.");
     for row in rows() {
         for (code, count) in &row.codes {
             let mut labels = labels(row.step);
@@ -108,7 +108,7 @@ fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
     }
     let (name, help) = (
         "throng_response_time_seconds",
-        "From when an attempt was due to the last byte of its answer, by step.",
+        "Response time by step, counted from the scheduled start.",
     );
     for row in rows().filter(|row| !row.latency.is_empty()) {
         all.push(Metric {
@@ -121,7 +121,8 @@ fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
 }
 
 fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
-    let (name, help) = ("throng_connections_total", "Connections, by what became of them.");
+    let (name, help) =
+        ("throng_connections_total", "Connections by state: attempted, opened, or how they ended.");
     let mut counts = figures.connections.clone();
     let opened = [("attempted", counts.attempted), ("opened", counts.opened)];
     let ended = Ending::ALL.map(|ending| (ending.word(), *ending.of(&mut counts)));
@@ -129,12 +130,13 @@ fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
         let labels = vec![("state", Cow::from(state))];
         all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
     }
-    let (name, help) = ("throng_stage_seconds", "Stages of opening a connection that went well.");
+    let (name, help) =
+        ("throng_stage_seconds", "Duration of the successful stages of opening a connection.");
     for stage in figures.stages.iter().filter(|stage| !stage.latency.is_empty()) {
         let labels = vec![("stage", Cow::from(stage.stage.word()))];
         all.push(Metric { name, help, labels, value: Value::Times(&stage.latency) });
     }
-    let (name, help) = ("throng_bytes_total", "Bytes of payload, by direction.");
+    let (name, help) = ("throng_bytes_total", "Payload bytes by direction.");
     for (direction, count) in [("in", figures.bytes_in), ("out", figures.bytes_out)] {
         let labels = vec![("direction", Cow::from(direction))];
         all.push(Metric { name, help, labels, value: Value::Counter(count as f64) });
@@ -143,7 +145,7 @@ fn connections<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
 
 fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     let gauges = &figures.gauges;
-    let (name, help) = ("throng_users", "Users at the end of the second, by state.");
+    let (name, help) = ("throng_users", "Users by state at the end of the second.");
     for (state, count) in [
         ("wanted", gauges.users_wanted),
         ("present", gauges.users_present),
@@ -154,14 +156,13 @@ fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     }
     let plain = [
         ("throng_connections_open", "Open connections.", gauges.connections_open),
-        ("throng_in_flight", "Requests that wait for their answer.", gauges.in_flight),
+        ("throng_in_flight", "Requests waiting for their response.", gauges.in_flight),
     ];
     for (name, help, count) in plain {
         all.push(Metric { name, help, labels: Vec::new(), value: Value::Gauge(count as f64) });
     }
     let population = &figures.population;
-    let (name, help) =
-        ("throng_starts_total", "Starts of users and iterations, by what became of them.");
+    let (name, help) = ("throng_starts_total", "Starts of users and iterations by outcome.");
     for (state, count) in [
         ("begun", population.iterations_started),
         ("delayed", population.waited),
@@ -176,16 +177,16 @@ fn users<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
 fn generator<'a>(figures: &'a Interval, all: &mut Vec<Metric<'a>>) {
     if !figures.lateness.is_empty() {
         let name = "throng_lateness_seconds";
-        let help = "How late throng itself did what was due.";
+        let help = "How late throng started what was scheduled.";
         let value = Value::Times(&figures.lateness);
         all.push(Metric { name, help, labels: Vec::new(), value });
     }
     let Some(resources) = &figures.resources else { return };
     let cpu = (resources.cpu_user_ns + resources.cpu_system_ns) as f64 / 1e9;
     let mut push = |name, help, value| all.push(Metric { name, help, labels: Vec::new(), value });
-    push("throng_cpu_seconds_total", "Processor time of throng.", Value::Counter(cpu));
+    push("throng_cpu_seconds_total", "CPU time used by throng.", Value::Counter(cpu));
     let memory = Value::Gauge(resources.memory_bytes as f64);
-    push("throng_memory_bytes", "Memory of throng.", memory);
+    push("throng_memory_bytes", "Memory used by throng.", memory);
     let host = Value::Gauge(resources.host_cpu);
-    push("throng_host_cpu_ratio", "Share of the host's processors in use, 0 to 1.", host);
+    push("throng_host_cpu_ratio", "Host CPU utilization, 0 to 1.", host);
 }

@@ -45,7 +45,7 @@ const MESSAGES: &str = "application/vnd.google.protobuf; \
 
 fn answer(request: &Request, totals: &Totals) -> Reply {
     if !matches!(request.path.as_str(), "/metrics" | "/") {
-        return Reply::text(404, "the metrics are at /metrics\n");
+        return Reply::text(404, "metrics are at /metrics\n");
     }
     match asks_for_messages(request.header("accept").unwrap_or_default()) {
         true => Reply::new(200, MESSAGES, messages(totals)),

@@ -20,27 +20,24 @@ use crate::{files, speech, version};
 const ENVIRONMENT: [(&str, &str); 4] = [
     (
         "THRONG_TARGETS",
-        "Targets that may be loaded from here: names, addresses and networks, separated by commas. \
-         Everything else is refused before the first connection.",
+        "Targets that throng may load: names, addresses and networks, separated by commas. All \
+         others are rejected before the first connection.",
     ),
-    ("NO_COLOR", "Print without colours."),
+    ("NO_COLOR", "If set, output has no colors."),
     (
         "LC_ALL, LC_MESSAGES, LANG",
-        "The language of all that is printed: Chinese for zh, or English.",
+        "The language of the output: Chinese if the locale is zh, else English.",
     ),
-    ("TERM", "Set it to dumb for output without a line that moves."),
+    ("TERM", "If set to dumb, output has no updating status line."),
 ];
 
 const FILES: [(&str, &str); 3] = [
-    (
-        "./throng-runs/",
-        "The records of runs, one directory each; throng report, compare and history read them.",
-    ),
+    ("./throng-runs/", "Run directories. throng report, compare and history read them."),
     (
         "~/.config/throng/targets",
-        "Targets that this user may load. $XDG_CONFIG_HOME takes the place of ~/.config.",
+        "Targets that this user may load. If $XDG_CONFIG_HOME is set, it replaces ~/.config.",
     ),
-    ("/etc/throng/targets", "Targets that this machine may load, root included."),
+    ("/etc/throng/targets", "Targets that all users of this host, including root, may load."),
 ];
 
 pub(crate) fn man(arguments: &ManArguments) -> Exit {
