@@ -88,7 +88,7 @@ impl Hub {
         all: impl FnOnce(&Hub) -> Bytes,
     ) -> Reply {
         if self.viewers() >= VIEWERS_MAX {
-            return Reply::text(503, "there are too many viewers\n");
+            return Reply::text(503, "too many viewers\n");
         }
         let (messages, waiting) = mpsc::channel(WAITING_MAX + KEPT_MAX);
         match last.and_then(|last| self.since(last)) {

@@ -74,7 +74,7 @@ impl Gate {
 
     /// The same for whatever is wrong.
     pub fn refusal() -> Reply {
-        Reply::text(403, "open the link that throng has printed\n")
+        Reply::text(403, "open the link that throng printed\n")
     }
 }
 

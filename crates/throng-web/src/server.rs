@@ -349,8 +349,8 @@ where
             };
             answer(request).await
         }
-        Ok(Err(_)) => Reply::text(413, "the body is too long\n"),
-        Err(_) => Reply::text(408, "the body did not come\n"),
+        Ok(Err(_)) => Reply::text(413, "the request body is too large\n"),
+        Err(_) => Reply::text(408, "the request body did not arrive in time\n"),
     };
     connection.0.is_stream.set(matches!(reply.body, Content::Stream(_)));
     reply.into_response()

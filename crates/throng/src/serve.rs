@@ -129,16 +129,16 @@ impl Site {
                 told(Some(started.as_ref().map_or(json!([]), Started::scenarios)))
             }
             ("POST", "/start") => self.start(&request.body),
-            _ => Reply::text(404, "there is no such page\n"),
+            _ => Reply::text(404, "page not found\n"),
         }
     }
 
     fn start(&self, body: &[u8]) -> Reply {
         let Some(started) = &mut *self.started.borrow_mut() else {
-            return Reply::text(403, "no runs may be started here: see --allow-run\n");
+            return Reply::text(403, "starting runs is not allowed: see --allow-run\n");
         };
         let Ok(wanted) = serde_json::from_slice::<Begin>(body) else {
-            return Reply::text(400, "this is no run to start\n");
+            return Reply::text(400, "not a valid request to start a run\n");
         };
         told(Some(match started.begin(&wanted) {
             Ok(name) => json!({"name": name}),
@@ -159,7 +159,7 @@ impl Site {
 fn told(value: Option<Value>) -> Reply {
     match value {
         Some(value) => Reply::new(200, "application/json", value.to_string()),
-        None => Reply::text(503, "too much is asked at a time\n"),
+        None => Reply::text(503, "too many requests at a time\n"),
     }
 }
 

@@ -216,7 +216,7 @@ fn whoever_has_no_token_or_another_origin_is_told_nothing() {
     for answer in &refused {
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
         let body = answer.split("\r\n\r\n").nth(1);
-        assert_eq!(body, Some("open the link that throng has printed\n"), "all are told the same");
+        assert_eq!(body, Some("open the link that throng printed\n"), "all are told the same");
         assert!(!answer.to_lowercase().contains("access-control"), "{answer}");
     }
     let named = format!("\r\nX-Throng-Token: {token}\r\nOrigin: http://{host}");

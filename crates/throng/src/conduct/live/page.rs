@@ -124,7 +124,7 @@ impl Watched {
             }
             ("GET", "/events") => self.state.borrow_mut().join(&request),
             ("POST", "/control") => self.control(&request.body).await,
-            _ => Reply::text(404, "there is no such page\n"),
+            _ => Reply::text(404, "page not found\n"),
         }
     }
 
@@ -132,7 +132,7 @@ impl Watched {
     async fn control(&self, body: &[u8]) -> Reply {
         let request = serde_json::from_slice::<command::Request>(body);
         let Some(request) = request.ok().filter(|it| it.version == command::VERSION) else {
-            return Reply::text(400, "this is no command\n");
+            return Reply::text(400, "not a valid command\n");
         };
         let Some(asked) = self.state.borrow().asked.clone() else {
             let told = json!({"refused": tell!("the run has not begun yet"), "help": ""});
