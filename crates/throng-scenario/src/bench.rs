@@ -282,14 +282,14 @@ impl Writer<'_> {
         let once = self.bench.keep_alive == Some(false);
         match (message, once) {
             (Some(message), false) => {
-                self.line("    before:                # once, when the user comes");
+                self.line("    before:                # once, when the user starts");
                 self.connect();
-                self.line("    steps:                 # again and again");
+                self.line("    steps:                 # repeatedly");
                 self.request(&message);
                 self.think();
             }
             (Some(message), true) => {
-                self.line("    steps:                 # a connection for each");
+                self.line("    steps:                 # each iteration opens a connection");
                 self.connect();
                 self.request(&message);
                 self.line("      - disconnect");
@@ -298,19 +298,15 @@ impl Writer<'_> {
             (None, once)
                 if once || self.bench.iterations.is_some() || self.bench.rate.is_some() =>
             {
-                self.line(
-                    "    steps:                 # there is nothing to send: only connections",
-                );
+                self.line("    steps:                 # nothing to send: connect and disconnect");
                 self.connect();
                 self.line("      - disconnect");
                 self.think();
             }
             (None, _) => {
-                self.line("    before:                # once, when the user comes");
+                self.line("    before:                # once, when the user starts");
                 self.connect();
-                self.line(
-                    "    steps:                 # there is nothing to send: the user listens",
-                );
+                self.line("    steps:                 # nothing to send: the user listens");
                 self.line("      - stay: forever");
             }
         }

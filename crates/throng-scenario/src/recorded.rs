@@ -24,7 +24,7 @@ use crate::syntax::{Key, Kind, Node};
 const FOLDER: &str = "files";
 /// So much of what was read is kept for the record; what is more is read once again.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-const TITLE: &str = "# As it was run: with the files it includes and with what the command gave.\n";
+const TITLE: &str = "# The scenario as it was run, with the files it includes and the values of the command line.\n";
 
 /// A scenario to be recorded, and what it takes to compile it once more.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +114,7 @@ impl Recorded {
         let time = self.load.time.map(|time| format!(" --for {}ms", time.as_millis()));
         let rate = self.load.rate.map(|rate| format!(" --rate {rate}/s"));
         let flags: String = [users, time, rate].into_iter().flatten().collect();
-        let says_how = format!("# It was run with{flags}: give them again.\n");
+        let says_how = format!("# It was run with{flags}: add these flags to rerun it.\n");
         if !flags.is_empty() && !text.starts_with(&says_how) {
             text.insert_str(0, &says_how);
         }
@@ -475,7 +475,10 @@ mod tests {
         let load = LoadChanges { users: Some(5), time, ..LoadChanges::default() };
         let recorded = Recorded { text: "target: a\n".into(), load, ..Recorded::default() };
         let text = recorded.text(&[]);
-        assert_eq!(text, "# It was run with --users 5 --for 2000ms: give them again.\ntarget: a\n");
+        assert_eq!(
+            text,
+            "# It was run with --users 5 --for 2000ms: add these flags to rerun it.\ntarget: a\n"
+        );
         assert_eq!(Recorded { text: text.clone(), ..recorded }.text(&[]), text);
         assert_eq!(Recorded { text: "x".into(), ..Recorded::default() }.text(&[]), "x");
     }

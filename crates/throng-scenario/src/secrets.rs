@@ -563,18 +563,17 @@ fn head(root: &Node, source: &Source, changes: impl Iterator<Item = usize>) -> S
         }
     }
     lines.dedup();
-    let mut out =
-        format!("# Secrets are masked in this record: `{MASK}` stands for each of them.\n");
+    let mut out = format!("# Secrets are masked in this file: `{MASK}` replaces each of them.\n");
     if !names.is_empty() {
         let given: Vec<String> = names.iter().map(|name| format!("--set {name}=…")).collect();
-        out += &format!("# To run it again, give them: {}\n", given.join(" "));
+        out += &format!("# To rerun it, set them: {}\n", given.join(" "));
     }
     if !lines.is_empty() {
         // Behind the lines of this comment.
         let above = 2 + usize::from(!names.is_empty());
         let lines: Vec<String> = lines.iter().map(|line| (line + above).to_string()).collect();
         let which = if lines.len() == 1 { "line" } else { "lines" };
-        out += &format!("# To run it again, write them into {which} {}\n", lines.join(", "));
+        out += &format!("# To rerun it, write them into {which} {}\n", lines.join(", "));
     }
     out
 }

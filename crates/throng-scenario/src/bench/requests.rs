@@ -9,9 +9,9 @@ use crate::url::Url;
 
 /// What a session of a browser is copied with, and a load to begin with.
 const HEAD: &str = "\
-# Made of cURL commands. Look at it with `throng check`, do it once with `throng try`.
-# What was true of one user only (cookies, tokens) is to be saved from an answer, or to come
-# from `data`.
+# Generated from cURL commands. Check it with `throng check`, run it once with `throng try`.
+# Replace what belongs to one user (cookies, tokens): save it from a response, or take it from
+# `data`.
 ";
 const LOAD: &str = "load:\n  - {users: 10, for: 30s}\n";
 

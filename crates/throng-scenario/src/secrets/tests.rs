@@ -67,7 +67,7 @@ fn a_recorded_scenario_has_no_secrets_and_says_what_to_give() {
         assert!(!recorded.contains(secret), "{secret}: {recorded}");
     }
     for kept in [
-        "# To run it again, give them: --set password=… --set pin=…\n",
+        "# To rerun it, set them: --set password=… --set pin=…\n",
         "  password: \"***\"\n",
         "  pin: {value: \"***\", secret: true}\n",
         "  db: {env: DB_PASSWORD}\n",
@@ -81,7 +81,7 @@ fn a_recorded_scenario_has_no_secrets_and_says_what_to_give() {
         assert!(recorded.contains(kept), "{kept}: {recorded}");
     }
     let line = recorded.lines().position(|line| line.contains("api_key=***")).unwrap() + 1;
-    let told = recorded.lines().find(|line| line.starts_with("# To run it again, write")).unwrap();
+    let told = recorded.lines().find(|line| line.starts_with("# To rerun it, write")).unwrap();
     assert!(told.contains(&format!(" {line},")), "{told} {line}");
     // It is YAML still, and cannot be run as it is.
     let wrong = compile(&recorded, &[("pin", "1")]).unwrap_err();
