@@ -19,8 +19,7 @@ Files: *
 Copyright: 2026 The throng authors
 License: Expat or Apache-2.0
 Comment: The texts are in LICENSE-MIT and LICENSE-APACHE beside this file. The
- binary contains the crates that THIRD-PARTY.gz lists, each under the licence
- that stands there.
+ binary contains the crates that THIRD-PARTY.gz lists, each with its license.
 
 License: Expat
  See LICENSE-MIT beside this file.
@@ -63,9 +62,9 @@ fn control(machine: &Machine, version: &str, bytes: u64, is_static: bool) -> Str
     control
         + "Recommends: ca-certificates\n\
            Description: load-testing tool for long-lived connections and for HTTP\n \
-           Puts up to a million live users on a service from one small machine, over\n \
-           HTTP, gRPC, WebSocket, server-sent events or a private protocol over TCP and\n \
-           UDP, tells the truth about what happened, and says why.\n"
+           Simulates up to a million concurrent users from one small machine, over HTTP,\n \
+           gRPC, WebSocket, server-sent events, or a private protocol over TCP or UDP,\n \
+           and shows what happened and why.\n"
 }
 
 fn bytes(files: &[PathBuf]) -> u64 {
