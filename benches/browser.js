@@ -1,14 +1,14 @@
-// Measures a report in headless Chromium: how long until the first chart is drawn, and how many
-// frames a second come while a person zooms. `node browser.js URL CHROMIUM`; says JSON.
+// Measures a report in headless Chromium: the time until the first chart is drawn, and the frames per
+// second while it is zoomed. Usage: `node browser.js URL CHROMIUM`; prints JSON.
 const puppeteer = require("puppeteer-core");
 
 const ZOOM_MS = 3000;
 
-// In the page: the time since it was asked for at which the first chart had been painted.
+// In the page: the time from navigation until the first chart was painted.
 const watch = () => {
   const look = () => {
     if (document.querySelector("#time canvas")) {
-      // What is there in this frame has been painted in the next one.
+      // What is in this frame is painted by the next one.
       requestAnimationFrame(() => (window.drawnAt = performance.now()));
       return;
     }
@@ -17,7 +17,7 @@ const watch = () => {
   requestAnimationFrame(look);
 };
 
-// In the page: the frames while `act` is done again and again, and the longest of them.
+// In the page: the frames per second while `act` runs repeatedly, and the longest frame.
 const frames = (length, act) =>
   new Promise((done) => {
     const work = new Function("at", act);
@@ -48,10 +48,10 @@ const frames = (length, act) =>
     first.push(await page.evaluate(() => window.drawnAt));
   }
   await page.evaluate(() => document.querySelector("#time").scrollIntoView());
-  // In and out and to the side, by the buttons: each frame shows another time.
+  // The buttons: zoom in, out and to the side; each frame shows a different range.
   const buttons = "const all = document.querySelectorAll('#time .bar button'); all[[0, 0, 3, 2, 1, 1][at % 6]].click();";
   const clicked = await page.evaluate(frames, ZOOM_MS, buttons);
-  // A person who draws a box over a chart, lets go, and sees all again by a double click.
+  // The mouse: drag over a chart to zoom, double-click to reset.
   const box = await (await page.$("#time .u-over")).boundingBox();
   const counting = page.evaluate(frames, ZOOM_MS, "");
   const begun = Date.now();

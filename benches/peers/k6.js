@@ -1,4 +1,4 @@
-// All users are there at once, and wait for their turn.
+// All users exist from the start; each waits for its turn to connect.
 import ws from 'k6/ws';
 import { sleep } from 'k6';
 import exec from 'k6/execution';
