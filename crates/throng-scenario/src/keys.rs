@@ -86,487 +86,511 @@ const ONCES: Shape = OneOf(&[Steps, Kind(&ONCE)]);
 const LABELS: Shape = Map(&Text);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
-const LABEL: &str = "Labels of its row, by which thresholds may choose: `{tier: gold}`.";
-const ON_LINK: &str = "The connection that is meant, if a user has several open.";
-const UNIX_SOCKET: &str = "Connections go to this socket of this host instead of an address: \
-     `/run/app.sock`, or `@name` for an abstract one.";
+const LABEL: &str = "Labels of its row, which thresholds can select by: `{tier: gold}`.";
+const ON_LINK: &str = "The connection to use, if a user has several open.";
+const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
+     or `@name` for an abstract socket.";
 
 /// What is said of the maps of a scenario: made into tables here, and into structs by
 /// [`crate::ast`].
 macro_rules! scenario_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
     SCENARIO Scenario = "a scenario" {
-        name: Text => "What the run is called in reports.",
+        name: Text => "The name of the run in reports.",
         label: Map(&Text) =>
-            "Labels of the run in its record and reports: `{release: 1.4, region: east}`.",
+            "Labels of the run in its run directory and reports: `{release: 1.4, region: east}`.",
         target: TARGETS =>
             "The service: a URL without a path, a list of them, `{url: …, unix_socket: …}`, or a \
              name from `targets`.",
         targets: Map(&TARGETS) =>
             "Several services by name: `{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`.",
-        tls: Kind(&TLS) => "How TLS is spoken with https, wss, tls and grpcs targets.",
+        tls: Kind(&TLS) => "TLS settings for https, wss, tls and grpcs targets.",
         connection: Kind(&CONNECTION) => "How connections are opened and kept.",
-        defaults: Kind(&DEFAULTS) => "What holds for all steps that do not say otherwise.",
-        limits: Kind(&LIMITS) => "What a target may make us hold.",
-        seed: Whole => "The same seed gives the same users; drawn anew for each run if left out.",
+        defaults: Kind(&DEFAULTS) => "Defaults for all steps that do not set their own.",
+        limits: Kind(&LIMITS) => "Limits on the size of responses and messages, and on redirects.",
+        seed: Whole =>
+            "The seed of all random values: the same seed gives the same users. Default: a new \
+             seed for each run.",
         vars: VARIABLES => "Values for `${vars.name}`; `--set name=value` overrides them.",
-        include: TEXTS => "Other files whose parts, vars, data and defaults are used here.",
-        parts [Named Steps]: Map(&Steps) => "Steps shared by name, for `- use: name`.",
-        sessions [Named Session]: Map(&Kind(&SESSION)) => "What users do, by name.",
+        include: TEXTS => "Other files to take parts, vars, data and defaults from.",
+        parts [Named Steps]: Map(&Steps) => "Named lists of steps, for `- use: name`.",
+        sessions [Named Session]: Map(&Kind(&SESSION)) => "Sessions by name: what users do.",
         setup [Aside]: ONCES =>
-            "Steps that one user does once, before the load: what they save is `${setup.name}`.",
-        teardown [Aside]: ONCES => "Steps that one user does once, when the load is over.",
+            "Steps that one user runs once before the load; values that they save are \
+             `${setup.name}`.",
+        teardown [Aside]: ONCES => "Steps that one user runs once after the load.",
         load: List(&Kind(&PHASE)) => "The phases of the run, one after another.",
         loads: Map(&Kind(&LOAD)) =>
-            "Several loads side by side instead of `load`, by name, each with sessions and phases.",
-        graceful_stop: Duration => "How long users may finish after the last phase.",
+            "Several loads at the same time, instead of `load`: by name, each with sessions and \
+             phases.",
+        graceful_stop: Duration => "How long users may take to finish after the last phase.",
         precision: Duration =>
             "How late starts, ends of pauses and heartbeats may be, so that several share one \
-             waking: `250us` if left out; `0s` wakes for each.",
-        thresholds: List(&Text) => "Thresholds, such as `http p99 < 50ms`.",
+             wake-up; `0s` wakes up for each. Default: `250us`.",
+        thresholds: List(&Text) => "Pass/fail criteria, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
-            "What ends the run before its time: `errors > 10% over 10s for 20s`.",
-        source: Kind(&SOURCE) => "Where connections come from: `{addresses: 127.1.0.0/16}`.",
+            "Conditions that stop the run early: `errors > 10% over 10s for 20s`.",
+        source: Kind(&SOURCE) =>
+            "Source addresses and ports of connections: `{addresses: 127.1.0.0/16}`.",
         outputs: List(&Kind(&OUTPUT)) =>
-            "Who is told the figures of each second while the run goes on.",
-        trace: Kind(&TRACE) => "Trace headers, to find slow requests in tracing.",
+            "Monitoring systems and files that get the figures of each second during the run.",
+        trace: Kind(&TRACE) => "Trace headers, to find slow requests in a tracing system.",
         monitor: List(&Kind(&MONITOR)) =>
-            "Prometheus exporters that are read while the run goes on, for the report.",
+            "Prometheus exporters to read during the run, for the report.",
         protocol: PROTOCOLS =>
-            "A private protocol: the file that declares it; or `{delimiter: \"\\n\"}`, if all \
-             that is known is how messages end.",
-        proto: TEXTS =>
-            "The `.proto` files, or sets of descriptors, of the services that `grpc` calls.",
+            "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` if only the \
+             end of messages is known.",
+        proto: TEXTS => "The `.proto` files or descriptor sets of the services that `grpc` calls.",
         proto_path: TEXTS =>
-            "Folders where `.proto` files and their imports are looked for, as `protoc` has them.",
-        data: Map(&Kind(&DATA)) => "Rows for users from files, lists and generators.",
+            "Folders to search for `.proto` files and their imports, like `--proto_path` of \
+             `protoc`.",
+        data: Map(&Kind(&DATA)) => "Test data: rows for users from files, lists and generators.",
         deliveries: Map(&Kind(&DELIVERY)) =>
-            "The ledger of messages, by name: who has to receive what.",
+            "Deliveries to track, by name: which users must receive which messages.",
     } => later {
-        audit: Anything =>
-            "Comparing what the target believes with what is true.",
+        audit: Anything => "Compares the counts of the target with those of throng.",
             say!("leave it out: throng does not audit the target yet"),
-        events: Anything =>
-            "Commands that run at a time of the run.",
+        events: Anything => "Commands to run at given times of the run.",
             say!("leave it out and run the commands by hand"),
     }
     INCLUDED Included = "an included file" {
-        include: TEXTS => "Further files whose parts, vars, data and defaults are used.",
-        parts: Map(&Steps) => "Steps shared by name, for `- use: name`.",
+        include: TEXTS => "Further files to take parts, vars, data and defaults from.",
+        parts: Map(&Steps) => "Named lists of steps, for `- use: name`.",
         vars: VARIABLES => "Values for `${vars.name}`.",
-        data: Map(&Kind(&DATA)) => "Rows for users.",
-        defaults: Kind(&DEFAULTS) => "What holds for all steps that do not say otherwise.",
+        data: Map(&Kind(&DATA)) => "Test data: rows for users.",
+        defaults: Kind(&DEFAULTS) => "Defaults for all steps that do not set their own.",
     }
     TARGET Target = "a target" {
-        url: Text => "The URL of its one address, without a path.",
+        url: Text => "The URL of the service, without a path.",
         unix_socket: Text => UNIX_SOCKET,
         addresses: ADDRESS_LIST =>
             "Several addresses of the service, instead of `url`; users are spread over them.",
         protocol: SPOKEN =>
-            "The private protocol that is spoken there, instead of that of the session or \
-             scenario.",
+            "The private protocol of this target, instead of that of the session or scenario.",
     }
     ADDRESS Address = "an address" {
         url: Text => "The URL of this address, without a path.",
-        weight: Count => "How many users it gets in proportion to the others; 1 if left out.",
+        weight: Count => "Its share of the users, relative to the other addresses. Default: 1.",
         unix_socket: Text => UNIX_SOCKET,
     }
     TLS Tls = "`tls`" {
         verify: Bool => "`false` accepts any certificate.",
-        ca: Text => "A PEM file of certificates that are trusted instead of the system's.",
+        ca: Text => "A PEM file of certificates to trust instead of the system's.",
         certificate: Text => "A PEM file with the client's certificate chain.",
         key: Text => "A PEM file with the key of the client's certificate.",
-        server_name: Text => "Sent and verified instead of the host of the target.",
-        resumption: Bool => "`true` lets users who come back resume their TLS session.",
+        server_name: Text => "The server name to send and verify, instead of the target's host.",
+        resumption: Bool => "`true`: users that reconnect resume their TLS session.",
     }
     CONNECTION Connection = "`connection`" {
-        keep_alive: Bool => "`false` opens a connection for every HTTP request.",
+        keep_alive: Bool => "`false` opens a new connection for every HTTP request.",
         resend: Words(&["idempotent", "never"]) =>
-            "Whether a request that the target has not looked at is sent again: an idempotent \
-             one that found its kept connection closed, and over HTTP/2 what the target says. \
-             `never` fails it.",
-        timeout: Duration => "What resolve, TCP, TLS and upgrade may take together.",
+            "`idempotent` resends requests that the target did not process: idempotent ones whose \
+             idle connection it closed, and those that an HTTP/2 target names. With `never` they \
+             fail. Default: `idempotent`.",
+        timeout: Duration =>
+            "How long name resolution, TCP, TLS and the upgrade may take together.",
         sources: ADDRESSES => "The same as `addresses` of `source`.",
         family: Words(&["v4", "v6", "any"]) => "`v4`, `v6` or `any`.",
         resolve: Map(&ADDRESSES) =>
-            "Addresses of hosts that are not looked up: `{\"shop.example:443\": 127.0.0.1}`.",
+            "Addresses of hosts, used instead of DNS: `{\"shop.example:443\": 127.0.0.1}`.",
         connect_to: Map(&Text) =>
-            "Where connections go instead: `{\"shop.example:443\": \"127.0.0.1:8443\"}`.",
+            "Host and port to connect to instead: `{\"shop.example:443\": \"127.0.0.1:8443\"}`.",
         proxy: OneOf(&[Text, Kind(&PROXY)]) =>
-            "An HTTP proxy that all connections go through, by CONNECT: \
-             `http://proxy.example:3128`.",
+            "An HTTP proxy for all connections, used with CONNECT: `http://proxy.example:3128`.",
         http_version: Words(&["1.1", "2", "auto"]) =>
-            "`1.1`, `2`, or `auto`: over TLS what the target prefers of both.",
+            "`1.1`, `2`, or `auto`: over TLS, the version that the target prefers.",
         streams: Count =>
-            "How many iterations a user does at once over its one connection of HTTP/2, each \
-             request a stream; 1 if it is not given.",
+            "How many iterations a user runs concurrently over its one HTTP/2 connection, with a \
+             stream per request. Default: 1.",
         deflate: Bool => "`true` offers compression on WebSocket connections.",
-        cookies: Bool => "`false` forgets the cookies that the target sets.",
+        cookies: Bool => "`false` ignores the cookies that the target sets.",
     }
     PROXY Proxy = "a proxy" {
         url: Text => "Its URL, with a port: `http://proxy.example:3128`.",
-        user: Text => "The user that the proxy knows (Basic authentication).",
-        password: Text => "The password of the user.",
+        user: Text => "The user name for the proxy (Basic authentication).",
+        password: Text => "The password for the proxy.",
     }
     DEFAULTS Defaults = "`defaults`" {
         headers: HEADERS => "Headers of every HTTP request and WebSocket upgrade.",
-        timeout: Duration => "How long a step may take when it does not say so itself.",
-        on_error: ON_ERRORS => "What a user does when a step fails.",
+        timeout: Duration => "The timeout of steps that do not set their own.",
+        on_error: ON_ERRORS => "What a user does if a step fails.",
         cookies: COOKIES =>
             "Cookies of every HTTP request, WebSocket upgrade and event stream.",
     }
     LIMITS Limits = "`limits`" {
-        head: Size => "The largest head of an answer.",
-        body: Size => "The largest body that is kept for a check.",
-        message: Size => "The largest message on a long-lived connection.",
-        redirects: Count => "How many redirects in a row are followed.",
+        head: Size => "The maximum size of a response head.",
+        body: Size => "The maximum size of a body that is kept for checks.",
+        message: Size => "The maximum size of a message on a long-lived connection.",
+        redirects: Count => "The maximum number of redirects to follow in a row.",
     }
     SOURCE Source = "`source`" {
         addresses: ADDRESSES =>
-            "Local addresses, taken as needed: `127.0.0.2`, `127.1.0.1..127.1.0.200`, \
+            "Local addresses, used as needed: `127.0.0.2`, `127.1.0.1..127.1.0.200`, \
              `127.1.0.0/16` or `interface eth0`.",
-        ports: Text => "Source ports: `20_000..60_000`; those of the system if left out.",
-        transparent: Bool => "`true` for addresses that this host borrows and does not have.",
+        ports: Text => "Source ports: `20_000..60_000`. Default: the system's range.",
+        transparent: Bool =>
+            "`true` to use addresses that are routed to this host but not assigned to it.",
     }
     TRACE Trace = "`trace`" {
-        header: Text => "The name of the header; `traceparent` if left out.",
-        share: Share => "How many of the requests carry it; all if left out.",
+        header: Text => "The name of the header. Default: `traceparent`.",
+        share: Share => "The share of requests that carry it. Default: all.",
     }
     MONITOR Monitor = "a source of `monitor`" {
         url: Text => "The URL of its metrics: `http://127.0.0.1:9100/metrics`.",
-        name: Text => "What it is called in reports; its host and port if left out.",
+        name: Text => "Its name in reports. Default: its host and port.",
         metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
-            "What is kept, as Prometheus selects it: `node_load1`, `up{job=\"shop\"}`.",
-        every: Duration => "The time between two readings; `5s` if left out, `1s` at least.",
+            "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`.",
+        every: Duration => "The time between two readings, at least `1s`. Default: `5s`.",
         headers: Map(&Text) => "Headers of its requests.",
     } => later {
-        agent: Anything =>
-            "An agent of throng on the target's host.",
+        agent: Anything => "A throng agent on the target's host.",
             say!("name an exporter there: `url: \"http://127.0.0.1:9100/metrics\"`"),
     }
     METRIC Metric = "a metric" {
-        metric: Text => "What is kept, as Prometheus selects it: `node_load1`.",
-        name: Text => "What it is called in reports; as the metric if left out.",
-        sum: Bool => "`true` adds up all series that are selected, to one.",
+        metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
+        name: Text => "Its name in reports. Default: the name of the metric.",
+        sum: Bool => "`true` sums all selected series.",
     }
     OUTPUT Output = "an output" {
-        prometheus: Text => "The address where Prometheus scrapes them: `127.0.0.1:9464`.",
-        prometheus_rw "prometheus-rw": Text => "The URL of a receiver of Prometheus remote write.",
+        prometheus: Text =>
+            "The address on which Prometheus can scrape the figures: `127.0.0.1:9464`.",
+        prometheus_rw "prometheus-rw": Text => "The URL of a Prometheus remote-write receiver.",
         prometheus_rw_native "prometheus-rw-native": Text =>
-            "The same, with native histograms instead of classic ones.",
-        otlp: Text => "The URL of a receiver of OpenTelemetry over HTTP.",
-        statsd: Text => "Host and port of a StatsD server.",
-        influx: Text => "The URL to which InfluxDB's line protocol is written.",
-        csv: Text => "A file of comma-separated values.",
-        jsonl: Text => "A file of JSON lines.",
-        hdr: Text => "A file of histograms, as HdrHistogram logs them.",
+            "The same as `prometheus-rw`, with native instead of classic histograms.",
+        otlp: Text => "The URL of an OpenTelemetry receiver (OTLP over HTTP).",
+        statsd: Text => "The host and port of a StatsD server.",
+        influx: Text => "The URL to send InfluxDB line protocol to.",
+        csv: Text => "A CSV file to write.",
+        jsonl: Text => "A JSON Lines file to write.",
+        hdr: Text => "A histogram log file to write, in HdrHistogram's format.",
     }
     VARIABLE Variable = "a variable" {
-        env: Text => "The name of an environment variable that has the value.",
-        default: Anything => "The value where it is not set; without it that is a mistake.",
-        value: Anything => "The value, beside `secret`.",
-        secret: Bool => "`true` masks the value in records, errors and all that is printed.",
+        env: Text => "The name of the environment variable with the value.",
+        default: Anything =>
+            "The value if the environment variable is not set. Without it, that is an error.",
+        value: Anything => "The value, if other keys such as `secret` are given.",
+        secret: Bool => "`true` masks the value in run directories, errors and all output.",
     }
     DATA Data = "a source of data" {
-        csv: Text => "A CSV file; its path counts from the scenario file.",
+        csv: Text => "A CSV file; a relative path starts at the scenario file.",
         json_lines: Text => "A file with one JSON value per line.",
-        list: List(&Anything) => "Rows written here: `[red, green]` or `[{name: ann}]`.",
-        generate: Map(&Anything) => "Rows made up: `{id: 1..1_000_000, name: \"user-######\"}`.",
-        rows: Count => "How many rows are made up.",
+        list: List(&Anything) => "Rows given here: `[red, green]` or `[{name: ann}]`.",
+        generate: Map(&Anything) => "Generated rows: `{id: 1..1_000_000, name: \"user-######\"}`.",
+        rows: Count => "The number of generated rows.",
         take: Words(&["unique", "circular", "random", "shuffle", "per user"]) =>
-            "Which row a user gets; `circular` if left out.",
+            "Which row a user gets. Default: `circular`.",
         at_end: Words(&["stop", "wrap", "error"]) =>
-            "What happens when every row was used; if left out, the run ends and its result is \
-             invalid.",
-        separator: Text => "What stands between the fields of a CSV file; `,` if left out.",
-        columns: List(&Text) =>
-            "The names of the columns where the file has no first line with them.",
+            "What happens when all rows are used. Default: the run ends and its result is invalid.",
+        separator: Text => "The field separator of a CSV file. Default: `,`.",
+        columns: List(&Text) => "The names of the columns, for a CSV file without a header line.",
     }
     SESSION Session = "a session" {
-        weight: Count => "How many users do it in proportion to the other sessions; 1 if left out.",
-        users: Count => "Exactly so many users do it, the first ones, instead of a weight.",
-        before [List Step]: Steps => "Steps done once, when the user comes.",
+        weight: Count => "Its share of the users, relative to the other sessions. Default: 1.",
+        users: Count =>
+            "The exact number of users with this session, instead of a weight: the first users get \
+             it.",
+        before [List Step]: Steps => "Steps that run once, when the user starts.",
         steps [List Step]: Steps => "The steps of an iteration.",
-        after [List Step]: Steps => "Steps done once, when the user leaves.",
+        after [List Step]: Steps => "Steps that run once, when the user leaves.",
         headers: HEADERS =>
-            "Headers of all its requests; one with a saved value is sent as soon as the \
-             user has the value.",
-        timeout: Duration => "How long a step may take when it does not say so itself.",
-        on_error: ON_ERRORS => "What a user does when a step fails.",
-        target: TARGETS => "Another target than that of the scenario, or one of `targets`.",
-        protocol: SPOKEN => "Another protocol than that of the scenario; `none` for raw bytes.",
+            "Headers of all its requests. A header with a saved value is sent once the user has \
+             the value.",
+        timeout: Duration => "The timeout of steps that do not set their own.",
+        on_error: ON_ERRORS => "What a user does if a step fails.",
+        target: TARGETS => "A target of its own, or the name of one of `targets`.",
+        protocol: SPOKEN => "A protocol of its own; `none` for raw bytes.",
         heartbeat: HEARTBEATS =>
-            "Sent while the user is online, instead of that of the protocol; `none` for none.",
-        on [List Handler]: HANDLERS => "What the target may say at any time.",
-        every [List Every]: EVERIES => "What is done again and again while the user is online.",
+            "The heartbeat to send while the user is online, instead of the protocol's; `none` \
+             sends none.",
+        on [List Handler]: HANDLERS => "Handlers of messages that can arrive at any time.",
+        every [List Every]: EVERIES =>
+            "Background tasks that run repeatedly while the user is online.",
     }
     ONCE Once = "`setup` or `teardown`" {
-        steps [List Step]: Steps => "The steps, done once in the whole run.",
-        timeout: Duration => "How long all of them may take together; 1m if left out.",
+        steps [List Step]: Steps => "The steps; they run once per run.",
+        timeout: Duration => "How long all its steps may take together. Default: `1m`.",
     }
     HTTP Http = "an `http` step" {
         http: Text => "Method and path: `GET /`.",
-        target: Text => "The one of `targets` where it goes, if that is not clear.",
-        name: Text => "Its row in reports; what stands behind `http:` if left out.",
+        target: Text => "Which of `targets` to use, if that is ambiguous.",
+        name: Text => "The name of its row in reports. Default: the text after `http:`.",
         label: LABELS => LABEL,
         headers: HEADERS => "Headers of the request.",
         query: FORM =>
-            "Added to the path, encoded: `{page: 2, tag: [red, blue]}`.",
-        cookies: COOKIES => "Cookies of the request, besides those that the target has set.",
+            "Query parameters, encoded and added to the path: `{page: 2, tag: [red, blue]}`.",
+        cookies: COOKIES => "Cookies of the request, in addition to those that the target has set.",
         json: Anything => "A JSON body, written as YAML.",
-        form: FORM => "A form as browsers send it, url-encoded.",
-        body: OneOf(&[Text, Kind(&BODY)]) => "The body: a text, `{file: path}` or `{hex: bytes}`.",
-        multipart: List(&Kind(&PART)) => "The parts of a form with files.",
+        form: FORM => "A URL-encoded form.",
+        body: OneOf(&[Text, Kind(&BODY)]) => "The body: text, `{file: path}` or `{hex: bytes}`.",
+        multipart: List(&Kind(&PART)) => "The parts of a multipart form, such as files.",
         auth: Kind(&AUTH) => "Basic or digest authentication: `{user: name, password: word}`.",
-        check: Kind(&CHECK) => "What the answer has to be.",
-        save [Saves]: SAVES => "Values kept from the answer.",
-        timeout: Duration => "From the time it is due to the last byte.",
-        redirects: REDIRECTS => "`follow`, or how many in a row are followed.",
-        on_error: ON_ERRORS => "What the user does when the step fails.",
-        retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
+        check: Kind(&CHECK) => "Checks of the response.",
+        save [Saves]: SAVES => "Values to save from the response.",
+        timeout: Duration =>
+            "The timeout from sending the request to the last byte of the response.",
+        redirects: REDIRECTS => "`follow`, or the maximum number of redirects to follow in a row.",
+        on_error: ON_ERRORS => "What the user does if the step fails.",
+        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     GRPC Grpc = "a `grpc` step" {
-        grpc: Text => "The method that is called: `package.Service/Method`.",
-        target: Text => "The one of `targets` where it goes, if that is not clear.",
-        name: Text => "Its row in reports; the method if left out.",
+        grpc: Text => "The method to call: `package.Service/Method`.",
+        target: Text => "Which of `targets` to use, if that is ambiguous.",
+        name: Text => "The name of its row in reports. Default: the method.",
         label: LABELS => LABEL,
-        message: FIELDS => "The message that is sent: `{sku: tea, count: 2}`.",
+        message: FIELDS => "The message to send: `{sku: tea, count: 2}`.",
         messages: List(&FIELDS) =>
-            "The messages that are sent, one after another, where the method takes several.",
+            "The messages to send one after another, for a client-streaming method.",
         metadata: METADATA => "Metadata of the call: `{authorization: \"Bearer ${saved.token}\"}`.",
-        compress: Words(&["gzip", "none"]) => "`gzip` compresses the messages that are sent.",
-        check: Kind(&CHECK) => "The status that is expected, and what each reply has to be.",
-        save [Saves]: SAVES => "Values kept from the last reply.",
-        timeout: Duration => "From the time it is due to its status; the target is told it.",
-        on_error: ON_ERRORS => "What the user does when the step fails.",
-        retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
+        compress: Words(&["gzip", "none"]) => "`gzip` compresses the sent messages.",
+        check: Kind(&CHECK) => "The expected status, and checks of each reply.",
+        save [Saves]: SAVES => "Values to save from the last reply.",
+        timeout: Duration =>
+            "The timeout from sending the call to its status; also sent as `grpc-timeout`.",
+        on_error: ON_ERRORS => "What the user does if the step fails.",
+        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     CONNECT Connect = "a `connect` step" {
         connect: OneOf(&[Text, Nothing]) =>
-            "Opens the connection; the path of a WebSocket upgrade or of an event stream, which \
-             may have a method (`POST /chat`), or the method of a gRPC call.",
+            "Opens a connection. Its value is the path of a WebSocket upgrade, the path of an \
+             event stream (optionally with a method, `POST /chat`), or the method of a gRPC call.",
         events: Bool =>
             "`true` opens a stream of server-sent events on an `http://` or `https://` target.",
-        target: Text => "The one of `targets` where it leads, if that is not clear.",
-        r#as "as": Text => "What the connection is called, if a session has several to one target.",
-        name: Text => "Its row in reports; `connect` if left out.",
+        target: Text => "Which of `targets` to connect to, if that is ambiguous.",
+        r#as "as": Text => "The name of the connection, if a session has several to one target.",
+        name: Text => "The name of its row in reports. Default: `connect`.",
         label: LABELS => LABEL,
-        headers: HEADERS => "Headers of the WebSocket upgrade, or of the request.",
-        json: Anything => "The body of the request of an event stream, written as YAML.",
-        form: FORM => "The same as a form, url-encoded.",
+        headers: HEADERS => "Headers of the WebSocket upgrade or of the request.",
+        json: Anything => "A JSON body for the request of an event stream, written as YAML.",
+        form: FORM => "A URL-encoded form as the body of that request.",
         body: OneOf(&[Text, Kind(&BODY)]) =>
-            "The same as a text, `{file: path}` or `{hex: bytes}`.",
-        protocols: TEXTS => "WebSocket sub-protocols to offer.",
+            "The body of that request: text, `{file: path}` or `{hex: bytes}`.",
+        protocols: TEXTS => "WebSocket subprotocols to offer.",
         metadata: METADATA => "Metadata of the gRPC call.",
         message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
         compress: Words(&["gzip", "none"]) =>
-            "`gzip` compresses the messages that are sent on the gRPC call.",
+            "`gzip` compresses the messages sent on the gRPC call.",
         auth: Kind(&AUTH) => "Basic authentication of the upgrade or request.",
-        timeout: Duration => "How long opening may take.",
-        on_error: ON_ERRORS => "What the user does when the step fails.",
-        retry: RETRIES => "Tries again when it fails: `{times: 5, wait: 1s..30s}`.",
+        timeout: Duration => "The timeout for opening the connection.",
+        on_error: ON_ERRORS => "What the user does if the step fails.",
+        retry: RETRIES => "Retries if it fails: `{times: 5, wait: 1s..30s}`.",
         reconnect: RECONNECTS =>
-            "What follows a lost connection: `never`, or `{times: 5, wait: 1s..30s}`.",
+            "How to reconnect when the connection is lost: `never`, or `{times: 5, wait: \
+             1s..30s}`.",
         heartbeat: HEARTBEATS =>
-            "Sent while this connection is open, instead of that of the protocol; `none` for none.",
-        on [List Handler]: HANDLERS => "What the target may say on this connection at any time.",
+            "The heartbeat to send while this connection is open, instead of the protocol's; \
+             `none` sends none.",
+        on [List Handler]: HANDLERS =>
+            "Handlers of messages that can arrive on this connection at any time.",
         every [List Every]: EVERIES =>
-            "What is done again and again while this connection is open.",
+            "Background tasks that run repeatedly while this connection is open.",
     } => later {
-        check: Kind(&CHECK) =>
-            "What the answer to the upgrade has to be.",
+        check: Kind(&CHECK) => "Checks of the response to the upgrade.",
             say!("leave it out: only an upgrade that is accepted opens the connection"),
-        save: Map(&Anything) =>
-            "Values kept from the answer.",
+        save: Map(&Anything) => "Values to save from the response.",
             say!("leave it out and save from the first message: `- {{expect: any, save: {{…}}}}`"),
     }
     DISCONNECT Disconnect = "a `disconnect` step" {
         disconnect: OneOf(&[Nothing, PARTINGS]) =>
-            "Ends the connection: `fin` in order, `reset`, `vanish` without a word, or \
-             `half_close`.",
+            "Ends the connection with a close mode: `fin` (graceful), `reset`, `vanish` (silent) \
+             or `half_close`.",
         on: Text => ON_LINK,
     }
     SEND Send = "a `send` step" {
         send: MESSAGES =>
-            "A message: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of the protocol.",
+            "The message to send: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of the \
+             protocol.",
         on: Text => ON_LINK,
-        name: Text => "Its row in reports; `send` or its message if left out.",
+        name: Text =>
+            "The name of its row in reports. Default: `send`, or the name of its message.",
         label: LABELS => LABEL,
-        cut: Size => "Only so many of its bytes are sent, on purpose.",
-        timeout: Duration => "How long a target that does not read may keep it waiting.",
-        on_error: ON_ERRORS => "What the user does when the step fails.",
-        retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
+        cut: Size => "Fault: sends only this many bytes of the message.",
+        timeout: Duration => "The timeout for sending, if the target does not read.",
+        on_error: ON_ERRORS => "What the user does if the step fails.",
+        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     EXPECT Expect = "an `expect` step" {
         expect: EXPECTATIONS =>
-            "The message that has to come: `any`, what it has to be, or one of the protocol.",
+            "The message to wait for: `any`, a pattern, or a message of the protocol.",
         on: Text => ON_LINK,
-        name: Text => "Its row in reports; `expect` or its message if left out.",
+        name: Text =>
+            "The name of its row in reports. Default: `expect`, or the name of its message.",
         label: LABELS => LABEL,
-        check: Kind(&CHECK) => "What the message has to be.",
-        save [Saves]: SAVES => "Values kept from the message.",
-        timeout: Duration => "How long it may take.",
-        on_error: ON_ERRORS => "What the user does when the step fails.",
-        retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
+        check: Kind(&CHECK) => "Checks of the message.",
+        save [Saves]: SAVES => "Values to save from the message.",
+        timeout: Duration => "How long to wait for the message.",
+        on_error: ON_ERRORS => "What the user does if the step fails.",
+        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     REQUEST Request = "a `request` step" {
-        request: MESSAGES => "The message that is sent; its answer is waited for.",
+        request: MESSAGES => "The message to send; the step then waits for the reply.",
         on: Text => ON_LINK,
-        name: Text => "Its row in reports; `request` or its message if left out.",
+        name: Text =>
+            "The name of its row in reports. Default: `request`, or the name of its message.",
         label: LABELS => LABEL,
-        cut: Size => "Only so many of its bytes are sent, on purpose.",
+        cut: Size => "Fault: sends only this many bytes of the message.",
         r#match "match": Kind(&EXPECTATION) =>
-            "Which message is the answer, as `{json: {id: 7}}`; the next one if left out. Others \
-             that come meanwhile are pushes.",
-        expect: EXPECTATIONS => "Where the answer ends and what it has to be.",
-        check: Kind(&CHECK) => "What the answer has to be.",
-        save [Saves]: SAVES => "Values kept from the answer.",
-        timeout: Duration => "From the time it is due to the end of the answer.",
-        on_error: ON_ERRORS => "What the user does when the step fails.",
-        retry: RETRIES => "Tries again when the step fails: `{times: 5, wait: 1s..30s}`.",
+            "Which message is the reply, such as `{json: {id: 7}}`; others that arrive in the \
+             meantime are pushes. Default: the next message.",
+        expect: EXPECTATIONS => "Where the reply ends, and what it must contain.",
+        check: Kind(&CHECK) => "Checks of the reply.",
+        save [Saves]: SAVES => "Values to save from the reply.",
+        timeout: Duration => "The timeout from sending to the end of the reply.",
+        on_error: ON_ERRORS => "What the user does if the step fails.",
+        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
     }
     THINK Think = "a `think` step" {
         think: OneOf(&[DurationRange, Kind(&THINK_TIME)]) =>
-            "A pause: `2s`, one from a range, `1s..5s`, or a distribution.",
+            "A pause: a fixed time (`2s`), a random time from a range (`1s..5s`), or a \
+             distribution.",
     }
     THINK_TIME ThinkTime = "a think time" {
         exponential: Duration => "The mean of an exponential distribution.",
         normal: Duration => "The mean of a normal distribution.",
         deviation: Duration => "The standard deviation of a normal distribution.",
-        max: Duration => "Exponential: no pause is longer; 10 times the mean if left out.",
+        max: Duration =>
+            "The longest pause of an exponential distribution. Default: 10 times the mean.",
     }
     STAY Stay = "a `stay` step" {
-        stay: OneOf(&[Duration, Words(&["forever"])]) => "Stays and listens: `10m` or `forever`.",
+        stay: OneOf(&[Duration, Words(&["forever"])]) =>
+            "Stays online and receives messages: `10m` or `forever`.",
         ends: ENDS =>
-            "How the target may end the connection: then the step is done. The codes of a \
-             WebSocket, `[1000, 4001]`, or `any`.",
-        name: Text => "Its row in reports; `stay` if left out.",
+            "How the target may end the connection so that the step succeeds: WebSocket close \
+             codes, `[1000, 4001]`, or `any`.",
+        name: Text => "The name of its row in reports. Default: `stay`.",
         label: LABELS => LABEL,
         on_error: LOST_ERRORS =>
-            "What the user does when its connection is lost; `count` connects again.",
+            "What the user does if its connection is lost; `count` reconnects.",
         heartbeat: HEARTBEATS =>
-            "A message sent again and again, and its answer: `{ping: true, every: 30s}`.",
-        on [List Handler]: HANDLERS => "What the target may say at any time, counted by name.",
-        every [List Every]: EVERIES => "What is done again and again meanwhile.",
+            "A message that is sent periodically, and its reply: `{ping: true, every: 30s}`.",
+        on [List Handler]: HANDLERS =>
+            "Handlers of messages that can arrive at any time, counted by name.",
+        every [List Every]: EVERIES => "Background tasks that run repeatedly during the stay.",
     }
     HEARTBEAT Heartbeat = "a heartbeat" {
-        send: MESSAGES => "A message of the protocol; that of its heartbeat if left out.",
-        ping: Bool => "`true` sends a WebSocket ping; its answer is the pong.",
+        send: MESSAGES => "The message to send. Default: that of the protocol's heartbeat.",
+        ping: Bool => "`true` sends a WebSocket ping; the reply is the pong.",
         text: Text => "A text message.",
         json: Anything => "A JSON message, written as YAML.",
-        hex: Text => "A binary message in hexadecimal digits.",
+        hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
-        file: Text => "The bytes of a file: a text message if they are UTF-8, else binary.",
-        every: Duration => "The time between two; users are spread evenly over it.",
+        file: Text => "A file to send: as a text message if it is UTF-8, else as a binary message.",
+        every: Duration => "The time between two sends; users are spread evenly over it.",
         lost_after: OneOf(&[Duration, Words(&["never"])]) =>
-            "One that is not answered by then is lost; `10s` or `every` if left out, `never` \
-             expects no answer.",
+            "How long to wait for the reply before the heartbeat counts as lost; `never` expects \
+             no reply. Default: `10s`, or `every` if that is shorter.",
         expect: LOOKINGS =>
-            "What the answer looks like; if left out, any message that `on` does not take.",
-        name: Text => "Its row in reports; `heartbeat` if left out.",
+            "A pattern of the reply. Default: any message without a handler in `on`.",
+        name: Text => "The name of its row in reports. Default: `heartbeat`.",
         label: LABELS => LABEL,
-        stop_after: Count => "On purpose: no more are sent after so many on a connection.",
-        late: Duration => "On purpose: each is sent so much later than it is due.",
-        times: Count => "On purpose: each is sent so many times.",
+        stop_after: Count => "Fault: stops after this many heartbeats on a connection.",
+        late: Duration => "Fault: sends each heartbeat late by this time.",
+        times: Count => "Fault: sends each heartbeat this many times.",
     }
     HANDLER Handler = "an item of `on`" {
-        message: LOOKINGS => "What the message looks like: `any` or `{json: {cmd: msg}}`.",
-        from: Text => "The connection on which it comes, if a user has several open.",
-        name: Text => "Its row in reports; made of `message` if left out.",
+        message: LOOKINGS => "A pattern of the message: `any` or `{json: {cmd: msg}}`.",
+        from: Text => "The connection on which it arrives, if a user has several open.",
+        name: Text => "The name of its row in reports. Default: derived from `message`.",
         label: LABELS => LABEL,
-        check: Kind(&CHECK) => "What the message has to be.",
-        save [Saves]: SAVES => "Values kept from the message.",
-        r#do "do" [List Step]: Steps => "Steps done when it comes, beside the user's own.",
-        on_error: LOST_ERRORS => "What the user does when a check of it fails.",
+        check: Kind(&CHECK) => "Checks of the message.",
+        save [Saves]: SAVES => "Values to save from the message.",
+        r#do "do" [List Step]: Steps =>
+            "Steps that run when it arrives, concurrently with the user's own.",
+        on_error: LOST_ERRORS => "What the user does if a check of the message fails.",
     }
     EVERY Every = "an item of `every`" {
-        time: Duration => "The time between two; users are spread evenly over it.",
-        r#do "do" [List Step]: Steps => "Steps done each time, beside the user's own.",
+        time: Duration => "The time between two runs; users are spread evenly over it.",
+        r#do "do" [List Step]: Steps =>
+            "Steps that run each time, concurrently with the user's own.",
     }
     LOOKS Looks = "a message pattern" {
-        any: Bool => "`true`: every message.",
-        text: Text => "It contains this text.",
+        any: Bool => "`true` matches every message.",
+        text: Text => "The message contains this text.",
         json: Map(&Anything) => "Fields of the JSON message: `{cmd: msg}`.",
-        pattern: Text => "This regular expression matches somewhere in it.",
-        event: Text => "The name of the event, on an event stream; `message` if it has none.",
+        pattern: Text => "This regular expression matches somewhere in the message.",
+        event: Text => "The event name, on an event stream; events without a name are `message`.",
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
-            "How often: `3`, `3..10` or `forever`.",
-        steps [List Step]: Steps => "The steps that are repeated.",
+            "How many times to run the steps: `3`, `3..10` or `forever`.",
+        steps [List Step]: Steps => "The steps to repeat.",
     }
     DURING During = "a `during` step" {
-        during: Duration => "How long the steps are repeated: `5m`.",
-        steps [List Step]: Steps =>
-            "The steps that are repeated; the last pass is done to its end.",
+        during: Duration => "How long to repeat the steps: `5m`.",
+        steps [List Step]: Steps => "The steps to repeat; the last pass is always completed.",
     }
     WHILE While = "a `while` step" {
-        r#while "while": Expression => "The steps are repeated as long as this is true.",
-        steps [List Step]: Steps => "The steps that are repeated.",
+        r#while "while": Expression => "The condition: the steps repeat as long as it is true.",
+        steps [List Step]: Steps => "The steps to repeat.",
     }
     FOR_EACH ForEach = "a `for_each` step" {
         for_each: OneOf(&[Expression, List(&Anything)]) =>
             "A list: `\"${saved.ids}\"`, or its items.",
-        r#as "as": Text => "What the item is called in `${…}`; `item` if left out.",
-        steps [List Step]: Steps => "The steps done for every item.",
+        r#as "as": Text => "The name of the item in `${…}`. Default: `item`.",
+        steps [List Step]: Steps => "The steps to run for every item.",
     }
     CHOOSE Choose = "a `choose` step" {
-        choose [List Way]: List(&Kind(&WAY)) => "The ways; each user takes one of them by chance.",
+        choose [List Way]: List(&Kind(&WAY)) =>
+            "The branches; each time the user takes one at random.",
     }
     WAY Way = "a way of a choice" {
-        weight: WEIGHT => "How often it is taken in proportion to the others: `70`, `70%`.",
-        steps [List Step]: Steps => "The steps of this way; `[]` does nothing.",
-        r#use "use" [PartName]: Text => "The part that is done.",
+        weight: WEIGHT => "How often it is taken, relative to the other branches: `70`, `70%`.",
+        steps [List Step]: Steps => "The steps of this branch; `[]` does nothing.",
+        r#use "use" [PartName]: Text => "The part to run.",
         with: Map(&Anything) => "Variables for the part.",
     }
     IF If = "an `if` step" {
         r#if "if": Expression => "The condition: `\"${saved.code == 0}\"`.",
-        then [List Step]: Steps => "The steps done when it is true.",
+        then [List Step]: Steps => "The steps to run if it is true.",
         steps [List Step]: Steps => "The same as `then`.",
-        r#else "else" [List Step]: Steps => "The steps done when it is not true.",
+        r#else "else" [List Step]: Steps => "The steps to run if it is not true.",
     }
     TRANSACTION Transaction = "a `transaction` step" {
-        transaction: Text => "Its row in reports: all its steps timed together.",
+        transaction: Text => "The name of its row in reports, which times all its steps together.",
         label: LABELS => LABEL,
-        steps [List Step]: Steps => "The steps that are timed together.",
+        steps [List Step]: Steps => "The steps to time together.",
     }
     PARALLEL Parallel = "a `parallel` step" {
         parallel [List Steps]: List(&Steps) =>
-            "Branches, each a list of steps, that are done at the same time; what follows is \
-             done when all are over.",
+            "Branches that run at the same time, each a list of steps. The user goes on when all \
+             have ended.",
         max: Count =>
-            "How many connections to one target a user has for them at most; 6 if left out, as \
-             browsers have.",
-        name: Text => "Its row in reports: all branches timed together.",
+            "The maximum number of connections per user and target for the branches. Default: 6, \
+             as in browsers.",
+        name: Text => "The name of its row in reports, which times all branches together.",
         label: LABELS => LABEL,
     }
     RENDEZVOUS Rendezvous = "a `rendezvous` step" {
-        rendezvous: Text => "The place where users wait for each other.",
+        rendezvous: Text => "The name of the point where users wait for each other.",
         label: LABELS => LABEL,
-        users: Count => "How many go on together; the most users of the load if left out.",
-        timeout: Duration => "Who has waited this long goes on alone; 1m if left out.",
+        users: Count =>
+            "How many users must wait before they go on together. Default: the largest number of \
+             users of the load.",
+        timeout: Duration =>
+            "How long a user waits before it fails and goes on alone. Default: `1m`.",
     }
     SET Set = "a `set` step" {
         set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
     }
     COUNT Count = "a `count` step" {
-        count: Text => "The counter, a name of your own: thresholds may say `NAME count > 10`.",
-        by: OneOf(&[Count, Expression]) => "What is added, a whole number; 1 if left out.",
+        count: Text =>
+            "The counter, with a name of your choice: thresholds can use `NAME count > 10`.",
+        by: OneOf(&[Count, Expression]) => "The whole number to add. Default: 1.",
         label: LABELS => LABEL,
     }
     MEASURE Measure = "a `measure` step" {
-        measure: Text => "The trend, a name of your own: thresholds may say `NAME p95 < 3`.",
-        value: OneOf(&[Text, Expression]) => "The value, a number that is not below 0.",
+        measure: Text =>
+            "The trend, with a name of your choice: thresholds can use `NAME p95 < 3`.",
+        value: OneOf(&[Text, Expression]) => "The value, a number of at least 0.",
         unit: Words(&["ns", "us", "ms", "s", "bytes"]) =>
-            "What the value is: a time in this unit, or bytes; a plain number if left out.",
+            "The unit of the value: a unit of time, or bytes. Default: a plain number.",
         label: LABELS => LABEL,
     }
     LOG Log = "a `log` step" {
-        log: Text => "A line for the record of the run.",
+        log: Text => "A line to write to the run directory.",
     }
     SLOW Slow = "a `slow` step" {
         slow: OneOf(&[Words(&["off"]), Kind(&SPEED)]) =>
-            "From now on the user reads and writes no faster than this: `{read: 1KiB/s}`.",
+            "Limits how fast the user reads and writes from now on: `{read: 1KiB/s}`.",
         on: Text => ON_LINK,
     }
     SPEED Speed = "a speed" {
@@ -577,220 +601,227 @@ macro_rules! scenario_maps {
         next: Nothing => "Ends the iteration.",
     }
     LEAVE Leave = "a `leave` step" {
-        leave: Nothing => "The user leaves in peace.",
+        leave: Nothing => "Ends the user, after its `after` steps.",
     }
     STOP Stop = "a `stop` step" {
-        stop: OneOf(&[Text, Nothing]) => "Ends the whole run in order, for this reason.",
+        stop: OneOf(&[Text, Nothing]) => "Stops the whole run gracefully, with this reason.",
     }
     USE Use = "a `use` step" {
-        r#use "use" [PartName]: Text => "The part whose steps are done here.",
-        with: Map(&Anything) => "Variables for the part: `${vars.name}` inside it.",
+        r#use "use" [PartName]: Text => "The part whose steps run here.",
+        with: Map(&Anything) => "Variables for the part, used in it as `${vars.name}`.",
     }
     RETRY Retry = "`retry`" {
         on: OneOf(&[Text, List(&Text)]) =>
-            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) that are \
-             tried again; all if left out.",
-        times: OneOf(&[Count, Words(&["forever"])]) => "Tries after the first; 3 if left out.",
+            "Statuses (`429`, `5xx`, `UNAVAILABLE`) and causes (`timeout`, `reset`) to retry. \
+             Default: all.",
+        times: OneOf(&[Count, Words(&["forever"])]) => "The number of retries. Default: 3.",
         wait: DurationRange =>
-            "The wait before the next try, doubling from one end to the other; 1s..30s if left \
-             out. `Retry-After` of an answer makes it longer, up to a minute.",
+            "The wait before a retry, doubling from the lower to the upper end. `Retry-After` in a \
+             response makes it longer, up to one minute. Default: `1s..30s`.",
     }
     RECONNECT Reconnect = "`reconnect`" {
         times: OneOf(&[Count, Words(&["forever"])]) =>
-            "Attempts in a row after a loss; 3 if left out.",
+            "The number of attempts in a row to reconnect. Default: 3.",
         wait: DurationRange =>
-            "The wait before the next attempt, doubling from one end to the other; 1s..30s if \
-             left out.",
+            "The wait before an attempt, doubling from the lower to the upper end. Default: \
+             `1s..30s`.",
     }
     AUTH Auth = "`auth`" {
-        user: Text => "The name of the user.",
+        user: Text => "The user name.",
         password: Text => "The password.",
         scheme: Words(&["basic", "digest"]) =>
-            "`digest` answers what the target asks (RFC 7616); `basic` if left out.",
+            "`basic`, or `digest` to answer the target's challenge (RFC 7616). Default: `basic`.",
     }
     BODY Body = "a body" {
-        file: Text => "The bytes of a file; its path counts from the scenario file.",
-        hex: Text => "Bytes in hexadecimal digits.",
+        file: Text => "A file with the body; a relative path starts at the scenario file.",
+        hex: Text => "The body in hexadecimal digits.",
     }
     PART Part = "a part" {
         name: Text => "The name of the form field.",
-        value: OneOf(&[Text, Nothing]) => "Its text.",
-        file: Text => "Its bytes, from a file.",
-        filename: Text => "The name that is sent for the file; the last of its path if left out.",
+        value: OneOf(&[Text, Nothing]) => "The text of the field.",
+        file: Text => "A file with the content of the field.",
+        filename: Text => "The file name to send. Default: the last component of its path.",
         r#type "type": Text => "Its Content-Type.",
     }
     MESSAGE Message = "a message" {
         text: Text => "A text message.",
         json: Anything => "A JSON message, written as YAML.",
-        hex: Text => "A binary message in hexadecimal digits.",
+        hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
-        file: Text => "The bytes of a file: a text message if they are UTF-8, else binary.",
-        garbage: Size => "So many random bytes.",
+        file: Text => "A file to send: as a text message if it is UTF-8, else as a binary message.",
+        garbage: Size => "The number of random bytes to send.",
     }
     EXPECTATION Expectation = "an expectation" {
-        any: Bool => "`true`: whatever comes first.",
-        length: Count => "The answer has so many bytes.",
-        delimiter: Text => "The answer ends with these characters: `\"\\r\\n\"`.",
-        pattern: Text => "The answer ends where this regular expression matches.",
-        text: Text => "The answer contains this text.",
-        json: Map(&Anything) => "Fields of the JSON answer.",
-        event: Text => "The name of the event, on an event stream; `message` if it has none.",
+        any: Bool => "`true` accepts the first message.",
+        length: Count => "The number of bytes of the reply.",
+        delimiter: Text => "The characters that end the reply: `\"\\r\\n\"`.",
+        pattern: Text => "The reply ends where this regular expression matches.",
+        text: Text => "The reply contains this text.",
+        json: Map(&Anything) => "Fields of the JSON reply.",
+        event: Text => "The event name, on an event stream; events without a name are `message`.",
         close: ENDS =>
-            "The target ends the connection: with this code of a WebSocket, one of these, or \
-             `any`.",
+            "The target must end the connection: with this WebSocket close code, one of several, \
+             or `any`.",
     }
     CHECK Check = "a check" {
         status: TEXTS =>
-            "`200`, `2xx`, `200..299` or a list of them; of a gRPC call `OK`, `NOT_FOUND`, `5`.",
+            "The status: `200`, `2xx`, `200..299` or a list of them; for gRPC `OK`, `NOT_FOUND` or \
+             `5`.",
         header: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
-            "Headers of the answer: `{content-type: text/plain}`.",
-        text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The answer contains this text.",
+            "Response headers: `{content-type: text/plain}`.",
+        text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The response contains this text.",
         body: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The same as `text`.",
         json: Map(&Anything) =>
-            "Fields of the JSON answer: `{data.code: 0}`; also `json.data.code: 0`.",
+            "Fields of the JSON response: `{data.code: 0}`; `json.data.code: 0` is a short form.",
         regex: OneOf(&[Text, FOUND]) =>
-            "A regular expression matches: `'id=\\d+'`, or `{'id=(\\d+)': 7}`.",
-        xpath: OneOf(&[Text, FOUND]) => "Parts of an XML answer: `{//title: Hello}`.",
-        css: OneOf(&[Text, FOUND]) => "Parts of an HTML answer: `{li.item: {count: 3}}`.",
-        size: Text => "Bytes of the answer: `200`, `< 10KiB` or `1KiB..2KiB`.",
-        time: Text => "The whole answer came in time: `< 500ms`.",
-        digest: Map(&Text) => "The digest of the answer: `{sha256: …}`.",
+            "A regular expression that must match, `'id=\\d+'`, or the value of its group, \
+             `{'id=(\\d+)': 7}`.",
+        xpath: OneOf(&[Text, FOUND]) => "XPath matches in an XML response: `{//title: Hello}`.",
+        css: OneOf(&[Text, FOUND]) => "CSS matches in an HTML response: `{li.item: {count: 3}}`.",
+        size: Text => "The size of the body or message: `200`, `< 10KiB` or `1KiB..2KiB`.",
+        time: Text => "The response time: `< 500ms`.",
+        digest: Map(&Text) => "The digest of the body or message: `{sha256: …}`.",
         that: OneOf(&[Expression, List(&Expression)]) =>
-            "This is true: `\"${response.json.total == 3}\"`.",
+            "A condition that must be true: `\"${response.json.total == 3}\"`.",
         field: Map(&Anything) =>
-            "Fields of a message whose names are words of checks: `{time: > 5}`.",
+            "Message fields whose names are also names of checks: `{time: > 5}`.",
     }
     TEXT_CHECK TextCheck = "a text check" {
-        contains: Text => "It contains this text.",
-        equals: Text => "It is this text.",
-        matches: Text => "This regular expression matches somewhere in it.",
+        contains: Text => "The text contains this text.",
+        equals: Text => "The text equals this text.",
+        matches: Text => "This regular expression matches somewhere in the text.",
     }
     FOUND_CHECK FoundCheck = "a check of what is found" {
-        contains: Text => "It contains this text.",
-        equals: Text => "It is this text.",
-        matches: Text => "This regular expression matches somewhere in it.",
-        count: Text => "So many are found: `3` or `>= 3`.",
+        contains: Text => "The matched text contains this text.",
+        equals: Text => "The matched text equals this text.",
+        matches: Text => "This regular expression matches somewhere in the matched text.",
+        count: Text => "The number of matches: `3` or `>= 3`.",
     }
     SAVE Save = "a saved value" {
-        json: Text => "The way to a JSON field: `data.items[0].id`.",
-        regex: Text => "A regular expression; its first group, or all that matches.",
-        xpath: Text => "A part of an XML answer.",
-        css: Text => "A part of an HTML answer: `input[name=csrf]@value`.",
-        header: Text => "A header of the answer.",
-        field: Text => "A field of a declared message, or of one of protobuf.",
-        all: Bool => "`true` keeps all that is found, as a list.",
-        default: Anything => "Kept when nothing is found; without it that is a failure.",
+        json: Text => "The path of a JSON field: `data.items[0].id`.",
+        regex: Text => "A regular expression: saves its first group, or the whole match.",
+        xpath: Text => "An XPath expression for an XML response.",
+        css: Text => "A CSS selector for an HTML response: `input[name=csrf]@value`.",
+        header: Text => "The name of a response header.",
+        field: Text => "A field of a declared or protobuf message.",
+        all: Bool => "`true` saves all matches, as a list.",
+        default: Anything => "The value if nothing matches. Without it, the step fails.",
     }
     LOAD Load = "a load" {
-        sessions: TEXTS => "The sessions that its users do; a load alone may leave it out.",
+        sessions: TEXTS => "The sessions of its users; optional if there is only one load.",
         phases: List(&Kind(&PHASE)) => "Its phases, one after another.",
-        at: Duration => "How long after the begin of the run it begins; at once if left out.",
-        after: Text => "Begins when the phases of the load of this name are over.",
-        with: Text => "Begins with the load of this name.",
+        at: Duration => "When it starts, counted from the start of the run. Default: immediately.",
+        after: Text => "Starts when the phases of this other load have ended.",
+        with: Text => "Starts together with this other load.",
     }
     PHASE Phase = "a phase" {
-        name: Text => "What reports and thresholds call it.",
+        name: Text => "Its name in reports and thresholds.",
         users: OneOf(&[Count, Kind(&USERS)]) =>
-            "How many users are online: `100`, or `{to: 100, rate: 50/s}`.",
+            "The number of users: `100`, or `{to: 100, rate: 50/s}`.",
         arrivals: OneOf(&[Rate, Kind(&ARRIVALS)]) =>
-            "New users per second: `900/s`, `{from: 10/s, to: 900/s}`, or another shape.",
+            "The arrival rate of new users: `900/s`, `{from: 10/s, to: 900/s}`, or another shape.",
         iterations: OneOf(&[Rate, Count, Kind(&ITERATIONS)]) =>
-            "Starts per second (`500/s`) or in all (`10_000`) on users who stay.",
-        r#for "for": Duration => "How long the phase takes.",
-        measured: Bool => "`false` keeps it out of the summary, as a warm-up.",
+            "Iterations per second (`500/s`) or in total (`10_000`), run by users that stay.",
+        r#for "for": Duration => "How long the phase lasts.",
+        measured: Bool => "`false` keeps it out of the results, for a warm-up.",
         churn: OneOf(&[Rate, Kind(&CHURN)]) =>
-            "Users whose connection ends and who come back: `{share: 20%, every: 10s}`.",
-        at_once: Bool => "`true`: all `users` come in the same moment.",
+            "Users that disconnect and reconnect: `{share: 20%, every: 10s}`.",
+        at_once: Bool => "`true` starts all `users` at the same moment.",
         spacing: Words(&["even", "poisson"]) =>
-            "How starts at a rate follow each other: `even`, or `poisson` by chance; `even` if \
-             left out.",
+            "How starts at a rate are spaced: `even`, or random (`poisson`). Default: `even`.",
         max: Count =>
-            "The most users at once of `arrivals`, or instead of `users` of `iterations`: starts \
-             that no user is free for are dropped.",
+            "The maximum number of concurrent users, for `arrivals` or instead of `users` for \
+             `iterations`. Starts that find no free user are dropped.",
     }
     USERS Users = "`users`" {
-        to: Count => "How many users there are at the end.",
-        rate: Rate => "Users per second on the way there; all at once if left out.",
-        step: Count => "How many at a time, instead of a rate: `{step: 1000, every: 30s}`.",
+        to: Count => "The number of users at the end.",
+        rate: Rate => "How many users per second are added or removed. Default: all at once.",
+        step: Count => "How many users per step, instead of a rate: `{step: 1000, every: 30s}`.",
         every: Duration => "The time between two steps.",
-        at_once: Bool => "`true`: all of them in the same moment.",
+        at_once: Bool => "`true` starts all of them at the same moment.",
     }
     CHURN Churn = "`churn`" {
-        share: Share => "How many of those who stay fall out each time: `20%`.",
-        every: Duration => "The time between two falls of a share.",
-        rate: Rate => "How many fall out per second, evenly: `500/s`.",
+        share: Share => "The share of staying users to disconnect each time: `20%`.",
+        every: Duration => "The time between two disconnects of a share.",
+        rate: Rate => "How many users to disconnect per second, evenly spaced: `500/s`.",
         how: OneOf(&[PARTINGS, List(&PARTINGS)]) =>
-            "How connections end, in turn: `fin` in order, `reset`, `vanish` without a word, \
-             `half_close`; `fin` if left out.",
+            "Close modes, used in turn: `fin` (graceful), `reset`, `vanish` (silent), \
+             `half_close`. Default: `fin`.",
     }
     ARRIVALS Arrivals = "`arrivals`" {
-        from: Rate => "The rate at the begin of the phase; 0 if left out.",
-        to: Rate => "The rate at its end.",
+        from: Rate => "The rate at the start of the phase. Default: 0.",
+        to: Rate => "The rate at the end of the phase.",
         sine: Kind(&SINE) =>
-            "A rate that swings: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",
+            "A rate that follows a sine wave: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",
         points: OneOf(&[Text, Kind(&POINTS)]) =>
             "A CSV file with a time and a rate in each row: `day.csv`.",
         log: OneOf(&[Text, Kind(&ACCESS_LOG)]) =>
-            "An access log in the common or combined format, whose times are replayed: \
+            "An access log in the common or combined format, whose arrival times are replayed: \
              `access.log`.",
     }
     SINE Sine = "`sine`" {
-        mean: Rate => "The rate that it swings around.",
-        amplitude: Rate => "How far it goes up and down; at most the mean.",
+        mean: Rate => "The mean rate.",
+        amplitude: Rate =>
+            "How far the rate rises above and falls below the mean; at most the mean.",
         period: Duration => "The time from one peak to the next.",
         offset: Duration =>
-            "How much of a period is over at the begin; at 0 the rate is the mean and rises.",
+            "How far into a period the phase starts. At 0 it starts at the mean, and the rate \
+             rises.",
     }
     POINTS Points = "`points`" {
-        file: Text => "The CSV file; its path counts from the scenario file.",
+        file: Text => "The CSV file; a relative path starts at the scenario file.",
         time: Text =>
-            "The column of the times: seconds, durations or clock times; the first if left out.",
-        rate: Text => "The column of the rates per second; the second if left out.",
+            "The column with the times: seconds, durations or clock times. Default: the first.",
+        rate: Text => "The column with the rates per second. Default: the second.",
     }
     ACCESS_LOG AccessLog = "an access log" {
-        file: Text => "The log, also compressed by gzip; its path counts from the scenario file.",
-        speed: Text => "How many times as fast it is replayed: `2`, `0.5`; 1 if left out.",
+        file: Text =>
+            "The log, plain or compressed with gzip; a relative path starts at the scenario file.",
+        speed: Text => "The replay speed: `2` is twice as fast, `0.5` half as fast. Default: 1.",
     }
     DELIVERY Delivery = "a delivery" {
-        sent: Text => "What is sent: a message of the protocol, or the name of a step.",
-        received: LOOKINGS => "What the receivers get: a message of the protocol, or its looks.",
+        sent: Text => "The message that is sent: a message of the protocol, or the name of a step.",
+        received: LOOKINGS =>
+            "The message that receivers get: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
-            "What tells messages apart: `id`, `json.id`, `{regex: …}`, or one on either side.",
-        stamp: MARKS => "Where the time of sending stands: ns, µs or ms since 1970, or a date and time.",
+            "The ID that identifies a message: `id`, `json.id`, `{regex: …}`, or one for each \
+             side.",
+        stamp: MARKS => "Where the send time is: ns, µs or ms since 1970, or a date and time.",
         audience: OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]) =>
-            "Who has to receive it; `everyone` if left out.",
-        without_sender: Bool => "`true`: the sender itself does not get it.",
-        late_after: Duration => "Later than this is late; 1s if left out.",
-        lost_after: Duration => "Later than this is lost; 10s if left out.",
+            "The users that must receive it. Default: `everyone`.",
+        without_sender: Bool => "`true`: the sender does not receive it.",
+        late_after: Duration => "A delivery that takes longer counts as late. Default: `1s`.",
+        lost_after: Duration => "A delivery that takes longer counts as lost. Default: `10s`.",
     }
     MATCH Match = "`match`" {
-        sent: MARKS => "Where it stands in what is sent.",
-        received: MARKS => "Where it stands in what is received.",
-        json: Text => "On both sides: a JSON field, `data.id`.",
-        prefix: Text => "What stands before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "On both sides: the first group of this regular expression, or all of it.",
+        sent: MARKS => "Where the ID is in the sent message.",
+        received: MARKS => "Where the ID is in the received message.",
+        json: Text => "A JSON field on both sides: `data.id`.",
+        prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
+        regex: Text => "A regular expression on both sides: its first group, or the whole match.",
     }
     MARK Mark = "the place of an id or a stamp" {
-        json: Text => "A JSON field, `data.id` or `[1].id`.",
-        prefix: Text => "What stands before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "The first group of this regular expression, or all of it.",
+        json: Text => "A JSON field: `data.id` or `[1].id`.",
+        prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
+        regex: Text => "A regular expression: its first group, or the whole match.",
     }
     AUDIENCE Audience = "an audience" {
-        same: Expression => "Those for whom this is the same as for the sender.",
-        to: Expression => "For the sender: whom it is for.",
-        is: Expression => "For the receivers: those for whom this is the value of `to`.",
+        same: Expression => "Users for which this value is the same as for the sender.",
+        to: Expression => "Evaluated for the sender: the value that selects the receivers.",
+        is: Expression => "Evaluated for each user: a receiver is a user for which it equals `to`.",
     }
     ITERATIONS Iterations = "`iterations`" {
-        total: Count => "How many iterations in all.",
-        rate: Rate => "How many begin per second; as many as the users can if left out.",
-        from: Rate => "The rate at the begin of the phase, with `to`; 0 if left out.",
-        to: Rate => "The rate at its end.",
+        total: Count => "The total number of iterations.",
+        rate: Rate =>
+            "How many iterations start per second. Default: as many as the users can run.",
+        from: Rate => "The rate at the start of the phase, with `to`. Default: 0.",
+        to: Rate => "The rate at the end of the phase.",
         sine: Kind(&SINE) =>
-            "A rate that swings: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",
+            "A rate that follows a sine wave: `{mean: 500/s, amplitude: 300/s, period: 10m}`.",
         points: OneOf(&[Text, Kind(&POINTS)]) =>
             "A CSV file with a time and a rate in each row: `day.csv`.",
         log: OneOf(&[Text, Kind(&ACCESS_LOG)]) =>
-            "An access log in the common or combined format, whose times are replayed: \
+            "An access log in the common or combined format, whose arrival times are replayed: \
              `access.log`.",
     }
     } };

@@ -32,7 +32,7 @@ pub fn protocol() -> String {
         ("$schema", "http://json-schema.org/draft-07/schema#".into()),
         ("$id", "urn:throng:protocol".into()),
         ("title", "throng protocol".into()),
-        ("description", "A private protocol: its packets, its messages, who answers whom.".into()),
+        ("description", "A private protocol: its packets, its messages and their replies.".into()),
         ("$ref", "#/definitions/protocol".into()),
         ("definitions", definitions.into_json()),
     ]);
@@ -46,7 +46,10 @@ fn root() -> Json {
         ("$schema", "http://json-schema.org/draft-07/schema#".into()),
         ("$id", "urn:throng:scenario".into()),
         ("title", "throng scenario".into()),
-        ("description", "What users do, how many there are, and what has to be reached.".into()),
+        (
+            "description",
+            "A load test: what users do, how many there are, and the pass/fail criteria.".into(),
+        ),
         ("type", "object".into()),
         ("$ref", "#/definitions/scenario".into()),
         ("definitions", definitions()),
@@ -201,7 +204,7 @@ fn has_verb(verb: &str) -> Entries {
 
 fn word_alone(one_of: &str) -> Json {
     let list: Vec<String> = BARE_VERBS.iter().map(|verb| format!("`{verb}`")).collect();
-    let message = format!("only {} can stand alone; {one_of}", list.join(", "));
+    let message = format!("only {} can be a single word; {one_of}", list.join(", "));
     let docs = BARE_VERBS.iter().map(|verb| {
         let kind = VERBS.iter().find(|(other, _)| other == verb);
         let doc = kind.and_then(|(_, kind)| kind.find(verb)).map_or("", |key| key.doc);
@@ -245,7 +248,7 @@ fn snippet() -> Json {
         ("sessions", map([("${2:reader}", session)])),
         ("load", Json::List(vec![phase])),
     ]);
-    let doc = "A whole scenario to begin with.";
+    let doc = "A complete scenario to start from.";
     map([("label", "scenario".into()), ("description", doc.into()), ("body", body)])
 }
 

@@ -25,101 +25,103 @@ macro_rules! protocol_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
     PROTOCOL Protocol = "a protocol" {
         transport: Words(&["tcp", "tls", "udp", "ws", "wss"]) =>
-            "What carries the packets; `tcp` if left out. One datagram of `udp` and one binary \
-             message of `ws` and `wss` is one packet.",
-        endian: ENDIANS => "The byte order of numbers; `big` if left out.",
+            "What carries the packets. With `udp` a datagram is one packet, with `ws` and `wss` a \
+             binary message. Default: `tcp`.",
+        endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
-            "The parts of every packet in wire order; `{id: body}` stands for the message's own \
-             fields.",
+            "The fields of every packet in wire order; `{id: body}` is the place of the message's \
+             own fields.",
         seq: FIELDS => "The same as `packet`.",
-        messages: Map(&OneOf(&[Kind(&DECLARED_MESSAGE), Nothing])) =>
-            "The kinds of messages, by name.",
-        heartbeat: Kind(&BEAT) => "What both sides say to each other while they are silent.",
+        messages: Map(&OneOf(&[Kind(&DECLARED_MESSAGE), Nothing])) => "The messages, by name.",
+        heartbeat: Kind(&BEAT) => "The heartbeat of the protocol.",
         delimiter: BYTES => "Every packet ends with these bytes: `\"\\r\\n\"`.",
-        fixed: Size => "Every packet has so many bytes.",
-        max: Size => "The most bytes of a packet that ends with a delimiter; `64KiB` if left out.",
+        fixed: Size => "The size of every packet.",
+        max: Size => "The maximum size of a packet that ends with a delimiter. Default: `64KiB`.",
         types: Map(&OneOf(&[FIELDS, Kind(&STRUCTURE)])) =>
-            "Structures that fields name in `type`, each a list of fields.",
-        enums: Map(&ENUM) => "Names of values that fields name in `enum`.",
+            "Structures that fields can use as their `type`, each a list of fields.",
+        enums: Map(&ENUM) => "Lists of named values that fields can use in `enum`.",
         proto: NAMES =>
-            "The `.proto` files, or sets of descriptors, in which `protobuf(Message)` is looked \
-             for.",
+            "The `.proto` files or descriptor sets with the messages of `protobuf(Message)`.",
         proto_path: NAMES =>
-            "The folders in which `.proto` files and their imports are looked for, as `protoc \
-             --proto_path` has them.",
-        meta: Kind(&META) => "What Kaitai Struct has at the head of a file.",
-        doc: Text => "What a person should know; not read.",
+            "Folders to search for `.proto` files and their imports, like `--proto_path` of \
+             `protoc`.",
+        meta: Kind(&META) => "The header of a Kaitai Struct file.",
+        doc: Text => "A note for readers; ignored.",
     }
     META Meta = "`meta`" {
-        id: Text => "The name of the protocol; not read.",
-        title: Text => "What the protocol is; not read.",
+        id: Text => "The name of the protocol; ignored.",
+        title: Text => "A title of the protocol; ignored.",
         endian: ENDIANS => "The same as `endian` of the protocol.",
-        encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) => "Texts are UTF-8.",
-        license: Text => "Who may use the file; not read.",
+        encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
+            "The encoding of text, always UTF-8.",
+        license: Text => "The license of the file; ignored.",
     }
     STRUCTURE Structure = "a type" {
-        seq: FIELDS => "Its fields.",
+        seq: FIELDS => "The fields of the structure.",
         fields: FIELDS => "The same as `seq`.",
-        doc: Text => "What a person should know; not read.",
+        doc: Text => "A note for readers; ignored.",
     }
     DECLARED_MESSAGE DeclaredMessage = "a message of a protocol" {
         kind: Text => "The value of the field that `selects` the message.",
-        body: FIELDS => "Its fields in wire order; none if left out.",
+        body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
-        answers: NAMES => "The messages that it may be the reply to.",
-        push: Bool => "`true`: it comes unasked.",
+        answers: NAMES => "The messages that it can be the reply to.",
+        push: Bool => "`true`: a push, sent without a request.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>
-            "The message that is sent whenever this one comes, and where its fields come from: \
+            "The message to send whenever this one arrives, and the sources of its fields: \
              `{received: {id: id}}`.",
-        doc: Text => "What a person should know; not read.",
+        doc: Text => "A note for readers; ignored.",
     }
     BEAT Beat = "`heartbeat`" {
-        send: Text => "The message that is sent again and again.",
-        expect: Text => "The message that answers it; without it no answer is expected.",
-        every: Duration => "The time between two.",
+        send: Text => "The message to send periodically.",
+        expect: Text => "The reply to it. Without it, no reply is expected.",
+        every: Duration => "The time between two heartbeats.",
         lost_after: Duration =>
-            "One that is not answered by then is lost; `every` if left out.",
+            "How long to wait for the reply before the heartbeat counts as lost. Default: `10s`, \
+             or `every` if that is shorter.",
     }
     FIELD FieldMap = "a field" {
         id: Text => "Its name: letters, digits and `_`.",
         r#type "type": Text =>
-            "What it is: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
-             `b1` to `b64`, `str`, `strz`, `bytes`, `json`, `protobuf(Message)` or one of \
-             `types`.",
-        fields: List(&ONE_FIELD) => "Fields that belong together, instead of a type.",
-        bits: Whole => "So many bits: `bits: 3` is `type: b3`.",
-        endian: ENDIANS => "Its byte order, where it is another than that of the protocol.",
+            "Its type: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
+             `b1` to `b64`, `str`, `strz`, `bytes`, `json`, `protobuf(Message)` or one of `types`.",
+        fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
+        bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
+        endian: ENDIANS => "Its byte order, if it differs from that of the protocol.",
         length: Text =>
-            "A number of this type stands before it and says how many bytes it has: `u8`, `u16`, \
-             `u24`, `u32`, `u64` or `varint`.",
-        size: Text => "So many bytes, or as many as an earlier field says: `16`, `count`.",
-        terminator: BYTES => "It ends with these bytes: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
+            "The type of a length prefix, which counts its bytes: `u8`, `u16`, `u24`, `u32`, `u64` \
+             or `varint`.",
+        size: Text => "Its number of bytes, or an earlier field with that number: `16`, `count`.",
+        terminator: BYTES => "The bytes that end it: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
         rest: Bool =>
-            "`true`: what is left of the body or structure; so it is where nothing else is said.",
+            "`true`: it takes the rest of the body or structure. This is the default if nothing \
+             else sets its size.",
         size_eos "size-eos": Bool => "The same as `rest`.",
-        max: Size => "The largest value of a length, in bytes.",
-        r#const "const": Anything => "It always has this value; scenarios do not give it.",
-        contents: BYTES => "Bytes that always stand there, instead of a type.",
-        default: Anything => "What is sent where a scenario gives nothing.",
+        max: Size => "The largest allowed length, in bytes.",
+        r#const "const": Anything => "Its constant value; scenarios do not set it.",
+        contents: BYTES => "Constant bytes, instead of a type.",
+        default: Anything => "The value to send if the scenario does not set it.",
         r#enum "enum": OneOf(&[Text, ENUM]) =>
             "Names of its values: `{0: ok, 1: full}`, or one of `enums`.",
         r#if "if": Text =>
-            "It is there only if an earlier field has this value: `flags & 1`, `kind == 2`.",
+            "It is present only if this condition on an earlier field is true: `flags & 1`, `kind \
+             == 2`.",
         repeat: Text =>
-            "It is there several times: `3`, the type of a number before the items, an earlier \
-             field, or `rest`.",
+            "The number of repetitions: `3`, the type of a count prefix, an earlier field, or \
+             `rest`.",
         repeat_expr "repeat-expr": Text =>
-            "How often, behind `repeat: expr`: a number or an earlier field.",
+            "The number of repetitions for `repeat: expr`: a number or an earlier field.",
         counts: Words(&["body", "after", "packet"]) =>
-            "It is the length: of the body, of what comes after it, or of the whole packet.",
-        selects: Words(&["message"]) => "Its value tells which message the packet is.",
+            "It is a length: of the body, of what follows this field, or of the whole packet.",
+        selects: Words(&["message"]) => "Its value selects the message type of the packet.",
         correlates: Words(&["request"]) =>
-            "A reply carries its request's value; a message nobody asked for carries 0.",
+            "A reply carries the value of its request; a push carries 0.",
         checksum: Words(&["crc32", "crc16", "crc16-xmodem", "adler32", "sum", "xor"]) =>
-            "It is a checksum, which throng fills in and compares.",
-        over: NAMES => "The fields that the checksum is over; all before it if left out.",
-        encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) => "Texts are UTF-8.",
-        doc: Text => "What a person should know; not read.",
+            "It is a checksum, which throng fills in and verifies.",
+        over: NAMES => "The fields that the checksum covers. Default: all fields before it.",
+        encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
+            "The encoding of text, always UTF-8.",
+        doc: Text => "A note for readers; ignored.",
     }
     } };
 }
