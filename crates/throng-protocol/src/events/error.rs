@@ -17,11 +17,13 @@ impl fmt::Display for NotEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotEvents::Status(status) => {
-                write!(f, "the event stream was answered with status {status} instead of 200")
+                write!(f, "the event stream request got status {status} instead of 200")
             }
-            NotEvents::ContentTypeMissing => f.write_str("the answer has no `Content-Type` header"),
+            NotEvents::ContentTypeMissing => {
+                f.write_str("the response has no `Content-Type` header")
+            }
             NotEvents::ContentType(kind) => {
-                write!(f, "the answer is {kind}, not `text/event-stream`")
+                write!(f, "the response is {kind}, not `text/event-stream`")
             }
         }
     }

@@ -217,7 +217,7 @@ fn an_answer_is_read_whatever_its_coding() {
 #[test]
 fn what_is_no_event_stream_is_refused() {
     for (head, want) in [
-        ("HTTP/1.1 204 No Content\r\n", "answered with status 204 instead of 200"),
+        ("HTTP/1.1 204 No Content\r\n", "request got status 204 instead of 200"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n", "has no `Content-Type` header"),
         ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", "is `text/html`, not `text/event-st"),
     ] {
@@ -403,12 +403,12 @@ fn what_is_no_event_stream_of_http2_is_refused() {
     let reset = frame(3, 0, &8u32.to_be_bytes());
     let events = head("200", &[KIND], 0);
     for (bytes, want) in [
-        (head("503", &[], 0), "answered with status 503 instead of 200"),
+        (head("503", &[], 0), "request got status 503 instead of 200"),
         (head("200", &[("content-type", "text/html")], 0), "the answer is `text/html`"),
         (head("200", &[KIND], 1), "the target ended the event stream"),
         ([events.clone(), reset].concat(), "the target reset the stream: CANCEL"),
         ([events, frame(0, 0, b"data: 0123456789")].concat(), "over the limit of 10 bytes"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "the target answers in HTTP/1, not in"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), "the target responds with HTTP/1, not"),
     ] {
         let error = streamed(&[&bytes], 10).1.unwrap_err().to_string();
         assert!(error.contains(want), "{error}");

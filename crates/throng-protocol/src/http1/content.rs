@@ -33,10 +33,12 @@ impl fmt::Display for ContentError {
         match self {
             ContentError::UnknownCoding(name) => write!(f, "unknown Content-Encoding {name}"),
             ContentError::TooManyCodings { count_max } => {
-                write!(f, "body is encoded more than {count_max} times over")
+                write!(f, "body has more than {count_max} content encodings")
             }
-            ContentError::Corrupt { coding } => write!(f, "body is no valid {coding}"),
-            ContentError::CutOff { coding } => write!(f, "body ends in the middle of its {coding}"),
+            ContentError::Corrupt { coding } => write!(f, "body is not valid {coding}"),
+            ContentError::CutOff { coding } => {
+                write!(f, "body ends in the middle of the {coding} data")
+            }
             ContentError::TooLarge { bytes_max } => {
                 write!(f, "decoded body is over the limit of {bytes_max} bytes")
             }

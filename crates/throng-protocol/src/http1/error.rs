@@ -83,7 +83,7 @@ impl HttpError {
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            HttpError::NotHttp(start) => write!(f, "answer is not HTTP, it begins with {start}"),
+            HttpError::NotHttp(start) => write!(f, "response is not HTTP, it starts with {start}"),
             HttpError::BadStatusLine(line) => write!(f, "bad status line {line}"),
             HttpError::BadHeader(line) => write!(f, "bad header line {line}"),
             HttpError::BadContentLength(value) => write!(f, "bad Content-Length {value}"),
@@ -103,7 +103,7 @@ impl fmt::Display for HttpError {
                 write!(f, "bad chunk size: `{}` is unexpected", byte.escape_ascii())
             }
             HttpError::BadChunkEnd { byte } => {
-                write!(f, "chunk is followed by `{}`, not by a line end", byte.escape_ascii())
+                write!(f, "chunk is followed by `{}` instead of a line end", byte.escape_ascii())
             }
             HttpError::ChunkLineTooLong { bytes_max } => {
                 write!(f, "chunk size line is over the limit of {bytes_max} bytes")
@@ -112,7 +112,7 @@ impl fmt::Display for HttpError {
                 write!(f, "more than {count_max} informational (1xx) responses in a row")
             }
             HttpError::UnaskedUpgrade => {
-                write!(f, "status 101, but no other protocol was asked for")
+                write!(f, "status 101, but no protocol upgrade was requested")
             }
             HttpError::CutOffInHead { bytes: 0 } => {
                 write!(f, "closed after an informational (1xx) response, before the final one")
@@ -121,7 +121,10 @@ impl fmt::Display for HttpError {
                 write!(f, "closed in the middle of the response head, after {bytes} bytes")
             }
             HttpError::CutOffInBody { received, expected: Some(expected) } => {
-                write!(f, "closed in the middle of the body: {received} of {expected} bytes came")
+                write!(
+                    f,
+                    "closed in the middle of the body: {received} of {expected} bytes received"
+                )
             }
             HttpError::CutOffInBody { received, expected: None } => {
                 write!(f, "closed in the middle of a chunked body, after {received} bytes")

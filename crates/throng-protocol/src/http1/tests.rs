@@ -436,5 +436,8 @@ fn errors_are_short_and_in_plain_words() {
         assert!(text.chars().count() <= 120, "{text}");
     }
     let tls = HttpError::NotHttp(Excerpt::of(b"\x15\x03\x01\x00\x02\x02F"));
-    assert_eq!(tls.to_string(), r"answer is not HTTP, it begins with `\x15\x03\x01\x00\x02\x02F`");
+    assert_eq!(
+        tls.to_string(),
+        r"response is not HTTP, it starts with `\x15\x03\x01\x00\x02\x02F`"
+    );
 }

@@ -152,10 +152,10 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Violation::NotHttp2(begin) if self.is_http1() => {
-                write!(f, "the target answers in HTTP/1, not in HTTP/2: {begin} (RFC 9113, 3.4)")
+                write!(f, "the target responds with HTTP/1, not HTTP/2: {begin} (RFC 9113, 3.4)")
             }
             Violation::NotHttp2(begin) => {
-                write!(f, "answer is not HTTP/2, it begins with {begin} (RFC 9113, 3.4)")
+                write!(f, "response is not HTTP/2, it starts with {begin} (RFC 9113, 3.4)")
             }
             Violation::FrameTooLarge { size, size_max } => {
                 write!(f, "a frame of {size} bytes, the limit is {size_max} (RFC 9113, 4.2)")
@@ -174,17 +174,19 @@ impl fmt::Display for Violation {
                 write!(f, "{kind} has more padding than payload (RFC 9113, 6.1)")
             }
             Violation::HeaderBlockCut(kind) => {
-                write!(f, "{kind} where CONTINUATION has to follow (RFC 9113, 6.2)")
+                write!(f, "{kind} instead of CONTINUATION (RFC 9113, 6.2)")
             }
             Violation::ContinuationWithoutHeaders => {
-                f.write_str("CONTINUATION that follows no HEADERS (RFC 9113, 6.10)")
+                f.write_str("CONTINUATION without HEADERS before it (RFC 9113, 6.10)")
             }
-            Violation::Push => f.write_str("PUSH_PROMISE, which we have disabled (RFC 9113, 8.4)"),
+            Violation::Push => {
+                f.write_str("PUSH_PROMISE, which throng has disabled (RFC 9113, 8.4)")
+            }
             Violation::Setting { id, value } => {
                 write!(f, "setting {id:#x} cannot be {value} (RFC 9113, 6.5.2)")
             }
             Violation::AckWithoutSettings => {
-                f.write_str("an acknowledgement of SETTINGS that were not sent (RFC 9113, 6.5)")
+                f.write_str("an acknowledgment of SETTINGS that were not sent (RFC 9113, 6.5)")
             }
             Violation::ZeroIncrement => {
                 f.write_str("WINDOW_UPDATE of the connection by 0 (RFC 9113, 6.9)")
@@ -205,13 +207,13 @@ impl fmt::Display for Violation {
             Violation::Flood(kind) => write!(f, "too many {kind} frames (RFC 9113, 10.5)"),
             Violation::AnswersUnread { bytes_max } => write!(
                 f,
-                "it asks for answers and has left {bytes_max} bytes of them unread (RFC 9113, 10.5)"
+                "it leaves {bytes_max} bytes of requested acknowledgments unread (RFC 9113, 10.5)"
             ),
             Violation::GoAwayRaised { first, second } => write!(
                 f,
                 "GOAWAY up to stream {second} after one up to stream {first} (RFC 9113, 6.8)"
             ),
-            Violation::ClosedBeforeHead => f.write_str("closed before the response began"),
+            Violation::ClosedBeforeHead => f.write_str("closed before the response started"),
             Violation::Http(error) => error.fmt(f),
             Violation::Malformed(malformed) => malformed.fmt(f),
         }

@@ -78,13 +78,16 @@ impl fmt::Display for Malformed {
             }
             Malformed::BadName(name) => write!(f, "bad header name {name} (RFC 9113, 8.2.1)"),
             Malformed::BadValue(name) => {
-                write!(f, "the value of header {name} has bytes that it must not (RFC 9113, 8.2.1)")
+                write!(
+                    f,
+                    "the value of header {name} has bytes that are not allowed (RFC 9113, 8.2.1)"
+                )
             }
             Malformed::ConnectionHeader(name) => {
                 write!(f, "header {name} is not allowed in HTTP/2 (RFC 9113, 8.2.2)")
             }
             Malformed::UnknownPseudo(name) => {
-                write!(f, "{name} is no pseudo-header of a response (RFC 9113, 8.3.2)")
+                write!(f, "{name} is not a pseudo-header of responses (RFC 9113, 8.3.2)")
             }
             Malformed::PseudoBehindField(name) => {
                 write!(f, "pseudo-header {name} follows another header (RFC 9113, 8.3)")
@@ -92,7 +95,7 @@ impl fmt::Display for Malformed {
             Malformed::PseudoInTrailers(name) => {
                 write!(f, "pseudo-header {name} in trailers (RFC 9113, 8.1)")
             }
-            Malformed::TwoStatuses => f.write_str("`:status` came twice (RFC 9113, 8.3)"),
+            Malformed::TwoStatuses => f.write_str("`:status` occurs twice (RFC 9113, 8.3)"),
             Malformed::NoStatus => f.write_str("`:status` is missing (RFC 9113, 8.3.2)"),
             Malformed::BadStatus(value) => write!(f, "bad `:status` {value} (RFC 9113, 8.3.2)"),
             Malformed::SwitchingProtocols => {
@@ -105,10 +108,10 @@ impl fmt::Display for Malformed {
                 f.write_str("a second head that does not end the stream (RFC 9113, 8.1)")
             }
             Malformed::DataBeforeHead => {
-                f.write_str("DATA came before the response head (RFC 9113, 8.1)")
+                f.write_str("DATA before the response head (RFC 9113, 8.1)")
             }
             Malformed::DataWithoutBody => {
-                f.write_str("DATA for a response that has no body (RFC 9113, 8.1.1)")
+                f.write_str("DATA for a response without a body (RFC 9113, 8.1.1)")
             }
             Malformed::LengthMismatch { expected, received } => write!(
                 f,

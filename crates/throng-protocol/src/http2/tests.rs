@@ -406,14 +406,14 @@ fn whoever_closes_early_fails_what_is_open() {
         assert_eq!(client.ask(&get(SLASH), &mut Vec::new()), Err(Refused::Closed));
         violations
     };
-    let nothing = "closed before the response began";
+    let nothing = "closed before the response started";
     assert_eq!(closed(b""), [nothing, nothing]);
     let head = headers(1, 0, &[(":status", "200"), ("content-length", "5")]);
     assert_eq!(
         closed(&[settings(&[]), head, data(1, 0, b"abc")[..11].to_vec()].concat()),
-        ["closed in the middle of the body: 2 of 5 bytes came", nothing]
+        ["closed in the middle of the body: 2 of 5 bytes received", nothing]
     );
-    let http1 = "answer is not HTTP/2, it begins with `HTTP/` (RFC 9113, 3.4)";
+    let http1 = "response is not HTTP/2, it starts with `HTTP/` (RFC 9113, 3.4)";
     assert_eq!(closed(b"HTTP/"), [http1, http1]);
 }
 

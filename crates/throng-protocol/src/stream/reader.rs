@@ -70,7 +70,7 @@ impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StreamError::TooLarge { limit } => {
-                write!(f, "the answer has not ended after {limit} bytes, which is the limit")
+                write!(f, "the reply is longer than the limit of {limit} bytes")
             }
         }
     }

@@ -30,7 +30,7 @@ impl fmt::Display for HexError {
                 write!(f, "`{}` at {position} is not a hexadecimal digit", found.escape_debug())
             }
             HexError::HalfByte { position } => {
-                write!(f, "the digit at {position} has no partner: a byte has two digits")
+                write!(f, "the digit at {position} is single: a byte has two digits")
             }
         }
     }
@@ -90,7 +90,10 @@ pub struct EscapeError {
 impl fmt::Display for EscapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let position = self.position;
-        write!(f, r#"the `\` at {position} begins no escape; known: \r \n \t \0 \\ \" \' \x41"#)
+        write!(
+            f,
+            r#"the `\` at {position} does not start an escape; known: \r \n \t \0 \\ \" \' \x41"#
+        )
     }
 }
 
@@ -175,7 +178,7 @@ mod tests {
         }
         assert_eq!(not_hex(1, '\n').to_string(), r"`\n` at 1 is not a hexadecimal digit");
         assert_eq!((half(3).position(), not_hex(1, 'x').position()), (3, 1));
-        assert_eq!(half(3).to_string(), "the digit at 3 has no partner: a byte has two digits");
+        assert_eq!(half(3).to_string(), "the digit at 3 is single: a byte has two digits");
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl fmt::Display for WebSocketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WebSocketError::ReservedBits(bits) => {
-                write!(f, "a frame has reserved bits set that nobody agreed on ({bits:03b})")
+                write!(f, "a frame has reserved bits set that were not negotiated ({bits:03b})")
             }
             WebSocketError::ReservedOpcode(opcode) => {
                 write!(f, "a frame has the reserved opcode {opcode:#x}")
@@ -68,15 +68,15 @@ impl fmt::Display for WebSocketError {
                 write!(f, "a control frame is longer than 125 bytes (length field {size})")
             }
             WebSocketError::ContinuationWithoutStart => {
-                f.write_str("a continuation frame came, but no message was begun")
+                f.write_str("a continuation frame without a message before it")
             }
             WebSocketError::MessageInsideMessage => {
-                f.write_str("a new message began before the last one was finished")
+                f.write_str("a new message started before the previous one was complete")
             }
             WebSocketError::Masked => f.write_str("a frame of the server is masked"),
             WebSocketError::NotMasked => f.write_str("a frame of the client is not masked"),
             WebSocketError::LengthNotMinimal(size) => {
-                write!(f, "the frame length {size} is not written in the shortest way")
+                write!(f, "the frame length {size} is not encoded in the shortest form")
             }
             WebSocketError::LengthTooLarge => {
                 f.write_str("the highest bit of a 64-bit frame length is set")
@@ -92,7 +92,7 @@ impl fmt::Display for WebSocketError {
                 f.write_str("the reason in a close frame is not valid UTF-8")
             }
             WebSocketError::CloseCodeCut => {
-                f.write_str("a close frame has one byte of payload, which is no close code")
+                f.write_str("a close frame has one byte of payload, which is not a close code")
             }
             WebSocketError::CloseCodeForbidden(code) => {
                 write!(f, "a close frame has the code {code}, which must not be sent")

@@ -428,41 +428,44 @@ impl fmt::Display for UpgradeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UpgradeError::Status(status) => {
-                write!(f, "the upgrade was answered with status {status} instead of 101")
+                write!(f, "the upgrade got status {status} instead of 101")
             }
-            UpgradeError::UpgradeMissing => f.write_str("the answer has no `Upgrade` header"),
+            UpgradeError::UpgradeMissing => f.write_str("the response has no `Upgrade` header"),
             UpgradeError::UpgradeOther(text) => {
                 write!(f, "the server upgraded to `{text}`, not to `websocket`")
             }
             UpgradeError::ConnectionMissing => {
-                f.write_str("the answer has no `Connection: Upgrade`")
+                f.write_str("the response has no `Connection: Upgrade`")
             }
             UpgradeError::AcceptMissing => {
-                f.write_str("the answer has no `Sec-WebSocket-Accept` header")
+                f.write_str("the response has no `Sec-WebSocket-Accept` header")
             }
             UpgradeError::AcceptWrong => {
-                f.write_str("`Sec-WebSocket-Accept` does not fit the key that was sent")
+                f.write_str("`Sec-WebSocket-Accept` does not match the key that was sent")
             }
             UpgradeError::ProtocolNotOffered(text) => {
                 write!(f, "the server chose the sub-protocol `{text}`, which was not offered")
             }
             UpgradeError::ProtocolTwice => {
-                f.write_str("the answer has more than one `Sec-WebSocket-Protocol` header")
+                f.write_str("the response has more than one `Sec-WebSocket-Protocol` header")
             }
             UpgradeError::ExtensionNotOffered(text) => {
                 write!(f, "the server chose the extension `{text}`, which was not offered")
             }
             UpgradeError::ExtensionSyntax(text) => {
-                write!(f, "`Sec-WebSocket-Extensions` cannot be read: `{text}`")
+                write!(f, "`Sec-WebSocket-Extensions` is not valid: `{text}`")
             }
             UpgradeError::DeflateTwice => {
                 f.write_str("the server chose `permessage-deflate` more than once")
             }
             UpgradeError::DeflateKeepsContext => f.write_str(
-                "the server wants `permessage-deflate` without `server_no_context_takeover`",
+                "the server requires `permessage-deflate` without `server_no_context_takeover`",
             ),
             UpgradeError::DeflateParameter(text) => {
-                write!(f, "the server set `{text}` of `permessage-deflate` in a way not offered")
+                write!(
+                    f,
+                    "the server set `{text}` of `permessage-deflate` in a way that was not offered"
+                )
             }
         }
     }

@@ -204,7 +204,7 @@ fn what_is_no_event_stream_does_not_open() {
     for (version, node) in nodes() {
         for (path, words) in [
             ("/html", "the answer is `text/html`, not `text/event-stream`"),
-            ("/none", "the event stream was answered with status 204 instead of 200"),
+            ("/none", "the event stream request got status 204 instead of 200"),
         ] {
             let load = "{iterations: 1, users: 1}";
             let text = readers(&node.url("http"), path, connect, steps, load);
@@ -214,7 +214,7 @@ fn what_is_no_event_stream_does_not_open() {
         }
     }
     // Each speaks one of them, and tells who speaks the other.
-    let words = ["the target answers in HTTP/1, not in HTTP/2", "malformed"];
+    let words = ["the target responds with HTTP/1, not HTTP/2", "malformed"];
     for (version, (_, node)) in ["2", "1.1"].into_iter().zip(nodes()) {
         let load = "{iterations: 1, users: 1}";
         let text = readers(&node.url("http"), "/", connect, steps, load);

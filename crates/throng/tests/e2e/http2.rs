@@ -61,7 +61,10 @@ fn a_server_of_http1_is_told_apart() {
     let nginx = Nginx::start("", "");
     let run = throng(&format!("bench {} --http2 -n 5 -c 1 --json", nginx.url("/"))).run().exits(4);
     run.fails("wrong-scheme", "scenario", None);
-    run.check(run.to_string().contains("the target answers in HTTP/1"), "what it speaks is told");
+    run.check(
+        run.to_string().contains("the target responds with HTTP/1"),
+        "what it speaks is told",
+    );
 }
 
 #[test]

@@ -91,11 +91,11 @@ fn who_does_not_speak_http2_is_told_apart() {
     };
     assert_eq!(
         told(b"HTTP/1.1 400 Bad Request\r\n\r\n").to_string(),
-        "the target answers in HTTP/1, not in HTTP/2: `HTTP/1.1 400 Bad\u{2026}` (RFC 9113, 3.4)"
+        "the target responds with HTTP/1, not HTTP/2: `HTTP/1.1 400 Bad\u{2026}` (RFC 9113, 3.4)"
     );
     assert_eq!(
         told(b"SSH-2.0-OpenSSH_9\r\n").to_string(),
-        "answer is not HTTP/2, it begins with `SSH-2.0-OpenSSH_\u{2026}` (RFC 9113, 3.4)"
+        "response is not HTTP/2, it starts with `SSH-2.0-OpenSSH_\u{2026}` (RFC 9113, 3.4)"
     );
     assert_eq!(told(&frame(6, 0, 0, &[0; 8])).code(), "not-http2");
     assert_eq!(told(&frame(4, ACK, 0, b"")).code(), "not-http2");
