@@ -69,8 +69,8 @@ pub fn start(kind: Kind, options: Options) -> io::Result<Running> {
     }
     if let Err(error) = parted {
         running.setup.tell(&format!(
-            "all connections share one table of {descriptors} descriptors, as unshare(2) is not \
-             allowed here: {error}; for more of them raise `ulimit -n`, or let the sandbox allow it"
+            "all connections share one table of {descriptors} descriptors, because unshare(2) \
+             is not allowed here: {error}; raise `ulimit -n`, or allow unshare in the sandbox"
         ));
     }
     let threads = start_push(&running.setup)?;

@@ -305,13 +305,13 @@ fn upgrade(role: Role, head: &Head<'_>, turn: &mut Turn<'_>) -> Option<Session> 
     let key = head.fields.get("sec-websocket-key").and_then(websocket::accept_key);
     let refusal = match key {
         _ if head.method != "GET" || head.minor == 0 => {
-            Refusal::bad("WebSocket starts with a GET of HTTP/1.1")
+            Refusal::bad("a WebSocket upgrade must be an HTTP/1.1 GET")
         }
         _ if head.chunked || head.length.is_some_and(|length| length > 0) => {
-            Refusal::bad("a request to upgrade has no body")
+            Refusal::bad("an upgrade request must not have a body")
         }
         _ if head.fields.get("sec-websocket-version") != Some("13") => {
-            Refusal::new(426, "this server speaks version 13 of WebSocket")
+            Refusal::new(426, "this server supports WebSocket version 13")
         }
         None => Refusal::bad("Sec-WebSocket-Key is not 16 bytes in Base64"),
         Some(accept) => {

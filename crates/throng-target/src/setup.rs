@@ -86,8 +86,8 @@ impl Setup {
     pub(crate) fn tell_shortage(&self, error: &io::Error) {
         if !self.shortage_told.swap(true, Ordering::Relaxed) {
             self.tell(&format!(
-                "connections wait to be accepted, because a worker is at a limit of this host: \
-                 {error}; start with room for more connections, or raise the limit"
+                "connections wait to be accepted, because a worker has reached a limit of this host: \
+                 {error}; raise the limit, or open fewer connections"
             ));
         }
     }

@@ -145,8 +145,8 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
         && seat.index == 0
     {
         seat.setup.tell(&format!(
-            "service times count from when a request is read, as the kernel does not tell when it \
-             arrived: {error}"
+            "service times are counted from reading a request, because the kernel does not report \
+             when it arrived: {error}"
         ));
     }
     let listener = TcpListener::from_std(socket.into())?;
@@ -198,7 +198,7 @@ impl Worker {
         let timing = Rc::clone(&self);
         spawn_local(async move {
             if let Err(e) = timing.timer.run(|due, now| timing.due(due, now)).await {
-                timing.setup.tell(&format!("a timer failed, answers are late: {e}"));
+                timing.setup.tell(&format!("a timer failed, responses are late: {e}"));
             }
         });
         if let Kind::Im { broadcast_every: Some(every) } = self.setup.kind
@@ -254,7 +254,7 @@ impl Worker {
             Ok(stream) => stream,
             Err(error) => {
                 self.figures().counts.connections.open -= 1;
-                return self.setup.tell(&format!("TLS cannot begin: {error}"));
+                return self.setup.tell(&format!("TLS cannot start: {error}"));
             }
         };
         let serve = Serve::new(Rc::clone(self), stream, self.role);

@@ -114,7 +114,7 @@ impl ReflectionRequest {
             Some(Question::Extension(_) | Question::Extensions(_)) => {
                 failure(Code::NotFound, "there are no extensions")
             }
-            None => failure(Code::InvalidArgument, "nothing is asked"),
+            None => failure(Code::InvalidArgument, "the request is empty"),
         };
         ReflectionResponse { host: self.host.clone(), request: Some(self), answer: Some(answer) }
     }

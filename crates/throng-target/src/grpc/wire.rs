@@ -29,7 +29,7 @@ impl Encoding {
         match name.map_or(&b"identity"[..], HeaderValue::as_bytes) {
             b"identity" => Ok(Encoding::Identity),
             b"gzip" => Ok(Encoding::Gzip),
-            _ => Err(Status::new(Code::Unimplemented, "the encodings are identity and gzip")),
+            _ => Err(Status::new(Code::Unimplemented, "supported encodings are identity and gzip")),
         }
     }
 }
@@ -144,7 +144,7 @@ impl Messages {
         };
         let length = u32::from_be_bytes(*length) as usize;
         if *flag > 1 {
-            return Err(Status::new(Code::Internal, "the flag of a message is 0 or 1"));
+            return Err(Status::new(Code::Internal, "the flag of a message must be 0 or 1"));
         }
         if length > MESSAGE_BYTES_MAX {
             return Err(too_long());
@@ -175,7 +175,7 @@ fn unpacked(packed: &[u8]) -> Result<Vec<u8>, Status> {
     match decoder.read_to_end(&mut message) {
         Ok(length) if length <= MESSAGE_BYTES_MAX => Ok(message),
         Ok(_) => Err(too_long()),
-        Err(_) => Err(Status::new(Code::Internal, "a message is not gzip")),
+        Err(_) => Err(Status::new(Code::Internal, "a message is not valid gzip")),
     }
 }
 

@@ -11,10 +11,10 @@ pub(crate) fn route(setup: &Setup, method: &str, target: &str) -> Option<(u16, S
     }
     let id = path.strip_prefix("/room/")?.parse().ok()?;
     if method != "GET" {
-        return Some((405, r#"{"error":"a room is asked about with GET"}"#.to_owned()));
+        return Some((405, r#"{"error":"use GET for a room"}"#.to_owned()));
     }
     match setup.hall.tell(id) {
         Some(told) => Some((200, told.to_string())),
-        None => Some((404, r#"{"error":"nobody ever joined this room"}"#.to_owned())),
+        None => Some((404, r#"{"error":"no user has joined this room"}"#.to_owned())),
     }
 }

@@ -16,7 +16,7 @@ const REALM: &str = "throng";
 /// What a nonce that the server has made ends with, of what stands before.
 const SEAL_DIGITS: usize = 8;
 const WRONG: Refusal =
-    Refusal::bad("`/digest` has user=NAME, password=WORD, algorithm=MD5 or SHA-256, and uses=N");
+    Refusal::bad("`/digest` takes user=NAME, password=WORD, algorithm=MD5 or SHA-256, and uses=N");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {

@@ -55,7 +55,7 @@ pub(crate) enum After {
 impl Events {
     pub(super) fn asked(head: &Head<'_>, query: &str) -> Result<Events, Refusal> {
         if head.minor == 0 {
-            return Err(Refusal::new(505, "an event stream needs HTTP/1.1"));
+            return Err(Refusal::new(505, "an event stream requires HTTP/1.1"));
         }
         let since = head.fields.get("last-event-id").and_then(|id| id.parse::<u64>().ok());
         let mut events = Events {
@@ -89,7 +89,7 @@ impl Events {
                 _ => None,
             };
             known.ok_or(Refusal::bad(
-                "a stream has every=10ms, count=100, size=64, event=NAME, retry=50ms, and one \
+                "a stream takes every=10ms, count=100, size=64, event=NAME, retry=50ms, and one \
                  of close_after=N, reset_after=N and stall_after=N",
             ))?;
         }

@@ -85,7 +85,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Head<'_>, Refusal> {
         head.notice(name, value)?;
     }
     if minor == 1 && hosts != 1 {
-        return Err(Refusal::bad("a request of HTTP/1.1 has exactly one Host"));
+        return Err(Refusal::bad("an HTTP/1.1 request must have exactly one Host"));
     }
     if head.chunked && head.length.is_some() {
         return Err(Refusal::bad("both Content-Length and Transfer-Encoding"));
@@ -114,16 +114,16 @@ impl<'a> Head<'a> {
                 let length = value.parse().ok().filter(|_| digits);
                 let length = length.ok_or(Refusal::bad("Content-Length is not a number"))?;
                 if self.length.is_some_and(|earlier| earlier != length) {
-                    return Err(Refusal::bad("two different values of Content-Length"));
+                    return Err(Refusal::bad("two different Content-Length values"));
                 }
                 self.length = Some(length);
             }
             17 if name.eq_ignore_ascii_case("transfer-encoding") => {
                 if self.minor == 0 {
-                    return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding"));
+                    return Err(Refusal::bad("Transfer-Encoding is not allowed in HTTP/1.0"));
                 }
                 if self.chunked || !value.eq_ignore_ascii_case("chunked") {
-                    return Err(Refusal::new(501, "the only transfer coding here is chunked"));
+                    return Err(Refusal::new(501, "the only supported transfer coding is chunked"));
                 }
                 self.chunked = true;
             }
@@ -134,7 +134,10 @@ impl<'a> Head<'a> {
             }
             6 if name.eq_ignore_ascii_case("expect") => {
                 if !value.eq_ignore_ascii_case("100-continue") {
-                    return Err(Refusal::new(417, "only 100-continue can be expected"));
+                    return Err(Refusal::new(
+                        417,
+                        "the only supported expectation is 100-continue",
+                    ));
                 }
                 self.expects_continue = self.minor == 1;
             }
@@ -153,10 +156,10 @@ fn request_line(line: &str) -> Result<(&str, &str, u8), Refusal> {
     let (Some(method), Some(target), Some(version), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
-        return Err(Refusal::bad("a request line is a method, a target and a version"));
+        return Err(Refusal::bad("a request line must be a method, a target and a version"));
     };
     if !is_token(method) {
-        return Err(Refusal::bad("the method is not a word"));
+        return Err(Refusal::bad("the method is not a token"));
     }
     if target.is_empty() || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(Refusal::bad("the target is empty or has control characters"));
@@ -165,17 +168,17 @@ fn request_line(line: &str) -> Result<(&str, &str, u8), Refusal> {
         "HTTP/1.1" => Ok((method, target, 1)),
         "HTTP/1.0" => Ok((method, target, 0)),
         _ if version.starts_with("HTTP/") => Err(Refusal::new(505, "this server speaks HTTP/1.1")),
-        _ => Err(Refusal::bad("a request line ends in its version")),
+        _ => Err(Refusal::bad("a request line must end with its version")),
     }
 }
 
 fn field(line: &str) -> Result<(&str, &str), Refusal> {
     let (name, value) = line.split_once(':').ok_or(Refusal::bad("a header without a colon"))?;
     if !is_token(name) {
-        return Err(Refusal::bad("the name of a header is not a word"));
+        return Err(Refusal::bad("a header name is not a token"));
     }
     if value.bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
-        return Err(Refusal::bad("the value of a header has control characters"));
+        return Err(Refusal::bad("a header value has control characters"));
     }
     Ok((name, trim(value)))
 }

@@ -47,13 +47,11 @@ pub(crate) fn route(setup: &Setup, method: &str, target: &str, body: &[u8]) -> O
     let answered = match (path, method) {
         ("/push", "POST") => push(setup, service, body),
         ("/faults", "POST") => set_faults(setup, body),
-        ("/push", _) => Err(Refused(405, "a push is a POST with a body of JSON".into())),
+        ("/push", _) => Err(Refused(405, "a push must be a POST with a JSON body".into())),
         ("/faults", "GET") => Ok((200, faults(&setup.faults.options()))),
         ("/online", "GET") => page(query).map(|(from, to)| (200, online(service, from, to))),
         ("/stats", "GET") => Ok((200, stats(setup, service))),
-        ("/online" | "/stats" | "/faults", _) => {
-            Err(Refused(405, format!("`{path}` is asked for with GET")))
-        }
+        ("/online" | "/stats" | "/faults", _) => Err(Refused(405, format!("use GET for `{path}`"))),
         _ => Ok(device(service, path.strip_prefix("/device/")?)),
     };
     Some(match answered {
@@ -73,7 +71,7 @@ struct Request<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "`to` is the name of a device, a list of names, or `all`")]
+#[serde(untagged, expecting = "`to` must be a device name, a list of names, or `all`")]
 enum To {
     One(String),
     Many(Vec<String>),
@@ -90,28 +88,28 @@ struct Order {
 
 fn order(body: &[u8]) -> Result<Order, Refused> {
     if body.len() > BODY_BYTES_MAX {
-        return Err(Refused(413, format!("a push has at most {BODY_BYTES_MAX} bytes")));
+        return Err(Refused(413, format!("a push can have at most {BODY_BYTES_MAX} bytes")));
     }
     let request: Request<'_> = match serde_json::from_slice(body) {
         Ok(request) => request,
-        Err(error) => return bad(format!("the body is no push: {error}")),
+        Err(error) => return bad(format!("the body is not a valid push: {error}")),
     };
     let Request { to, id, data, rate } = request;
     if rate.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-        return bad("`rate` is devices per second, more than 0");
+        return bad("`rate` must be the devices per second, more than 0");
     }
     if matches!(&to, To::Many(names) if names.len() > NAMES_MAX) {
-        return bad(format!("a push names at most {NAMES_MAX} devices"));
+        return bad(format!("a push can name at most {NAMES_MAX} devices"));
     }
     let Some(frame) = push_frame(id, data.map_or("null", RawValue::get).as_bytes()) else {
-        return bad(format!("`data` has at most {PUSH_DATA_BYTES_MAX} bytes"));
+        return bad(format!("`data` can have at most {PUSH_DATA_BYTES_MAX} bytes"));
     };
     Ok(Order { to, id, frame, rate })
 }
 
 fn push(setup: &Setup, service: &Service, body: &[u8]) -> Result<(u16, Value), Refused> {
     let Order { to, id, frame, rate } = order(body)?;
-    let behind = |_: TooMany| Refused(503, "too many pushes are on their way; try again".into());
+    let behind = |_: TooMany| Refused(503, "too many pushes in progress; try again".into());
     let begun = |addressed, offline| match offline {
         None => json!({ "id": id, "addressed": addressed }),
         Some(offline) => json!({ "id": id, "addressed": addressed, "offline": offline }),
@@ -148,7 +146,7 @@ fn page(query: &str) -> Result<(u64, u64), Refused> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let Ok(number) = value.parse::<u64>() else {
-            return bad(format!("`{pair}` is not like `from=0`"));
+            return bad(format!("`{pair}` is not of the form `from=0`"));
         };
         match name {
             "from" => from = number,
@@ -158,8 +156,10 @@ fn page(query: &str) -> Result<(u64, u64), Refused> {
     }
     let to = to.unwrap_or(from.saturating_add(PAGE - 1));
     match to.checked_sub(from) {
-        None => bad("a page ends before it begins"),
-        Some(more) if more >= PAGE_MAX => bad(format!("a page has at most {PAGE_MAX} devices")),
+        None => bad("a page ends before it starts"),
+        Some(more) if more >= PAGE_MAX => {
+            bad(format!("a page can have at most {PAGE_MAX} devices"))
+        }
         Some(_) => Ok((from, to)),
     }
 }
@@ -207,12 +207,12 @@ fn set_faults(setup: &Setup, body: &[u8]) -> Result<(u16, Value), Refused> {
 fn changed_faults(mut options: FaultOptions, body: &[u8]) -> Result<FaultOptions, Refused> {
     let changes: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(changes) => changes,
-        Err(error) => return bad(format!("the body is no JSON object of faults: {error}")),
+        Err(error) => return bad(format!("the body is not a JSON object of faults: {error}")),
     };
     for (name, value) in changes {
         let number = if value.is_null() { Some(0) } else { value.as_u64() };
         let Some(number) = number else {
-            return bad(format!("`{name}` is a number, or `null` to switch it off"));
+            return bad(format!("`{name}` must be a number, or `null` to switch it off"));
         };
         let every = (number > 0).then_some(number);
         match name.as_str() {
@@ -223,10 +223,10 @@ fn changed_faults(mut options: FaultOptions, body: &[u8]) -> Result<FaultOptions
             "late_by_ms" if number <= LATE_BY_MS_MAX => {
                 options.late_by = Duration::from_millis(number);
             }
-            "late_by_ms" => return bad("a push is late by at most an hour"),
+            "late_by_ms" => return bad("a push can be late by at most one hour"),
             "swap_every" => options.swap_every = every,
             "forget_every" => options.forget_every = every,
-            _ => return bad(format!("`{name}` is no fault")),
+            _ => return bad(format!("`{name}` is not a known fault")),
         }
     }
     match options.fault() {

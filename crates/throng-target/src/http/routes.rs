@@ -59,10 +59,10 @@ impl Reply {
         let (sleep, times) = (head.sleep, head.times);
         if sleep.is_some() || times.is_some() {
             let sleep: u64 = number(sleep.unwrap_or("0"), SLEEP_MS_MAX)
-                .ok_or(Refusal::bad("`sleep` is milliseconds, at most a day"))?;
+                .ok_or(Refusal::bad("`sleep` must be in milliseconds, at most one day"))?;
             let times: u32 = number(times.unwrap_or("1"), TIMES_MAX)
                 .filter(|times| *times > 0)
-                .ok_or(Refusal::bad("`times` is a number from 1 to 1000000"))?;
+                .ok_or(Refusal::bad("`times` must be a number from 1 to 1000000"))?;
             reply.slow = Some((Duration::from_millis(sleep), times));
             // Without chunked coding, an answer in pieces ends when the connection does.
             reply.keep_alive &= head.minor == 1;
@@ -144,7 +144,7 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
     if admin {
         return match (path, head.method) {
             ("/broadcast", "POST") => Ok(Plan::Admin(Admin::Broadcast)),
-            ("/broadcast", _) => Err(Refusal::new(405, "a broadcast is a POST with a body")),
+            ("/broadcast", _) => Err(Refusal::new(405, "a broadcast must be a POST with a body")),
             (_, method) => {
                 let service = Admin::Service(method.to_owned(), head.target.to_owned());
                 Ok(Plan::Admin(service))
@@ -156,14 +156,14 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
     }
     let mut words = path.trim_start_matches('/').splitn(3, '/');
     let argument = |argument: Option<&str>, max: u64| {
-        number(argument.unwrap_or(""), max).ok_or(Refusal::bad("no number, or one too large"))
+        number(argument.unwrap_or(""), max).ok_or(Refusal::bad("not a number, or too large"))
     };
     Ok(match (words.next().unwrap_or(""), words.next()) {
         ("bytes", size) => Plan::Bytes(argument(size, BODY_BYTES_MAX)?),
         ("chunked", size) => Plan::Chunked(argument(size, BODY_BYTES_MAX)?),
         ("status", code) => match argument(code, 599)? {
             code @ 200..=599 => Plan::Status(code as u16),
-            _ => return Err(Refusal::bad("a final status is from 200 to 599")),
+            _ => return Err(Refusal::bad("the final status must be from 200 to 599")),
         },
         ("echo", None) => Plan::Echo(
             head.fields.get("content-type").unwrap_or("application/octet-stream").to_owned(),
@@ -298,7 +298,7 @@ pub(crate) fn answer<R>(
             let challenges = Digest::challenges(*algorithm, *stale, random);
             let extra: Vec<_> =
                 challenges.iter().map(|one| ("WWW-Authenticate", one.as_str())).collect();
-            answer(401, text, &extra, Content::Bytes(b"who is it?"))
+            answer(401, text, &extra, Content::Bytes(b"user name and password required"))
         }
         Plan::Call(call) => {
             let said = call.answer(body, setup, random);

@@ -105,7 +105,7 @@ impl Call {
         let needs_proof =
             matches!(self.what, What::Revoke | What::Cart | What::Order | What::Logout);
         if needs_proof && !known {
-            return refusal(401, 3, "no token, or one that this server never gave");
+            return refusal(401, 3, "the token is missing or unknown");
         }
         match self.what {
             What::Authorize => match field("ssoid").filter(|ssoid| !ssoid.is_empty()) {
@@ -120,7 +120,7 @@ impl Call {
                     let token = sealed(Seal::Token, setup, random);
                     good(200, &json!({ "token": token, "expires_in": 3600 }))
                 }
-                _ => refusal(400, 2, "no grant, or one that this server never gave"),
+                _ => refusal(400, 2, "the grant is missing or unknown"),
             },
             What::Revoke => Said { status: 204, kind: TEXT, cookie: None, body: String::new() },
             What::LoginPage => {
@@ -160,7 +160,7 @@ impl Call {
         };
         let csrf = self.field(body, "csrf");
         if self.form && !csrf.is_some_and(|csrf| holds(Seal::Form, &csrf, setup)) {
-            return refusal(403, 5, "the form lacks the `csrf` of the page");
+            return refusal(403, 5, "the `csrf` field of the page is missing");
         }
         if password == WRONG_PASSWORD {
             return refusal(401, 3, "wrong name or password");

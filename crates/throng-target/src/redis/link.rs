@@ -26,7 +26,7 @@ impl Link {
         clock: Clock,
         patience: Duration,
     ) -> io::Result<Link> {
-        let nowhere = || io::Error::new(ErrorKind::NotFound, "the name has no address");
+        let nowhere = || io::Error::new(ErrorKind::NotFound, "the host name has no address");
         let mut found = Err(nowhere());
         for target in address.host.to_socket_addrs()? {
             found = TcpStream::connect_timeout(&target, patience);

@@ -264,7 +264,9 @@ impl Writer {
             self.pause = PAUSE_FIRST;
             if std::mem::take(&mut self.gone) {
                 let address = &self.options.address;
-                (self.options.tell)(&format!("{address} is back and has the whole presence again"));
+                (self.options.tell)(&format!(
+                    "{address} is back; all presence data was written again"
+                ));
             }
         }
     }
@@ -410,8 +412,8 @@ impl Writer {
         if !std::mem::replace(&mut self.gone, true) && !self.shared.lock().stopped {
             let address = &self.options.address;
             (self.options.tell)(&format!(
-                "{address} is gone: {error}; devices are served without it, and all of the \
-                 presence is written to it when it is back"
+                "{address} is unreachable: {error}; devices are served without it, and all presence \
+                 data is written to it when it is back"
             ));
         }
     }

@@ -61,20 +61,20 @@ pub(super) fn read_reply(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, &'s
     match line.split_first() {
         Some((b'+' | b':', _)) => Ok(Some((Reply::Done, used))),
         Some((b'-', reason)) => {
-            let reason = std::str::from_utf8(reason).unwrap_or("an error that is no text");
+            let reason = std::str::from_utf8(reason).unwrap_or("an error that is not text");
             Ok(Some((Reply::Error(reason), used)))
         }
         Some((b'$', b"-1")) => Ok(Some((Reply::Done, used))),
         Some((b'$', length)) => {
             let length = std::str::from_utf8(length).ok().and_then(|length| length.parse().ok());
-            let length: usize = length.ok_or("the length of a text is no number")?;
+            let length: usize = length.ok_or("the length of a string is not a number")?;
             if length > REPLY_BYTES_MAX {
                 return Err("a reply is too long");
             }
             let all = used + length + 2;
             Ok((input.len() >= all).then_some((Reply::Done, all)))
         }
-        _ => Err("a reply begins with an unknown sign"),
+        _ => Err("a reply starts with an unknown character"),
     }
 }
 

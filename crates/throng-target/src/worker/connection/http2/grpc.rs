@@ -302,7 +302,7 @@ impl Call<'_> {
             Fault::Reset => Err(End::Reset),
             Fault::Error => {
                 let code = if random.unit() < 0.5 { Code::Internal } else { Code::Unavailable };
-                Err(Status::new(code, "a fault on demand").into())
+                Err(Status::new(code, "an injected fault").into())
             }
         }
     }
@@ -323,7 +323,7 @@ impl Call<'_> {
             return Poll::Ready(Ok(Heard::Due));
         }
         if self.deadline <= now {
-            let status = Status::new(Code::DeadlineExceeded, "the deadline is over");
+            let status = Status::new(Code::DeadlineExceeded, "the deadline has passed");
             return Poll::Ready(Err(status.into()));
         }
         if reads && let Poll::Ready(heard) = self.poll_message(cx) {
@@ -421,7 +421,7 @@ fn head(encoding: Encoding) -> Response<()> {
 }
 
 fn decode<M: Message + Default>(message: &[u8]) -> Result<M, Status> {
-    M::decode(message).map_err(|_| Status::new(Code::Internal, "a message is not of its type"))
+    M::decode(message).map_err(|_| Status::new(Code::Internal, "a message does not match its type"))
 }
 
 fn too_long() -> Status {
