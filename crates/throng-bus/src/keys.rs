@@ -249,7 +249,7 @@ impl Keys {
             let _ = writeln!(users, "    {{ nkey: {key}, {} }}", rights.text());
         }
         format!(
-            "# Written by throng: it writes it anew whenever an agent is admitted or dismissed.\n\
+            "# Written by throng, which rewrites it when an agent is admitted or dismissed.\n\
              listen: \"{listen}\"\nserver_name: {DOMAIN}\n\
              ping_interval: \"2s\"\nping_max: 2\nwrite_deadline: \"10s\"\n\
              max_payload: {MESSAGE_BYTES_MAX}\n\

@@ -455,7 +455,7 @@ fn not_there(copy: &str, error: &io::Error) -> Diagnostic {
 
 /// Of a copy, as long as that is a file in the directory and no link to elsewhere.
 fn copied_bytes(run: &Run, file: &FileInfo) -> io::Result<Vec<u8>> {
-    let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is outside of the directory");
+    let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is outside the directory");
     let path = copy_of(run, file).ok_or_else(outside)?;
     let inside = std::fs::canonicalize(&run.directory)?;
     if !std::fs::canonicalize(&path)?.starts_with(inside) || !std::fs::metadata(&path)?.is_file() {
