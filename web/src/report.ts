@@ -506,7 +506,7 @@ function slowest(): HTMLElement | null {
       number(say("user"), (row) => row.user),
       number(say("code"), (row) => row.code),
       text(say("cause"), (row) => row.cause ?? "–"),
-      text(say("trace id"), (row) => row.trace ?? "–"),
+      text(say("trace ID"), (row) => row.trace ?? "–"),
     ],
     summary.slowest ?? [],
     say("Filter"),

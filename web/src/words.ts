@@ -207,7 +207,7 @@ const chinese: Record<string, string> = {
   "user": "用户",
   "code": "代码",
   "cause": "原因",
-  "trace id": "跟踪 ID",
+  "trace ID": "跟踪 ID",
   "Errors": "错误",
   "Errors by step and cause": "按步骤和原因的错误",
   "blame": "责任方",
