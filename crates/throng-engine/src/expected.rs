@@ -40,6 +40,11 @@ impl Expected {
         Expected { kinds: kinds.into(), patterns: patterns.into(), any }
     }
 
+    /// No step takes any message.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any && self.kinds.is_empty() && self.patterns.is_empty()
+    }
+
     pub(crate) fn has(&self, kind: MessageId) -> bool {
         self.kinds.contains(&kind)
     }

@@ -209,7 +209,7 @@ impl State {
         recorder.gauges.in_flight -= u64::from(task.in_flight);
         match cause {
             Some(cause) => {
-                let detail = || say!("the connection ended before the answer came");
+                let detail = || say!("the connection ended before the reply");
                 recorder.failed(step, &Attempt::default(), cause, self.now, detail);
                 if let Some(place) = place {
                     recorder.target_ended(place, &Attempt::default(), false);
@@ -398,9 +398,9 @@ impl User {
 impl Active<'_> {
     /// The verb `parallel`: the user begins the branches as soon as this task waits for them.
     pub(super) fn parallel(&mut self, branches: &[u32]) {
-        let due = self.user.now;
+        let (session, now) = (&*self.task, self.user.now);
         let agenda = self.user.agenda.get_or_insert_default();
-        agenda.tasks.extend(branches.iter().map(|begins| Task::branch(*begins, due)));
+        agenda.tasks.extend(branches.iter().map(|begins| Task::branch(*begins, session, now)));
         match branches {
             [] => self.next_step(),
             _ => self.wait_for(Doing::Join, Time::NEVER),

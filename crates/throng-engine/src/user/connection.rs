@@ -153,10 +153,15 @@ pub(super) struct Left {
     /// They are events of a stream, to be taken apart as such.
     are_events: bool,
     /// What they have of the shard's budget; it is given back with them.
-    _held: Held,
+    held: Held,
 }
 
 impl Left {
+    /// Whether they are within the budget.
+    pub(super) fn pay(&mut self, purse: &Rc<Purse>) -> bool {
+        self.held.resize(self.later.bytes(), purse)
+    }
+
     pub(super) fn parts<'a>(&self, payload: &'a [u8]) -> Parts<'a> {
         match self.are_events {
             true => Parts::of_event(payload),
@@ -166,7 +171,7 @@ impl Left {
 }
 
 /// The words for a close that came instead of an answer.
-pub(super) const NOTHING_ASKED: Said = say!("closed before any answer");
+pub(super) const NOTHING_ASKED: Said = say!("closed before any response");
 
 impl Loss {
     pub(super) fn new(failure: Failure, ended: Ended) -> Loss {
@@ -249,7 +254,9 @@ impl Connection {
                 return Err(io::Error::other("the socket takes no more datagrams now"));
             }
             if unsent.left().len() + pieces.len() > UNSENT_BYTES_MAX {
-                let text = say!("the target does not read: {UNSENT_BYTES_MAX} bytes wait");
+                let text = say!(
+                    "the target does not read: {UNSENT_BYTES_MAX} bytes are waiting to be sent"
+                );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, Told(text)));
             }
             unsent.add(own, shared);
@@ -453,15 +460,21 @@ impl Connection {
         self.kept.is_some()
     }
 
-    /// The messages that are kept, as the connection ends.
-    pub(super) fn take_left(&mut self) -> Option<Left> {
-        if matches!(self.machine, Machine::Bytes(_)) {
+    /// The messages that are kept, as the connection ends, if the budget has room for them.
+    pub(super) fn take_left(&mut self, purse: &Rc<Purse>) -> Option<Left> {
+        if self.kept.is_none() || matches!(self.machine, Machine::Bytes(_)) {
             return None;
         }
-        let later = self.take_kept();
         let are_events = matches!(self.machine, Machine::Events(_));
-        let _held = std::mem::take(&mut self.held);
-        (!later.is_empty()).then_some(Left { later, are_events, _held })
+        let mut left = Left { later: self.take_kept(), are_events, held: Held::default() };
+        match left.pay(purse) {
+            true if left.later.is_empty() => None,
+            true => Some(left),
+            false => {
+                self.keep_all_again(left.later);
+                None
+            }
+        }
     }
 
     /// All that is kept for whoever asks next.

@@ -413,9 +413,8 @@ impl Active<'_> {
     /// A verb that needs a connection found none.
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
         self.begin(step);
-        let never = say!("the step needs a connection, and there is none: `connect` comes first");
-        let loss = self.user.take_loss(self.task.line);
-        let (cause, detail) = match loss {
+        let never = say!("the step requires a connection, but none is open: use `connect` first");
+        let (cause, detail) = match &self.user.lines.get(self.task.line).loss {
             Some(loss) => {
                 let cause = match loss.cause() {
                     cause @ (Cause::Malformed | Cause::TooLarge | Cause::MemoryLimit) => cause,
@@ -425,6 +424,10 @@ impl Active<'_> {
             }
             None => (Cause::ScenarioFailed, never),
         };
+        // What the session can still take of it is not for a body to drop.
+        if !self.task.is_body() {
+            self.user.take_loss(self.task.line);
+        }
         // Who speaks another language does so the next time, too.
         let breaks = matches!(cause, Cause::Malformed | Cause::TooLarge);
         if breaks {

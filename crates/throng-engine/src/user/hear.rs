@@ -411,7 +411,7 @@ impl User {
                 let dropped = connection.keep_message(looked.whole(), is_reply);
                 shard.recorder.borrow_mut().messages.dropped += dropped;
             }
-            (true, None) => {}
+            (true, None) => self.state.keep_left(line, looked.whole(), is_reply),
             (false, _) => self.state.pass(line, is_reply),
         }
     }
@@ -425,9 +425,16 @@ impl User {
 
     /// A user begins to listen: what was kept may be what it wants.
     pub(super) fn hear_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
-        if !self.state.keeps_something(line) {
-            return;
+        if self.state.keeps_something(line) {
+            self.take_from_kept(shard, line, cx);
         }
+        if self.state.connection(line).is_none() && self.session.exchange_on(line).is_some() {
+            // Nothing more can come.
+            self.session(shard).exchange_lost(line);
+        }
+    }
+
+    fn take_from_kept(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
         let mut later = self.state.take_kept(line);
         let mut passed = Backlog::default();
         while matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay)
@@ -449,10 +456,6 @@ impl User {
             passed = passed.followed_by(self.state.take_kept(line));
         }
         self.state.keep_all_again(line, passed.followed_by(later));
-        if self.state.connection(line).is_none() && self.session.exchange_on(line).is_some() {
-            // Nothing more can come.
-            self.session(shard).exchange_lost(line);
-        }
     }
 
     /// A packet breaks the declaration; the next one can be read. Where it is known who waits for
@@ -634,7 +637,7 @@ impl State {
     }
 
     /// A message that is nobody's.
-    fn pass(&mut self, line: u8, is_reply: bool) {
+    pub(super) fn pass(&mut self, line: u8, is_reply: bool) {
         let mut recorder = self.shard.recorder.borrow_mut();
         match is_reply {
             true => recorder.messages.unasked += 1,

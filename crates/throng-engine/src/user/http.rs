@@ -45,7 +45,7 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 const UNAUTHORIZED: u16 = 401;
 /// The words for a close that met a request on its way.
 const CLOSED_WHILE_IDLE: Said =
-    say!("the target closed the idle connection just when the request was sent");
+    say!("the target closed the idle connection just as the request was sent");
 
 /// So often a request is sent once more that the target says it has not looked at: a target that
 /// refuses all is not asked for ever. It is what Go's client does.
@@ -695,13 +695,19 @@ impl Active<'_> {
 
     /// No answer comes any more, or not the rest of it. A request that the target has not looked at
     /// has not failed: it is sent once more, and its time goes on.
-    pub(super) fn answer_lost(&mut self, exchange: Exchange, failure: &Failure, unheard: Unheard) {
+    pub(super) fn answer_lost(
+        &mut self,
+        exchange: Exchange,
+        failure: &Failure,
+        unheard: Unheard,
+        until: Time,
+    ) {
         if self.goes_again(&exchange, unheard) {
             let rare = exchange.rare.as_deref();
             let again = Again {
                 bytes_out: exchange.bytes_out,
                 resends: exchange.resends() + 1,
-                until: self.task.deadline,
+                until,
                 before: rare.and_then(|rare| rare.before.clone()),
                 sent: rare.and_then(|rare| rare.sent),
                 pc: self.task.pc,
@@ -862,7 +868,7 @@ fn whole<'a>(written: &'a [u8], body: Option<&Arc<[u8]>>) -> Cow<'a, [u8]> {
 }
 
 fn beyond_the_end(bytes: usize) -> Said {
-    say!("bytes came beyond the end of the answer, at least {bytes} of them")
+    say!("at least {bytes} bytes were received after the end of the response")
 }
 
 /// Whether the status alone makes a step fail.

@@ -290,6 +290,14 @@ impl State {
         }
     }
 
+    /// Keeps a message of a connection that is over for a step behind, where one may take it.
+    pub(super) fn keep_left(&mut self, line: u8, payload: &[u8], is_reply: bool) {
+        match self.lines.get_mut(line).loss.as_mut().and_then(|loss| loss.left.as_mut()) {
+            Some(left) => left.later.push(Later::Message { payload: payload.to_vec(), is_reply }),
+            None => self.pass(line, is_reply),
+        }
+    }
+
     /// What was taken and not used comes before all that is kept. No step takes it any more when
     /// the connection is gone and the end of it has been reported.
     pub(super) fn keep_all_again(&mut self, line: u8, first: Backlog<Later>) {
@@ -300,6 +308,7 @@ impl State {
             (None, Some(left)) if first.is_empty() => *left = None,
             (None, Some(Some(left))) => {
                 left.later = first.followed_by(std::mem::take(&mut left.later));
+                left.pay(&self.shard.purse);
             }
             _ => self.count_unasked(&first),
         }

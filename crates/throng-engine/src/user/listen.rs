@@ -2,6 +2,7 @@
 //! a task has left in the state for others is handed out.
 
 use std::io;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use throng_metrics::Cause;
@@ -342,8 +343,14 @@ impl User {
 
     /// What the next steps of the session may take, although the connection is over.
     fn take_left(&mut self, line: u8, ended: Ended) -> Option<Left> {
-        let goes_on = ended == Ended::ByTarget && matches!(self.session.doing, Doing::Step);
-        self.state.connection_mut(line).filter(|_| goes_on)?.take_left()
+        // A step that waits here now did not take them.
+        let waits = matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay | Doing::Closing)
+            && self.session.line == line;
+        if ended != Ended::ByTarget || waits || self.state.link(line).expected.is_empty() {
+            return None;
+        }
+        let purse = Rc::clone(&self.state.shard.purse);
+        self.state.connection_mut(line)?.take_left(&purse)
     }
 
     /// Whether the session waits for the connection to end so, or does next, behind steps that take
@@ -363,7 +370,9 @@ impl User {
         let mut messages = messages;
         for _ in 0..INSTANT_MAX {
             match at(shard, self.state.session, pc).0 {
-                Instruction::Do(Statement::Expect(_)) if messages > 0 => {
+                Instruction::Do(Statement::Expect(expect))
+                    if messages > 0 && self.state.line_of(expect.link) == line =>
+                {
                     messages -= 1;
                     pc += 1;
                 }

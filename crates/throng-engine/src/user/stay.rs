@@ -28,7 +28,15 @@ impl Active<'_> {
         if place.connection.is_none() && needs {
             return self.without_connection(stay.step);
         }
+        let is_scheduled = self.task.is_scheduled;
         self.begin(stay.step);
+        if let Some(time) = stay.time.filter(|time| {
+            let is_late = is_scheduled && self.task.due + *time < self.user.now;
+            is_late && !time.is_zero() && !stay.awaits_end
+        }) {
+            self.step_ok(stay.step, &Attempt::default());
+            return self.catch_up(time);
+        }
         if let Some(heartbeat) = &stay.heartbeat {
             self.user.begin_beats_of_stay(line, heartbeat);
         }
@@ -49,7 +57,7 @@ impl Active<'_> {
     /// The target did not end the connection in time.
     pub(super) fn end_missed(&mut self, stay: &Stay) {
         let waited = throng_base::units::format_duration(self.user.now - self.task.due);
-        let detail = say!("the target has not ended the connection after {waited}");
+        let detail = say!("the target did not close the connection within {waited}");
         let attempt = self.awaited(stay);
         self.step_failed(stay.step, &attempt, (Cause::Timeout, detail), Onward::NextStep);
     }

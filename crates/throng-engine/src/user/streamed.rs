@@ -248,7 +248,7 @@ impl Active<'_> {
             if self.user.now >= self.task.deadline {
                 return self.exchange_timed_out(exchange);
             }
-            self.answer_lost(exchange, failure, unheard);
+            self.answer_lost(exchange, failure, unheard, self.task.deadline);
         }
     }
 }
@@ -260,11 +260,11 @@ fn unheard(code: ErrorCode) -> Failure {
             Failure::new(Cause::Reset, say!("the target reset the stream: {code}"))
         }
         ErrorCode::NO_ERROR => {
-            let detail = say!("the target went away before it looked at the request");
+            let detail = say!("the target sent GOAWAY before it processed the request");
             Failure::new(Cause::ClosedEarly, detail)
         }
         code => {
-            let detail = say!("the target went away before it looked at the request: {code}");
+            let detail = say!("the target sent GOAWAY before it processed the request: {code}");
             Failure::new(Cause::ClosedEarly, detail)
         }
     }

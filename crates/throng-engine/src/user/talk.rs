@@ -55,7 +55,8 @@ impl Active<'_> {
     pub(super) fn expect(&mut self, expect: &Expect) {
         let line = self.user.line_of(expect.link);
         self.task.line = line;
-        if self.user.connection(line).is_none() && !self.user.keeps_something(line) {
+        let takes_left = !self.task.is_body() && self.user.keeps_something(line);
+        if self.user.connection(line).is_none() && !takes_left {
             return self.without_connection(expect.step);
         }
         self.flight_begins(expect.step);
@@ -274,7 +275,7 @@ fn wrong_reply(
     }
     let came = &protocol.info(packet.message).name;
     let sent = &protocol.info(declared.template.message).name;
-    let detail = say!("`{came}` came, which is no answer to `{sent}`");
+    let detail = say!("received `{came}`, which is not a reply to `{sent}`");
     Some((Cause::Malformed, detail))
 }
 

@@ -159,9 +159,11 @@ impl Task {
         Task { pc: body, body, of, answers, is_scheduled: !answers, ..Task::session(due) }
     }
 
-    /// A branch of the session.
-    pub(super) fn branch(begins: u32, due: Time) -> Task {
-        Task { pc: begins, body: begins, of: NO_LINE, ..Task::session(due) }
+    /// A branch of the session: as late as that, where its iteration started late.
+    pub(super) fn branch(begins: u32, session: &Task, now: Time) -> Task {
+        let is_scheduled = session.is_scheduled;
+        let due = if is_scheduled { session.due } else { now };
+        Task { pc: begins, body: begins, of: NO_LINE, is_scheduled, ..Task::session(due) }
     }
 
     /// One of several passes through the steps, due as the session is.

@@ -140,7 +140,8 @@ impl Active<'_> {
         let Doing::Exchange(exchange) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
             return;
         };
-        self.task.deadline = Time::NEVER;
+        // What is sent again has no more time than it had.
+        let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         let loss = match self.task.is_body() {
             // The session hears of it, too.
             true => None,
@@ -153,7 +154,7 @@ impl Active<'_> {
             None => return,
         };
         match exchange.awaits {
-            Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard),
+            Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
             Awaits::Message | Awaits::Room => {
                 let finding = (failure.cause, failure.detail);
                 let onward = Onward::Anew { refused: false };

@@ -90,7 +90,7 @@ impl Active<'_> {
                 let found = self.evaluate(values)?;
                 if found.as_list().is_none() {
                     let what = found.type_name();
-                    let detail = say!("`for_each` needs a list, and this is {}", what);
+                    let detail = say!("`for_each` requires a list, but this is {}", what);
                     return Err((Cause::ExpressionFailed, detail));
                 }
                 *self.register(*register) = 0;
@@ -156,7 +156,7 @@ impl Active<'_> {
         let found = self.evaluate(condition)?;
         let Some(holds) = found.as_bool() else {
             let what = found.type_name();
-            let detail = say!("a condition is true or false, and this is {}", what);
+            let detail = say!("a condition must be true or false, but this is {}", what);
             return Err((Cause::ExpressionFailed, detail));
         };
         if self.shard.is_traced() {
@@ -182,16 +182,21 @@ impl Active<'_> {
             drawn => drawn_time(drawn, &mut self.user.random),
         };
         let until = self.task.due + time;
-        if self.task.is_scheduled && until < self.user.now {
-            // The iteration started late, by more than the pause: the next step is late as well,
-            // and its response time says so.
-            self.paused_for(time);
-            self.next_step();
-            (self.task.due, self.task.is_scheduled) = (until, true);
+        if self.task.is_scheduled && until < self.user.now && !time.is_zero() {
+            self.catch_up(time);
             return Ok(());
         }
         self.wait_for(Doing::Pause, until);
         Ok(())
+    }
+
+    /// The iteration started late, by more than the pause that is due first: the next step is late
+    /// as well, and its response time says so.
+    pub(super) fn catch_up(&mut self, pause: Duration) {
+        let until = self.task.due + pause;
+        self.paused_for(pause);
+        self.next_step();
+        (self.task.due, self.task.is_scheduled) = (until, true);
     }
 
     fn set(&mut self, slot: u16, text: &Text) -> Result<(), Finding> {
@@ -281,7 +286,7 @@ impl Active<'_> {
                 self.paused();
                 let (users, waited) = (rendezvous.users, rendezvous.timeout);
                 let waited = throng_base::units::format_duration(waited);
-                let detail = say!("fewer than {users} users came within {waited}");
+                let detail = say!("fewer than {users} users arrived within {waited}");
                 let finding = (Cause::RendezvousTimeout, detail);
                 self.step_failed(rendezvous.step, &attempt, finding, Onward::NextStep);
             }
@@ -334,10 +339,10 @@ fn time_of(value: &Value) -> Result<Duration, Said> {
     let Some(seconds) = seconds else {
         let shown = shown(text.as_bytes());
         return parse_duration(&text)
-            .map_err(|error| say!("`{shown}` is no time to think: {}", error.message));
+            .map_err(|error| say!("`{shown}` is not a valid think time: {}", error.message));
     };
     if !seconds.is_finite() || seconds > THINK_SECONDS_MAX {
-        return Err(say!("`{text}` seconds are no time to think"));
+        return Err(say!("`{text}` seconds is not a valid think time"));
     }
     Ok(Duration::from_secs_f64(seconds.max(0.0)))
 }

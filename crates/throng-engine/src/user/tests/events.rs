@@ -110,11 +110,19 @@ fn events_are_messages() {
 
 /// Says all of it at once, its end as well.
 fn at_once(events: &'static [&'static str]) -> Server {
+    ending(events, Duration::ZERO)
+}
+
+/// Says all of it at once, and ends so much later.
+fn ending(events: &'static [&'static str], later: Duration) -> Server {
     http_server(move |_| {
         let mut whole = HEAD.to_vec();
         events.iter().for_each(|data| whole.extend(chunk(&format!("data: {data}\n\n"))));
-        whole.extend(b"0\r\n\r\n");
-        vec![(MS, say(&whole))]
+        if later.is_zero() {
+            whole.extend(b"0\r\n\r\n");
+            return vec![(MS, say(&whole))];
+        }
+        vec![(MS, say(&whole)), (later, say(b"0\r\n\r\n"))]
     })
 }
 
@@ -134,6 +142,32 @@ fn events_that_come_with_the_end_of_their_stream_are_taken_by_the_steps_behind()
     outcome.is_sound(5);
     assert_eq!(outcome.ended(1), (2, vec![(Cause::ClosedEarly, 1)]));
     assert_eq!((outcome.sum.messages.received, outcome.sum.messages.pushes), (4, 2));
+}
+
+/// What is kept is what would be kept of a connection that is open: in whichever order it is
+/// taken, and whenever the end came.
+#[test]
+fn what_a_stream_said_before_it_ended_is_taken_in_any_order_and_counted_once() {
+    let later: [&[&str]; 2] = [&["t", "t", "t", "[DONE]"], &["a", "b", "c"]];
+    let takes = [
+        (later[0], vec![wait("t"), wait("[DONE]")], 2),
+        (later[0], vec![wait("t"), wait("t"), pause(20 * MS), wait("t"), wait("[DONE]")], 4),
+        (later[1], vec![wait("a"), wait("c"), wait("b")], 3),
+        (later[1], vec![wait("a"), pause(20 * MS), call(), wait("c")], 2),
+    ];
+    for (said, takes, taken) in takes {
+        for later in [Duration::ZERO, 5 * MS] {
+            let code = [connect()].into_iter().chain(takes.clone()).collect();
+            let drive = Drive::Iterations(Iterations::new(1, None, Some(1)));
+            let one = stream(session(code, 0), Vec::new(), phase(drive, None));
+            let outcome = run(one, 5, |world| world, ending(said, later));
+            outcome.is_sound(5);
+            assert_eq!(outcome.ended(1), (taken, vec![]), "{said:?} {later:?}");
+            let messages = &outcome.sum.messages;
+            let counted = (messages.received, messages.pushes + messages.unasked + taken);
+            assert_eq!(counted, (said.len() as u64, said.len() as u64), "{said:?} {later:?}");
+        }
+    }
 }
 
 #[test]
