@@ -266,16 +266,16 @@ mod tests {
             Diagnostic::error("unknown-key", of_others("`thinktime` is not a key of a step"))
                 .at(span)
                 .label(of_others("did you mean `think`?"))
-                .help(of_others("a step has one of `http`, `think`"))
+                .help(of_others("a step must have one of `http`, `think`"))
                 .render(false);
         assert_eq!(
             text,
-            "error[unknown-key]: `thinktime` is not a key of a step\n \
-             --> checkout.yaml:2:5\n  \
-             |\n\
-             2 |   - thinktime: 2s\n  \
-             |     ^^^^^^^^^ did you mean `think`?\n  \
-             = help: a step has one of `http`, `think`\n"
+            "error[unknown-key]: `thinktime` is not a key of a step\n\
+             \x20--> checkout.yaml:2:5\n\
+             \x20 |\n\
+             2 |   - thinktime: 2s\n\
+             \x20 |     ^^^^^^^^^ did you mean `think`?\n\
+             \x20 = help: a step must have one of `http`, `think`\n"
         );
     }
 

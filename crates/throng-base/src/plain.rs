@@ -63,7 +63,7 @@ fn read_all(file: File, bytes_max: usize) -> io::Result<Vec<u8>> {
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, Told(say!("it is no UTF-8 text"))))
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, Told(say!("it is not UTF-8 text"))))
 }
 
 fn too_large(bytes_max: usize) -> io::Error {

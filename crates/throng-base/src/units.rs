@@ -147,7 +147,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     };
     let value = decimal(digits, COUNT_HELP)? * factor;
     if value.fract() != 0.0 || value > 1e15 {
-        return error(say!("not a whole number of a size that can be counted"), COUNT_HELP);
+        return error(say!("not a whole number, or too large"), COUNT_HELP);
     }
     Ok(value as u64)
 }

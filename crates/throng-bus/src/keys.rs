@@ -81,10 +81,12 @@ impl Keys {
     ) -> Result<Keys, Said> {
         if folder.join(ABOUT).exists() {
             let folder = folder.display();
-            return Err(say!("there is a fleet in `{folder}` already"));
+            return Err(say!("there is already a fleet in `{folder}`"));
         }
         if addresses.is_empty() || addresses.iter().any(IpAddr::is_unspecified) {
-            return Err(say!("a fleet needs an address that its machines can dial, as `10.0.0.5`"));
+            return Err(say!(
+                "a fleet requires an address that its machines can connect to, such as `10.0.0.5`"
+            ));
         }
         files::make_folder(folder)?;
         let until = now + OWN_TIME;
@@ -117,7 +119,7 @@ impl Keys {
         let path = folder.join(ABOUT);
         if !path.exists() {
             let folder = folder.display();
-            return Err(say!("there is no fleet in `{folder}`: `throng fleet init` makes one"));
+            return Err(say!("there is no fleet in `{folder}`: `throng fleet init` creates one"));
         }
         let read = serde_json::from_str(&files::read(&path)?);
         let about = read.map_err(|error| {
@@ -132,7 +134,7 @@ impl Keys {
     pub fn admit(&mut self, name: &str, now: Duration, good_for: Duration) -> Result<Token, Said> {
         if !is_word(name) || [CONTROLLER, SYSTEM].contains(&name) {
             return Err(say!(
-                "`{name}` cannot be the name of an agent: letters, digits, `-` and `_`, at most 64"
+                "`{name}` is not a valid agent name: use at most 64 letters, digits, `-` and `_`"
             ));
         }
         let until = now + good_for;
@@ -307,7 +309,7 @@ pub fn is_signed(operator: &str, text: &[u8], signature: &str) -> bool {
 
 fn not_made(error: &dyn std::fmt::Display) -> Said {
     let error = Said::of_others(error.to_string());
-    say!("a key of the fleet cannot be made or read: {error}")
+    say!("cannot create or read a key of the fleet: {error}")
 }
 
 #[cfg(test)]

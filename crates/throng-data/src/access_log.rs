@@ -133,8 +133,8 @@ impl Log {
     fn finish(mut self) -> Result<Seconds, DataError> {
         self.flush();
         let Some(first) = self.counts.keys().next().copied() else {
-            let help = say!("name a log in the common or the combined format that has lines");
-            return Err(DataError::new("data-empty", say!("the log has no request")).help(help));
+            let help = say!("use a log in the common or combined format that is not empty");
+            return Err(DataError::new("data-empty", say!("the log has no requests")).help(help));
         };
         let since = |(second, count): (i64, u64)| ((second - first) as u64, count);
         Ok(self.counts.into_iter().map(since).collect())
@@ -144,23 +144,23 @@ impl Log {
 fn no_time() -> DataError {
     let message = say!("the line has no time in brackets");
     let help = say!(
-        "lines of the common and the combined format have `[10/Oct/2026:13:55:36 +0000]`; remove others"
+        "lines in the common or combined format contain a time such as `[10/Oct/2026:13:55:36 \
+         +0000]`; remove all others"
     );
     DataError::new("data-malformed", message).help(help)
 }
 
 fn back_in_time(seconds: i64) -> DataError {
     let seconds = format_count(seconds.unsigned_abs());
-    let message = say!("the line is {seconds} seconds before the latest one");
-    let help = say!("put logs together in the order of time: `cat access.log.1 access.log`");
+    let message = say!("the line is {seconds} seconds earlier than the latest one");
+    let help = say!("concatenate logs from oldest to newest: `cat access.log.1 access.log`");
     DataError::new("data-malformed", message).help(help)
 }
 
 fn too_long() -> DataError {
     let most = format_count(SECONDS_MAX as u64);
-    let message = say!("the log has requests in more than {most} seconds");
-    DataError::new("data-malformed", message)
-        .help(say!("cut a part out of it that is to be replayed"))
+    let message = say!("the log has requests in more than {most} different seconds");
+    DataError::new("data-malformed", message).help(say!("cut out the part to replay"))
 }
 
 #[cfg(test)]

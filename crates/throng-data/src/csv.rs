@@ -141,7 +141,7 @@ pub(crate) fn miscounted(found: usize, columns: usize, separator: u8) -> DataErr
     } else {
         (
             say!("the row has {found} fields, but there are {columns} columns"),
-            say!("put fields in quotes that have a `{separator}` in them"),
+            say!("put fields that contain `{separator}` in quotes"),
         )
     };
     DataError::new("data-malformed", message).help(help)

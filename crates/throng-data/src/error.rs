@@ -54,7 +54,7 @@ impl DataError {
     pub(crate) fn unreadable(path: &Path, cause: &io::Error) -> DataError {
         let help = match cause.kind() {
             io::ErrorKind::NotFound => {
-                say!("check the path; it counts from the folder of the scenario")
+                say!("check the path; it is relative to the folder of the scenario")
             }
             io::ErrorKind::PermissionDenied => say!("allow your user to read the file"),
             _ => say!("check that the file can be read, for example with `head`"),
@@ -113,7 +113,7 @@ impl Untaken {
     pub fn said(&self) -> Said {
         match self {
             Untaken::RunEnds | Untaken::RunEndsShort | Untaken::StepFails => {
-                say!("every row was used")
+                say!("all rows were used")
             }
             Untaken::Broken(error) => error.said(),
         }

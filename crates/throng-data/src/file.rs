@@ -49,7 +49,7 @@ impl Format {
             return Ok(Format::Csv { separator });
         }
         let separator = separator.escape_ascii();
-        Err(DataError::new("data-column", say!("`{separator}` cannot separate columns"))
+        Err(DataError::new("data-column", say!("`{separator}` is not a valid column separator"))
             .help(say!("use `,`, `;`, `|` or a tab")))
     }
 
@@ -87,7 +87,7 @@ pub(crate) fn open(path: &Path) -> Result<File, DataError> {
         let message = say!("`{}` is not a file", path.display());
         return Err(DataError::new("data-unreadable", message)
             .file(path)
-            .help(say!("name a file; folders, pipes and devices cannot be read at any place")));
+            .help(say!("give a regular file; folders, pipes and devices are not seekable")));
     }
     plain::open(path).map_err(unreadable)
 }
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
         std::str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = row.line + memchr::memchr_iter(b'\n', before).count() as u64;
-            DataError::new("data-malformed", say!("the line is not text in UTF-8"))
+            DataError::new("data-malformed", say!("the line is not valid UTF-8"))
                 .file(self.path)
                 .line(line)
                 .help(say!("save the file as UTF-8, for example with `iconv -t UTF-8`"))
@@ -322,22 +322,22 @@ impl<'a> Walk<'a> {
         match quote {
             Some(line) => self
                 .malformed(line, say!("a quote is not closed within {max} bytes"))
-                .help(say!("close it; a quote inside of a quoted field is written as two")),
+                .help(say!("close it; inside a quoted field, write a quote as two quotes")),
             None => self
                 .malformed(0, say!("the row is longer than {max} bytes"))
-                .help(say!("make it shorter; check that the file has line ends")),
+                .help(say!("make it shorter; check that the file has line breaks")),
         }
     }
 
     fn unclosed(&self, line: u64) -> DataError {
         self.malformed(line, say!("a quote is never closed"))
-            .help(say!("close it; a quote inside of a quoted field is written as two"))
+            .help(say!("close it; inside a quoted field, write a quote as two quotes"))
     }
 
     fn after_quote(&self, line: u64) -> DataError {
         let separator = char::from(self.separator()).escape_default();
         self.malformed(line, say!("a closing quote is not followed by `{separator}`"))
-            .help(say!("a quote inside of a quoted field is written as two"))
+            .help(say!("inside a quoted field, write a quote as two quotes"))
     }
 }
 

@@ -142,7 +142,7 @@ fn parse_range(text: &str) -> Option<Result<Generator, DataError>> {
         return None;
     }
     let number = |text: &str| text.replace('_', "").parse::<i64>().ok();
-    let help = say!("a range goes from the smaller to the larger whole number: `1..1_000_000`");
+    let help = say!("write a range from the smaller to the larger whole number: `1..1_000_000`");
     let wrong =
         |message: Said| Some(Err(DataError::new("data-generator", message).help(help.clone())));
     if last.is_empty() {
@@ -169,7 +169,7 @@ fn parse_pattern(text: &str) -> Result<Generator, DataError> {
                 let Some(next) = chars.next() else {
                     let message = say!("the pattern `{text}` ends in a `\\`");
                     return Err(DataError::new("data-generator", message).help(say!(
-                        "`\\` takes the next character as it is; write `\\\\` for one `\\`"
+                        "`\\` escapes the next character; write `\\\\` for a backslash"
                     )));
                 };
                 literal.push(next);

@@ -48,7 +48,7 @@ pub(crate) fn header(
     if text.contains('\r') {
         return Err(DataError::new(
             "data-malformed",
-            say!("the header line has carriage returns in it"),
+            say!("the header line contains carriage returns"),
         )
         .file(path)
         .line(row.line)

@@ -144,7 +144,7 @@ impl Column {
     fn seconds(&self, fields: &[String]) -> Result<f64, DataError> {
         let text = self.field(fields)?;
         seconds_of(text).ok_or_else(|| {
-            let message = say!("`{}` in the column {} is not a time", short(text), self.title());
+            let message = say!("`{}` in column {} is not a time", short(text), self.title());
             let help =
                 say!("write seconds (`90`), durations (`1m30s`) or clock times (`13:55:30`)");
             DataError::new("data-malformed", message).help(help)
@@ -157,9 +157,9 @@ impl Column {
         let wrong = match rate {
             Some(rate) if rate < 0.0 => say!("the rate `{}` is negative", short(text)),
             Some(rate) if f64::is_finite(rate) => return Ok(rate),
-            _ => say!("`{}` in the column {} is not a rate", short(text), self.title()),
+            _ => say!("`{}` in column {} is not a rate", short(text), self.title()),
         };
-        let help = say!("write how many start per second (`500`), or a rate (`30/m`)");
+        let help = say!("write the number of starts per second (`500`), or a rate (`30/m`)");
         Err(DataError::new("data-malformed", wrong).help(help))
     }
 }
@@ -177,20 +177,21 @@ fn short(text: &str) -> String {
 
 fn back_in_time(time: &str, before: &str) -> DataError {
     let message = say!("the time goes back, from `{}` to `{}`", short(before), short(time));
-    let help =
-        say!("sort the rows by time; times behind midnight need a date (`2026-01-31 00:05`)");
+    let help = say!("sort the rows by time; times after midnight need a date (`2026-01-31 00:05`)");
     DataError::new("data-malformed", message).help(help)
 }
 
 fn too_many() -> DataError {
     let most = format_count(POINTS_MAX as u64);
-    let help = say!("leave out points that lie on a line between others");
+    let help = say!("remove points on a straight line between their neighbors");
     DataError::new("data-malformed", say!("there are more than {most} points")).help(help)
 }
 
 fn too_few() -> DataError {
-    let help = say!("a shape needs two points at different times, such as `0,10` and `60,500`");
-    DataError::new("data-empty", say!("the file has no two points")).help(help)
+    let help =
+        say!("a shape needs at least two points at different times, such as `0,10` and `60,500`");
+    DataError::new("data-empty", say!("the file does not have two points at different times"))
+        .help(help)
 }
 
 #[cfg(test)]

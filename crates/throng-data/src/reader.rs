@@ -133,10 +133,10 @@ impl Block {
             unreachable!("only files have blocks");
         };
         let changed = || {
-            let message = say!("`{}` changed while the run goes on", path.display());
+            let message = say!("`{}` changed during the run", path.display());
             DataError::new("data-changed", message)
                 .file(path)
-                .help(say!("leave files of data alone until the run has ended, or use a copy"))
+                .help(say!("do not change data files until the run has ended, or use a copy"))
         };
         let mark = find(marks, number, *block_rows_max);
         if self.mark != Some(mark) {

@@ -113,11 +113,10 @@ pub(crate) fn check_names(names: &[String]) -> Result<(), DataError> {
     let mut sorted: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(DataError::new(
-            "data-column",
-            say!("there are two columns with the name `{}`", pair[0]),
-        )
-        .help(say!("give each column a name of its own"))),
+        Some(pair) => {
+            Err(DataError::new("data-column", say!("two columns are named `{}`", pair[0]))
+                .help(say!("give each column a unique name")))
+        }
         None => Ok(()),
     }
 }

@@ -130,13 +130,11 @@ impl Table {
             Some(rows) if rows < users => Err(DataError::new(
                 "data-too-few",
                 say!(
-                    "`{}` has {rows} rows for {users} users, and each user needs one of its own",
+                    "`{}` has {rows} rows for {users} users, but each user needs its own row",
                     self.name
                 ),
             )
-            .help(say!(
-                "give it more rows, use fewer users, or let rows be shared: `at_end: wrap`"
-            ))),
+            .help(say!("add rows, use fewer users, or let users share rows: `at_end: wrap`"))),
             _ => Ok(()),
         }
     }
@@ -243,11 +241,11 @@ fn check_json_lines(walk: &mut Walk<'_>) -> Result<Vec<String>, DataError> {
     while let Some(row) = walk.next()? {
         json::check(walk.text(&row)?).map_err(|mistake| {
             let message =
-                say!("the line is no JSON: {} in column {}", mistake.what, mistake.column);
+                say!("the line is not valid JSON: {} in column {}", mistake.what, mistake.column);
             DataError::new("data-malformed", message)
                 .file(walk.path())
                 .line(row.line)
-                .help(say!("each line is one whole JSON value, such as `{{\"id\": 1}}`"))
+                .help(say!("each line must be one complete JSON value, such as `{{\"id\": 1}}`"))
         })?;
     }
     Ok(Vec::new())
@@ -272,7 +270,7 @@ fn check_used(source: &Source, names: &[String]) -> Result<(), DataError> {
     let known = names.iter().map(String::as_str).filter(|name| !name.is_empty());
     let help = match (did_you_mean(missing, known), other) {
         (_, Some(other)) if names.len() == 1 => {
-            say!("say `separator: \"{}\"` if that separates the columns", other.escape_default())
+            say!("write `separator: \"{}\"` if that separates the columns", other.escape_default())
         }
         (Some(near), _) => say!("did you mean `{near}`?"),
         _ => say!("the columns are {}", listed(names)),
@@ -292,19 +290,20 @@ fn empty(source: &Source) -> DataError {
     let error = DataError::new("data-empty", say!("`{}` has no rows", source.name));
     match &source.origin {
         Origin::Csv { path, columns: None, .. } => error.file(path).help(say!(
-            "add rows after the header line; if the first line is a row, say `columns: [name, …]`"
+            "add rows after the header line; if the first line is a row, write `columns: [name, \
+             …]`"
         )),
         Origin::Csv { path, .. } | Origin::JsonLines { path } => {
-            error.file(path).help(say!("add rows: one line each"))
+            error.file(path).help(say!("add rows, one per line"))
         }
         Origin::List(_) => error.help(say!("write at least one item")),
-        Origin::Generate { .. } => error.help(say!("`rows` is at least 1")),
+        Origin::Generate { .. } => error.help(say!("`rows` must be at least 1")),
     }
 }
 
 fn endless(source: &Source) -> DataError {
-    let message = say!("`{}` has no number of rows, so they cannot be shuffled", source.name);
-    DataError::new("data-generator", message).help(say!("say how many there are: `rows: 10000`"))
+    let message = say!("`{}` has unlimited rows, which cannot be shuffled", source.name);
+    DataError::new("data-generator", message).help(say!("set the number of rows: `rows: 10000`"))
 }
 
 /// FNV-1a, for the seeds of names: the same on every machine and in every version.

@@ -336,8 +336,8 @@ fn mistakes_have_line_cause_and_cure() {
         ("a,b\n1,2\n\"3\n\n,4\n", Some(3), "a quote is never closed"),
         ("a,b\n\"3\"x,4\n", Some(2), "a closing quote is not followed by `,`"),
         ("a,b\n1,2\n\"\n3\"x,4\n", Some(4), "a closing quote is not followed by `,`"),
-        ("a,b,a\n1,2,3\n", Some(1), "there are two columns with the name `a`"),
-        ("a,b\r1,2\r", Some(1), "the header line has carriage returns in it"),
+        ("a,b,a\n1,2,3\n", Some(1), "two columns are named `a`"),
+        ("a,b\r1,2\r", Some(1), "the header line contains carriage returns"),
         (&wide, Some(1), "there are more than 1000 columns"),
         (&format!("a\n1\n{long}"), Some(3), "the row is longer than 1048576 bytes"),
         (&format!("a\n1\n\"{long}"), Some(3), "a quote is never closed"),
@@ -361,7 +361,7 @@ fn mistakes_have_line_cause_and_cure() {
 #[test]
 fn cures_fit_the_mistake() {
     for (content, help) in [
-        ("a;b\n1;2\n", "say `separator: \";\"` if that separates the columns"),
+        ("a;b\n1;2\n", "write `separator: \";\"` if that separates the columns"),
         ("bb,a\n1,2\n", "did you mean `bb`?"),
         ("x,yyy\n1,2\n", "the columns are `x`, `yyy`"),
     ] {
@@ -389,9 +389,9 @@ fn mistakes_in_json_lines_have_line_cause_and_cure() {
     for (content, line, message) in [
         (&b""[..], None, "`rows` has no rows"),
         (b"\n \n", None, "`rows` has no rows"),
-        (b"{}\n\n{\"a\":}\n", Some(3), "the line is no JSON: expected value in column 6"),
-        (b"{}\n\"\xff\"\n", Some(2), "the line is not text in UTF-8"),
-        (b"{\n}\n", Some(1), "the line is no JSON: EOF while parsing an object in column 1"),
+        (b"{}\n\n{\"a\":}\n", Some(3), "the line is not valid JSON: expected value in column 6"),
+        (b"{}\n\"\xff\"\n", Some(2), "the line is not valid UTF-8"),
+        (b"{\n}\n", Some(1), "the line is not valid JSON: EOF while parsing an object in column 1"),
     ] {
         let fixture = Fixture::new(content);
         let source = source(fixture.json_lines(), Take::Unique);

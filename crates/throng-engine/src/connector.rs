@@ -253,7 +253,7 @@ impl Before {
         match self.surplus.is_empty() {
             true => Ok(()),
             false => {
-                let detail = say!("something came before anything was asked");
+                let detail = say!("data was received before any request was sent");
                 Err(Failure::new(Cause::Malformed, detail))
             }
         }
@@ -384,15 +384,17 @@ async fn finish(
 pub(crate) fn no_answer(shard: &Lane, target: u16, stage: Stage, waited: Duration) -> Failure {
     let waited = format_duration(waited);
     let (cause, detail) = match (stage, proxy_of(shard, target)) {
-        (Stage::Tls, _) => (Cause::Timeout, say!("no end of the TLS handshake after {waited}")),
+        (Stage::Tls, _) => {
+            (Cause::Timeout, say!("the TLS handshake did not complete within {waited}"))
+        }
         (Stage::Upgrade, _) => {
-            (Cause::Timeout, say!("no answer to the WebSocket upgrade after {waited}"))
+            (Cause::Timeout, say!("no response to the WebSocket upgrade within {waited}"))
         }
         (_, Some(proxy)) => {
             let proxy = proxy.authority();
-            (Cause::ProxyFailed, say!("no answer of the proxy {proxy} after {waited}"))
+            (Cause::ProxyFailed, say!("no response from the proxy {proxy} within {waited}"))
         }
-        _ => (Cause::ConnectTimeout, say!("no answer to the connect after {waited}")),
+        _ => (Cause::ConnectTimeout, say!("the connection was not established within {waited}")),
     };
     Failure::new(cause, detail)
 }
@@ -419,12 +421,11 @@ fn multiplexes(shard: &Lane, order: &Order, transport: &Transport) -> Result<boo
 }
 
 const NO_HTTP2: Said = say!(
-    "throng offers h2 (ALPN), and the target chooses no protocol; ask with HTTP version `auto` or \
-     `1.1`"
+    "throng offers h2 (ALPN), but the target chose no protocol; use HTTP version `auto` or `1.1`"
 );
 
 const NO_GRPC: Said =
-    say!("throng offers h2 (ALPN), which gRPC needs, and the target chooses no protocol");
+    say!("throng offers h2 (ALPN), which gRPC requires, but the target chose no protocol");
 
 async fn timed<T>(
     shard: &Lane,
@@ -521,7 +522,7 @@ pub(crate) fn has_way(address: SocketAddr) -> bool {
 }
 
 fn no_way(address: SocketAddr) -> Said {
-    say!("{address}: this host has no address from which it can be reached")
+    say!("{address}: this host has no source address that can reach it")
 }
 
 /// Why no connection began from a source.
@@ -608,7 +609,7 @@ async fn handshake(
     below: Below,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
-        let detail = say!("the host cannot be sent as a TLS server name; set `tls.server_name`");
+        let detail = say!("the host is not valid as a TLS server name; set `tls.server_name`");
         return Err(Failure::new(Cause::ScenarioFailed, detail));
     };
     let mut connecting = pin!(tls.connect(name, Stamped::new(below)));
@@ -686,7 +687,7 @@ pub(crate) fn tls_failure(error: &io::Error, heard: &[u8]) -> Failure {
 fn speaks_no_tls(heard: &[u8]) -> Said {
     match heard.starts_with(b"HTTP/") {
         true => say!("this port speaks plain HTTP, without TLS: write `http://`, or `ws://`"),
-        false => say!("this port does not speak TLS, it begins with `{}`", shown(heard)),
+        false => say!("this port does not speak TLS: it sent `{}` first", shown(heard)),
     }
 }
 
@@ -717,10 +718,7 @@ async fn upgrade(
     if accepted.protocol.is_none() && !protocols.is_empty() {
         // As the RFC has it; a browser gives the connection up (WHATWG, WebSockets).
         let told = || {
-            say!(
-                "the target chose none of the sub-protocols that were offered: {}",
-                protocols.join(", ")
-            )
+            say!("the target selected none of the offered subprotocols: {}", protocols.join(", "))
         };
         shard.tell(order.who, shard.clock.now(), || What::Note(told()));
     }
@@ -814,7 +812,7 @@ pub(crate) async fn converse<T>(
 
 fn closed(reader: &mut ResponseReader) -> Failure {
     let detail = match reader.close(&mut |_| {}) {
-        Ok(_) => say!("closed before the answer"),
+        Ok(_) => say!("closed before the response"),
         Err(error) => Said::of_others(error.to_string()),
     };
     Failure::new(Cause::ClosedEarly, detail)

@@ -171,7 +171,10 @@ pub(crate) fn client_refused(error: &rustls::Error) -> Option<Failure> {
     let rustls::Error::AlertReceived(alert) = error else { return None };
     let detail = match alert {
         Alert::CertificateRequired => {
-            say!("the target requires a client certificate; --cert FILE and --key FILE show one")
+            say!(
+                "the target requires a client certificate; give one with --cert FILE and --key \
+                 FILE"
+            )
         }
         Alert::BadCertificate
         | Alert::UnsupportedCertificate

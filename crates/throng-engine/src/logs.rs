@@ -57,7 +57,7 @@ impl Logs {
         self.written = 0;
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {
-            let text = say!("{left_out} more lines of one second are left out");
+            let text = say!("{left_out} more lines in this second are omitted");
             self.lines.push(Line { at, user: None, text: text.english() });
         }
     }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(logs.take(at(700)), []);
         logs.write(at(1200), UserId(2), b"one more");
         let lines = logs.take_last(at(1300));
-        let want = format!("{} more lines of one second are left out", 501 - LOGS_PER_SECOND_MAX);
+        let want = format!("{} more lines in this second are omitted", 501 - LOGS_PER_SECOND_MAX);
         assert_eq!((lines[0].user, lines[0].text.as_str()), (None, want.as_str()));
         assert_eq!((lines[1].user, lines[1].text.as_str()), (Some(UserId(2)), "one more"));
         assert_eq!(logs.take_last(at(1400)), []);

@@ -204,7 +204,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> Value {
 pub(crate) fn not_json(document: &Document<'_>) -> Said {
     match document.refusal() {
         Some(refusal) => refusal.said(),
-        None => say!("the body is no JSON: `{}`", shown(document.bytes())),
+        None => say!("the body is not valid JSON: `{}`", shown(document.bytes())),
     }
 }
 

@@ -30,7 +30,7 @@ impl Scope for Nobody {
     }
 
     fn answer(&mut self, _: Answer) -> Result<Value, Fault> {
-        Err(Fault(say!("there is no answer here")))
+        Err(Fault(say!("there is no response here")))
     }
 
     fn random(&mut self) -> &mut Random {

@@ -32,8 +32,8 @@ pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
     if is_encrypted(text) {
         let name = path.display();
         return Err(say!(
-            "the private key in {name} is encrypted: give it without a password, as \
-             `openssl pkey -in {name} -out key.pem` writes it"
+            "the private key in {name} is encrypted: decrypt it, for example with `openssl pkey \
+             -in {name} -out key.pem`"
         ));
     }
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
@@ -99,7 +99,10 @@ EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
         let older = "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMAA=\n";
         for text in [ours, older] {
             let told = with(text, |path| private_key(path).unwrap_err().english());
-            assert!(told.contains("is encrypted: give it without a password"), "{told}");
+            assert!(
+                told.contains("is encrypted: decrypt it, for example with `openssl pkey -in"),
+                "{told}"
+            );
         }
     }
 }

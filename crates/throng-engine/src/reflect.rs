@@ -57,7 +57,7 @@ pub fn reflect(
     let addresses = resolve::all(program).map_err(ReflectError::Start)?;
     resolve::check_allowed(program, &addresses, allowed).map_err(ReflectError::Start)?;
     let Some(target) = program.targets.first() else {
-        return Err(failed(say!("there is no target to ask"), FILES_HELP));
+        return Err(failed(say!("there is no target to query"), FILES_HELP));
     };
     let clock = Clock::start();
     let carrier = connect(program, target, &addresses[0])?;
@@ -87,7 +87,7 @@ pub fn reflect(
                 None => return Err(without_reflection(target)),
             },
             (Code::Ok, None) => {
-                let message = say!("server reflection ended without an answer");
+                let message = say!("server reflection ended without a reply");
                 return Err(failed(message, FILES_HELP));
             }
             _ => return Err(failed(refused(&status), status_help(&status))),
@@ -97,15 +97,16 @@ pub fn reflect(
 }
 
 const FILES_HELP: Said = say!(
-    "give the files of the service instead: `proto` in a scenario, --proto \
-                          FILE on the command line"
+    "give the .proto files of the service instead: `proto` in a scenario, --proto FILE on the \
+     command line"
 );
 const SERVICE_HELP: Said =
-    say!("check the name of the service, or give its files with --proto FILE");
+    say!("check the service name, or give its .proto files with --proto FILE");
 
 fn without_reflection(target: &Target) -> ReflectError {
     let message = say!("{} has no server reflection", target.authority());
-    let help = say!("turn it on in the server, or give the files of the service with --proto FILE");
+    let help =
+        say!("enable it on the server, or give the .proto files of the service with --proto FILE");
     failed(message, help)
 }
 
@@ -116,7 +117,10 @@ fn refused(status: &Status) -> Said {
 fn status_help(status: &Status) -> Said {
     match status.code {
         Code::Unauthenticated | Code::PermissionDenied => {
-            say!("say who asks with -H 'authorization: Bearer …', or give files with --proto FILE")
+            say!(
+                "authenticate with -H 'authorization: Bearer …', or give .proto files with \
+                 --proto FILE"
+            )
         }
         _ => FILES_HELP,
     }
@@ -128,13 +132,15 @@ fn failed(message: Said, help: Said) -> ReflectError {
 
 /// What went wrong with the connection.
 fn lost(target: &Target, failure: &Failure) -> ReflectError {
-    let message = say!("{} cannot be asked: {}", target.authority(), failure.detail);
+    let message = say!("cannot query {}: {}", target.authority(), failure.detail);
     let help = match target.scheme.is_secure() {
-        true => say!("check the port and the certificate; a server without TLS is `grpc://`"),
+        true => {
+            say!("check the port and the certificate; for a server without TLS, write `grpc://`")
+        }
         false => {
             say!(
-                "check the host and the port, and that a gRPC server is there; with TLS it is \
-                  `grpcs://`"
+                "check the host and the port, and that a gRPC server is running; with TLS, write \
+                 `grpcs://`"
             )
         }
     };
@@ -152,7 +158,8 @@ fn connect(
         return connect_unix(path).map_err(|error| broken(&error));
     }
     if let Some(proxy) = program.connection.routing.proxy_of(target) {
-        let message = say!("server reflection does not go through {}", proxy.authority());
+        let message =
+            say!("server reflection is not supported through the proxy {}", proxy.authority());
         return Err(failed(message, FILES_HELP));
     }
     let stream = connect_any(program, addresses).map_err(|failure| lost(target, &failure))?;
@@ -205,7 +212,7 @@ fn secured(
     let config = tls::agreeing(&config, HttpVersion::Http2).unwrap_or(config);
     let Some(name) = network::server_name(&program.tls, target) else {
         let message = say!("TLS cannot verify the name `{}`", target.host);
-        return Err(failed(message, say!("give another with --server-name NAME")));
+        return Err(failed(message, say!("give another name with --server-name NAME")));
     };
     let tls_failed = |error: &io::Error| lost(target, &connector::tls_failure(error, &[]));
     let mut connection = ClientConnection::new(Arc::new(config), name)
@@ -220,7 +227,7 @@ fn secured(
 }
 
 fn no_http2(target: &Target) -> ReflectError {
-    let message = say!("{} does not speak HTTP/2, as gRPC does", target.authority());
+    let message = say!("{} does not speak HTTP/2, which gRPC requires", target.authority());
     let help = match target.scheme.is_secure() {
         true => say!("check that this is the port of the gRPC server"),
         false => say!("check that this is the port of the gRPC server; with TLS write `grpcs://`"),
@@ -271,7 +278,7 @@ impl Asker<'_> {
         let (kind, body) = (RequestKind::Normal, Body::Bytes(&framed));
         let ask = Ask { kind, block: &block, indexed: &[], body, body_bytes_max: u64::MAX };
         let asked = self.client.ask(&ask, &mut out);
-        asked.map_err(|_| self.lost(say!("it takes no more requests on this connection")))?;
+        asked.map_err(|_| self.lost(say!("it accepts no more requests on this connection")))?;
         self.send(&mut out)?;
         let mut called = Called::default();
         let mut buffer = vec![0; READ_BYTES];

@@ -48,7 +48,7 @@ fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, S
         addresses.retain(|address| connector::has_way(*address));
     }
     match addresses.is_empty() {
-        true => Err(failed(say!("it has no address of the wanted family"))),
+        true => Err(failed(say!("it has no address of the required family"))),
         false => Ok(addresses),
     }
 }

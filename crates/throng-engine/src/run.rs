@@ -232,15 +232,15 @@ fn prepared(
 
 fn no_thread(index: usize, shards: usize, error: &std::io::Error) -> StartError {
     StartError::Host(say!(
-        "no thread for shard {index} of {shards}: {error}; raise `ulimit -u` and the \
-         limit on pids of the cgroup, or let a table hold more with `ulimit -n`"
+        "cannot create the thread of shard {index} of {shards}: {error}; raise `ulimit -u` and \
+         the pids limit of the cgroup, or raise `ulimit -n` so that fewer shards are needed"
     ))
 }
 
 /// Waits until all shards are ready to begin.
 fn all_ready(answers: &blocking::Receiver<Result<(), Said>>, shards: usize) -> Result<(), Said> {
     for _ in 0..shards {
-        answers.recv().unwrap_or_else(|_| Err(say!("a shard ended at its start")))?;
+        answers.recv().unwrap_or_else(|_| Err(say!("a shard exited during startup")))?;
     }
     Ok(())
 }
@@ -342,8 +342,9 @@ impl Thread {
             && self.spread.needs_own_tables
         {
             return failed(say!(
-                "the users do not fit into one table of descriptors, and a shard may not have its \
-                 own: {error}; raise `ulimit -n`, or let the sandbox allow unshare(2)"
+                "the users do not fit into one descriptor table, and shards are not allowed \
+                 their own tables: {error}; raise `ulimit -n`, or let the sandbox allow \
+                 unshare(2)"
             ));
         }
         let runtime = match tokio::runtime::Builder::new_current_thread()
@@ -353,7 +354,7 @@ impl Thread {
             Ok(runtime) => runtime,
             Err(error) => {
                 return failed(say!(
-                    "no event loop for a shard: {error}",
+                    "cannot create the event loop of a shard: {error}",
                     error = Said::of_error(&error)
                 ));
             }
@@ -366,7 +367,7 @@ impl Thread {
                 Ok(alarm) => alarm,
                 Err(error) => {
                     return failed(say!(
-                        "no timer for a shard: {error}",
+                        "cannot create the timer of a shard: {error}",
                         error = Said::of_error(&error)
                     ));
                 }

@@ -161,7 +161,7 @@ impl Scope for UserScope<'_> {
                     self.untaken = Some(Cause::JsonUnexpected);
                 }
             }),
-            None => Err(Fault(say!("there is no answer here: `response` is for checks"))),
+            None => Err(Fault(say!("there is no response here: use `response` only in checks"))),
         }
     }
 

@@ -296,7 +296,7 @@ impl Plan {
             addresses.retain(|address| self.addresses(address.ip()).is_some());
             if addresses.is_empty() {
                 return Err(say!(
-                    "no source address is of the family of `{}`; name one in `source`",
+                    "no source address has the address family of `{}`; add one to `source`",
                     target.host
                 ));
             }
@@ -321,7 +321,7 @@ impl Plan {
                                       root, or `setcap cap_net_admin+ep` the program"
                 ),
                 _ => say!(
-                    "no socket with the options of `source`: {error}",
+                    "cannot create a socket with the options in `source`: {error}",
                     error = Said::of_error(&error)
                 ),
             })?;
@@ -357,8 +357,9 @@ impl Plan {
         let interface = if target.ip().is_loopback() { "lo" } else { "eth0" };
         tried.map_err(|error| match error.raw_os_error() {
             Some(libc::EADDRNOTAVAIL) => say!(
-                "this host does not have the source address `{source}`; `ip addr add {source} dev \
-                 {interface}` gives it to it, `transparent: true` in `source` borrows it"
+                "this host does not have the source address `{source}`; add it with `ip addr add \
+                 {source} dev {interface}`, or set `transparent: true` in `source` to use it \
+                 without adding it"
             ),
             _ => say!(
                 "the source address `{source}` cannot be used: {error}",
@@ -459,12 +460,13 @@ impl Plan {
         let ports = self.ports_count;
         if tried == 0 {
             return say!(
-                "{target}: this host has none of the source addresses; `ip addr add` gives it them"
+                "{target}: this host has none of the source addresses; add them with `ip addr \
+                 add`"
             );
         }
         say!(
-            "{target}: all {ports} source ports of {tried} source addresses are in use; give more \
-             addresses in `source`, or `ip addr add` some to the host"
+            "{target}: all {ports} source ports on each of {tried} source addresses are in use; \
+             list more addresses in `source`, or add some to the host with `ip addr add`"
         )
     }
 }
@@ -510,9 +512,9 @@ fn of_interface(name: &str) -> Result<Vec<IpAddr>, Said> {
         )
     })?;
     match found {
-        None => Err(say!("this host has no interface `{name}`; `ip addr` lists what it has")),
+        None => Err(say!("this host has no interface `{name}`; `ip addr` lists its interfaces")),
         Some(found) if found.is_empty() => {
-            Err(say!("the interface `{name}` has no address; `ip addr add` gives it one"))
+            Err(say!("the interface `{name}` has no address; add one with `ip addr add`"))
         }
         Some(found) => Ok(found),
     }

@@ -42,8 +42,9 @@ pub(crate) fn spread(
 ) -> Result<Spread, Said> {
     if descriptors < DESCRIPTORS_MIN {
         return Err(say!(
-            "this process may have {descriptors} files open and needs {DESCRIPTORS_MIN} or more; \
-             `ulimit -Hn 20000` as root, or `LimitNOFILE=` of its service, raises that"
+            "this process can open {descriptors} files but needs at least {DESCRIPTORS_MIN}; \
+             raise the limit with `ulimit -Hn 20000` as root, or with `LimitNOFILE=` in its \
+             service"
         ));
     }
     let usable = descriptors - DESCRIPTORS_RESERVED.min(descriptors / 2);
@@ -55,8 +56,8 @@ pub(crate) fn spread(
     let tables = ((users as f64 * connections_per_user).ceil() as u64).div_ceil(usable);
     if tables > SHARDS_MAX {
         return Err(say!(
-            "{users} users need {tables} tables of {descriptors} descriptors and a run has \
-             {SHARDS_MAX} at most; `ulimit -Hn 20000` as root raises what one holds"
+            "{users} users need {tables} tables of {descriptors} descriptors, but a run can have \
+             at most {SHARDS_MAX}; `ulimit -Hn 20000` as root makes each table larger"
         ));
     }
     // A shard without a single user would only cost.
@@ -169,7 +170,8 @@ mod tests {
     fn a_limit_that_is_too_low_is_said_with_the_way_out() {
         let message = spread(1, 1.0, false, 47, 2).unwrap_err();
         assert!(
-            message.english().contains("47 files open") && message.english().contains("ulimit -Hn"),
+            message.english().contains("can open 47 files")
+                && message.english().contains("ulimit -Hn"),
             "{message:?}"
         );
         let message = spread(u64::MAX, 1.0, false, 1024, 2).unwrap_err();

@@ -94,7 +94,7 @@ fn identity(
     key: PrivateKeyDer<'static>,
     provider: &CryptoProvider,
 ) -> Result<CertifiedKey, Said> {
-    let unfit = |error| say!("the client certificate does not fit: {error}");
+    let unfit = |error| say!("the client certificate cannot be used: {error}");
     let key = provider.key_provider.load_private_key(key).map_err(unfit)?;
     let identity = CertifiedKey::new(chain, key);
     match identity.keys_match() {
@@ -110,9 +110,8 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
     match error {
         CertificateError::UnknownIssuer => {
             say!(
-                "the certificate is signed by nobody this machine trusts; --cacert FILE names \
-                 whom to \
-             trust, --insecure skips the check"
+                "the certificate is not signed by a trusted authority; trust one with --cacert \
+                 FILE, or skip the check with --insecure"
             )
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -122,7 +121,7 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
             say!("the certificate is not valid yet; is the clock of this machine right?")
         }
         CertificateError::NotValidForName => {
-            say!("the certificate is for another name; --server-name NAME asks for that one")
+            say!("the certificate is for another name; set that name with --server-name NAME")
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names = match presented.is_empty() {
@@ -132,22 +131,21 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
                 ),
             };
             say!(
-                "the certificate is not for {}, but for {names}; --server-name NAME asks for \
-                 another name",
+                "the certificate is not for {}, but for {names}; set the expected name with \
+                 --server-name NAME",
                 expected.to_str()
             )
         }
         CertificateError::Revoked => say!("the certificate was revoked"),
         CertificateError::BadEncoding => say!("the certificate is damaged"),
-        CertificateError::BadSignature => say!("the signature of the certificate is wrong"),
+        CertificateError::BadSignature => say!("the signature of the certificate is not valid"),
         other if is_authority_alone(other) => {
             say!(
-                "the certificate is that of an authority and signed by itself; --cacert FILE with \
-                 just \
-             this certificate trusts it, --insecure skips the check"
+                "the certificate is a self-signed CA certificate; trust it by giving it as \
+                 --cacert FILE, or skip the check with --insecure"
             )
         }
-        other => say!("the certificate is refused: {other}"),
+        other => say!("the certificate was rejected: {other}"),
     }
 }
 
@@ -344,7 +342,10 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         assert_eq!(check(OWN, "own.test", IN_2030), "trusted");
         assert!(check(OWN, "else.test", IN_2030).contains("not for else.test, but for own.test;"));
         assert!(check(OWN, "own.test", IN_2020).contains("not valid yet"));
-        assert!(check(OTHER, "own.test", IN_2030).contains("signed by itself; --cacert"));
+        assert!(check(OTHER, "own.test", IN_2030).contains(
+            "the certificate is a self-signed CA certificate; trust it by giving it as --cacert \
+             FILE, or skip the check with --insecure"
+        ));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn open(output: &Output, info: &RunInfo) -> Result<Box<dyn Export>, B
         let message = say!("`--export {}` cannot be opened", output.to_string());
         let told = Diagnostic::error("export-failed", message)
             .note(say!("cause: {error}", error = Said::of_error(&error)))
-            .help(say!("give a file that can be written, or an address that is free"));
+            .help(say!("give a writable file, or an unused address"));
         Box::new(told)
     };
     Ok(match output.kind {

@@ -53,7 +53,7 @@ impl Sender {
         let text = answer.body_mut().with_config().limit(TEXT_BYTES_MAX).read_to_string();
         let text: String = text.unwrap_or_default().trim().chars().take(TEXT_CHARS_MAX).collect();
         let text = Said::of_others(text);
-        Err(say!("it answers {status}: {text}", text = text))
+        Err(say!("it responds with {status}: {text}", text = text))
     }
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn hex_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
     bytes
         .map(text_or_bytes)
-        .ok_or_else(|| Fault(say!("the text is not an even number of hexadecimal digits")))
+        .ok_or_else(|| Fault(say!("the text must consist of pairs of hexadecimal digits")))
 }
 
 fn nibble(digit: u8) -> Option<u8> {

@@ -156,11 +156,11 @@ impl<'a> Evaluator<'a> {
             let key = self.operand(key)?;
             if !matches!(key, Value::Text(_) | Value::Int(_) | Value::UInt(_) | Value::Bool(_)) {
                 let found = key.type_name();
-                return Err(Fault(say!("a map has text as its keys, not {found}")));
+                return Err(Fault(say!("the keys of a map must be text, not {found}")));
             }
             let key = key.to_text();
             if entries.iter().any(|(other, _)| *other == key) {
-                return Err(Fault(say!("the key `{key}` stands twice in a map")));
+                return Err(Fault(say!("the key `{key}` occurs twice in a map")));
             }
             let value = self.evaluate(value)?;
             self.check_depth(&value)?;
@@ -175,7 +175,7 @@ impl<'a> Evaluator<'a> {
         match fits(value, VALUE_DEPTH_MAX - 1, &mut self.steps_left)? {
             true => Ok(()),
             false => Err(Fault(say!(
-                "lists and maps cannot lie in each other more than {VALUE_DEPTH_MAX} deep"
+                "lists and maps cannot be nested more than {VALUE_DEPTH_MAX} levels deep"
             ))),
         }
     }
@@ -188,7 +188,7 @@ impl<'a> Evaluator<'a> {
             }
             Value::Map(_) => Ok(container.get(&item.to_text()).is_some()),
             Value::Text(_) => Err(Fault(say!(
-                "`in` looks into lists and maps: write `text.contains(part)` for text"
+                "`in` works on lists and maps: for text, write `text.contains(part)`"
             ))),
             other => Err(not_for("in", other)),
         }
@@ -247,7 +247,7 @@ impl<'a> Evaluator<'a> {
             Value::Map(entries) => entries.len(),
             other => {
                 let found = other.type_name();
-                return Err(Fault(say!("only lists and maps have items, not {found}")));
+                return Err(Fault(say!("only lists and maps can be iterated, not {found}")));
             }
         };
         let depth = self.locals.len();
@@ -334,13 +334,13 @@ pub(crate) fn select(value: &Value, field: &str) -> Result<Value, Fault> {
         return Ok(found.clone());
     }
     Err(Fault(match value {
-        Value::Map(entries) if entries.is_empty() => say!("`{field}` is not there"),
+        Value::Map(entries) if entries.is_empty() => say!("there is no field `{field}`"),
         Value::Map(entries) => {
             let names: Vec<&str> =
                 entries.iter().take(SHOWN_NAMES_MAX).map(|(name, _)| &**name).collect();
-            say!("`{field}` is not there, but {}", names.join(", "))
+            say!("there is no field `{field}`; available: {}", names.join(", "))
         }
-        other => say!("`{field}` is not there: it is looked for in {}", other.type_name()),
+        other => say!("there is no field `{field}` in {}", other.type_name()),
     }))
 }
 
@@ -349,12 +349,14 @@ fn index(container: &Value, key: &Value) -> Result<Value, Fault> {
         (Value::List(items), key) => {
             let position = key.as_i64().ok_or_else(|| {
                 let found = key.type_name();
-                Fault(say!("a list is indexed by a whole number, not by {found}"))
+                Fault(say!("a list index must be a whole number, not {found}"))
             })?;
             let item = usize::try_from(position).ok().and_then(|position| items.get(position));
             item.cloned().ok_or_else(|| {
                 let count = items.len();
-                Fault(say!("item {position} is outside of a list of {count}, counted from 0"))
+                Fault(say!(
+                    "index {position} is out of range: the list has {count} items, counted from 0"
+                ))
             })
         }
         (Value::Map(_), Value::Text(field)) => select(container, field),

@@ -52,7 +52,7 @@ impl Expression {
             return Err(CompileError::new("bad-expression", 0, text.len())
                 .message(say!("the expression is empty"))
                 .help(say!(
-                    "write a name or a computation, as in `${{user.id}}` or `${{1 + 2}}`"
+                    "write a name or an expression, such as `${{user.id}}` or `${{1 + 2}}`"
                 )));
         }
         let parser = PrattParser::new().enable_ident_escape_syntax(true);
@@ -166,11 +166,11 @@ impl Expression {
             Value::Bool(value) => Ok(value),
             Value::Null => match &self.tree.node {
                 Node::Slot { name, .. } | Node::Setup { name, .. } => Err(no_value_yet(name)),
-                _ => Err(Fault(say!("a condition is true or false, not null"))),
+                _ => Err(Fault(say!("a condition must be true or false, not null"))),
             },
             other => {
                 let found = other.type_name();
-                Err(Fault(say!("a condition is true or false, not {found}")))
+                Err(Fault(say!("a condition must be true or false, not {found}")))
             }
         }
     }
@@ -247,37 +247,37 @@ fn syntax_error(tokens: &Tokens<'_>, errors: &cel::ParseErrors) -> Box<CompileEr
     let Some(index) = index else {
         let start = tokens.all.last().map_or(0, |token| token.start);
         return CompileError::new("bad-expression", start, tokens.all.last().map_or(0, |t| t.end))
-            .message(say!("the expression ends too early"))
-            .label(say!("something has to follow"));
+            .message(say!("the expression is incomplete"))
+            .label(say!("more is expected after this"));
     };
     let token = tokens.all[index];
     let found = tokens.text_of(index);
     let error = CompileError::new("bad-expression", token.start, token.end);
     if message.starts_with("reserved identifier") {
-        return error.message(say!("`{found}` is a word of the language and no name"));
+        return error.message(say!("`{found}` is a reserved word, not a name"));
     }
     if message.contains("literal") && !message.contains("unterminated") {
         return error.message(say!("`{found}` does not fit into 64 bits"));
     }
     if message.contains("unescape") || message.contains("unicode") {
         return error
-            .message(say!("{found} has an escape that means nothing"))
-            .help(say!("write \\\\ for a backslash, or r'…' for a text in which it means itself"));
+            .message(say!("{found} has an invalid escape sequence"))
+            .help(say!("write \\\\ for a backslash, or use a raw text r'…'"));
     }
     if message.contains("has() macro") {
         return error
-            .message(say!("`has` takes a field"))
-            .help(say!("write it as in has(saved.token)"));
+            .message(say!("the argument of `has` must be a field"))
+            .help(say!("for example: has(saved.token)"));
     }
     if message.contains("simple name") {
         return error
-            .message(say!("the first argument of a loop is a name for its item"))
-            .help(say!("write it as in [1, 2].map(x, x * 2)"));
+            .message(say!("the first argument of a loop must be a name for its item"))
+            .help(say!("for example: [1, 2].map(x, x * 2)"));
     }
     if token.kind == TokenKind::TokIdent && message.contains("mismatched") {
         return error
             .message(say!("`{found}` is not expected here"))
-            .help(say!("between two values stands an operator; text stands between ' and '"));
+            .help(say!("put an operator between two values, and text between ' and '"));
     }
     error.message(say!("`{found}` is not expected here"))
 }

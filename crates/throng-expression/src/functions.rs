@@ -36,32 +36,32 @@ functions! {
     Random "random.int" (low: WHOLE, high: WHOLE) -> INT = random::int,
         "a whole number from `low` to `high`, both included", "random.int(1, 9)";
     Random "random.u64" () -> INT = random::u64,
-        "any whole number of 64 bits without a sign", "random.u64()";
+        "any unsigned 64-bit whole number", "random.u64()";
     Random "random.float" (; low: NUMBER, high: NUMBER) -> FLOAT = random::float,
-        "a number from `low` (or 0) up to but without `high` (or 1)", "random.float(0.5, 2)";
+        "a number from `low` (default 0) up to, but not including, `high` (default 1)", "random.float(0.5, 2)";
     Random "random.bool" () -> BOOL = random::bool,
-        "true or false, each as likely", "random.bool()";
+        "true or false, equally likely", "random.bool()";
     Random "random.string" (length: WHOLE; alphabet: TEXT) -> TEXT = random::string,
-        "so many letters and digits, or characters of `alphabet`", "random.string(8, 'abc')";
+        "this many random letters and digits, or characters of `alphabet`", "random.string(8, 'abc')";
     Random "random.hex" (length: WHOLE) -> TEXT = random::hex,
-        "so many hexadecimal digits", "random.hex(16)";
+        "this many random hexadecimal digits", "random.hex(16)";
     Random "random.bytes" (length: WHOLE) -> BYTES = random::bytes,
-        "so many bytes", "random.bytes(16)";
+        "this many random bytes", "random.bytes(16)";
     Random "random.uuid" () -> TEXT = random::uuid,
-        "a UUID of version 4", "random.uuid()";
+        "a version 4 UUID", "random.uuid()";
     Random "random.choice" (list: LIST) -> ANY = random::choice,
-        "an item of the list, each as likely", "random.choice(['red', 'green'])";
+        "a random item of the list, all equally likely", "random.choice(['red', 'green'])";
     Random "random.normal" (mean: NUMBER, deviation: NUMBER) -> FLOAT = random::normal,
-        "a number of the normal distribution", "random.normal(100, 15)";
+        "a normally distributed random number", "random.normal(100, 15)";
     Random "random.exponential" (mean: NUMBER) -> FLOAT = random::exponential,
-        "a number of the exponential distribution", "random.exponential(3)";
+        "an exponentially distributed random number", "random.exponential(3)";
 
     Clock "now.ns" () -> INT = moment::ns, "nanoseconds since 1970", "now.ns()";
     Clock "now.us" () -> INT = moment::us, "microseconds since 1970", "now.us()";
     Clock "now.ms" () -> INT = moment::ms, "milliseconds since 1970", "now.ms()";
     Clock "now.s" () -> INT = moment::s, "seconds since 1970", "now.s()";
     Clock "now.iso" () -> TEXT = moment::iso,
-        "the time in UTC as RFC 3339 writes it, with milliseconds", "now.iso()";
+        "the time in UTC in RFC 3339 format, with milliseconds", "now.iso()";
     Clock "now.format" (format: TEXT) -> TEXT = moment::format,
         "the time in UTC: %Y %y %m %d %H %I %M %S %p %L (ms) %N (ns) %s %j %a %A %b %B %F %T %%",
         "now.format('%Y-%m-%d')";
@@ -108,23 +108,23 @@ functions! {
     Plain "base64.url" (data: OCTETS) -> TEXT = encoding::base64_url,
         "base64 for URLs, without padding", "base64.url('abc')";
     Plain "base64.decode" (text: TEXT) -> OCTETS = encoding::base64_decode,
-        "what base64 of either kind stands for: text, or bytes that are no text",
+        "the decoded base64, of either kind: text, or bytes if it is not text",
         "base64.decode('YWJj')";
     Plain "hex" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "hexadecimal digits", "hex('abc')";
     Plain "hex.encode" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "the same as hex", "hex.encode('abc')";
     Plain "hex.decode" (text: TEXT) -> OCTETS = encoding::hex_decode,
-        "what hexadecimal digits stand for: text, or bytes that are no text",
+        "the decoded hexadecimal digits: text, or bytes if they are not text",
         "hex.decode('616263')";
     Plain "json" (value: ANY) -> TEXT = encoding::json_encode,
         "the value as JSON", "json({'a': [1, 'x']})";
     Plain "json.encode" (value: ANY) -> TEXT = encoding::json_encode,
         "the same as json", "json.encode([1, 2])";
     Plain "json.parse" (text: OCTETS) -> ANY = encoding::json_parse,
-        "the value that JSON text stands for", "json.parse('{\"a\": 1}').a";
+        "the value parsed from JSON text", "json.parse('{\"a\": 1}').a";
     Plain "url.encode" (text: OCTETS) -> TEXT = encoding::url_encode,
-        "percent-encoded, but for letters, digits and - . _ ~", "url.encode('a b&c')";
+        "percent-encoded, except for letters, digits and - . _ ~", "url.encode('a b&c')";
     Plain "url.decode" (text: TEXT) -> OCTETS = encoding::url_decode,
         "percent-decoded", "url.decode('a%20b')";
 
@@ -133,37 +133,37 @@ functions! {
     Variadic "max" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::max,
         "the largest of several numbers or of a list", "max(3, 1, 2)";
     Plain "abs" (number: NUMBER) -> NUMBER = numbers::abs,
-        "without its sign", "abs(-5)";
+        "the absolute value", "abs(-5)";
     Plain "round" (number: NUMBER) -> NUMBER = numbers::round,
         "the nearest whole number, halves away from zero", "round(2.5)";
     Plain "floor" (number: NUMBER) -> NUMBER = numbers::floor,
-        "the next whole number below", "floor(2.9)";
+        "rounded down to a whole number", "floor(2.9)";
     Plain "ceil" (number: NUMBER) -> NUMBER = numbers::ceil,
-        "the next whole number above", "ceil(2.1)";
+        "rounded up to a whole number", "ceil(2.1)";
 
     Plain "int" (value: ANY) -> INT = numbers::int,
-        "a whole number: of text, or of a number without its fraction", "int('42')";
+        "a whole number, parsed from text or truncated from a number", "int('42')";
     Plain "uint" (value: ANY) -> INT = numbers::uint,
-        "a whole number without a sign", "uint('42')";
+        "an unsigned whole number", "uint('42')";
     Plain "double" (value: ANY) -> FLOAT = numbers::double,
-        "a number with a fraction", "double('1.5')";
+        "a floating-point number", "double('1.5')";
     Plain "bool" (value: ANY) -> BOOL = numbers::bool,
-        "true or false, of the text `true` or `false`", "bool('true')";
+        "true or false, from the text `true` or `false`", "bool('true')";
     Plain "string" (value: ANY) -> TEXT = text::string,
         "the value as text", "string(42)";
     Plain "bytes" (value: ANY) -> BYTES = text::bytes,
-        "the bytes of the value, of a text in UTF-8", "bytes('abc')";
+        "the bytes of the value; text is encoded as UTF-8", "bytes('abc')";
 
     Member "size" (value: SIZED) -> INT = lists::size,
-        "how many characters, bytes, items or entries it has", "'abc'.size()";
+        "the number of characters, bytes, items or entries", "'abc'.size()";
     Member "contains" (text: TEXT, part: TEXT) -> BOOL = text::contains,
-        "whether the part stands in the text", "'abc'.contains('b')";
+        "whether the text contains the part", "'abc'.contains('b')";
     Member "startsWith" (text: TEXT, start: TEXT) -> BOOL = text::starts_with,
-        "whether the text starts so", "'abc'.startsWith('a')";
+        "whether the text starts with the part", "'abc'.startsWith('a')";
     Member "endsWith" (text: TEXT, end: TEXT) -> BOOL = text::ends_with,
-        "whether the text ends so", "'abc'.endsWith('c')";
+        "whether the text ends with the part", "'abc'.endsWith('c')";
     Member "matches" (text: TEXT, pattern: TEXT) -> BOOL = text::matches,
-        "whether the regular expression is found in the text", "'abc'.matches('^a.c$')";
+        "whether the regular expression matches anywhere in the text", "'abc'.matches('^a.c$')";
     Member "lowerAscii" (text: TEXT) -> TEXT = text::lower_ascii,
         "A to Z in lower case", "'ABC'.lowerAscii()";
     Member "upperAscii" (text: TEXT) -> TEXT = text::upper_ascii,
@@ -181,18 +181,18 @@ functions! {
     Member "join" (list: LIST; separator: TEXT) -> TEXT = text::join,
         "the items as one text", "['a', 'b'].join('-')";
     Member "substring" (text: TEXT, start: WHOLE; end: WHOLE) -> TEXT = text::substring,
-        "the characters from `start` up to but without `end`", "'abcdef'.substring(1, 3)";
+        "the characters from `start` up to, but not including, `end`", "'abcdef'.substring(1, 3)";
     Member "charAt" (text: TEXT, index: WHOLE) -> TEXT = text::char_at,
-        "the character at this place, counted from 0", "'abc'.charAt(1)";
+        "the character at this index, counted from 0", "'abc'.charAt(1)";
     Member "indexOf" (text: TEXT, part: TEXT; start: WHOLE) -> INT = text::index_of,
-        "where the part stands first, counted from 0, or -1", "'banana'.indexOf('an')";
+        "the index of the first occurrence of the part, counted from 0, or -1", "'banana'.indexOf('an')";
     Member "lastIndexOf" (text: TEXT, part: TEXT) -> INT = text::last_index_of,
-        "where the part stands last, counted from 0, or -1", "'banana'.lastIndexOf('an')";
+        "the index of the last occurrence of the part, counted from 0, or -1", "'banana'.lastIndexOf('an')";
     Member "reverse" (value: TEXT_OR_LIST) -> TEXT_OR_LIST = lists::reverse,
-        "the characters or items from last to first", "'abc'.reverse()";
+        "the characters or items in reverse order", "'abc'.reverse()";
     Member "padStart" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_start,
-        "filled up at the start to this length with spaces or `fill`",
+        "padded at the start to this length with spaces or `fill`",
         "string(7).padStart(3, '0')";
     Member "padEnd" (text: TEXT, length: WHOLE; fill: TEXT) -> TEXT = text::pad_end,
-        "filled up at the end to this length with spaces or `fill`", "'abc'.padEnd(5, '.')";
+        "padded at the end to this length with spaces or `fill`", "'abc'.padEnd(5, '.')";
 }

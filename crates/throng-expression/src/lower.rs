@@ -130,13 +130,13 @@ impl<'a> Lowering<'a> {
                 let name = &message.type_name;
                 let (start, end) = self.whole();
                 Err(CompileError::new("bad-expression", start, end)
-                    .message(say!("`{name}{{…}}` makes nothing: there are no types with names"))
+                    .message(say!("`{name}{{…}}` is not supported: there are no named types"))
                     .help(say!("write a map: {{'key': value}}")))
             }
             Expr::Unspecified => {
                 let (start, end) = self.whole();
                 Err(CompileError::new("bad-expression", start, end)
-                    .message(say!("the expression cannot be understood")))
+                    .message(say!("the expression is not valid")))
             }
         }
     }
@@ -586,7 +586,7 @@ impl<'a> Lowering<'a> {
         let range = self.lower(&each.iter_range)?;
         if !range.node.types().may_be(Types::LIST.union(Types::MAP)) {
             let found = range.node.types().name();
-            let fault = Fault(say!("only lists and maps have items, not {found}"));
+            let fault = Fault(say!("only lists and maps can be iterated, not {found}"));
             self.doubt((range.start, range.end), fault);
         }
         let is_macro = |text: &str| {
@@ -598,7 +598,7 @@ impl<'a> Lowering<'a> {
         self.advance_to_name(&each.iter_var);
         let Some((kind, condition, result)) = macro_of(each) else {
             return Err(CompileError::new("bad-expression", span.0, span.1)
-                .message(say!("this loop cannot be understood")));
+                .message(say!("this loop is not valid")));
         };
         let depth = self.locals.len();
         self.locals.push(&each.iter_var);
@@ -735,9 +735,9 @@ fn wrong_count(function: &FunctionDoc, count: usize, span: (usize, usize)) -> Bo
     let signature = function.signature();
     let name = function.name;
     CompileError::new("wrong-arguments", span.0, span.1)
-        .message(say!("`{name}` takes other arguments: {count} were given"))
+        .message(say!("wrong number of arguments for `{name}`: {count}"))
         .label(say!("write `{signature}`"))
-        .help(say!("`{name}` gives {}", function.doc))
+        .help(say!("`{name}` returns {}", function.doc))
 }
 
 fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
@@ -763,10 +763,10 @@ fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
                 .filter(|function| function.name.split('.').next() == Some(namespace))
                 .map(|function| format!("`{}`", function.signature()))
                 .collect();
-            say!("there are {}", all.join(", "))
+            say!("available: {}", all.join(", "))
         }
         None if name.starts_with("__") => {
-            say!("functions of JMeter are not known: write a variable, `${{vars.users}}`")
+            say!("JMeter functions are not supported: use a variable, `${{vars.users}}`")
         }
         None => Said::default(),
     };
@@ -783,7 +783,7 @@ struct Nowhere {
 
 impl Nowhere {
     fn nothing() -> Fault {
-        Fault(say!("nothing is known here"))
+        Fault(say!("no names are available here"))
     }
 }
 

@@ -144,8 +144,8 @@ pub(crate) fn write_moment(unix_nanos: u64, format: &str) -> Result<String, Faul
                 write!(out, "{:02}:{:02}:{:02}", moment.hour, moment.minute, moment.second)
             }
             Some('%') => write!(out, "%"),
-            Some(other) => return Err(Fault(say!("`%{other}` means nothing in `now.format`"))),
-            None => return Err(Fault(say!("a `%` at the end of `now.format` means nothing"))),
+            Some(other) => return Err(Fault(say!("`now.format` does not support `%{other}`"))),
+            None => return Err(Fault(say!("`now.format` cannot end with a single `%`"))),
         };
     }
     Ok(out)
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn letters_without_a_meaning_are_named() {
-        assert_eq!(write_moment(0, "%Q").unwrap_err().0, "`%Q` means nothing in `now.format`");
+        assert_eq!(write_moment(0, "%Q").unwrap_err().0, "`now.format` does not support `%Q`");
         assert!(write_moment(0, "%").is_err());
     }
 }

@@ -197,7 +197,7 @@ pub(crate) fn uint(call: &mut Call<'_>) -> Result<Value, Fault> {
         Value::Text(text) => text.trim().parse().ok(),
         _ => None,
     };
-    uint.map(Value::UInt).ok_or_else(|| unconvertible(call, &say!("a whole number without a sign")))
+    uint.map(Value::UInt).ok_or_else(|| unconvertible(call, &say!("an unsigned whole number")))
 }
 
 pub(crate) fn double(call: &mut Call<'_>) -> Result<Value, Fault> {

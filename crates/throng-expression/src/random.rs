@@ -14,7 +14,7 @@ const LETTERS_AND_DIGITS: &[u8; 62] =
 pub(crate) fn int(call: &mut Call<'_>) -> Result<Value, Fault> {
     let (low, high) = (call.whole(0)?, call.whole(1)?);
     if low > high {
-        return Err(Fault(say!("`random.int` from {low} to {high} has nothing to choose from")));
+        return Err(Fault(say!("the range of `random.int` from {low} to {high} is empty")));
     }
     let count = (high.wrapping_sub(low) as u64).wrapping_add(1);
     let offset = match count {
@@ -36,7 +36,7 @@ pub(crate) fn float(call: &mut Call<'_>) -> Result<Value, Fault> {
         _ => (call.number(0)?, call.number(1)?),
     };
     if !(low <= high && low.is_finite() && high.is_finite()) {
-        let message = say!("`random.float` from {low} to {high} has nothing to choose from");
+        let message = say!("the range of `random.float` from {low} to {high} is empty");
         return Err(Fault(message));
     }
     Ok(Value::Float(call.random().uniform(low, high)))

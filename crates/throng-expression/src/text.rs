@@ -158,7 +158,7 @@ fn position(call: &Call<'_>, text: &str, index: usize) -> Result<usize, Fault> {
     let wanted = call.whole(index)?;
     let outside = || {
         let (name, count) = (call.function.name, text.chars().count());
-        Fault(say!("`{name}`: {wanted} is outside of a text of {count} characters"))
+        Fault(say!("`{name}`: index {wanted} is out of range: the text has {count} characters"))
     };
     let character = usize::try_from(wanted).map_err(|_| outside())?;
     let mut starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);

@@ -142,8 +142,8 @@ impl<'a> Tokens<'a> {
     fn closes_nothing(&self, start: usize, end: usize) -> Box<CompileError> {
         let bracket = self.text.get(start..end).unwrap_or("");
         CompileError::new("bad-expression", start, end)
-            .message(say!("`{bracket}` closes nothing that is open"))
-            .help(say!("every bracket needs its partner"))
+            .message(say!("`{bracket}` has no opening bracket"))
+            .help(say!("every opening bracket needs a closing one"))
     }
 
     /// Words and signs of other languages, which the parser would only call unexpected.
@@ -197,26 +197,28 @@ fn bad_token(text: &str, start: usize, end: usize) -> Box<CompileError> {
     let error = CompileError::new("bad-expression", start, end);
     let first = found.chars().next().unwrap_or(' ');
     if found.contains(['"', '\'']) {
-        return error.message(say!("a text is never closed")).label(say!("its quote opens here"));
+        return error
+            .message(say!("the text is never closed"))
+            .label(say!("the quote is opened here"));
     }
     match first {
         '&' | '|' => error
             .message(say!("`{first}` is not an operator"))
             .label(say!("write `{first}{first}`")),
-        '`' => {
-            error.message(say!("a name in backticks is never closed")).label(say!("it opens here"))
-        }
+        '`' => error
+            .message(say!("the name in backticks is never closed"))
+            .label(say!("it opens here")),
         '‘' | '’' | '“' | '”' | '「' | '」' => error
-            .message(say!("`{first}` does not quote a text here"))
+            .message(say!("text cannot be quoted with `{first}` here"))
             .help(say!("write text between ' and ' or \" and \"")),
         _ if first.is_ascii_digit() || first == '.' => error
             .message(say!("`{found}` is not a number"))
             .help(say!("write `5`, `1.5` or `0x1f`")),
         '@' | '#' | '$' | '~' | '^' | ';' | '\\' => {
-            error.message(say!("`{first}` means nothing in an expression"))
+            error.message(say!("`{first}` is not allowed in an expression"))
         }
-        _ => error
-            .message(say!("`{first}` means nothing in an expression"))
-            .help(say!("names have letters from a to z, digits and _; write text between ' and '")),
+        _ => error.message(say!("`{first}` is not allowed in an expression")).help(say!(
+            "a name consists of the letters a to z, digits and _; write text between ' and '"
+        )),
     }
 }

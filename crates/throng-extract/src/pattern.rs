@@ -26,8 +26,7 @@ pub struct Pattern {
 impl Pattern {
     pub fn parse(text: &str) -> Result<Pattern, PathError> {
         let whole = (0, text.len());
-        let help =
-            say!("patterns have no look-around and no back-references; write `\\.` for a dot");
+        let help = say!("look-around and back-references are not supported; write `\\.` for a dot");
         check_syntax(text, &help)?;
         let regex = RegexBuilder::new(text)
             .size_limit(PATTERN_BYTES_MAX)
@@ -38,9 +37,7 @@ impl Pattern {
                 regex::Error::CompiledTooBig(_) => PathError::new(
                     whole,
                     say!("the pattern is too large when compiled"),
-                    say!(
-                        "use smaller counts in `{{…}}`, and `(?-u:\\w)` for a `\\w` of ASCII only"
-                    ),
+                    say!("use smaller counts in `{{…}}`, and `(?-u:\\w)` for an ASCII-only `\\w`"),
                 ),
                 error => PathError::new(whole, Said::of_others(error.to_string()), help),
             })?;

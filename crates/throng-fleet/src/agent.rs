@@ -244,7 +244,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
     pub async fn work(mut self, leave: impl Future<Output = ()>) -> Result<(), Said> {
         self.works(leave).await.map_err(|error| match error {
             BusError::Refused(why) => why,
-            _ => say!("the bus does not answer"),
+            _ => say!("the bus does not respond"),
         })
     }
 
@@ -264,11 +264,11 @@ impl<B: Bus, H: Host> Agent<B, H> {
                 biased;
                 () = &mut leave, if !self.leaves => {
                     self.leaves = true;
-                    self.cut_short(&say!("its machine was told to leave"));
+                    self.cut_short(&say!("its machine was asked to leave"));
                 }
                 changed = link.changed() => {
                     if changed.is_err() {
-                        return Err(BusError::Refused(say!("the bus is gone for good")));
+                        return Err(BusError::Refused(say!("the connection to the bus is permanently lost")));
                     }
                     let now = link.borrow_and_update().clone();
                     self.linked(&now)?;
@@ -569,7 +569,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
         {
             let run = duty.run.clone();
             self.tell(Happened::Alone { run });
-            self.cut_short(&say!("neither bus nor controller was heard for too long"));
+            self.cut_short(&say!("no contact with the bus or the controller for too long"));
         }
         self.announce();
         self.pump();

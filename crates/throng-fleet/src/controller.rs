@@ -192,7 +192,7 @@ impl<B: Bus> Controller<B> {
         match self.works(&mut inputs).await {
             Ok(()) => {}
             Err(BusError::Refused(why)) => self.tell(Output::Failed(why)),
-            Err(_) => self.tell(Output::Failed(say!("the bus does not answer"))),
+            Err(_) => self.tell(Output::Failed(say!("the bus does not respond"))),
         }
     }
 
@@ -220,7 +220,7 @@ impl<B: Bus> Controller<B> {
                 biased;
                 changed = link.changed() => {
                     if changed.is_err() {
-                        return Err(BusError::Refused(say!("the bus is gone for good")));
+                        return Err(BusError::Refused(say!("the connection to the bus is permanently lost")));
                     }
                     let now = link.borrow_and_update().clone();
                     self.linked(&now)?;
@@ -601,7 +601,9 @@ async fn written(bus: &impl Bus, key: &str, value: Bytes) -> Result<(), BusError
         match bus.read(key).await {
             Ok(Some(entry)) if entry.value == value => return Ok(()),
             Ok(Some(_)) => {
-                return Err(BusError::Refused(say!("there is another run of the same id")));
+                return Err(BusError::Refused(say!(
+                    "a different run with the same ID already exists"
+                )));
             }
             Err(BusError::Refused(why)) => return Err(BusError::Refused(why)),
             _ => {}

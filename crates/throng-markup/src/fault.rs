@@ -33,9 +33,9 @@ pub enum Refusal {
 impl Refusal {
     pub fn said(&self) -> Said {
         match self {
-            Refusal::TooLarge => say!("the body is too large to be looked into"),
-            Refusal::TooManyNodes => say!("the body has too many elements to be looked into"),
-            Refusal::TooDeep => say!("the body is nested too deeply to be looked into"),
+            Refusal::TooLarge => say!("the body is too large to search"),
+            Refusal::TooManyNodes => say!("the body has too many elements to search"),
+            Refusal::TooDeep => say!("the body is nested too deeply to search"),
             Refusal::TooMuchWork => say!("the path needs too many steps in this body"),
         }
     }

@@ -118,7 +118,7 @@ impl Ending {
             Ending::ClosedByTarget => say!("closed by the target"),
             Ending::Reset => say!("reset by the target"),
             Ending::ResetByUs => say!("reset by throng"),
-            Ending::Vanished => say!("left by throng without a word"),
+            Ending::Vanished => say!("silently dropped by throng"),
             Ending::HalfClosed => say!("half-closed by throng"),
             Ending::TimedOut => say!("timed out"),
         }

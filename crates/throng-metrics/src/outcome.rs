@@ -62,22 +62,22 @@ macro_rules! causes {
 }
 
 causes! {
-    ResolveFailed, "resolve-failed", Network, "the name of the target did not resolve";
+    ResolveFailed, "resolve-failed", Network, "the target's host name did not resolve";
     ConnectRefused, "connect-refused", Target, "the target refused the connection";
     ConnectTimeout, "connect-timeout", Target, "the connection was not established in time";
     Unreachable, "unreachable", Network, "the network or host is unreachable";
     /// EMFILE and ENFILE.
-    DescriptorsExhausted, "descriptors-exhausted", Generator, "no file descriptor was left here";
+    DescriptorsExhausted, "descriptors-exhausted", Generator, "throng ran out of file descriptors";
     /// EADDRNOTAVAIL and EADDRINUSE.
-    PortsExhausted, "ports-exhausted", Generator, "no source port was left here";
+    PortsExhausted, "ports-exhausted", Generator, "throng ran out of source ports";
     /// ENOMEM, ENOBUFS, and ENOSPC of epoll.
-    MemoryExhausted, "memory-exhausted", Generator, "no kernel memory was left here";
+    MemoryExhausted, "memory-exhausted", Generator, "this host ran out of kernel memory";
     /// The limit on what all users keep of bodies and messages.
-    MemoryLimit, "memory-limit", Generator, "the memory for bodies and messages was used up here";
+    MemoryLimit, "memory-limit", Generator, "the memory limit for bodies and messages was reached";
     /// EACCES and EPERM, as of a local firewall.
     Denied, "denied", Generator, "this host does not allow the connection";
     /// Of the proxy itself, or of its way to the target: it does not say which.
-    ProxyFailed, "proxy-failed", Network, "the proxy was not reached, or did not reach the target";
+    ProxyFailed, "proxy-failed", Network, "the proxy, or the target behind it, was not reached";
     /// 407 and other refusals.
     ProxyRefused, "proxy-refused", Scenario, "the proxy does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
@@ -87,43 +87,43 @@ causes! {
     ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate \
                                                         that it trusts";
     /// TLS to a port without it, or the other way round.
-    WrongScheme, "wrong-scheme", Scenario, "the port does not speak the scheme of the target";
+    WrongScheme, "wrong-scheme", Scenario, "the port does not speak the protocol of the target URL";
     UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event \
                                                 stream";
     /// FIN before the answer was complete.
-    ClosedEarly, "closed-early", Target, "the target closed before it had answered";
+    ClosedEarly, "closed-early", Target, "the target closed before the response was complete";
     Reset, "reset", Target, "the target reset the connection";
-    Timeout, "timeout", Target, "no complete answer came in time";
-    Malformed, "malformed", Target, "the answer breaks the protocol";
-    TooLarge, "too-large", Target, "the answer is larger than the limit";
-    StatusUnexpected, "status-unexpected", Target, "the status is not the expected one";
+    Timeout, "timeout", Target, "no complete response arrived in time";
+    Malformed, "malformed", Target, "the response violates the protocol";
+    TooLarge, "too-large", Target, "the response is larger than the limit";
+    StatusUnexpected, "status-unexpected", Target, "the status is not as expected";
     /// Of a gRPC call, or of a connection that is one.
-    GrpcStatus, "grpc-status", Target, "the gRPC status is not the expected one";
-    BodyUnexpected, "body-unexpected", Target, "the body is not the expected one";
-    JsonUnexpected, "json-unexpected", Target, "a JSON field is not the expected one";
-    HeaderUnexpected, "header-unexpected", Target, "a header is not the expected one";
-    TooSlow, "too-slow", Target, "the answer took longer than the check allows";
+    GrpcStatus, "grpc-status", Target, "the gRPC status is not as expected";
+    BodyUnexpected, "body-unexpected", Target, "the body is not as expected";
+    JsonUnexpected, "json-unexpected", Target, "a JSON field is not as expected";
+    HeaderUnexpected, "header-unexpected", Target, "a header is not as expected";
+    TooSlow, "too-slow", Target, "the response took longer than the check allows";
     CodingFailed, "coding-failed", Target, "the body could not be decompressed";
     RedirectFailed, "redirect-failed", Target, "a redirect could not be followed";
     /// No answer to a heartbeat by its deadline.
-    HeartbeatLost, "heartbeat-lost", Target, "a heartbeat was not answered in time";
+    HeartbeatLost, "heartbeat-lost", Target, "a heartbeat got no reply in time";
     /// A message has not reached a user who should have got it.
     DeliveryLost, "delivery-lost", Target, "a message did not reach a user of its audience in time";
     /// A field of a declared message.
-    FieldUnexpected, "field-unexpected", Target, "a field of the message is not the expected one";
+    FieldUnexpected, "field-unexpected", Target, "a field of the message is not as expected";
     /// A long-lived connection ended while nothing was asked.
-    Lost, "lost", Target, "the target ended the connection while the user stayed";
+    Lost, "lost", Target, "the target dropped the connection while the user was online";
     /// XPath, CSS selector, size, digest, expression.
-    CheckFailed, "check-failed", Target, "the answer is not what a check wants";
-    SaveFailed, "save-failed", Target, "a value to be saved was not in the answer";
+    CheckFailed, "check-failed", Target, "the response failed a check";
+    SaveFailed, "save-failed", Target, "a value to save was not in the response";
     /// More messages waited for an `expect` or a handler of one user than the generator keeps.
-    MessagesDropped, "messages-dropped", Generator, "messages that came were dropped here";
+    MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
-    GeneratorFailed, "generator-failed", Generator, "the generator could not do the step";
-    ExpressionFailed, "expression-failed", Scenario, "an expression of the scenario had no value";
-    DataExhausted, "data-exhausted", Scenario, "a data source had no row left";
+    GeneratorFailed, "generator-failed", Generator, "the generator could not run the step";
+    ExpressionFailed, "expression-failed", Scenario, "an expression in the scenario could not be evaluated";
+    DataExhausted, "data-exhausted", Scenario, "a data source ran out of rows";
     DataFailed, "data-failed", Scenario, "a row of a data source could not be read";
-    RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users came to a rendezvous in time";
+    RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users reached a rendezvous in time";
     /// Nothing was sent, hence no latency; too few users for the rate.
     ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
 }

@@ -141,7 +141,7 @@ impl Known {
         if scraped.values.is_empty() && scraped.left_out == 0 {
             return Err(match unreadable {
                 0 => say!("it has none of these metrics"),
-                _ => say!("its answer is not in the text format of Prometheus"),
+                _ => say!("its response is not in the Prometheus text format"),
             });
         }
         if !std::mem::replace(&mut self.is_read, true) {
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(why("down 1\n", &mut known), "it has none of these metrics");
         assert_eq!(why("", &mut known), "it has none of these metrics");
         let page = "<html>\n<body>It works</body>";
-        let told = "its answer is not in the text format of Prometheus";
+        let told = "its response is not in the Prometheus text format";
         assert_eq!(why(page, &mut known), told);
     }
 }

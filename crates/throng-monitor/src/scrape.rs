@@ -46,10 +46,10 @@ impl Scraper {
             request = request.header(name, value);
         }
         let failed = |error: ureq::Error| match error {
-            ureq::Error::Timeout(_) => say!("no answer in time"),
+            ureq::Error::Timeout(_) => say!("no response in time"),
             // Without the name that the library gives it.
             ureq::Error::Io(error) => Said::of_others(error.to_string()),
-            ureq::Error::BodyExceedsLimit(_) => say!("it answers with more than 16 MiB"),
+            ureq::Error::BodyExceedsLimit(_) => say!("its response is larger than 16 MiB"),
             error => Said::of_others(error.to_string()),
         };
         let mut answer = request.call().map_err(failed)?;
@@ -58,7 +58,7 @@ impl Scraper {
                 let body = answer.body_mut().with_config().limit(TEXT_BYTES_MAX);
                 body.lossy_utf8(true).read_to_string().map_err(failed)
             }
-            status => Err(say!("it answers with the status {status}")),
+            status => Err(say!("it responds with status {status}")),
         }
     }
 }

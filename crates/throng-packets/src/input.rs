@@ -95,9 +95,11 @@ fn no_file(name: &str, reason: &Said) -> Box<Diagnostic> {
 fn bad_hex(name: &str, text: &str, mistake: &HexMistake) -> Box<Diagnostic> {
     let message = match mistake.kind {
         HexMistakeKind::Empty => say!("there are no bytes"),
-        HexMistakeKind::NoDigit(found) => say!("`{found}` is no digit of hex"),
-        HexMistakeKind::OddDigits => say!("a byte has two digits of hex, and here is one too few"),
-        HexMistakeKind::TooLong => say!("these are more than 64 MiB"),
+        HexMistakeKind::NoDigit(found) => say!("`{found}` is not a hexadecimal digit"),
+        HexMistakeKind::OddDigits => {
+            say!("a byte has two hexadecimal digits, but one is missing here")
+        }
+        HexMistakeKind::TooLong => say!("the input is larger than 64 MiB"),
     };
     let source = Source::new(name, text);
     let span = Span { source, start: mistake.place.start, end: mistake.place.end };

@@ -100,7 +100,7 @@ pub fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
             let (hex, most) = (hex_text(&bytes.value), size_text(u64::from(*bytes_max)));
-            say!("each packet ends with {hex}, which is no part of it, after at most {most}")
+            say!("each packet ends with {hex} (not part of the packet), after at most {most}")
         }
         Framing::Fixed(bytes) => say!("each packet has {} bytes", bytes.value),
         Framing::Length => match declaration.transport {
@@ -112,7 +112,7 @@ pub fn framing_text(declaration: &Declaration) -> String {
                 let is_length = |field: &&Field| matches!(field.role, Role::Length { .. });
                 let length = declaration.packet.iter().find(is_length);
                 let id = length.map_or("", |field| field.id.value.as_str());
-                say!("`{id}` says how long a packet is")
+                say!("`{id}` gives the packet length")
             }
         },
     };
@@ -308,17 +308,17 @@ impl<'d> Laying<'d> {
         }
         match &field.repeat {
             Some(Repeat::Prefixed(prefix)) => {
-                add(say!("{} before it says how many", prefix.word()));
+                add(say!("prefixed with the count as {}", prefix.word()));
             }
-            Some(Repeat::Field(id)) => add(say!("as many as `{}` says", id.value)),
-            Some(Repeat::Rest) => add(say!("as many as there are to the end")),
+            Some(Repeat::Field(id)) => add(say!("`{}` gives the count", id.value)),
+            Some(Repeat::Rest) => add(say!("repeats to the end")),
             Some(Repeat::Times(_)) | None => {}
         }
         if let Some(condition) = &field.condition {
             add(say!("only if {}", condition_text(condition)));
         }
         if let Some(default) = &field.default {
-            add(say!("{} if left out", literal_text(&default.value, &field.ty)));
+            add(say!("{} by default", literal_text(&default.value, &field.ty)));
         }
         if !field.labels.is_empty() {
             let labels = field.labels.iter().take(LABELS_MAX);
@@ -349,23 +349,23 @@ fn role_notes(field: &Field) -> Vec<Said> {
         Role::Value => {}
         Role::Length { counts, bytes_max } => {
             notes.push(match counts {
-                Counts::Packet => say!("how many bytes the whole packet has"),
-                Counts::After => say!("how many bytes follow"),
-                Counts::Body => say!("how many bytes the body has"),
+                Counts::Packet => say!("length of the whole packet in bytes"),
+                Counts::After => say!("number of bytes that follow"),
+                Counts::Body => say!("length of the body in bytes"),
             });
             if let Some(most) = bytes_max {
                 notes.push(say!("at most {}", size_text(most.value)));
             }
         }
-        Role::Selects => notes.push(say!("which message it is")),
+        Role::Selects => notes.push(say!("identifies the message")),
         Role::Correlates => {
-            notes.push(say!("a reply carries its request's; 0 when nobody asked"));
+            notes.push(say!("a reply repeats its request's value; otherwise 0"));
         }
         Role::Body => notes.push(say!("the message's own fields")),
         Role::Checksum { algorithm, over } => {
             let name = algorithm.word();
             notes.push(match over.is_empty() {
-                true => say!("{name} over all before it"),
+                true => say!("{name} over everything before it"),
                 false => {
                     let ids: Vec<String> =
                         over.iter().map(|id| format!("`{}`", id.value)).collect();
@@ -381,14 +381,14 @@ fn extent_notes(extent: &Extent) -> Vec<Said> {
     match extent {
         Extent::Fixed(_) => Vec::new(),
         Extent::Prefixed { prefix, bytes_max } => {
-            let mut notes = vec![say!("{} before it says how many bytes", prefix.word())];
+            let mut notes = vec![say!("prefixed with the length as {}", prefix.word())];
             if let Some(most) = bytes_max {
                 notes.push(say!("at most {}", size_text(*most)));
             }
             notes
         }
         Extent::Delimited(bytes) => vec![say!("ends with {}", hex_text(bytes))],
-        Extent::Field(id) => vec![say!("as many bytes as `{}` says", id.value)],
+        Extent::Field(id) => vec![say!("`{}` gives the length in bytes", id.value)],
         Extent::Rest => vec![say!("to the end of the body")],
     }
 }

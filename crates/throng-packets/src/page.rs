@@ -52,7 +52,8 @@ pub fn page(declaration: &Declaration, name: &str, only: Option<&Message>, ink: 
         let _ = writeln!(out, "\n{}", heartbeat_text(heartbeat));
     }
     if columns.has_plus {
-        let text = tell!("`+`: at least so many bytes; a field before it, or it itself, varies");
+        let text =
+            tell!("`+`: at least this many bytes; the length of this or an earlier field varies");
         let _ = writeln!(out, "\n{}", ink.dim(&text));
     }
     out
@@ -77,7 +78,7 @@ struct Columns {
 impl Columns {
     fn of(declaration: &Declaration, packet: &[Row], only: Option<&Message>) -> Columns {
         let mut columns = Columns {
-            at: tell!("at").width(),
+            at: tell!("offset").width(),
             size: tell!("bytes").width(),
             id: tell!("field").width(),
             ty: tell!("type").width(),
@@ -110,9 +111,9 @@ impl Columns {
     }
 
     fn head(&self, ink: &Ink) -> String {
-        let words = [tell!("at"), tell!("bytes"), tell!("field"), tell!("type")];
+        let words = [tell!("offset"), tell!("bytes"), tell!("field"), tell!("type")];
         let line = self.line(&words[0], &words[1], &words[2], &words[3]);
-        format!("{}\n", ink.dim(&format!("{line}{}", tell!("what it is for"))))
+        format!("{}\n", ink.dim(&format!("{line}{}", tell!("purpose"))))
     }
 
     fn rows(&self, rows: &[Row], ink: &Ink) -> String {
@@ -190,10 +191,10 @@ fn message_facts(declaration: &Declaration, message: &Message) -> Vec<String> {
         parts.push(say!("answered by {}", names(replies.into_iter())));
     }
     if message.push {
-        parts.push(say!("a push: it comes unasked"));
+        parts.push(say!("a push (unsolicited)"));
     }
     if let Some(acknowledgement) = &message.acknowledged_by {
-        parts.push(say!("{} is sent at once", acknowledgement.message.value));
+        parts.push(say!("acknowledged with {}", acknowledgement.message.value));
     }
     if declaration.heartbeat.as_ref().is_some_and(|it| it.send.value == message.name.value) {
         parts.push(say!("the heartbeat"));

@@ -92,24 +92,24 @@ impl<'p> Telling<'p> {
             }
             Found::Skipped { bytes } => {
                 let text = match bytes {
-                    1 => say!("one byte is passed over"),
-                    _ => say!("{} bytes are passed over", count(*bytes)),
+                    1 => say!("1 byte is skipped"),
+                    _ => say!("{} bytes are skipped", count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
             Found::Gap { bytes } => {
                 let text = match bytes {
-                    1 => say!("one byte is not in the capture"),
-                    _ => say!("{} bytes are not in the capture", count(*bytes)),
+                    1 => say!("1 byte is missing in the capture"),
+                    _ => say!("{} bytes are missing in the capture", count(*bytes)),
                 };
                 out += &self.remark(place, &text);
             }
             Found::Left { bytes, is_cut_off } => {
                 let text = match (is_cut_off, bytes.len()) {
-                    (true, 1) => say!("one byte is left: a packet that does not end"),
-                    (true, left) => say!("{left} bytes are left: a packet that does not end"),
-                    (false, 1) => say!("one byte is left of a packet that goes on"),
-                    (false, left) => say!("{left} bytes are left of a packet that goes on"),
+                    (true, 1) => say!("1 byte is left: an unfinished packet"),
+                    (true, left) => say!("{left} bytes are left: an unfinished packet"),
+                    (false, 1) => say!("1 byte is left of a packet that continues"),
+                    (false, left) => say!("{left} bytes are left of a packet that continues"),
                 };
                 out += &self.remark(place, &text);
                 out += &self.excerpt(bytes, None);
@@ -162,7 +162,7 @@ impl<'p> Telling<'p> {
                 });
             }
             Exchange::Unpaired => parts.push(say!("answers one of several requests")),
-            Exchange::Orphan => parts.push(say!("answers no request that was seen")),
+            Exchange::Orphan => parts.push(say!("no matching request was seen")),
         }
         let parts: Vec<String> = parts.iter().map(Said::spoken).collect();
         let (number, start) = (self.packets, self.start(place));
@@ -323,8 +323,8 @@ impl<'p> Telling<'p> {
             let _ = writeln!(out, "  {}", text.spoken());
         }
         let verdict = match tally.fits() {
-            true => self.ink.good(&tell!("all bytes fit the declaration")),
-            false => self.ink.bad(&tell!("the bytes do not fit the declaration")),
+            true => self.ink.good(&tell!("all bytes match the declaration")),
+            false => self.ink.bad(&tell!("the bytes do not match the declaration")),
         };
         let _ = writeln!(out, "{verdict}");
         out
@@ -423,21 +423,21 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
             out.push(text(count(number)));
         }
     };
-    add(tally.broken, &|n| say!("packets that break the declaration: {n}"));
-    add(tally.skipped_bytes, &|n| say!("bytes passed over on the way to the next packet: {n}"));
-    add(tally.left_bytes, &|n| say!("bytes left over of packets that did not end: {n}"));
+    add(tally.broken, &|n| say!("packets that do not match the declaration: {n}"));
+    add(tally.skipped_bytes, &|n| say!("bytes skipped before the next packet: {n}"));
+    add(tally.left_bytes, &|n| say!("bytes left in unfinished packets: {n}"));
     add(tally.gap_bytes, &|n| say!("bytes missing in the capture: {n}"));
     add(tally.replies, &|n| say!("replies with their request: {n}"));
     add(tally.orphans, &|n| say!("replies without a request: {n}"));
     add(tally.unanswered, &|n| say!("requests without a reply: {n}"));
     if let Some(passed) = passed {
-        add(repeated, &|n| say!("segments sent more than once: {n}"));
+        add(repeated, &|n| say!("retransmitted segments: {n}"));
         add(passed.others, &|n| say!("frames that are neither TCP nor UDP: {n}"));
-        add(passed.fragments, &|n| say!("frames with parts of IP packets, not read: {n}"));
+        add(passed.fragments, &|n| say!("frames with IP fragments, not read: {n}"));
         let link = passed.link_type;
-        add(passed.foreign, &|n| say!("frames of the link type {link}, not known here: {n}"));
+        add(passed.foreign, &|n| say!("frames with the unsupported link type {link}: {n}"));
         if passed.torn {
-            out.push(say!("the capture breaks off in the middle of a frame"));
+            out.push(say!("the capture ends in the middle of a frame"));
         }
     }
     out

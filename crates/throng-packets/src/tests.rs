@@ -81,15 +81,15 @@ const INK: Ink = Ink { colour: false, width: 80 };
 fn a_protocol_is_drawn_in_80_columns() {
     let drawn = page(&chat(), "chat.yaml", None, &INK);
     for line in [
-        "tcp · big endian · `length` says how long a packet is",
+        "tcp · big endian · `length` gives the packet length",
         "0 │     magic     │            length             │ kind  │",
         "0      2  magic   u16   always 0xc4a7",
-        "2      4  length  u32   how many bytes the body has; at most 64 KiB",
-        "7      4  seq     u32   a reply carries its request's; 0 when nobody asked",
+        "2      4  length  u32   length of the body in bytes; at most 64 KiB",
+        "7      4  seq     u32   a reply repeats its request's value; otherwise 0",
         "join · kind 1 · to the target · answered by joined",
-        "27     2+  token   str   u16 before it says how many bytes",
+        "27     2+  token   str   prefixed with the length as u16",
         "joined · kind 2 · from the target · answers join",
-        "said · kind 8 · from the target · a push: it comes unasked",
+        "said · kind 8 · from the target · a push (unsolicited)",
     ] {
         assert!(drawn.contains(line), "`{line}` is not in\n{drawn}");
     }

@@ -63,7 +63,7 @@ impl Selector {
         let is_name =
             name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit());
         if !name.is_empty() && !is_name {
-            return Err(say!("`{name}` is not the name of a metric"));
+            return Err(say!("`{name}` is not a metric name"));
         }
         let mut matchers = Vec::new();
         if let Some(inside) = rest.strip_prefix('{') {
@@ -79,11 +79,11 @@ impl Selector {
                 }
             }
             if rest != "}" {
-                return Err(say!("there is more behind the `}}`"));
+                return Err(say!("unexpected text after the `}}`"));
             }
         }
         if name.is_empty() && matchers.is_empty() {
-            return Err(say!("it names no metric"));
+            return Err(say!("the metric name is missing"));
         }
         let name = (!name.is_empty()).then(|| name.to_string());
         Ok(Selector { text: text.to_string(), name, matchers })
@@ -112,7 +112,7 @@ impl Matcher {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let (label, rest) = text.split_at(text.find(|c| !is_letter(c)).unwrap_or(text.len()));
         if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(say!("the name of a label is missing"));
+            return Err(say!("the label name is missing"));
         }
         let rest = rest.trim_start();
         let signs = [("=~", false, true), ("!~", true, true), ("!=", true, false)];
@@ -121,7 +121,7 @@ impl Matcher {
             rest.strip_prefix(sign).map(|rest| (rest, is_not, is_regex))
         });
         let Some((rest, is_not, is_regex)) = found.into_iter().next() else {
-            return Err(say!("`=`, `!=`, `=~` or `!~` is missing behind `{label}`"));
+            return Err(say!("`=`, `!=`, `=~` or `!~` is missing after `{label}`"));
         };
         let (value, rest) = quoted(rest.trim_start())
             .ok_or_else(|| say!("the value of `{label}` is not in quotes"))?;
@@ -200,15 +200,15 @@ mod tests {
     #[test]
     fn what_is_no_selector_says_why() {
         for (text, why) in [
-            ("", "it names no metric"),
-            ("{}", "it names no metric"),
-            ("rate(up[5m])", "`rate(up[5m])` is not the name of a metric"),
-            ("up{a}", "`=`, `!=`, `=~` or `!~` is missing behind `a`"),
+            ("", "the metric name is missing"),
+            ("{}", "the metric name is missing"),
+            ("rate(up[5m])", "`rate(up[5m])` is not a metric name"),
+            ("up{a}", "`=`, `!=`, `=~` or `!~` is missing after `a`"),
             ("up{a=b}", "the value of `a` is not in quotes"),
             ("up{a=\"b}", "the value of `a` is not in quotes"),
             ("up{a=\"b\"", "the `}` is missing"),
-            ("up{a=\"b\"} 5", "there is more behind the `}`"),
-            ("up{=\"b\"}", "the name of a label is missing"),
+            ("up{a=\"b\"} 5", "unexpected text after the `}`"),
+            ("up{=\"b\"}", "the label name is missing"),
             ("up{a=~\"(\"}", "the value of `a` is not a valid regular expression"),
         ] {
             assert_eq!(Selector::parse(text).expect_err(text).english(), why, "{text}");

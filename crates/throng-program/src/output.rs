@@ -90,7 +90,7 @@ impl Output {
         let found = OutputKind::ALL.iter().find(|(known, _)| *known == word);
         let Some((_, kind)) = found else {
             return Err(say!(
-                "`{word}` is no kind of export; the kinds are {}",
+                "`{word}` is not a kind of export; the kinds are {}",
                 OutputKind::words()
             ));
         };
@@ -103,13 +103,13 @@ impl Output {
                 | OutputKind::Influx
         );
         if wants_url && !is_url {
-            return Err(say!("`{word}` wants the URL of its receiver: `{word}=http://…`"));
+            return Err(say!("`{word}` requires the URL of its receiver: `{word}=http://…`"));
         }
         if matches!(kind, OutputKind::Prometheus | OutputKind::Statsd) && !place.contains(':') {
-            return Err(say!("`{word}` wants an address with a port: `{word}=127.0.0.1:PORT`"));
+            return Err(say!("`{word}` requires an address with a port: `{word}=127.0.0.1:PORT`"));
         }
         if place.is_empty() {
-            return Err(say!("`{word}` wants the path of a file: `{word}=FILE`"));
+            return Err(say!("`{word}` requires a file path: `{word}=FILE`"));
         }
         Ok(Output { kind: *kind, place: place.to_string() })
     }

@@ -192,7 +192,7 @@ pub fn compare(
             Some(run) => say!("nothing was measured in {}", run.name()),
             None => say!("{two} and {one} have no step in common"),
         };
-        let help = say!("compare runs of one scenario; steps are found by their names");
+        let help = say!("compare runs of the same scenario; steps are matched by name");
         return Err(Box::new(Diagnostic::error("not-comparable", message).help(help)));
     }
     let mut rows =

@@ -33,10 +33,10 @@ impl Run {
     pub fn open(directory: &Path) -> Result<Run, Box<Diagnostic>> {
         let path = directory.join(RUN_FILE);
         let text = read_file(&path).map_err(|error| {
-            let message = say!("{} is not the directory of a run", directory.display());
+            let message = say!("{} is not a run directory", directory.display());
             let told = Diagnostic::error("run-unreadable", message)
                 .note(say!("cause: {}: {error}", path.display(), error = Said::of_error(&error)))
-                .help(say!("give the directory that `throng` named at the end of the run"));
+                .help(say!("give the directory that `throng` printed at the end of the run"));
             Box::new(told)
         })?;
         check_format(&path, &text)?;
@@ -147,9 +147,12 @@ impl Run {
             }
             Err(error) => {
                 let told =
-                    Diagnostic::error("run-unreadable", say!("the record is not complete")).note(
-                        say!("cause: {}: {error}", path.display(), error = Said::of_error(&error)),
-                    );
+                    Diagnostic::error("run-unreadable", say!("the run directory is not complete"))
+                        .note(say!(
+                            "cause: {}: {error}",
+                            path.display(),
+                            error = Said::of_error(&error)
+                        ));
                 Err(Box::new(told))
             }
         }
@@ -205,8 +208,10 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
     if (u64::from(FORMAT_MIN)..=u64::from(FORMAT)).contains(&format) {
         return Ok(());
     }
-    let message =
-        say!("the record has format {format}, this throng reads {FORMAT_MIN} to {FORMAT}");
+    let message = say!(
+        "the run directory has format {format}, but this version of throng reads \
+             {FORMAT_MIN} to {FORMAT}"
+    );
     let told = Diagnostic::error("format-unknown", message)
         .note(say!("cause: {}: it was written by another version of throng", path.display()))
         .help(say!("read it with the version of throng that wrote it, or a newer one"));

@@ -60,7 +60,7 @@ impl RecordError {
     pub fn diagnostic(&self) -> Diagnostic {
         let help = match self.error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                say!("free some space: recording goes on as soon as there is room")
+                say!("free some space: recording continues as soon as there is room")
             }
             io::ErrorKind::FileTooLarge => {
                 say!("this process may not write larger files: raise `ulimit -f` and run it again")
@@ -69,9 +69,9 @@ impl RecordError {
                 say!("choose another directory for the run")
             }
             io::ErrorKind::AlreadyExists => {
-                say!("a record is never overwritten: choose a new directory")
+                say!("a run directory is never overwritten: choose a new directory")
             }
-            _ => say!("look at the disk: recording goes on as soon as it can be written to"),
+            _ => say!("check the disk: recording continues as soon as it is writable"),
         };
         Diagnostic::error("record-failed", say!("the run could not be recorded"))
             .note(say!("cause: {self}"))
@@ -141,7 +141,7 @@ impl Recorder {
         self.totals.interval(interval);
         let result = self.intervals.append(0, interval);
         if in_trouble && !self.intervals.in_trouble {
-            let detail = say!("recording goes on");
+            let detail = say!("recording continues");
             let (at_ns, lost) = (self.at_ns, self.lost());
             self.event(&Event::RecordingTrouble { at_ns, lost, detail })?;
         }

@@ -586,7 +586,7 @@ fn chat_interval(second: u64) -> Interval {
 
 pub(crate) fn chat_events() -> Vec<Event> {
     let detail = say!(
-        "message {} of user {} at {} did not reach {} of {} receivers on one shard: users {}",
+        "message {} sent by user {} at {} did not reach {} of {} receivers on one shard: users {}",
         "0x2a",
         17,
         "1.30s",
@@ -599,7 +599,7 @@ pub(crate) fn chat_events() -> Vec<Event> {
         at_ns: second * SECOND_NS,
         step: 2,
         counter: DeliveryCounter::Twice,
-        detail: say!("message {id} came to user {user} once more"),
+        detail: say!("message {id} was delivered to user {user} again"),
     };
     vec![
         Event::PhaseBegun { at_ns: 0, phase: 0 },
@@ -634,7 +634,7 @@ pub(crate) fn chat_blind(is_sent: bool) -> Summary {
     let mut events = chat_events();
     let counter =
         if is_sent { DeliveryCounter::SentWithoutId } else { DeliveryCounter::ReceivedWithoutId };
-    let detail = say!("`match` found no id in what user {} sent: `{}`", 5, "hello");
+    let detail = say!("`match` found no ID in a message sent by user {}: `{}`", 5, "hello");
     events[3] = Event::Delivery { at_ns: SECOND_NS, step: 2, counter, detail };
     summary_of(chat_info(), &intervals, &events)
 }

@@ -46,13 +46,14 @@ impl InvalidReason {
     pub fn text(&self) -> Said {
         match self {
             InvalidReason::StartsUnmet { unmet, due } => say!(
-                "{} of {} starts ({:.1} %) never happened, while the generator was late",
+                "{} of {} starts ({:.1} %) never happened, while the generator was behind \
+                 schedule",
                 format_count(*unmet),
                 format_count(*due),
                 percent(*unmet, *due)
             ),
             InvalidReason::Late { p99_ns, max_ns } => say!(
-                "one start in a hundred came {} or more after it was due (worst {})",
+                "1 % of the starts were {} or more behind schedule (worst {})",
                 duration(*p99_ns),
                 duration(*max_ns)
             ),
@@ -71,12 +72,13 @@ impl InvalidReason {
                 format_count(*due),
                 percent(*unmet, *due)
             ),
-            InvalidReason::NothingAnswered { cut_off } => {
-                say!("nothing was answered: the end of the run cut off {}", format_count(*cut_off))
-            }
+            InvalidReason::NothingAnswered { cut_off } => say!(
+                "no response arrived before the end of the run, which cut off {}",
+                format_count(*cut_off)
+            ),
             InvalidReason::GrowthGivenUp { hold } => given_up_text(hold),
             InvalidReason::UsersHeld { phase, came, wanted, seconds, limit } => say!(
-                "`{}` had {} of {} users at most: the generator was at its {} limit for {} s",
+                "`{}` reached at most {} of {} users: the generator was at its {} limit for {} s",
                 clean(phase),
                 format_count(*came),
                 format_count(*wanted),
@@ -92,7 +94,10 @@ impl InvalidReason {
             InvalidReason::MessagesDropped { dropped } => dropped_text(*dropped),
             InvalidReason::DataEnded { at_ns, detail } => {
                 let detail = detail.clone().cleaned();
-                say!("the data ran out at {}, before the load was done: {detail}", duration(*at_ns))
+                say!(
+                    "the data ran out at {}, before the end of the load: {detail}",
+                    duration(*at_ns)
+                )
             }
             InvalidReason::MachineLost { name, at_ns, detail } => {
                 say!("machine {name} was lost after {}: {detail}", duration(*at_ns))
@@ -252,7 +257,7 @@ const MESSAGE_KINDS: [&str; 5] = ["send", "request", "expect", "message", "deliv
 
 fn dropped_text(dropped: u64) -> Said {
     let dropped = format_count(dropped);
-    say!("{dropped} messages were dropped, as more waited for one user than throng keeps")
+    say!("{dropped} messages were dropped because too many were waiting for one user")
 }
 
 /// A limit of the generator, for a person.
@@ -269,9 +274,9 @@ fn given_up_text(hold: &Hold) -> Said {
     let at = duration(hold.at_ns);
     match hold.detail.clone().cleaned() {
         detail if detail.is_empty() => {
-            say!("from {at} on the generator let no more users come")
+            say!("from {at} on, the generator added no more users")
         }
-        detail => say!("from {at} on the generator let no more users come: {detail}"),
+        detail => say!("from {at} on, the generator added no more users: {detail}"),
     }
 }
 
@@ -337,7 +342,7 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     if summary.info.interrupted || summary.unended {
         let reason = match summary.info.interrupted {
             true => say!("the run was interrupted"),
-            false => say!("the run has no end: it was killed, or it still goes on"),
+            false => say!("the run is incomplete: it was killed, or it is still running"),
         };
         return (Exit::Interrupted, vec![reason]);
     }
@@ -347,8 +352,8 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
         let reason = match was_reached(summary) {
-            true => say!("the target was lost; given up at {at}"),
-            false => say!("the target could not be reached; given up at {at}"),
+            true => say!("the target became unreachable; the run gave up at {at}"),
+            false => say!("the target could not be reached; the run gave up at {at}"),
         };
         return (Exit::TargetUnreachable, vec![reason]);
     }
@@ -381,7 +386,7 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
         return (Exit::ThresholdsNotMet, missed);
     }
     let is_unclear = |it: &Verdict| matches!(it, Verdict::Indeterminate(_));
-    let unclear = thresholds(is_unclear, |text| say!("neither met nor missed: {text}"));
+    let unclear = thresholds(is_unclear, |text| say!("cannot be evaluated: {text}"));
     match unclear.is_empty() {
         true => (Exit::Success, unclear),
         false => (Exit::ResultInvalid, unclear),
@@ -433,7 +438,7 @@ fn lost_share(summary: &Summary) -> f64 {
 
 fn lost_text(lost_ns: u64, measured_ns: u64, longest_ns: u64) -> Said {
     say!(
-        "throng stood still for {} of {} ({} at the longest)",
+        "throng stalled for {} of {} (longest stall {})",
         duration(lost_ns),
         duration(measured_ns),
         duration(longest_ns)
@@ -463,8 +468,8 @@ pub(crate) fn bug_text(stopped: &Stopped) -> Said {
 pub(crate) fn rule_text(stopped: &Stopped) -> Said {
     let at = duration(stopped.at_ns);
     match stopped.reason.clone().cleaned() {
-        reason if reason.is_empty() => say!("a rule of the scenario stopped the run at {at}"),
-        reason => say!("a rule of the scenario stopped the run at {at}: {reason}"),
+        reason if reason.is_empty() => say!("a rule in the scenario stopped the run at {at}"),
+        reason => say!("a rule in the scenario stopped the run at {at}: {reason}"),
     }
 }
 
@@ -502,29 +507,30 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     let mut reasons = Vec::new();
     if summary.info.lines_lost > 0 {
         let lost = format_count(summary.info.lines_lost);
-        reasons.push(say!("{lost} lines of the record could not be written"));
+        reasons.push(say!("{lost} result lines could not be written"));
     }
     if summary.damage.unreadable > 0 {
         let unreadable = format_count(summary.damage.unreadable);
-        reasons.push(say!("{unreadable} lines of the record could not be read"));
+        reasons.push(say!("{unreadable} result lines could not be read"));
     }
     let damage = &summary.damage;
     if damage.missing > 0 {
-        reasons.push(say!("{} lines of the record are missing", format_count(damage.missing)));
+        reasons.push(say!("{} result lines are missing", format_count(damage.missing)));
     }
     if damage.doubled > 0 {
         let doubled = format_count(damage.doubled);
-        reasons.push(say!("{doubled} lines of the record are there twice; they count once"));
+        reasons.push(say!("{doubled} result lines appear twice; each counts once"));
     }
     if damage.unequal > 0 {
         let unequal = format_count(damage.unequal);
-        reasons.push(say!("in {unequal} lines not every attempt is good or failed"));
+        reasons
+            .push(say!("in {unequal} result lines, ok and failed do not add up to all attempts"));
     }
     if let (Some(read), Some(run)) = (&damage.totals, &summary.info.totals) {
         reasons.push(match (run.count, run.ok) == (read.count, read.ok) {
-            true => say!("the sums of the record are not those of the run"),
+            true => say!("the recorded totals do not match those of the run"),
             false => say!(
-                "the run counted {} attempts ({} ok), the record has {} ({} ok)",
+                "the run counted {} attempts ({} ok), but its recorded results have {} ({} ok)",
                 format_count(run.count),
                 format_count(run.ok),
                 format_count(read.count),
@@ -534,7 +540,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     }
     if let Some(first) = summary.unbalanced.first() {
         reasons.push(say!(
-            "the figures of `{}` do not add up: {} begun, {} ended",
+            "the figures of `{}` do not add up: {} started, {} ended",
             clean(&first.name),
             format_count(first.begun),
             format_count(first.ended)
@@ -544,10 +550,13 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
 }
 
 fn backed_off(reason: &InvalidReason) -> Diagnostic {
-    let help = say!("run it again when the host is calm, use more machines, or raise `--back-off`");
+    let help = say!("run again when the host is idle, use more machines, or raise `--back-off`");
     let told = Diagnostic::error("backed-off", reason.text());
-    told.note(say!("that part of the load was missing, but for what --redistribute gave to others"))
-        .help(help)
+    told.note(say!(
+        "this part of the load was missing, except for what --redistribute moved to other \
+         machines"
+    ))
+    .help(help)
 }
 
 impl Summary {
@@ -574,7 +583,7 @@ impl Summary {
                 | InvalidReason::DataEnded { .. }
                 | InvalidReason::MessagesDropped { .. } => None,
                 InvalidReason::MachineLost { .. } => {
-                    let help = say!("what it did last is not known: run it again");
+                    let help = say!("its last results are not known: run the test again");
                     Some(Diagnostic::error("machine-lost", reason.text()).help(help))
                 }
                 InvalidReason::BackedOff { .. } => Some(backed_off(reason)),
@@ -597,8 +606,10 @@ impl Summary {
         diagnostics.extend(once::diagnostics(self));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
-            let start =
-                Diagnostic::error("record-incomplete", say!("parts of this run are missing"));
+            let start = Diagnostic::error(
+                "record-incomplete",
+                say!("parts of this run's results are missing"),
+            );
             diagnostics.push(trouble.into_iter().fold(start, Diagnostic::note));
         }
         diagnostics
@@ -614,20 +625,20 @@ impl Summary {
             let (text, word) = (row.cause.text(), row.cause.word());
             told = told.note(say!("cause: {count} × {text} ({word})"));
         }
-        told.help(say!("look at one user with `throng try` first"))
+        told.help(say!("run one user with `throng try` first"))
     }
 
     /// The generator kept to its limits, so that users were missing.
     fn held_back(&self, reasons: &[InvalidReason]) -> Diagnostic {
         let mut told =
-            Diagnostic::error("generator-limited", say!("this host could not carry the load"));
+            Diagnostic::error("generator-limited", say!("this host could not sustain the load"));
         for reason in reasons.iter().filter(|reason| reason.is_held()) {
             told = told.note(reason.text());
         }
         let growth = &self.growth;
         if let (Some(hold), None) = (&growth.held, &growth.given_up) {
             let (at, detail) = (duration(hold.at_ns), hold.detail.clone().cleaned());
-            told = told.note(say!("cause: growth was held from {at} on: {detail}"));
+            told = told.note(say!("cause: growth was paused from {at} on: {detail}"));
         }
         let limit = growth.given_up.as_ref().or(growth.held.as_ref());
         told.help(match limit.map(|hold| hold.limit.as_str()) {
@@ -653,22 +664,27 @@ impl Summary {
     fn few_streams(&self, max: u64) -> Diagnostic {
         let (limited, all) = (self.connections.streams_limited, self.connections.http2);
         let (limited, all) = (format_count(limited), format_count(all));
-        let message = say!("the target allows fewer streams than `streams` asks for");
+        let message = say!("the target allows fewer streams than `streams` requests");
         Diagnostic::warning("streams-limited", message)
-            .note(say!("it allows {max} at once on a connection ({limited} of {all} connections)"))
+            .note(say!(
+                "it allows {max} concurrent streams per connection ({limited} of {all} \
+                 connections)"
+            ))
             .note(say!("requests beyond that waited in throng until a stream was free"))
             .help(say!("lower `streams` (--streams) to {max}, or use more users (-c)"))
     }
 
     /// An error where a threshold stands on messages.
     fn dropped(&self) -> Diagnostic {
-        let message = say!("throng dropped messages that came");
+        let message = say!("throng dropped incoming messages");
         let told = match has_threshold_on_messages(self) {
             true => Diagnostic::error("messages-dropped", message),
             false => Diagnostic::warning("messages-dropped", message),
         };
         told.note(dropped_text(self.messages.dropped))
-            .note(say!("cause: messages came faster than an `expect` or a handler took them"))
+            .note(say!(
+                "cause: messages arrived faster than an `expect` or a handler processed them"
+            ))
             .help(DROPPED_HELP)
     }
 
@@ -678,13 +694,14 @@ impl Summary {
         let help = match needed.map(format_count) {
             Some(needed) => say!(
                 "allow about {needed} users (-c), or lower the rate to {done:.0}/s, which these \
-                 users did"
+                 users sustained"
             ),
             None => say!(
-                "allow more users (-c), or lower the rate to {done:.0}/s, which these users did"
+                "allow more users (-c), or lower the rate to {done:.0}/s, which these users \
+                 sustained"
             ),
         };
-        Diagnostic::error("too-few-users", say!("the load that was asked for did not happen"))
+        Diagnostic::error("too-few-users", say!("the requested load was not reached"))
             .note(reason.text())
             .note(say!("cause: every user was still busy, or paused, when the next start was due"))
             .help(help)
@@ -692,7 +709,7 @@ impl Summary {
 
     fn limited(&self, reason: &InvalidReason) -> Diagnostic {
         let mut told =
-            Diagnostic::error("generator-limited", say!("this host could not carry the load"))
+            Diagnostic::error("generator-limited", say!("this host could not sustain the load"))
                 .note(reason.text());
         let own = || self.errors.iter().filter(|row| row.blame == Blame::Generator);
         for row in own() {
@@ -710,19 +727,17 @@ impl Summary {
             }
             Some(Cause::MemoryExhausted) => say!("lower the number of users, or raise tcp_mem"),
             Some(Cause::MemoryLimit) => {
-                say!(
-                    "raise `--max-memory`, lower the number of users, or look at less of the bodies"
-                )
+                say!("raise `--max-memory`, lower the number of users, or check less of each body")
             }
             Some(Cause::MessagesDropped) => DROPPED_HELP,
-            Some(Cause::Denied) => say!("look at the firewall rules of this host"),
+            Some(Cause::Denied) => say!("check the firewall rules of this host"),
             _ => say!("lower the load, or use a larger host"),
         })
     }
 }
 
 const DROPPED_HELP: Said =
-    say!("let handlers take less time for a message, or spread the messages over more users");
+    say!("make handlers take less time per message, or spread the messages over more users");
 
 /// The words of the limits in [`crate::Event::Held`].
 const LIMIT_CPU: &str = "cpu";
@@ -738,35 +753,35 @@ fn stop(stopped: &Stopped) -> Diagnostic {
     let reason: Said = stopped.reason.clone().cleaned().shortened(REASON_CHARS_MAX);
     let told = match stopped.by {
         StopBy::Rule => {
-            Diagnostic::error("stopped-by-rule", say!("a rule of the scenario stopped the run"))
+            Diagnostic::error("stopped-by-rule", say!("a rule in the scenario stopped the run"))
         }
-        StopBy::Data => Diagnostic::warning("data-ended", say!("the run ended with its data")),
+        StopBy::Data => {
+            Diagnostic::warning("data-ended", say!("the run ended when its data ran out"))
+        }
         StopBy::DataShort => {
-            Diagnostic::error("data-ended", say!("the data ran out before the load was done"))
+            Diagnostic::error("data-ended", say!("the data ran out before the end of the load"))
         }
-        StopBy::Bug => Diagnostic::error("bug", say!("a bug of throng ended the run")),
+        StopBy::Bug => Diagnostic::error("bug", say!("a bug in throng ended the run")),
     };
     let told = match reason.is_empty() {
         true => told.note(say!("it was stopped at {at}")),
         false => told.note(say!("it was stopped at {at}: {reason}")),
     };
     match stopped.by {
-        StopBy::Rule => told.note(say!("figures and thresholds are of the time until then")),
+        StopBy::Rule => told.note(say!("figures and thresholds cover the time until then")),
         StopBy::DataShort => told
-            .note(say!("thresholds are not judged: most of the load may be missing"))
-            .help(say!("add rows, or say what happens then: `at_end: stop` or `at_end: wrap`")),
-        StopBy::Data => told
-            .help(say!("give it more rows, or let the data repeat, for a run as long as its load")),
+            .note(say!("thresholds are not evaluated: most of the load may be missing"))
+            .help(say!("add rows, or set what happens then: `at_end: stop` or `at_end: wrap`")),
+        StopBy::Data => told.help(say!("add rows, or let the data repeat, to run the whole load")),
         StopBy::Bug => told.help(say!("please report this line with the command and the scenario")),
     }
 }
 
 fn nothing_answered(reason: &InvalidReason) -> Diagnostic {
-    Diagnostic::error("nothing-answered", say!("this run has seen no answer"))
+    Diagnostic::error("nothing-answered", say!("this run received no response"))
         .note(reason.text())
         .help(say!(
-            "let the last phase take longer (`for:`, or --duration), or give it a longer graceful \
-             stop"
+            "make the last phase longer (`for:`, or --duration), or extend its graceful stop"
         ))
 }
 

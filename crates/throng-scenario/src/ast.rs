@@ -335,7 +335,7 @@ pub(crate) fn need<'n>(
         // That it has another name here is answered already.
         Field::Meant(_) => None,
         Field::Missing(name) => {
-            let error = cx.error("missing-key", say!("{} needs `{name}`", kind.what), place);
+            let error = cx.error("missing-key", say!("{} requires `{name}`", kind.what), place);
             cx.fail(error.label(say!("`{name}` is missing")).help(help))
         }
     }
@@ -357,10 +357,10 @@ pub(crate) fn one_of<'n>(
     let found = first(fields.iter().copied())?;
     let others = fields.iter().filter(|field| !field.is(found.0));
     if let Some((second, _)) = first(others.copied()) {
-        let message = say!("`{}` and `{}` exclude each other", found.0.text, second.text);
+        let message = say!("`{}` and `{}` cannot be used together", found.0.text, second.text);
         let error = cx.error("conflicting-keys", message, second.place);
         let error = error.label(say!("`{}` is already given", found.0.text));
-        cx.note(error.help(say!("keep the one that is meant")));
+        cx.note(error.help(say!("keep the one you need")));
     }
     Some(found)
 }

@@ -64,7 +64,8 @@ fn read_plain(cx: &mut Context<'_>, node: &Node) -> Option<Text> {
             node,
             say!("a body"),
             say!(
-                "write a text, `{{file: path}}` or `{{hex: bytes}}`; a JSON body is `json: {{…}}`"
+                "write text, `{{file: path}}` or `{{hex: bytes}}`; for a JSON body, write `json: \
+                 {{…}}`"
             ),
         ),
         None => None,
@@ -197,7 +198,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
         Some((_, node)) => read_text(cx, node, say!("the value of a part"))?,
         None => {
             let error = cx
-                .error("missing-key", say!("a part lacks `value` or `file`"), fields.place)
+                .error("missing-key", say!("a part requires `value` or `file`"), fields.place)
                 .label(say!("the content is missing"));
             return cx.fail(error.help(help));
         }
@@ -214,7 +215,7 @@ fn read_part(cx: &mut Context<'_>, node: &Node) -> Option<Part> {
 
 /// A word for the head of a part, which control characters would break.
 fn part_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
-    let text = cx.text(node, say!("a text"))?;
+    let text = cx.text(node, say!("text"))?;
     match text.chars().any(|c| c.is_ascii_control()) {
         true => cx.bad_value(
             node,

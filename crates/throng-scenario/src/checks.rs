@@ -141,8 +141,9 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
 /// A message has neither status nor headers.
 pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     let message = say!("a message has no `{}`", shorten(&key.text));
-    let error = cx.error("wrong-check", message, key.place).label(say!("only HTTP has it"));
-    cx.note(error.help(say!("look at `text`, `json` or `time`")));
+    let error =
+        cx.error("wrong-check", message, key.place).label(say!("only HTTP responses have it"));
+    cx.note(error.help(say!("check `text`, `json` or `time`")));
 }
 
 /// Only a declared protocol has fields. What a protocol with a mistake has, is not known.
@@ -150,9 +151,10 @@ pub(crate) fn no_fields(cx: &mut Context<'_>, place: Place) {
     if matches!(cx.scope.spoken, Spoken::Unknown) {
         return;
     }
-    let message = say!("an answer has fields only with a declared protocol");
-    let error = cx.error("wrong-check", message, place).label(say!("no `protocol` is spoken here"));
-    cx.note(error.help(say!("look at `json`, `text` or `time`, or declare the protocol")));
+    let message = say!("only messages of a declared protocol have fields");
+    let error =
+        cx.error("wrong-check", message, place).label(say!("no `protocol` is declared here"));
+    cx.note(error.help(say!("check `json`, `text` or `time`, or declare the protocol")));
 }
 
 /// `json.data.token: present`
@@ -219,7 +221,7 @@ fn read_codes(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
     for node in nodes {
         let text = cx.text(node, say!("a status"))?;
         let Some(code) = Code::named(text.trim()) else {
-            let message = say!("`{}` is not a status of gRPC", shorten(&text));
+            let message = say!("`{}` is not a gRPC status", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
             let error = error.label(match near_code(&text) {
                 Some(near) => say!("did you mean `{near}`?"),
@@ -278,7 +280,7 @@ fn read_header_checks(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>
     for (key, value) in cx.entries(node, say!("a map of headers"), help.clone()).unwrap_or_default()
     {
         if !crate::headers::is_token(&key.text) {
-            let message = say!("`{}` cannot be the name of a header", shorten(&key.text));
+            let message = say!("`{}` is not a valid header name", shorten(&key.text));
             let error = cx.error("bad-header", message, key.place).label(say!("not a header name"));
             cx.note(error.help(help.clone()));
             continue;
@@ -308,7 +310,7 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
                 cx.warn_word(node);
             }
         }
-        let text = cx.template(node, say!("a text"), Escape::None)?;
+        let text = cx.template(node, say!("text"), Escape::None)?;
         return Some(match meaning {
             Plain::Contains => Want::Contains(text),
             Plain::Equals => Want::Equals(text),
@@ -318,7 +320,7 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
     match ast::one_of(cx, &[fields.contains, fields.equals, fields.matches]) {
         Some((key, value)) => read_operator(cx, key, value),
         None if node.is_empty() => {
-            cx.wrong_type(node, say!("a text"), say!("write `{{contains: text}}`"))
+            cx.wrong_type(node, say!("text"), say!("write `{{contains: text}}`"))
         }
         None => None,
     }
@@ -327,7 +329,7 @@ fn read_text_check(cx: &mut Context<'_>, node: &Node, meaning: Plain) -> Option<
 /// `xpath: //title`, or `xpath: {//title: Hello}`.
 fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut Vec<Check>) {
     if matches!(node.kind, Kind::Scalar { .. }) {
-        let text = cx.text(node, say!("a pattern to look for"));
+        let text = cx.text(node, say!("a pattern to search for"));
         if let Some(text) = text
             && let Some(pick) = read_pick(cx, kind, &text, node.place)
         {
@@ -340,9 +342,10 @@ fn read_found_checks(cx: &mut Context<'_>, kind: &str, node: &Node, checks: &mut
         "xpath" => say!("write `xpath: //title` or `xpath: {{//title: Hello}}`"),
         _ => say!("write `css: form.login` or `css: {{li.item: {{count: 3}}}}`"),
     };
-    let entries = cx.entries(node, say!("a pattern to look for"), help.clone()).unwrap_or_default();
+    let entries =
+        cx.entries(node, say!("a pattern to search for"), help.clone()).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there is nothing to look for"), node.place);
+        let error = cx.error("empty", say!("there is nothing to search for"), node.place);
         cx.note(error.label(say!("empty")).help(help));
     }
     for (key, value) in entries {
@@ -377,7 +380,7 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             }
             if wants == [(Comparison::Less, 0)] {
                 let help = say!("write `size: < 10KiB` or `size: 0`");
-                let _: Option<()> = cx.bad_value(node, say!("no size is less than 0"), help);
+                let _: Option<()> = cx.bad_value(node, say!("a size cannot be less than 0"), help);
             }
             checks.extend(wants.into_iter().map(|(comparison, size)| Check {
                 pick: Pick::Size,
@@ -394,7 +397,7 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
 
 /// `digest: {sha256: …}`
 fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
-    let help = say!("write `digest: {{sha256: …}}` with the hexadecimal digits of the body");
+    let help = say!("write `digest: {{sha256: …}}` with the digest of the body in hexadecimal");
     for (key, value) in cx.entries(node, say!("a map of digests"), help.clone()).unwrap_or_default()
     {
         let Some(digest) = Digest::parse(&key.text) else {

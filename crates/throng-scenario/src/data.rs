@@ -50,7 +50,7 @@ fn read_source(
     node: &Node,
 ) -> Option<(Source, Option<Vec<String>>)> {
     if !is_name(&key.text) {
-        let message = say!("`{}` cannot be the name of a source", shorten(&key.text));
+        let message = say!("`{}` is not a valid source name", shorten(&key.text));
         let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
         return cx.fail(error.help(say!(
             "a name consists of letters, digits and `_`: \
@@ -128,7 +128,7 @@ fn read_take(cx: &mut Context<'_>, fields: &ast::Data<'_>) -> Option<(Take, AtEn
     if let (Some(take), Some(key)) = (take, fields.at_end.key())
         && !take.can_end()
     {
-        let message = say!("`at_end` has no effect where rows are reused");
+        let message = say!("`at_end` has no effect if rows are reused");
         let error =
             cx.error("conflicting-keys", message, key.place).label(say!("the rows never run out"));
         cx.note(error.help(say!("write `take: unique` or `take: per user`, or remove `at_end`")));
@@ -176,7 +176,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Origin> {
     let help = say!("write `list: [red, green]` or `list: [{{name: ann, code: 7}}]`");
     let items = cx.items(node, say!("a list of rows"), help.clone())?;
     if items.is_empty() {
-        let error = cx.error("empty", say!("there is no row"), node.place);
+        let error = cx.error("empty", say!("there are no rows"), node.place);
         return cx.fail(error.label(say!("empty")).help(help));
     }
     let values: Vec<Option<Value>> = items.iter().map(|item| constant(cx, item)).collect();
@@ -207,7 +207,7 @@ fn read_generate(cx: &mut Context<'_>, fields: &ast::Data<'_>, node: &Node) -> O
     let help = say!("write `generate: {{id: 1..1_000_000, name: \"user-######\"}}`");
     let entries = cx.entries(node, say!("a map of columns"), help.clone())?;
     if entries.is_empty() {
-        let error = cx.error("empty", say!("there is no column"), node.place);
+        let error = cx.error("empty", say!("there are no columns"), node.place);
         return cx.fail(error.label(say!("empty")).help(help));
     }
     let rows = match fields.rows.node() {

@@ -62,11 +62,12 @@ pub(crate) fn read_declared(
         let (place, _) = place_of(fields, &[number.to_string()], name.place);
         match &mut given {
             Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
-                let message = say!("`{number}` of a request is chosen by throng");
-                let error =
-                    cx.error("bad-field", message, place).label(say!("its reply carries it"));
+                let message = say!("throng sets `{number}` of a request");
+                let error = cx
+                    .error("bad-field", message, place)
+                    .label(say!("the reply has the same value"));
                 let help =
-                    say!("leave it out; a `send` may give it, to answer a request of the target");
+                    say!("leave it out; a `send` can set it to answer a request from the target");
                 return cx.fail(error.help(help));
             }
             Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {
@@ -112,7 +113,7 @@ pub(crate) struct Meant {
 }
 
 const PATTERN_HELP: Said =
-    say!("write the name of a message, `{{said: {{from: 5}}}}`, a list of names, or `any`");
+    say!("write a message name, `{{said: {{from: 5}}}}`, a list of names, or `any`");
 
 /// Reads `said`, `[done, failed]` or `{said: {from: 5}}`. The outer None: it is no pattern of
 /// messages, but one of texts.
@@ -146,11 +147,7 @@ pub(crate) fn read_pattern(
             }
             let entries = cx.entries(node, Said::default(), Said::default()).unwrap_or_default();
             let [(key, fields)] = entries[..] else {
-                return Some(cx.wrong_type(
-                    node,
-                    say!("one message with its fields"),
-                    PATTERN_HELP,
-                ));
+                return Some(cx.wrong_type(node, say!("a message with its fields"), PATTERN_HELP));
             };
             Some(read_one(cx, protocol, key, fields))
         }

@@ -100,13 +100,15 @@ pub(crate) fn read_deliveries(
 ) -> Vec<Delivery> {
     let entries = cx.entries(node, say!("a map of deliveries"), HELP).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there is no delivery"), node.place);
+        let error = cx.error("empty", say!("there are no deliveries"), node.place);
         cx.note(error.label(say!("empty")).help(HELP));
     }
     if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
         let message = say!("more than {DELIVERIES_MAX} deliveries");
         let error = cx.error("too-many", message, key.place).label(say!("one too many"));
-        cx.note(error.help(say!("all messages of one kind are one delivery, whoever sends them")));
+        cx.note(
+            error.help(say!("all messages of one kind are one delivery, regardless of the sender")),
+        );
     }
     let mut senders = HashMap::new();
     let mut all = Vec::new();
@@ -125,8 +127,8 @@ pub(crate) fn read_deliveries(
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
                 let message = say!("`{name}` is in two deliveries");
                 let error = cx.error("conflicting-keys", message, key.place);
-                let error = error.label(say!("`{}` already has it", shorten(&first)));
-                cx.note(error.help(say!("give the steps of one of them a `name` of their own")));
+                let error = error.label(say!("`{}` already contains it", shorten(&first)));
+                cx.note(error.help(say!("give the steps of one delivery a different `name`")));
             }
         }
         all.extend(step.map(|step| Delivery { step, ..delivery }));
@@ -216,8 +218,8 @@ impl Reader<'_, '_> {
         };
         if late_after > lost_after {
             let node = fields.late_after.node().or(fields.lost_after.node())?;
-            let message = say!("a message would be lost before it is late");
-            let help = say!("write a time that is at most that of `lost_after`");
+            let message = say!("`late_after` cannot be longer than `lost_after`");
+            let help = say!("write at most the value of `lost_after`");
             return self.cx.bad_value(node, message, help);
         }
         Some((late_after, lost_after))
@@ -252,9 +254,10 @@ impl Reader<'_, '_> {
                 && speech.message.is_some() == first.message.is_some()
         };
         if !found.iter().all(same) {
-            let message = say!("`{}` is sent on several protocols", shorten(&name));
+            let message = say!("`{}` is sent with several protocols", shorten(&name));
             let error = self.cx.error("bad-value", message, node.place);
-            let help = say!("give the steps of one session a `name` of their own, and name that");
+            let help =
+                say!("give the steps of one session a unique `name`, and write that name here");
             return self.cx.fail(error.label(say!("which one?")).help(help));
         }
         let mut steps: Vec<StepId> = found.iter().map(|speech| speech.step).collect();
@@ -401,7 +404,7 @@ impl Reader<'_, '_> {
             return Some(Audience::Everyone);
         }
         if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-            let message = say!("it cannot be known who that is");
+            let message = say!("this is not a valid audience");
             return match &node.kind {
                 Kind::Scalar { .. } if !node.is_null() => {
                     self.cx.bad_value(node, message, AUDIENCE_HELP)
@@ -489,19 +492,19 @@ impl Reader<'_, '_> {
         regex: Field<'_>,
         prefix: Field<'_>,
     ) -> Option<Mark> {
-        let text = self.cx.text(node, say!("a pattern to look for"))?;
+        let text = self.cx.text(node, say!("a pattern to search for"))?;
         if regex.is(key) {
             if let Some(prefix) = prefix.key() {
-                let message = say!("`regex` and `prefix` exclude each other");
+                let message = say!("`regex` and `prefix` cannot be used together");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
-                let error = error.label(say!("`regex` is there already"));
-                self.cx.note(error.help(say!("a regular expression can match the prefix itself")));
+                let error = error.label(say!("`regex` is already given"));
+                self.cx.note(error.help(say!("the regular expression can match the prefix, too")));
             }
             let pick = read_pick(self.cx, "regex", &text, node.place)?;
             return Some(Mark { prefix: None, pick });
         }
         let prefix = match prefix.node() {
-            Some(node) => Some(self.cx.text(node, say!("a text"))?.into_bytes().into()),
+            Some(node) => Some(self.cx.text(node, say!("text"))?.into_bytes().into()),
             None => None,
         };
         let pick = read_path(self.cx, &text, node.place).map(Pick::Json)?;
@@ -517,14 +520,14 @@ impl Reader<'_, '_> {
                 read_path(self.cx, json_path_of(&text), node.place).map(Pick::Json)
             }
             None => {
-                let message = say!("the message that is sent has no field `{}`", shorten(&text));
+                let message = say!("the sent message has no field `{}`", shorten(&text));
                 let error = self.cx.error("bad-value", message, node.place);
                 let help = say!(
                     "write `json.id`, `{{regex: 'id=(\\w+)'}}` or `{{prefix: '42', json: \
                             '[1].id'}}`; \
                             only messages of a declared protocol have fields"
                 );
-                self.cx.fail(error.label(say!("not a path to a field")).help(help))
+                self.cx.fail(error.label(say!("not a field path")).help(help))
             }
         }
     }

@@ -90,7 +90,7 @@ fn joined(path: &[String]) -> String {
 
 fn label_of(path: &[String]) -> Said {
     match path.is_empty() {
-        true => say!("of this message"),
+        true => say!("in this message"),
         false => say!("the field `{}`", shorten(&path.join("."))),
     }
 }
@@ -132,7 +132,7 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
             if leaves.len() >= LEAVES_MAX {
                 let message = say!("a message has more than {LEAVES_MAX} values");
                 let error = cx.error("too-many", message, node.place).label(say!("one too many"));
-                return cx.fail(error.help(say!("give a text or bytes instead of single values")));
+                return cx.fail(error.help(say!("write text or bytes instead of separate values")));
             }
             leaves.push(leaf);
             Some(Given::Leaf((leaves.len() - 1) as u16))
@@ -285,14 +285,11 @@ pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place
     }
     let message = match word {
         "status" | "header" => {
-            say!(
-                "`{word}` means that of the call here, but the reply has a field of that \
-                  name, too"
-            )
+            say!("`{word}` refers to the call here, but the reply also has a field with this name")
         }
         _ => say!(
-            "`{word}` means the whole message here, but the message has a field of that \
-                   name, too"
+            "`{word}` refers to the whole message here, but the message also has a field with \
+             this name"
         ),
     };
     let warning = cx.warning("hidden-field", message, place).label(say!("not the field"));

@@ -23,9 +23,8 @@ impl Context<'_> {
             let place = self.place_in(node, at, quote.len_utf8());
             let message = say!("`{quote}` is not a JSON quote");
             let warning = self.warning("other-quotes", message, place);
-            let help = say!(
-                "write the quotes `\"` of the keyboard, or the whole body as YAML: `json: {{…}}`"
-            );
+            let help =
+                say!("use straight quotes `\"`, or write the whole body as YAML: `json: {{…}}`");
             self.note(warning.label(say!("a typographic quote")).help(help));
         }
     }
@@ -41,7 +40,9 @@ impl Context<'_> {
             let message = say!("`{written}` is sent as it is written");
             let warning = self.warning("other-placeholder", message, place);
             let warning = warning.label(say!("did you mean `${{{known}}}`?"));
-            self.note(warning.help(say!("`$` and both braces make an expression: `${{user.id}}`")));
+            self.note(
+                warning.help(say!("an expression requires `$` and both braces: `${{user.id}}`")),
+            );
         }
         for (at, written, name) in placeholders(text) {
             let place = self.place_in(node, at, written.len());
@@ -51,11 +52,9 @@ impl Context<'_> {
                 Some(known) => warning.label(say!("did you mean `${{{known}}}`?")),
                 None => warning.label(say!("a placeholder of another tool")),
             };
-            self.note(
-                warning.help(say!(
-                    "throng writes `${{saved.name}}`, `${{vars.name}}` or `${{user.id}}`"
-                )),
-            );
+            self.note(warning.help(say!(
+                "in throng, write `${{saved.name}}`, `${{vars.name}}` or `${{user.id}}`"
+            )));
         }
     }
 
@@ -79,7 +78,8 @@ impl Context<'_> {
         let place = self.place_in(node, 0, first.len_utf8());
         let warning = self.warning("other-quotes", message, place);
         let help = say!(
-            "write the quotes `\"` or `'` of the keyboard; to keep these, put those around them"
+            "use the straight quotes `\"` or `'`; to keep typographic quotes, put straight \
+             quotes around them"
         );
         self.note(warning.label(say!("a typographic quote")).help(help));
     }
@@ -107,8 +107,8 @@ impl Context<'_> {
                 .warning("other-word", message, node.place)
                 .label(say!("`not` is part of the text"));
             let help = say!(
-                "write `that: \"${{response.json.code != 0}}\"` to say what it is not; put the \
-                 text itself in quotes"
+                "to negate, write `that: \"${{response.json.code != 0}}\"`; to compare with this \
+                 text, put it in quotes"
             );
             self.note(warning.help(help));
         }
@@ -121,8 +121,10 @@ impl Context<'_> {
         let Some(meant) = other_word(text) else { return };
         let message = say!("`{}` is compared as text", shorten(text));
         let warning = self.warning("other-word", message, node.place);
-        let help =
-            say!("`present` and `absent` say whether it is there; put the text itself in quotes");
+        let help = say!(
+            "to check whether it exists, write `present` or `absent`; to compare with this \
+                 text, put it in quotes"
+        );
         self.note(warning.label(say!("did you mean `{meant}`?")).help(help));
     }
 }

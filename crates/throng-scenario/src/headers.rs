@@ -75,7 +75,7 @@ pub(crate) fn read_plain_headers(cx: &mut Context<'_>, node: &Node) -> Vec<(Stri
 
 fn check_name(cx: &mut Context<'_>, name: &str, place: Place) -> bool {
     if !is_token(name) {
-        let message = say!("`{}` cannot be the name of a header", shorten(name));
+        let message = say!("`{}` is not a valid header name", shorten(name));
         let error = cx.error("bad-header", message, place).label(say!("not a header name"));
         cx.note(error.help(say!(
             "a header name consists of letters, digits and `-`: \
@@ -114,7 +114,7 @@ fn bad_value<T>(cx: &mut Context<'_>, place: Place, byte: u8) -> Option<T> {
     let error = cx
         .error("bad-header", message, place)
         .label(say!("it contains `{}`", byte.escape_ascii()))
-        .help(say!("write each header under its own name; a list sends one name several times"));
+        .help(say!("write each header under its own name; a list sends the header several times"));
     cx.fail(error)
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn read_step_headers(
         if has(&headers, "authorization") {
             let message = say!("both `auth` and the header `Authorization` are given");
             let error = cx.error("conflicting-keys", message, node.place);
-            cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
+            cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
         } else {
             match value {
                 Some(Auth::Basic(value)) => headers.push(("Authorization".into(), value)),
@@ -189,9 +189,9 @@ pub(crate) fn read_step_cookies(cx: &mut Context<'_>, own: Option<Field<'_>>) ->
 /// A map of cookies (RFC 6265, 4.1.1): no value can begin another cookie.
 pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     if matches!(&node.kind, Kind::Scalar { text, .. } if switch(text).is_some()) {
-        let message = say!("`cookies` are names and values, not a switch");
-        let error = cx.error("wrong-type", message, node.place).label(say!("this is a switch"));
-        let help = say!("write `connection: {{cookies: false}}` for users who keep no cookies");
+        let message = say!("`cookies` takes names and values, not true or false");
+        let error = cx.error("wrong-type", message, node.place).label(say!("this is a boolean"));
+        let help = say!("write `connection: {{cookies: false}}` if users must not keep cookies");
         cx.note(error.help(help));
         return Vec::new();
     }
@@ -200,7 +200,7 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     for (key, value) in cx.entries(node, say!("a map of cookies"), help.clone()).unwrap_or_default()
     {
         if !is_token(&key.text) {
-            let message = say!("`{}` cannot be the name of a cookie", shorten(&key.text));
+            let message = say!("`{}` is not a valid cookie name", shorten(&key.text));
             let error = cx.error("bad-header", message, key.place).label(say!("not a token"));
             cx.note(error.help(help.clone()));
             continue;
@@ -237,7 +237,9 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         let message = say!("`{}` is not a key of `auth`", shorten(&key.text));
         let error = cx.error("unknown-key", message, key.place);
         let help = say!("write `headers: {{Authorization: \"Bearer ${{saved.token}}\"}}`");
-        return cx.fail(error.label(say!("only names and passwords belong here")).help(help));
+        return cx.fail(
+            error.label(say!("only a user name and a password are allowed here")).help(help),
+        );
     }
     let fields = ast::Auth::read(cx, node)?;
     let user_node = fields.need(cx, fields.user, help.clone())?;
@@ -355,11 +357,11 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
         (say!("a step takes a path, not a URL"), path_of_url(&shown))
     } else if !slash {
         (
-            say!("a path must begin with `/`"),
+            say!("a path must start with `/`"),
             say!("write `/{}`", shorten(shown.trim_start_matches('/'))),
         )
     } else if literal.contains(&b'#') {
-        (say!("a fragment is never sent"), say!("remove the part that begins with `#`"))
+        (say!("a fragment is never sent"), say!("remove the part that starts with `#`"))
     } else {
         let right = crate::url::encode_path(&shown);
         (
@@ -376,7 +378,7 @@ fn path_of_url(shown: &str) -> Said {
         Ok(url) => {
             let path = if url.path.is_empty() { "/" } else { &url.path };
             say!(
-                "`target: {}` has the host, or one of `targets` where there are several; write \
+                "the host belongs in `target: {}`, or in `targets` if there are several; write \
                  the path `{path}`",
                 url.origin()
             )

@@ -166,7 +166,7 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
     let error = cx.error("duplicate-name", message, key.place);
     let name = cx.source(place).name.clone();
     let error = error.label(say!("`{}` defines it, too", shorten(&name)));
-    let help = say!("give one of them another name, or write it in the scenario: that one wins");
+    let help = say!("rename one of them, or define it in the scenario, which takes precedence");
     cx.note(error.help(help));
 }
 
@@ -213,7 +213,8 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
     let bytes = match cx.read(path, SOURCE_BYTES_MAX.saturating_sub(sum)) {
         Ok(bytes) => bytes,
         Err(reason) => {
-            let help = say!("the path of an included file counts from the file that includes it");
+            let help =
+                say!("the path of an included file is relative to the file that includes it");
             return unreadable(cx, Said::of_error(&reason), help);
         }
     };
@@ -221,7 +222,7 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
         let message = say!("the scenario and what it includes are larger than 16 MiB");
         let error = cx.error("file-too-large", message, node.place).label(say!("one too many"));
         return cx.fail(
-            error.help(say!("keep long texts in files of their own: `body: {{file: a.json}}`")),
+            error.help(say!("put long texts into separate files: `body: {{file: a.json}}`")),
         );
     }
     match String::from_utf8(bytes) {
@@ -243,7 +244,7 @@ fn beside(own: &str, name: &str) -> String {
 
 fn warn_empty(cx: &mut Context<'_>, node: &Node, name: &str) {
     let message = say!("the included file `{}` is empty", shorten(name));
-    let warning = cx.warning("unused-include", message, node.place).label(say!("nothing in it"));
+    let warning = cx.warning("unused-include", message, node.place).label(say!("it is empty"));
     let keys: Vec<String> = INCLUDED.names().map(|name| format!("`{name}`")).collect();
     cx.note(warning.help(say!("an included file can have {}", keys.join(", "))));
 }

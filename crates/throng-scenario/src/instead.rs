@@ -12,7 +12,7 @@ static ALL: &[Instead] = &[
     (
         &keys::HTTP,
         &["params", "query_params", "querystring", "qs"],
-        say!("write `query: {{name: value}}`; a form is `form: {{name: value}}`"),
+        say!("write `query: {{name: value}}`; for a form, write `form: {{name: value}}`"),
     ),
     (
         &keys::SESSION,
@@ -22,7 +22,7 @@ static ALL: &[Instead] = &[
     (
         &keys::SESSION,
         &["login", "setup", "on_start"],
-        say!("write what a user does once before its steps under `before: […]`"),
+        say!("write what a user runs once before its steps under `before: […]`"),
     ),
     (
         &keys::SCENARIO,
@@ -38,17 +38,17 @@ static ALL: &[Instead] = &[
         &keys::SCENARIO,
         &["config"],
         say!(
-            "this looks like a file of Artillery: write `target: URL`, the phases as `load: \
-             [{{arrivals: 5/s, for: 1m}}]` and each flow as `sessions: {{name: {{steps: […]}}}}`; \
-             docs/coming-from.md has the words"
+            "this looks like an Artillery file: write `target: URL`, the phases as `load: \
+             [{{arrivals: 5/s, for: 1m}}]` and each flow as `sessions: {{name: {{steps: \
+             […]}}}}`; docs/coming-from.md compares the terms"
         ),
     ),
     (
         &keys::PHASE,
         &["rate", "ramp", "ramp_up", "rampup", "spawn_rate"],
         say!(
-            "write `users: {{to: 10, rate: 5/s}}` for 10 users that come at this rate, \
-             `arrivals: 5/s` for new users, `iterations: 5/s` for starts"
+            "write `users: {{to: 10, rate: 5/s}}` for 10 users that start at this rate, \
+             `arrivals: 5/s` for new users, `iterations: 5/s` for iterations at this rate"
         ),
     ),
     (
@@ -69,7 +69,7 @@ pub(crate) fn instead(key: &str, kind: &'static MapKind) -> Option<Said> {
     }
     if std::ptr::eq(kind, &keys::BODY) {
         if ["json", "form", "multipart"].contains(&key) {
-            return Some(say!("write `{key}:` in place of `body:`"));
+            return Some(say!("write `{key}:` directly in the step, not inside `body:`"));
         }
         return Some(say!(
             "write `json: {{{key}: …}}` for a JSON body, `form: {{{key}: …}}` for a form"
@@ -116,7 +116,7 @@ mod tests {
             ("json: {a: \"${random(1, 9)}\"}", "`random.int("),
             ("json: {a: \"${__P(users, 9)}\"}", "`${vars.users}`"),
             ("json: 1\n      - GET /x", "write `- http: GET /x`"),
-            ("json: 1\n      - http: GET http://other.example/x", "one of `targets`"),
+            ("json: 1\n      - http: GET http://other.example/x", "or in `targets`"),
         ];
         for (step, want) in steps {
             let found = said("", "", &format!("        {step}\n"), phase);
@@ -126,7 +126,12 @@ mod tests {
         for (top, want) in [
             ("headers: {A: b}\n", "`defaults: {headers: {…}}`"),
             ("steps: [{http: GET /}]\n", "`sessions: {user: {steps: […]}}`"),
-            ("config: {phases: []}\n", "a file of Artillery"),
+            (
+                "config: {phases: []}\n",
+                "this looks like an Artillery file: write `target: URL`, the phases as `load: \
+                 [{arrivals: 5/s, for: 1m}]` and each flow as `sessions: {name: {steps: […]}}`; \
+                 docs/coming-from.md compares the terms",
+            ),
         ] {
             let found = said(top, "", "", phase);
             assert!(found.contains(want), "{top}: {found}");

@@ -28,13 +28,13 @@ fn warn_quoted(cx: &mut Context<'_>, node: &Node) {
     if text.len() < 2 || !is_in('{', '}') && !is_in('[', ']') {
         return;
     }
-    let message = say!("this JSON is sent as a text in quotes");
+    let message = say!("this JSON is sent as a quoted string");
     let warning = cx.warning("quoted-json", message, node.place);
     let help = say!(
-        "write the value itself as YAML, without quotes: `json: {{a: 1}}`; or send the text as it \
-         is: `body: '…'`"
+        "write the value as YAML, without quotes: `json: {{a: 1}}`; to send the text as it is, \
+         write `body: '…'`"
     );
-    cx.note(warning.label(say!("a text, not a map")).help(help));
+    cx.note(warning.label(say!("text, not a map")).help(help));
 }
 
 fn write_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Option<()> {
@@ -165,7 +165,7 @@ pub(crate) fn read_path_check(
 fn read_field(cx: &mut Context<'_>, node: &Node, path: JsonPath, out: &mut Vec<Check>) {
     let want = match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
-            let help = say!("write the fields and what they have to be");
+            let help = say!("write the fields and their expected values");
             for (key, value) in cx.entries(node, say!("fields"), help).unwrap_or_default() {
                 if let Some(inner) = read_path(cx, &key.text, key.place) {
                     read_field(cx, value, path.join(&inner), out);

@@ -244,7 +244,7 @@ macro_rules! scenario_maps {
         headers: Map(&Text) => "Headers of its requests.",
     } => later {
         agent: Anything => "A throng agent on the target's host.",
-            say!("name an exporter there: `url: \"http://127.0.0.1:9100/metrics\"`"),
+            say!("use an exporter there: `url: \"http://127.0.0.1:9100/metrics\"`"),
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
@@ -271,7 +271,7 @@ macro_rules! scenario_maps {
         value: Anything => "The value, if other keys such as `secret` are given.",
         secret: Bool => "`true` masks the value in run directories, errors and all output.",
     }
-    DATA Data = "a source of data" {
+    DATA Data = "a data source" {
         csv: Text => "A CSV file; a relative path starts at the scenario file.",
         json_lines: Text => "A file with one JSON value per line.",
         list: List(&Anything) => "Rows given here: `[red, green]` or `[{name: ann}]`.",
@@ -532,7 +532,7 @@ macro_rules! scenario_maps {
         choose [List Way]: List(&Kind(&WAY)) =>
             "The branches; each time the user takes one at random.",
     }
-    WAY Way = "a way of a choice" {
+    WAY Way = "a branch of `choose`" {
         weight: WEIGHT => "How often it is taken, relative to the other branches: `70`, `70%`.",
         steps [List Step]: Steps => "The steps of this branch; `[]` does nothing.",
         r#use "use" [PartName]: Text => "The part to run.",
@@ -691,7 +691,7 @@ macro_rules! scenario_maps {
         equals: Text => "The text equals this text.",
         matches: Text => "This regular expression matches somewhere in the text.",
     }
-    FOUND_CHECK FoundCheck = "a check of what is found" {
+    FOUND_CHECK FoundCheck = "a check of a match" {
         contains: Text => "The matched text contains this text.",
         equals: Text => "The matched text equals this text.",
         matches: Text => "This regular expression matches somewhere in the matched text.",
@@ -800,7 +800,7 @@ macro_rules! scenario_maps {
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
         regex: Text => "A regular expression on both sides: its first group, or the whole match.",
     }
-    MARK Mark = "the place of an id or a stamp" {
+    MARK Mark = "the position of an ID or a timestamp" {
         json: Text => "A JSON field: `data.id` or `[1].id`.",
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
         regex: Text => "A regular expression: its first group, or the whole match.",

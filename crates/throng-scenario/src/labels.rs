@@ -34,7 +34,7 @@ pub(crate) fn read_labels(cx: &mut Context<'_>, node: &Node) -> Labels {
             bad_label(cx, &key.text, "name", reason, Some(key.place));
             continue;
         }
-        if let Some(value) = cx.text(node, say!("the value of a label")) {
+        if let Some(value) = cx.text(node, say!("a label value")) {
             match check_value(&value) {
                 Ok(()) => drop(labels.insert(key.text.clone(), value)),
                 Err(reason) => bad_label(cx, &value, "value", reason, Some(node.place)),
@@ -88,7 +88,7 @@ fn check_name(name: &str) -> Result<(), UnitError> {
         0 => say!("the name is empty"),
         length if length > NAME_CHARS_MAX => say!("more than 64 characters"),
         _ if name.chars().all(|c| c.is_alphanumeric() || "_.-/".contains(c)) => return Ok(()),
-        _ => say!("not the name of a label"),
+        _ => say!("not a label name"),
     };
     let help = say!(
         "a name consists of at most 64 letters, digits, `_`, `-`, `.` and `/`: \
@@ -111,7 +111,7 @@ fn check_value(value: &str) -> Result<(), UnitError> {
     } else if value.chars().count() > VALUE_CHARS_MAX {
         (
             say!("more than 256 characters"),
-            say!("write 256 characters at most, such as an id or a version"),
+            say!("write at most 256 characters, such as an ID or a version"),
         )
     } else {
         return Ok(());
@@ -127,8 +127,8 @@ fn bad_label(
     place: Option<Place>,
 ) {
     let message = match part {
-        "name" => say!("`{}` cannot be the name of a label", shorten(text)),
-        _ => say!("`{}` cannot be the value of a label", shorten(text)),
+        "name" => say!("`{}` is not a valid label name", shorten(text)),
+        _ => say!("`{}` is not a valid label value", shorten(text)),
     };
     let error = match place {
         Some(place) => cx.error("bad-label", message, place).label(reason.message),
@@ -143,5 +143,5 @@ fn too_many(cx: &mut Context<'_>, place: Option<Place>) {
         Some(place) => cx.error("too-many", message, place).label(say!("one too many")),
         None => throng_base::Diagnostic::error("too-many", message),
     };
-    cx.note(error.help(say!("labels are for finding reports again: keep other data elsewhere")));
+    cx.note(error.help(say!("labels are for finding reports: keep other data elsewhere")));
 }

@@ -175,7 +175,10 @@ fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
         let warning = cx
             .warning("nothing-measured", say!("no phase is measured"), place)
             .label(say!("`measured: false`"))
-            .help(say!("the summary and the thresholds will be empty: leave it out in one phase"));
+            .help(say!(
+                "the summary and the thresholds will have no data: remove it from at least one \
+                 phase"
+            ));
         cx.note(warning);
     }
 }
@@ -212,11 +215,9 @@ fn read_phases(
         if let Some(phase) = read_phase(cx, item, i, &mut state) {
             churns.extend(state.churn.take().map(|place| (phases.len(), place)));
             if !names.insert(phase.name.clone()) {
-                let message = say!("two phases have the name `{}`", shorten(&phase.name));
+                let message = say!("two phases are named `{}`", shorten(&phase.name));
                 let error = cx.error("duplicate-name", message, item.place);
-                cx.note(
-                    error.label(say!("the second one")).help(say!("give it a name of its own")),
-                );
+                cx.note(error.label(say!("the second one")).help(say!("give it a unique name")));
             }
             phases.push(phase);
         }
@@ -243,7 +244,8 @@ fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, p
         return;
     }
     let (count, precision) = (format_count(together as u64), write_duration(precision));
-    let message = say!("up to {count} starts go out together: all that are due in {precision}");
+    let message =
+        say!("up to {count} starts are sent together: all that are due within {precision}");
     let finer = Duration::from_nanos((BURST_MIN / 2.0 / rate * 1e9) as u64 / 1_000 * 1_000);
     let help = say!("write `precision: {}`, or spread the load", write_duration(finer));
     let warning = cx.warning("burst", message, place);
@@ -333,8 +335,8 @@ fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) 
                 cx,
                 fields.r#for,
                 say!(
-                    "a phase without `users`, `arrivals` or `iterations` needs a time: \
-                      `{{for: 10m}}`"
+                    "a phase without `users`, `arrivals` or `iterations` requires a duration: \
+                     `{{for: 10m}}`"
                 ),
             )?;
             if state.population == 0 && state.first && !fields.churn.is_there() {
@@ -357,5 +359,5 @@ fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) 
 
 fn no_users<T>(cx: &mut Context<'_>, place: Place, message: Said) -> Option<T> {
     let error = cx.error("no-users", message, place).label(say!("no users"));
-    cx.fail(error.help(say!("write how many users there are: `{{users: 100, for: 30s}}`")))
+    cx.fail(error.help(say!("write the number of users: `{{users: 100, for: 30s}}`")))
 }

@@ -36,13 +36,13 @@ pub(crate) fn read_monitors(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) ->
     if let Some(one) = items.get(MONITORS_MAX) {
         let message = say!("more than 16 sources");
         let error = cx.error("too-many", message, one.place).label(say!("one too many"));
-        cx.note(error.help(say!("let one Prometheus read them, and name that")));
+        cx.note(error.help(say!("let one Prometheus collect them, and use it as the source")));
     }
     let mut monitors: Vec<Monitor> = Vec::new();
     for item in items.iter().take(MONITORS_MAX) {
         let Some(monitor) = read_monitor(cx, item) else { continue };
         if monitors.iter().any(|other| other.name == monitor.name) {
-            let message = say!("two sources are called `{}`", shorten(&monitor.name));
+            let message = say!("two sources are named `{}`", shorten(&monitor.name));
             let error = cx.error("duplicate-name", message, item.place);
             let error = error.label(say!("the second one"));
             cx.note(error.help(say!("give it another `name`")));
@@ -91,7 +91,7 @@ fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
     let text = cx.text(node, say!("the URL of an exporter"))?;
     let reason = match Url::parse(&text) {
         Ok(url) if matches!(url.scheme, Scheme::Http | Scheme::Https) => return Some(url),
-        Ok(_) => (say!("exporters speak `http` or `https`"), HELP),
+        Ok(_) => (say!("exporters use `http` or `https`"), HELP),
         Err(reason) => (reason.message, reason.help),
     };
     let message = say!("`{}` is not the URL of an exporter", shorten(&text));
@@ -102,7 +102,7 @@ fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
 fn read_every(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
     let every = cx.duration(node)?;
     if every < EVERY_MIN {
-        let message = say!("a source is asked once a second at most");
+        let message = say!("a source can be read at most once per second");
         return cx.bad_value(node, message, say!("write `every: 5s`"));
     }
     Some(every)
@@ -112,8 +112,8 @@ fn read_name(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     let name = cx.text(node, say!("a name"))?;
     let is_bad = name.trim().is_empty() || name.contains(char::is_control);
     if is_bad || name.chars().count() > NAME_CHARS_MAX {
-        let help = say!("a name has at most 64 characters, without line breaks");
-        return cx.bad_value(node, say!("this cannot be a name"), help);
+        let help = say!("a name can have at most 64 characters and no line breaks");
+        return cx.bad_value(node, say!("this is not a valid name"), help);
     }
     Some(name)
 }
@@ -127,7 +127,7 @@ fn read_metrics(cx: &mut Context<'_>, node: &Node) -> Vec<Metric> {
     if let Some(one) = items.get(METRICS_MAX) {
         let message = say!("more than 64 metrics");
         let error = cx.error("too-many", message, one.place).label(say!("one too many"));
-        cx.note(error.help(say!("keep those that say what the service lacks")));
+        cx.note(error.help(say!("keep those that show the bottlenecks of the service")));
     }
     items.iter().take(METRICS_MAX).filter_map(|item| read_metric(cx, item)).collect()
 }
@@ -150,10 +150,10 @@ fn read_selector(cx: &mut Context<'_>, node: &Node) -> Option<Selector> {
     match Selector::parse(&text) {
         Ok(selector) => Some(selector),
         Err(reason) => {
-            let message = say!("`{}` does not select metrics", shorten(&text));
+            let message = say!("`{}` is not a valid metric selector", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason);
             cx.fail(error.help(say!(
-                "write a name, with labels if need be: `node_cpu_seconds_total{{mode=\"idle\"}}`"
+                "write a name, with labels if needed: `node_cpu_seconds_total{{mode=\"idle\"}}`"
             )))
         }
     }

@@ -46,7 +46,7 @@ impl Context<'_> {
             saved.place.map(|place| (name.clone(), place))
         });
         for (name, place) in unused.collect::<Vec<_>>() {
-            let message = say!("no step of this session uses the saved value `{name}`");
+            let message = say!("no step in this session uses the saved value `{name}`");
             let warning = self.warning("unused-save", message, place).label(say!("never used"));
             let help = say!("write `${{saved.{name}}}` where it is needed, or remove it");
             self.note(warning.help(help));
@@ -59,10 +59,10 @@ impl Context<'_> {
             let message = say!("`saved.{name}` is used before a step has saved it");
             let warning = self.warning("not-saved-yet", message, place);
             let help = say!(
-                "save it in a step before this one, or in `before`; `${{has(saved.{name})}}` asks \
-                 whether it is there"
+                "save it in an earlier step or in `before`; check whether it exists with \
+                 `${{has(saved.{name})}}`"
             );
-            let label = say!("without a value in the first iteration");
+            let label = say!("it has no value in the first iteration");
             self.note(warning.label(label).help(help));
         }
     }
@@ -116,10 +116,10 @@ impl Context<'_> {
             }
             None => {
                 if !std::mem::replace(&mut self.session.full, true) {
-                    let message = say!("a session keeps more than {SLOTS_MAX} values");
+                    let message = say!("a session saves more than {SLOTS_MAX} values");
                     let error = self.error("too-many", message, place).label(say!("one too many"));
                     self.note(
-                        error.help(say!("save a whole map and take its fields: `saved.user.id`")),
+                        error.help(say!("save a whole map and use its fields: `saved.user.id`")),
                     );
                 }
                 None
@@ -130,7 +130,7 @@ impl Context<'_> {
     /// The slot of a saved value, by the key that names it in `save:` or `set:`.
     pub(crate) fn slot(&mut self, key: &Key) -> Option<u16> {
         if !is_name(&key.text) {
-            let message = say!("`{}` cannot be the name of a value", shorten(&key.text));
+            let message = say!("`{}` is not a valid name for a value", shorten(&key.text));
             let error = self.error("bad-value", message, key.place).label(say!("not a name"));
             return self.fail(error.help(say!(
                 "a name consists of letters, digits and `_`: \
@@ -169,8 +169,9 @@ impl Context<'_> {
             "page",
         ];
         if !is_name(name) || name.contains('-') || TAKEN.contains(&name) {
-            let message = say!("`{}` cannot be the name of an item", shorten(name));
-            let error = self.error("bad-value", message, place).label(say!("not a free name"));
+            let message = say!("`{}` is not a valid name for an item", shorten(name));
+            let error =
+                self.error("bad-value", message, place).label(say!("this name is not available"));
             return self.fail(error.help(say!(
                 "a name consists of letters, digits and `_`: `as: \
                                        product`"
@@ -356,8 +357,8 @@ impl Context<'_> {
 }
 
 const EXPRESSION_HELP: Said = say!(
-    "write a name such as `${{vars.name}}`, or a computation such as \
-                               `${{user.id % 100}}`; `$${{` stands for the characters `${{`"
+    "write a name such as `${{vars.name}}`, or an expression such as `${{user.id % 100}}`; for a \
+     literal `${{`, write `$${{`"
 );
 
 /// The words that names begin with.
@@ -401,7 +402,7 @@ impl Names for KnownNames<'_, '_> {
             "setup" => self.setup(second),
             "user" if second == Some("id") => Ok((Name::UserId, 2)),
             "user" => {
-                let message = say!("only the id of a user is known");
+                let message = say!("only `user.id` is available");
                 self.unknown(
                     message,
                     second.unwrap_or(""),
@@ -415,7 +416,7 @@ impl Names for KnownNames<'_, '_> {
                 Ok((Name::Constant(Value::Text(self.run_id.into())), 2))
             }
             "run" => {
-                let message = say!("only the id of a run is known");
+                let message = say!("only `run.id` is available");
                 self.unknown(
                     message,
                     second.unwrap_or(""),
@@ -481,7 +482,7 @@ impl KnownNames<'_, '_> {
     fn environment(&mut self, name: Option<&str>) -> Resolved {
         let Some(name) = name else {
             let help = say!("write `${{env.NAME}}`");
-            let message = say!("which variable of the environment?");
+            let message = say!("which environment variable?");
             return Err(UnknownName { message, label: None, help });
         };
         match (self.env)(name) {
@@ -506,8 +507,8 @@ impl KnownNames<'_, '_> {
             Known::No => {
                 let word = source.unwrap_or("");
                 let message = match source {
-                    Some(source) => say!("there is no data `{}`", shorten(source)),
-                    None => say!("which data?"),
+                    Some(source) => say!("there is no data source `{}`", shorten(source)),
+                    None => say!("which data source?"),
                 };
                 let help = say!("declare it: `data: {{accounts: {{csv: accounts.csv}}}}`");
                 return self.unknown(message, word, self.data.names(), "data.", help);
@@ -544,9 +545,9 @@ impl KnownNames<'_, '_> {
     fn saved(&self, name: Option<&str>) -> Resolved {
         if !self.session.open {
             return Err(UnknownName {
-                message: say!("nothing is saved here"),
-                label: Some(say!("values are saved by the steps of a session")),
-                help: say!("write it at the steps of the session, or use `vars`"),
+                message: say!("saved values are not available here"),
+                label: Some(say!("only the steps of a session save values")),
+                help: say!("use it in the steps of the session, or use `vars` instead"),
             });
         }
         let Some(name) = name else {
@@ -556,7 +557,7 @@ impl KnownNames<'_, '_> {
         match self.session.used(name) {
             Some(slot) => Ok((Name::Slot(slot), 2)),
             None => {
-                let message = say!("no step of this session saves `{}`", shorten(name));
+                let message = say!("no step in this session saves `{}`", shorten(name));
                 if let SetupNames::Known(names) = self.setup
                     && names.iter().any(|known| known == name)
                 {
@@ -582,9 +583,9 @@ impl KnownNames<'_, '_> {
             }
             SetupNames::Open => {
                 return Err(UnknownName {
-                    message: say!("inside `setup` its values are saved values"),
-                    label: Some(say!("known when the setup is over")),
-                    help: say!("write `${{saved.NAME}}` for what a step before this one has saved"),
+                    message: say!("inside `setup`, its values are saved values"),
+                    label: Some(say!("known only after the setup")),
+                    help: say!("write `${{saved.NAME}}` for a value saved by an earlier step"),
                 });
             }
         };
@@ -614,10 +615,10 @@ impl KnownNames<'_, '_> {
         if !self.has_answer {
             return Err(UnknownName {
                 message: say!("there is no `{root}` here"),
-                label: Some(say!("only `check` and `save` look at an answer")),
+                label: Some(say!("only `check` and `save` can read the response")),
                 help: say!(
-                    "save what is needed: `save: {{name: json.data.name}}`, and write \
-                       `${{saved.name}}`"
+                    "save the value: `save: {{name: json.data.name}}`, then write \
+                     `${{saved.name}}`"
                 ),
             });
         }
@@ -629,8 +630,8 @@ impl KnownNames<'_, '_> {
             Some((_, part)) => Ok((Name::Answer(*part), 2)),
             None => {
                 let message = match part {
-                    Some(part) => say!("an answer has no `{}`", shorten(part)),
-                    None => say!("which part of the answer?"),
+                    Some(part) => say!("a response has no `{}`", shorten(part)),
+                    None => say!("which part of the response?"),
                 };
                 let words = PARTS.iter().map(|(name, _)| *name);
                 self.unknown(message, word, words, &format!("{root}."), Said::default())
@@ -642,7 +643,7 @@ impl KnownNames<'_, '_> {
     fn no_part(&self, word: &str) -> Resolved {
         let word = shorten(word);
         Err(UnknownName {
-            message: say!("an expression cannot look at `{word}` of a message here"),
+            message: say!("an expression cannot read `{word}` of a message here"),
             label: Some(say!("a field of a declared message")),
             help: say!("write `check: {{{word}: …}}`, or save it and use `${{saved.{word}}}`"),
         })
@@ -693,7 +694,7 @@ impl KnownNames<'_, '_> {
             return Ok((Name::Slot(*slot), used));
         }
         let Some(slot) = self.session.keep_heard(written, pick) else {
-            let message = say!("a session keeps more than {SLOTS_MAX} values");
+            let message = say!("a session saves more than {SLOTS_MAX} values");
             return Err(UnknownName { message, label: None, help: SAVED_HELP });
         };
         Ok((Name::Slot(slot), used))
@@ -702,7 +703,8 @@ impl KnownNames<'_, '_> {
     fn nothing(&self, path: &[&str]) -> Resolved {
         let name = path[0];
         let message = say!("`{}` is not known here", shorten(name));
-        let help = say!("names begin with {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
+        let help =
+            say!("names start with one of {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
         let label = if self.session.slot_of(name).is_some() {
             Some(say!("did you mean `saved.{name}`?"))
         } else if self.vars.has(name) {
@@ -720,10 +722,8 @@ impl KnownNames<'_, '_> {
             let near = near.filter(|near| is_whole(near) || is_item(near));
             if near.is_none() && path.len() == 1 {
                 let name = shorten(name);
-                let help = say!(
-                    "say where it comes from: `vars.{name}`, `saved.{name}` or \
-                     `data.SOURCE.{name}`"
-                );
+                let help =
+                    say!("name its source: `vars.{name}`, `saved.{name}` or `data.SOURCE.{name}`");
                 let label = Some(say!("not known here"));
                 return Err(UnknownName { message, label, help });
             }

@@ -18,7 +18,7 @@ pub(crate) fn read_outputs(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> 
     if let Some(one) = items.get(OUTPUTS_MAX) {
         let error = cx.error("too-many", say!("more than 16 outputs"), one.place);
         let error = error.label(say!("one too many"));
-        cx.note(error.help(say!("let one collector pass the figures on")));
+        cx.note(error.help(say!("let one collector forward the metrics")));
     }
     items.iter().take(OUTPUTS_MAX).flat_map(|item| read_output(cx, item)).collect()
 }
@@ -39,8 +39,8 @@ fn read_output(cx: &mut Context<'_>, node: &Node) -> Vec<Output> {
     let given = given.into_iter().filter_map(|(kind, field)| Some((kind, field.node()?)));
     let given: Vec<(OutputKind, &Node)> = given.collect();
     if given.is_empty() {
-        let error = cx.error("missing-key", say!("an output has no place"), node.place);
-        cx.note(error.label(say!("nobody is told")).help(HELP));
+        let error = cx.error("missing-key", say!("an output requires a destination"), node.place);
+        cx.note(error.label(say!("no destination")).help(HELP));
     }
     given.into_iter().filter_map(|(kind, node)| read_place(cx, kind, node)).collect()
 }
@@ -50,7 +50,7 @@ fn read_place(cx: &mut Context<'_>, kind: OutputKind, node: &Node) -> Option<Out
     match Output::new(kind.word(), &text) {
         Ok(output) => Some(output),
         Err(reason) => {
-            let message = say!("`{}` is not where figures can go", shorten(&text));
+            let message = say!("`{}` is not a valid output destination", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason);
             cx.fail(error.help(HELP))
         }

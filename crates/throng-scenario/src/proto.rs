@@ -238,15 +238,15 @@ impl Reading {
         let help = match wanted.root {
             None => {
                 say!(
-                    "the path counts from the folder of the file that names it, or from one of \
-                     `proto_path`"
+                    "the path is relative to the folder of the file that contains it, or to a \
+                     folder of `proto_path`"
                 )
             }
             Some(_) => {
                 say!(
-                    "imports are looked for in the folders of `proto_path`, in the folder of \
-                        the file that `proto` names, and beside the file that imports: add the \
-                        folder to `proto_path`"
+                    "imports are searched for in the folders of `proto_path`, in the folder of \
+                     the `proto` file, and next to the importing file; add the missing folder to \
+                     `proto_path`"
                 )
             }
         };
@@ -305,10 +305,11 @@ impl Reading {
             Ok(files) => files,
             Err(reason) => {
                 self.is_whole = false;
-                let message = say!("`{}` is not a set of descriptors", shorten(wanted.name));
+                let message = say!("`{}` is not a descriptor set", shorten(wanted.name));
                 let error = cx.error("bad-proto", message, place).label(reason.shortened(60));
-                let help =
-                    say!("write it by `protoc --include_imports --descriptor_set_out=shop.desc`");
+                let help = say!(
+                    "create it with `protoc --include_imports --descriptor_set_out=shop.desc`"
+                );
                 return cx.fail(error.help(help));
             }
         };
@@ -328,7 +329,7 @@ impl Reading {
         self.is_whole = false;
         let message = say!("the `.proto` file is larger than {} MiB", bytes_max >> 20);
         let error = cx.error("file-too-large", message, place).label(say!("too large"));
-        cx.fail(error.help(say!("put the messages that are used into a file of their own")))
+        cx.fail(error.help(say!("move the messages that you use into a separate file")))
     }
 
     fn add(&mut self, file: FileDescriptorProto, folder: PathBuf, root: PathBuf) -> String {
@@ -343,7 +344,7 @@ impl Reading {
         if std::mem::replace(&mut self.is_whole, false) {
             let message = say!("more than {PROTO_FILES_MAX} `.proto` files are read");
             let error = cx.error("too-many", message, place).label(say!("one too many"));
-            cx.note(error.help(say!("put the messages that are used into one file")));
+            cx.note(error.help(say!("move the messages that you use into one file")));
         }
         None
     }

@@ -104,7 +104,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         }
         Err(reason) => {
             let help =
-                say!("the path of a protocol file counts from the folder of the scenario file");
+                say!("the path of a protocol file is relative to the folder of the scenario file");
             return unreadable(cx, Said::of_error(&reason), help);
         }
     };
@@ -117,7 +117,7 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
         Ok(Some(root)) => read(cx, &root),
         Ok(None) => {
             let error = cx.error("empty", say!("the protocol file is empty"), node.place);
-            cx.fail(error.label(say!("nothing in it")).help(PROTOCOL_HELP))
+            cx.fail(error.label(say!("it is empty")).help(PROTOCOL_HELP))
         }
         Err(error) => cx.fail(*error),
     }
@@ -217,7 +217,7 @@ impl Reader<'_, '_> {
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
             let message = say!("`endian` is given here and in `meta`");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            self.cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
+            self.cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
         }
         let framing = self.framing(&fields);
         if let Some(node) = fields.proto.node() {
@@ -287,10 +287,10 @@ impl Reader<'_, '_> {
             }
             other => {
                 if let Some(key) = fields.max.key() {
-                    let message = say!("`max` is the limit of packets with a delimiter");
+                    let message = say!("`max` requires `delimiter` here");
                     let error = self.cx.error("conflicting-keys", message, key.place);
                     let error = error.label(say!("there is no delimiter"));
-                    self.cx.note(error.help(say!("write `max` beside `counts`, or remove it")));
+                    self.cx.note(error.help(say!("write `max` next to `counts`, or remove it")));
                 }
                 let size = other.and_then(|(_, node)| Some((self.bytes(node)?, node.place)));
                 match size {
@@ -313,7 +313,8 @@ impl Reader<'_, '_> {
 
     fn enums(&mut self, node: &Node) {
         let help = say!("write `enums: {{code: {{0: ok, 1: full}}}}`");
-        for (key, value) in self.cx.entries(node, say!("enums by name"), help).unwrap_or_default() {
+        for (key, value) in self.cx.entries(node, say!("a map of enums"), help).unwrap_or_default()
+        {
             let labels = self.enumeration(value);
             self.enums.push((key.text.clone(), labels));
         }
@@ -322,7 +323,7 @@ impl Reader<'_, '_> {
     /// Structures by name; all names are known before the first is read.
     fn types(&mut self, node: &Node) -> Vec<Struct> {
         let help = say!("write `types: {{item: [{{id: price, type: u32}}]}}`");
-        let entries = self.cx.entries(node, say!("types by name"), help).unwrap_or_default();
+        let entries = self.cx.entries(node, say!("a map of types"), help).unwrap_or_default();
         for (key, _) in &entries {
             if let Ok(Some(_)) | Err(_) = words::parse(&key.text) {
                 let message = say!("the type `{}` already exists", shorten(&key.text));
@@ -354,11 +355,11 @@ impl Reader<'_, '_> {
 
     fn messages(&mut self, node: &Node) -> Vec<Message> {
         let help = say!("write `messages: {{ping: {{kind: 1}}}}`");
-        let entries = self.cx.entries(node, say!("messages by name"), help).unwrap_or_default();
+        let entries = self.cx.entries(node, say!("a map of messages"), help).unwrap_or_default();
         let mut messages = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             if !values::is_name(&key.text) {
-                let message = say!("`{}` cannot be the name of a message", shorten(&key.text));
+                let message = say!("`{}` is not a valid message name", shorten(&key.text));
                 let error =
                     self.cx.error("bad-value", message, key.place).label(say!("not a name"));
                 self.cx.note(error.help(NAME_HELP));
@@ -391,7 +392,7 @@ impl Reader<'_, '_> {
         }
         let fields = keys::DeclaredMessage::read(self.cx, node)?;
         if let Some(node) = fields.kind.node() {
-            let value = values::read_int(self.cx, node, say!("the kind of a message"));
+            let value = values::read_int(self.cx, node, say!("a message kind"));
             message.kind = value.map(|value| Placed { value, place: self.at(node.place) });
         }
         if let Some(node) = fields.answers.node() {
@@ -402,7 +403,7 @@ impl Reader<'_, '_> {
             let text = say!("`{}` has both `answers` and `push`", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
             let help = say!("keep one of `answers` and `push`, or declare two messages");
-            self.cx.note(error.label(say!("`push` is there, too")).help(help));
+            self.cx.note(error.label(say!("`push` is also set")).help(help));
         }
         if let Some((_, node)) = ast::one_of(self.cx, &[fields.body, fields.seq])
             && !node.is_null()
@@ -424,14 +425,15 @@ impl Reader<'_, '_> {
         };
         let entries = self.cx.entries(node, say!("a message"), HELP)?;
         let [(key, given)] = entries[..] else {
-            let text = say!("a message is acknowledged by exactly one other");
+            let text = say!("a message must be acknowledged by exactly one other message");
             let error = self.cx.error("bad-value", text, node.place);
-            return self.cx.fail(error.label(say!("this is not one message")).help(HELP));
+            return self.cx.fail(error.label(say!("this is not a single message")).help(HELP));
         };
         let message = Placed { value: key.text.clone(), place: self.at(key.place) };
         let mut fields = Vec::new();
         if !given.is_null() {
-            let help = say!("write `{{id: id}}`: its field, and that of the message that came");
+            let help =
+                say!("write `{{id: id}}`: its own field, and the field of the received message");
             for (key, value) in self.cx.entries(given, say!("a map of fields"), help)? {
                 let Some(copied) = self.copied(value) else { continue };
                 let place = self.at(value.place);
@@ -446,7 +448,7 @@ impl Reader<'_, '_> {
     fn copied(&mut self, node: &Node) -> Option<Copied> {
         let Kind::Scalar { text, plain } = &node.kind else {
             let help = say!("write the name of a field: `{{id: id}}`");
-            return self.cx.wrong_type(node, say!("a field or one value"), help);
+            return self.cx.wrong_type(node, say!("a field or a single value"), help);
         };
         let path = text.strip_prefix("${message.").and_then(|text| text.strip_suffix('}'));
         if let Some(path) = path {
@@ -481,7 +483,7 @@ impl Reader<'_, '_> {
             fields.expect.node().and_then(|node| self.name(node, say!("the name of a message")));
         let lost_after = fields.lost_after.node().and_then(|node| self.cx.time_limit(node));
         if let (Some(key), None) = (fields.lost_after.key(), fields.expect.node()) {
-            let message = say!("no answer is expected, so none is lost");
+            let message = say!("no reply is expected, so none can be lost");
             let error = self.cx.error("missing-key", message, key.place);
             self.cx.note(error.label(say!("`expect` is missing")).help(help));
         }

@@ -249,10 +249,12 @@ impl Reaches {
             false => fields.need(cx, fields.target, TARGET_HELP),
         };
         if let Some(node) = node.filter(|_| all_have_one) {
-            let message = say!("every session has a target of its own");
+            let message = say!("every session has its own target");
             let warning = cx.warning("never-runs", message, node.place);
             cx.note(
-                warning.label(say!("no session uses it")).help(say!("remove this one, or theirs")),
+                warning
+                    .label(say!("no session uses it"))
+                    .help(say!("remove this target, or those of the sessions")),
             );
         }
         reaches.common = match node {
@@ -305,10 +307,10 @@ impl Reaches {
     pub(crate) fn warn_unused(&self, cx: &mut Context<'_>) {
         for named in self.named.iter().filter(|named| !named.used.get()) {
             let name = shorten(&named.reach.name);
-            let message = say!("no step goes to the target `{name}`");
+            let message = say!("no step uses the target `{name}`");
             let warning =
                 cx.warning("unused-target", message, named.place).label(say!("never used"));
-            let help = say!("write `target: {name}` at a session or a step, or remove it");
+            let help = say!("write `target: {name}` in a session or a step, or remove it");
             cx.note(warning.help(help));
         }
     }
@@ -328,12 +330,12 @@ impl Reaches {
     fn read_named(&mut self, cx: &mut Context<'_>, node: &Node, speaks: &Speaks) {
         let entries = cx.entries(node, say!("a map of targets"), TARGETS_HELP).unwrap_or_default();
         if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-            let error = cx.error("empty", say!("there is no target"), node.place);
+            let error = cx.error("empty", say!("there are no targets"), node.place);
             cx.note(error.label(say!("empty")).help(TARGETS_HELP));
         }
         for (key, node) in entries {
             if !is_target_name(&key.text) {
-                let message = say!("`{}` cannot be the name of a target", shorten(&key.text));
+                let message = say!("`{}` is not a valid target name", shorten(&key.text));
                 let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
                 cx.note(error.help(say!(
                     "a name consists of letters, digits, `_` and `-`: \
@@ -481,7 +483,7 @@ impl Reaches {
         if self.targets.len() > usize::from(u16::MAX) {
             let message = say!("more than 65,535 addresses");
             let error = cx.error("too-many", message, node.place).label(say!("too many"));
-            cx.note(error.help(say!("use one address of a load balancer instead")));
+            cx.note(error.help(say!("use the address of a load balancer instead")));
             return reach;
         }
         Reach { targets: numbers.map(|number| number as u16).collect(), scheme, ..reach }
@@ -589,7 +591,8 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
     }
     let Some(scheme) = reach.scheme else { return };
     if matches!(reach.spoken, Spoken::Records(_)) {
-        let message = say!("`{}` has no messages that end with a delimiter", scheme.word());
+        let message =
+            say!("`{}` does not support messages that end with a delimiter", scheme.word());
         let error = cx.error("scheme-mismatch", message, node.place);
         let help = say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`");
         return cx.note(error.label(say!("they do not match")).help(help));

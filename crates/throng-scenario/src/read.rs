@@ -169,7 +169,7 @@ impl Found {
             None => (None, 0),
         });
         if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
-            last.notes.push(say!("and {more} more mistakes, which are not shown"));
+            last.notes.push(say!("and {more} more errors, not shown"));
         }
         self.mask();
         (self.diagnostics, failed)
@@ -289,9 +289,9 @@ impl<'a> Context<'a> {
         };
         let private = source.private();
         self.sources[usize::from(file)].0 = private.clone();
-        let mut told = error.label(say!("its lines are not shown"));
+        let mut told = error.label(say!("its content is not shown"));
         if told.message.english().contains('`') {
-            told.message = say!("this is not YAML");
+            told.message = say!("this is not valid YAML");
         }
         told.span = told.span.map(|span| Span { source: private, ..span });
         Err(Box::new(told.help(kind.key_list())))
@@ -373,7 +373,8 @@ impl<'a> Context<'a> {
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     pub(crate) fn not_yet(&mut self, what: Said, place: Place, help: Said) {
         let message = say!("{what} is not supported in this version");
-        let error = self.error("not-yet", message, place).label(say!("not yet")).help(help);
+        let error =
+            self.error("not-yet", message, place).label(say!("not supported yet")).help(help);
         self.note(error);
     }
 
@@ -434,7 +435,7 @@ impl<'a> Context<'a> {
                 };
                 let error = self.error("file-too-large", message, node.place);
                 let error = error.label(say!("too large"));
-                self.fail(error.help(say!("name a smaller file; all of them are held in memory")))
+                self.fail(error.help(say!("use smaller files; all of them are kept in memory")))
             }
             Ok(bytes) => {
                 let bytes: Arc<[u8]> = bytes.into();
@@ -445,7 +446,7 @@ impl<'a> Context<'a> {
                 let error = self
                     .error("file-unreadable", say!("`{name}` cannot be read"), node.place)
                     .label(Said::of_error(&reason));
-                let help = say!("the path of a file counts from the folder of the scenario file");
+                let help = say!("file paths are relative to the folder of the scenario file");
                 self.fail(error.help(help))
             }
         }
@@ -554,19 +555,27 @@ impl Context<'_> {
     pub(crate) fn time_limit(&mut self, node: &Node) -> Option<Duration> {
         let duration = self.duration(node)?;
         if duration.is_zero() {
-            return self.bad_value(node, say!("the time cannot be zero"), say!("write `30s`"));
+            return self.bad_value(
+                node,
+                say!("the duration must be greater than zero"),
+                say!("write `30s`"),
+            );
         }
         Some(duration)
     }
 
     pub(crate) fn duration_range(&mut self, node: &Node) -> Option<(Duration, Duration)> {
-        self.unit(node, say!("a duration or a range of them"), units::parse_time_range)
+        self.unit(node, say!("a duration or a range of durations"), units::parse_time_range)
     }
 
     pub(crate) fn size(&mut self, node: &Node) -> Option<u64> {
         let size = self.unit(node, say!("a size"), units::parse_size)?;
         match size {
-            0 => self.bad_value(node, say!("the limit cannot be zero"), say!("write `64KiB`")),
+            0 => self.bad_value(
+                node,
+                say!("the limit must be greater than zero"),
+                say!("write `64KiB`"),
+            ),
             _ => Some(size),
         }
     }
@@ -597,7 +606,7 @@ impl Context<'_> {
     }
 
     pub(crate) fn whole(&mut self, node: &Node) -> Option<u64> {
-        let help = say!("a seed is a whole number: `7`");
+        let help = say!("a seed must be a whole number: `7`");
         self.unit(node, say!("a seed"), |text| {
             let plain = text.trim().replace('_', "");
             plain
@@ -616,7 +625,7 @@ impl Context<'_> {
                 let error = error.help(say!("write `true` or `false`"));
                 self.fail(match switch(other) {
                     Some(value) => error.label(say!("did you mean `{value}`?")),
-                    None => error.label(say!("yes or no")),
+                    None => error.label(say!("not a boolean")),
                 })
             }
         }
@@ -624,7 +633,7 @@ impl Context<'_> {
 
     pub(crate) fn bad_value<T>(&mut self, node: &Node, message: Said, help: Said) -> Option<T> {
         let error = self.error("bad-value", message, node.place);
-        self.fail(error.label(say!("not possible")).help(help))
+        self.fail(error.label(say!("not allowed")).help(help))
     }
 
     /// One of a few words.

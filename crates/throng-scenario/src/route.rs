@@ -43,15 +43,15 @@ pub(crate) fn read_routing(
     if let Some(node) = fields.proxy.node() {
         routing.proxy = read_proxy(cx, node);
         if targets().any(|target| target.scheme == Scheme::Udp) {
-            let message = say!("datagrams do not go through a proxy");
-            let help = say!("leave it out, or leave out the target that is `udp`");
+            let message = say!("datagrams are not supported through a proxy");
+            let help = say!("remove it, or remove the `udp` target");
             let _: Option<()> = cx.bad_value(node, message, help);
         }
         if !all.is_empty() && targets().next().is_none() {
-            let message = say!("no connection goes through the proxy");
+            let message = say!("no connection uses the proxy");
             let warning =
                 cx.warning("unused-route", message, node.place).label(say!("has no effect"));
-            cx.note(warning.help(say!("connections to a unix socket use no proxy")));
+            cx.note(warning.help(say!("connections to a Unix socket do not use a proxy")));
         }
     }
     if let Some(node) = fields.connect_to.node() {
@@ -91,18 +91,18 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     let user = fields.user.node().and_then(|node| cx.text(node, say!("a name")));
     let password = fields.password.node().and_then(|node| cx.text(node, say!("a password")));
     if password.is_some() {
-        fields.need(cx, fields.user, say!("write the `user` that has this password"));
+        fields.need(cx, fields.user, say!("write the `user` that this password belongs to"));
     }
     let proxy = proxy?;
     match (user, &proxy.user, fields.user.key()) {
         (Some(_), Some(_), Some(key)) => {
-            let message = say!("the URL has a user, too");
+            let message = say!("the URL also has a user");
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.fail(error.label(say!("the second of the two")).help(say!("keep one of them")))
+            cx.fail(error.label(say!("the second one")).help(say!("keep one of them")))
         }
         (Some(name), _, Some(key)) if name.contains(':') => {
             let message = say!("a user name cannot contain `:`");
-            let error = cx.error("bad-value", message, key.place).label(say!("not possible"));
+            let error = cx.error("bad-value", message, key.place).label(say!("not allowed"));
             cx.fail(error.help(say!("write the password as `password`")))
         }
         (Some(name), _, _) => {
@@ -113,11 +113,11 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
 }
 
 fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
-    let text = cx.text(node, say!("the URL of a proxy"))?;
+    let text = cx.text(node, say!("a proxy URL"))?;
     match parse_proxy(&text) {
         Ok(proxy) => Some(proxy),
         Err(reason) => {
-            let message = say!("`{}` is not the URL of a proxy", shorten(&text));
+            let message = say!("`{}` is not a valid proxy URL", shorten(&text));
             let error = cx.error("bad-url", message, node.place).label(reason.message);
             cx.fail(error.help(reason.help))
         }
@@ -138,12 +138,12 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
     };
     match bytes {
         _ if matches!(text.as_str(), "" | "@") || text.contains('\0') => {
-            cx.bad_value(node, say!("a socket needs a name"), HELP)
+            cx.bad_value(node, say!("a socket requires a name"), HELP)
         }
         bytes if bytes > UnixSocket::NAME_BYTES_MAX => cx.bad_value(
             node,
-            say!("the path of a socket has at most 107 bytes"),
-            say!("make a link with a shorter path to its directory"),
+            say!("a socket path can have at most 107 bytes"),
+            say!("create a symbolic link with a shorter path to its directory"),
         ),
         _ => Some(socket),
     }
@@ -190,7 +190,7 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
 fn read_addresses(cx: &mut Context<'_>, node: &Node) -> Option<Vec<IpAddr>> {
     let items = match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", say!("there is no address"), node.place);
+            let error = cx.error("empty", say!("there are no addresses"), node.place);
             return cx.fail(error.label(say!("empty")).help(RESOLVE_HELP));
         }
         Kind::List(items) => items.as_slice(),
@@ -217,10 +217,10 @@ fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&End
     for (key, _) in entries {
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
-            let message = say!("no connection uses `{text}` of `{name}`");
+            let message = say!("no connection uses `{text}` in `{name}`");
             let warning =
                 cx.warning("unused-route", message, key.place).label(say!("has no effect"));
-            cx.note(warning.help(say!("write host and port as the target has them")));
+            cx.note(warning.help(say!("write the host and port as in the target")));
         }
     }
 }
@@ -238,10 +238,10 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
     };
     let port = match port.strip_prefix(':').filter(|port| *port != "*") {
         None if matches!(port, "" | ":*") => None,
-        None => return wrong(say!("the port follows a `:`"), say!("write `[::1]:8080`")),
+        None => return wrong(say!("the port must follow a `:`"), say!("write `[::1]:8080`")),
         Some(port) => match port.parse() {
             Ok(number @ 1..) => Some(number),
-            _ => return wrong(say!("the port is invalid"), say!("ports go from 1 to 65535")),
+            _ => return wrong(say!("the port is not valid"), say!("ports range from 1 to 65535")),
         },
     };
     if matches!(host, "" | "*") {
@@ -256,7 +256,10 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
 fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
     let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
     if !scheme.eq_ignore_ascii_case("http") {
-        return wrong(say!("only HTTP proxies are possible, without TLS to them"), PROXY_HELP);
+        return wrong(
+            say!("only HTTP proxies are supported, without TLS to the proxy"),
+            PROXY_HELP,
+        );
     }
     // The scheme without a port of its own: there is no usual one of proxies.
     let url = Url::parse(&format!("tcp://{rest}")).map_err(|error| {
@@ -265,7 +268,7 @@ fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
         RouteError { message: error.message, help }
     })?;
     if !matches!(url.path.as_str(), "" | "/") {
-        return wrong(say!("the URL of a proxy has no path"), PROXY_HELP);
+        return wrong(say!("a proxy URL cannot have a path"), PROXY_HELP);
     }
     Ok(Proxy { host: url.host, port: url.port, user: url.user })
 }
@@ -296,7 +299,7 @@ fn parse_address(text: &str) -> Result<IpAddr, RouteError> {
         Err(_) => wrong(
             say!("not an IPv4 or IPv6 address"),
             say!(
-                "for another name, write `connect_to: {{\"shop.example:443\": \
+                "for a host name, write `connect_to: {{\"shop.example:443\": \
                  \"other.example:443\"}}`"
             ),
         ),

@@ -25,8 +25,9 @@ const HELP: Said = say!(
 pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<'_>) -> Vec<Save> {
     let Some(node) = field.node() else { return Vec::new() };
     let help = say!("write `save: {{token: json.data.token}}`");
-    let entries =
-        cx.entries(node, say!("a map of names and what to save"), help.clone()).unwrap_or_default();
+    let entries = cx
+        .entries(node, say!("a map of names and values to save"), help.clone())
+        .unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
         let warning = cx.warning("empty-check", say!("this saves nothing"), node.place);
         cx.note(warning.label(say!("empty")).help(help));
@@ -48,7 +49,7 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
     let first = |pick| Save { slot: 0, pick, all: false, default: None };
     let Kind::Scalar { text, .. } = &node.kind else { return read_save_map(cx, node, answer) };
     if node.is_null() {
-        return cx.wrong_type(node, say!("what to save of the answer"), HELP);
+        return cx.wrong_type(node, say!("a value to save"), HELP);
     }
     if text.contains("${") {
         return cx.expression(node, say!("a value")).map(|value| first(Pick::Expression(value)));
@@ -82,7 +83,8 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
 
 fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
     let message = say!("a message has no `{}`", shorten(what));
-    let error = cx.error("wrong-check", message, node.place).label(say!("only HTTP has it"));
+    let error =
+        cx.error("wrong-check", message, node.place).label(say!("only HTTP responses have it"));
     cx.fail(error.help(say!("save `body`, `json.PATH`, `size` or `time`")))
 }
 
@@ -91,7 +93,7 @@ fn read_header(cx: &mut Context<'_>, node: &Node, name: &str, answer: Answer<'_>
         return not_of_message(cx, node, "header");
     }
     if !is_token(name) {
-        let message = say!("`{}` cannot be the name of a header", shorten(name));
+        let message = say!("`{}` is not a valid header name", shorten(name));
         let error = cx.error("bad-header", message, cx.place_of(node, name));
         return cx.fail(error.label(say!("not a header name")).help(say!("write `header.etag`")));
     }
@@ -123,11 +125,11 @@ fn read_save_map(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Optio
     let Some((key, value)) = ast::one_of(cx, &ways) else {
         // What is no key of it is answered already.
         return match node.is_empty() || fields.all.is_there() || fields.default.is_there() {
-            true => cx.wrong_type(node, say!("what to save of the answer"), HELP),
+            true => cx.wrong_type(node, say!("a value to save"), HELP),
             false => None,
         };
     };
-    let text = cx.text(value, say!("a pattern to look for"));
+    let text = cx.text(value, say!("a pattern to search for"));
     let pick = text.and_then(|text| match key.text.as_str() {
         "json" => read_path(cx, &text, value.place).map(Pick::Json),
         "header" => read_header(cx, value, &text, answer),

@@ -357,8 +357,10 @@ pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)
         }
         let message = say!("the secret `{name}` is masked in this file");
         let error = cx.error("masked-secret", message, *place).label(say!("not the secret itself"));
-        let help =
-            say!("a record has no secrets: give it with `--set name=value`, or write it here");
+        let help = say!(
+            "run directories do not contain secrets: give it with `--set name=value`, or \
+                 write it here"
+        );
         cx.note(error.help(help));
     }
     found.whole.iter().for_each(|(place, ..)| cx.hide(*place));

@@ -38,7 +38,7 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
         if let (Some(key), false) = (fields.addresses.key(), sources.blocks.is_empty()) {
             let message = say!("both `connection: {{sources: …}}` and `source` are given");
             let error = cx.error("conflicting-keys", message, key.place);
-            cx.note(error.label(say!("the second of the two")).help(say!("keep one of them")));
+            cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
         }
         sources.blocks = read_blocks(cx, node);
     } else if sources.blocks.is_empty()
@@ -55,7 +55,7 @@ pub(crate) fn read_source(cx: &mut Context<'_>, node: &Node, sources: &mut Sourc
 pub(crate) fn read_blocks(cx: &mut Context<'_>, node: &Node) -> Vec<SourceBlock> {
     match &node.kind {
         Kind::List(items) if items.is_empty() => {
-            let error = cx.error("empty", say!("there is no address"), node.place);
+            let error = cx.error("empty", say!("there are no addresses"), node.place);
             cx.note(error.label(say!("empty")).help(HELP));
             Vec::new()
         }
@@ -84,9 +84,9 @@ pub(crate) fn warn_family(
     targets: &[Target],
 ) {
     if !targets.is_empty() && targets.iter().all(|target| target.unix_socket.is_some()) {
-        let message = say!("connections to a unix socket have no source address");
+        let message = say!("connections to a Unix socket have no source address");
         let warning = cx.warning("unused-source", message, node.place).label(say!("has no effect"));
-        return cx.note(warning.help(say!("leave the source addresses out")));
+        return cx.note(warning.help(say!("remove the source addresses")));
     }
     let targets = targets.iter().filter(|target| target.unix_socket.is_none());
     let family = |target: &Target| target.host.parse::<IpAddr>().ok().map(|host| host.is_ipv4());
@@ -98,10 +98,12 @@ pub(crate) fn warn_family(
     });
     let (Some(first), false) = (useless, families.is_empty()) else { return };
     let (own, other) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
-    let message = say!("no connection can come from `{first}`: it is {own}");
+    let message = say!("no connection can use `{first}`: it is {own}");
     let warning = cx.warning("unused-source", message, node.place);
     let label = say!("the target has only {other} addresses");
-    cx.note(warning.label(label).help(say!("write source addresses of the family of the target")));
+    cx.note(
+        warning.label(label).help(say!("write source addresses of the target's address family")),
+    );
 }
 
 fn parse(text: &str) -> Result<SourceBlock, SourceError> {
@@ -126,10 +128,9 @@ fn parse_address(text: &str) -> Result<IpAddr, SourceError> {
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     match plain.parse() {
         Ok(address) => Ok(address),
-        Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => wrong(
-            say!("it has a port"),
-            say!("the ports have a key of their own: `ports: 20_000..60_000`"),
-        ),
+        Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => {
+            wrong(say!("it has a port"), say!("ports have a separate key: `ports: 20_000..60_000`"))
+        }
         Err(_) => wrong(say!("not an IPv4 or IPv6 address"), HELP),
     }
 }
@@ -139,13 +140,16 @@ fn parse_range(first: &str, last: &str) -> Result<SourceBlock, SourceError> {
     // `127.1.0.1-200` is how others write it.
     if let (IpAddr::V4(begin), Ok(end)) = (first, last.parse::<u8>()) {
         let [a, b, c, _] = begin.octets();
-        return wrong(say!("the range has no end"), say!("write `{begin}..{a}.{b}.{c}.{end}`"));
+        return wrong(
+            say!("the end of the range must be a full address"),
+            say!("write `{begin}..{a}.{b}.{c}.{end}`"),
+        );
     }
     let last = parse_address(last)?;
     if first.is_ipv4() != last.is_ipv4() {
         return wrong(
             say!("one end is IPv4 and the other IPv6"),
-            say!("write a range of each family: `[127.1.0.1..127.1.0.9, ::1]`"),
+            say!("write one range per address family: `[127.1.0.1..127.1.0.9, ::1]`"),
         );
     }
     match first <= last {
@@ -159,7 +163,7 @@ fn parse_interface(name: &str) -> Result<SourceBlock, SourceError> {
     match !name.is_empty() && name.len() <= INTERFACE_BYTES_MAX && name.chars().all(is_name) {
         true => Ok(SourceBlock::Interface(name.to_string())),
         false => wrong(
-            say!("not a valid name of an interface"),
+            say!("not a valid interface name"),
             say!("write `interface eth0`; `ip -brief address` shows the interfaces"),
         ),
     }
@@ -172,7 +176,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     let prefix = bits.bytes().all(|byte| byte.is_ascii_digit()).then(|| bits.parse::<u32>().ok());
     let Some(prefix) = prefix.flatten().filter(|prefix| *prefix <= width) else {
         return wrong(
-            say!("the length of a prefix must be a number of bits"),
+            say!("the prefix length must be a number of bits"),
             say!("write at most `{network}/{width}`"),
         );
     };
@@ -190,7 +194,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     if value & host != 0 {
         let begin = address(value & !host);
         return wrong(
-            say!("the address has bits beyond its prefix"),
+            say!("the address has bits set after the prefix"),
             say!("write `{begin}/{prefix}` for the network, or `{network}` alone"),
         );
     }
@@ -214,7 +218,7 @@ fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
         Ok(port) => u16::try_from(port)
             .ok()
             .filter(|port| *port > 0)
-            .ok_or(say!("ports go from 1 to 65535")),
+            .ok_or(say!("ports range from 1 to 65535")),
         Err(_) => Err(say!("not a number or a range")),
     };
     match (port(first), port(last)) {
@@ -276,8 +280,8 @@ mod tests {
             ("127.1.0.1:80", "it has a port"),
             ("localhost", "not an IPv4 or IPv6 address"),
             ("interface ", "not an IPv4 or IPv6 address"),
-            ("interface a name", "not a valid name of an interface"),
-            ("interface averyveryverylongname", "not a valid name of an interface"),
+            ("interface a name", "not a valid interface name"),
+            ("interface averyveryverylongname", "not a valid interface name"),
             ("", "not an IPv4"),
         ] {
             assert!(shown(text).contains(part), "{text}: {}", shown(text));

@@ -111,13 +111,15 @@ impl<'n, 'p> Compiler<'n, 'p> {
     ) -> Vec<Session> {
         let (Some(node), entries) = (sessions.node(), &sessions.content) else { return Vec::new() };
         if node.is_empty() {
-            let error = cx.error("empty", say!("there is no session"), node.place);
+            let error = cx.error("empty", say!("there are no sessions"), node.place);
             cx.note(error.label(say!("empty")).help(SESSIONS_HELP));
         }
         if entries.len() >= usize::from(u16::MAX) {
             let error = cx.error("too-many", say!("more than 65,534 sessions"), node.place);
             cx.note(
-                error.label(say!("too many")).help(say!("sessions are kinds of users, not users")),
+                error
+                    .label(say!("too many"))
+                    .help(say!("a session is a type of user, not a single user")),
             );
             return Vec::new();
         }
@@ -325,7 +327,7 @@ impl<'n> Coder<'_, 'n> {
     /// Steps of which there has to be one.
     fn steps(&mut self, cx: &mut Context<'_>, steps: &Steps<'n>) -> Flow {
         if steps.list.is_empty() {
-            let error = cx.error("empty", say!("there is no step"), steps.place);
+            let error = cx.error("empty", say!("there are no steps"), steps.place);
             let help = say!("write a list: `steps: [{{http: GET /}}, {{think: 2s}}]`");
             cx.note(error.label(say!("empty")).help(help));
             return Flow::UNKNOWN;
@@ -426,12 +428,12 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     }?;
     match list.as_constant() {
         Some(value) if value.as_list().is_none() => {
-            let message = say!("this is never a list");
+            let message = say!("this can never be a list");
             cx.bad_value(node, message, say!("write `for_each: \"${{saved.ids}}\"` or `[a, b, c]`"))
         }
         Some(value) if value.len() == Some(0) => {
             let warning = cx.warning("never-runs", say!("this list is empty"), node.place);
-            let help = say!("write its items, or remove the step");
+            let help = say!("add items, or remove the step");
             cx.note(warning.label(say!("its steps never run")).help(help));
             Some(list)
         }

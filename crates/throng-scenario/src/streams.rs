@@ -15,9 +15,11 @@ const STREAMS_MAX: u64 = 1_000;
 
 pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
     match cx.count(node)? {
-        0 => cx.bad_value(node, say!("at least one stream is needed"), say!("write `streams: 32`")),
+        0 => {
+            cx.bad_value(node, say!("at least one stream is required"), say!("write `streams: 32`"))
+        }
         count if count > STREAMS_MAX => {
-            let message = say!("more than {STREAMS_MAX} streams of one connection");
+            let message = say!("more than {STREAMS_MAX} streams on one connection");
             cx.bad_value(node, message, say!("use more users instead"))
         }
         count => Some(count as u16),
@@ -37,31 +39,28 @@ pub(crate) fn check_streams(
     let Some(node) = node.filter(|_| options.streams > 1) else { return };
     let mut refuse = |message: Said, help: Said| {
         let error = cx.error("conflicting-keys", message, node.place);
-        cx.note(error.label(say!("several iterations of a user at once")).help(help));
+        cx.note(error.label(say!("several concurrent iterations per user")).help(help));
     };
     let calls = |one: &Target| matches!(one.scheme, Scheme::Grpc | Scheme::Grpcs);
     if options.http_version != HttpVersion::Http2 && !targets.iter().all(calls) {
-        let help = say!("write `http_version: \"2\"` beside it, or remove `streams`");
-        refuse(say!("`streams` needs HTTP/2"), help);
+        let help = say!("add `http_version: \"2\"`, or remove `streams`");
+        refuse(say!("`streams` requires HTTP/2"), help);
     }
     if !options.keep_alive {
-        let message = say!("`streams` needs a connection that is kept");
+        let message = say!("`streams` requires keep-alive connections");
         refuse(message, say!("remove `keep_alive: false`, or `streams`"));
     }
     for session in sessions {
         let steps = &session.steps;
         let name = shorten(&session.name);
         if !steps.iter().all(|step| matches!(step, Statement::Http(_) | Statement::Call(_))) {
-            let message = say!("the steps of `{name}` are not all requests or calls");
+            let message = say!("not all steps of `{name}` are HTTP requests or gRPC calls");
             refuse(message, say!("keep only `http` and `grpc` in `steps`, or remove `streams`"));
         } else if steps.iter().any(|step| !step.saves().is_empty())
             || !statement::sources(steps).is_empty()
         {
-            let message = say!("`{name}` saves values or takes rows of data for an iteration");
-            refuse(
-                message,
-                say!("remove `save` and rows of data from `steps`, or remove `streams`"),
-            );
+            let message = say!("`{name}` saves values or uses data rows in an iteration");
+            refuse(message, say!("remove `save` and data rows from `steps`, or remove `streams`"));
         }
     }
 }

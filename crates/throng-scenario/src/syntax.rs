@@ -92,8 +92,8 @@ impl Node {
     /// What it is, for a person who expected something else.
     pub(crate) fn what(&self) -> Said {
         match &self.kind {
-            _ if self.is_null() => say!("nothing"),
-            Kind::Scalar { .. } => say!("a text or number"),
+            _ if self.is_null() => say!("an empty value"),
+            Kind::Scalar { .. } => say!("text or a number"),
             Kind::List(_) => say!("a list"),
             Kind::Map(_) => say!("a map"),
         }
@@ -106,7 +106,7 @@ pub(crate) fn parse(source: &Arc<Source>, file: u16) -> Result<Option<Node>, Box
         return Err(Box::new(
             Diagnostic::error("file-too-large", say!("the file is larger than 16 MiB"))
                 .at(Place::default().span(source))
-                .help(say!("keep long texts in files of their own: `body: {{file: large.json}}`")),
+                .help(say!("put long texts into separate files: `body: {{file: large.json}}`")),
         ));
     }
     Builder::new(source, file).build()
@@ -174,7 +174,7 @@ impl<'s> Builder<'s> {
                     _ => Err(self.feature(
                         place,
                         say!("a second document"),
-                        say!("a file is one scenario"),
+                        say!("a file can contain only one scenario"),
                     )),
                 }
             }
@@ -213,7 +213,7 @@ impl<'s> Builder<'s> {
             return Err(self.feature(
                 place,
                 say!("a tag"),
-                say!("leave out the word that begins with `!`"),
+                say!("remove the word that starts with `!`"),
             ));
         }
         match anchor {
@@ -285,16 +285,16 @@ impl<'s> Builder<'s> {
         self.feature(
             place,
             say!("a key that is a map or a list"),
-            say!("a key is a word or a quoted text"),
+            say!("a key must be a word or quoted text"),
         )
     }
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.
     fn feature(&self, place: Place, what: Said, help: Said) -> Box<Diagnostic> {
         Box::new(
-            Diagnostic::error("yaml-feature", say!("{what} of YAML is not supported"))
+            Diagnostic::error("yaml-feature", say!("this YAML feature is not supported: {what}"))
                 .at(place.span(self.source))
-                .label(say!("not here"))
+                .label(say!("not allowed here"))
                 .help(help),
         )
     }

@@ -34,7 +34,7 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
 fn read_addresses(cx: &mut Context<'_>, list: &Node) -> Vec<Target> {
     let items = cx.items(list, say!("a list of URLs"), TARGET_HELP);
     if let Some([]) = items {
-        let error = cx.error("empty", say!("there is no address"), list.place);
+        let error = cx.error("empty", say!("there are no addresses"), list.place);
         cx.note(error.label(say!("empty")).help(TARGET_HELP));
     }
     let mut targets: Vec<Target> = Vec::new();
@@ -65,12 +65,12 @@ fn read_map(cx: &mut Context<'_>, fields: &ast::Target<'_>) -> Vec<Target> {
 
 fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Target) {
     if first.scheme != target.scheme {
-        let message = say!("all addresses of a target have the same scheme");
+        let message = say!("all addresses of a target must have the same scheme");
         let error = cx.error("scheme-mismatch", message, node.place);
         cx.note(
             error
                 .label(say!("the first one has `{}`", first.scheme.word()))
-                .help(say!("give a session a `target` of its own")),
+                .help(say!("give a session its own `target`")),
         );
     }
 }
@@ -85,7 +85,7 @@ fn read_weighted(cx: &mut Context<'_>, node: &Node) -> Option<Target> {
             0 => {
                 return cx.bad_value(
                     node,
-                    say!("an address of weight 0 gets no user"),
+                    say!("an address with weight 0 gets no users"),
                     say!("remove it"),
                 );
             }
@@ -111,8 +111,8 @@ fn read_target(
     let socket = route::read_unix_socket(cx, node);
     let target = target?;
     if target.scheme == Scheme::Udp {
-        let message = say!("datagrams do not go through a unix socket");
-        return cx.bad_value(node, message, say!("leave it out, or write a `tcp` URL"));
+        let message = say!("datagrams are not supported over a Unix socket");
+        return cx.bad_value(node, message, say!("remove it, or write a `tcp` URL"));
     }
     Some(Target { unix_socket: Some(socket?), ..target })
 }
@@ -132,7 +132,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     let url = match parsed {
         Ok(url) => url,
         Err(reason) => {
-            let message = say!("`{}` is not the URL of a target", shorten(&text));
+            let message = say!("`{}` is not a valid target URL", shorten(&text));
             let place = cx.place_of(node, &reason.part);
             let error = cx.error("bad-url", message, place).label(reason.message);
             return cx.fail(error.help(reason.help));
@@ -140,9 +140,13 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
     };
     if url.user.is_some() {
         let error = cx
-            .error("bad-url", say!("a target cannot have a user and a password"), node.place)
+            .error(
+                "bad-url",
+                say!("a target URL cannot contain a user name or password"),
+                node.place,
+            )
             .label(say!("there is an `@` in it"))
-            .help(say!("write `auth: {{user: name, password: word}}` at the steps"));
+            .help(say!("write `auth: {{user: name, password: word}}` in the steps"));
         return cx.fail(error);
     }
     if !matches!(url.path.as_str(), "" | "/") {
@@ -153,7 +157,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             _ => format!("http: GET {}", url.path),
         };
         let error = cx
-            .error("target-path", say!("the URL of a target has no path"), place)
+            .error("target-path", say!("a target URL cannot have a path"), place)
             .label(say!("this belongs in a step"))
             .help(say!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
@@ -173,8 +177,8 @@ pub(crate) fn read_tls(
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(say!("the target speaks `{}`, without TLS", scheme.word()))
-            .help(say!("TLS is spoken with `https`, `wss`, `tls` and `grpcs` targets"));
+            .label(say!("the target uses `{}`, without TLS", scheme.word()))
+            .help(say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"));
         cx.note(warning);
     }
     if let Some(node) = fields.verify.node() {
@@ -202,15 +206,19 @@ fn read_identity(cx: &mut Context<'_>, fields: &ast::Tls<'_>) -> Option<(PathBuf
             true => Some((path.clone(), path)),
             false => {
                 let help = say!(
-                    "a client certificate has a private key: name its file with `key` (--key), or \
-                     put both into one file"
+                    "a client certificate requires a private key: give its file with `key` \
+                     (--key), or put both into one file"
                 );
                 fields.need(cx, fields.key, help);
                 None
             }
         },
         (_, false, true) => {
-            fields.need(cx, fields.certificate, say!("the key is that of a client certificate"));
+            fields.need(
+                cx,
+                fields.certificate,
+                say!("a private key requires its client certificate"),
+            );
             None
         }
         (certificate, ..) => Some((certificate?.0, key?.0)),

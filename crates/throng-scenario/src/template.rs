@@ -261,7 +261,7 @@ impl Context<'_> {
             [Part::Expression { inner, at }] => (*inner, *at + 2),
             _ if !text.contains("${") => (text, 0),
             _ => {
-                let message = say!("this is a text, not one expression");
+                let message = say!("this is text, not a single expression");
                 let error = self.error("bad-template", message, node.place);
                 let help = say!("write everything inside one `${{…}}`: `${{saved.code == 0}}`");
                 return self.fail(error.label(say!("expected {want}")).help(help));
@@ -348,8 +348,8 @@ impl Context<'_> {
         let place = self.place_in(node, at, inner.len() + 3);
         let error = self.error("value-too-large", message, place).label(say!("one too many"));
         let help = say!(
-            "a variable that names others twice is twice as large: keep long texts in files \
-                    of their own, `body: {{file: large.json}}`"
+            "a variable that uses another one twice is twice as large; put long texts into \
+             separate files: `body: {{file: large.json}}`"
         );
         self.fail(error.help(help))
     }
@@ -359,7 +359,7 @@ impl Context<'_> {
         let message = say!("`${{{}}}` is not allowed here", shorten(inner));
         let place = self.place_in(node, at, inner.len() + 3);
         let error = self.error("expression-place", message, place);
-        let help = say!("{want} is the same for all users: use `${{vars.name}}`");
+        let help = say!("{want} must be the same for all users: use `${{vars.name}}`");
         self.fail(error.label(say!("it differs from user to user")).help(help))
     }
 
@@ -427,7 +427,7 @@ impl Context<'_> {
                 }
                 Some(text)
             }
-            _ => self.wrong_type(node, want, say!("write it as a text, in quotes if need be")),
+            _ => self.wrong_type(node, want, say!("write it as text, in quotes if necessary")),
         }
     }
 
@@ -439,9 +439,7 @@ impl Context<'_> {
                 let error = self
                     .error("bad-template", say!("the `}}` of `${{` is missing"), place)
                     .label(say!("it is not closed"))
-                    .help(say!(
-                        "write `${{user.id}}`, or `$${{` for the characters `${{` themselves"
-                    ));
+                    .help(say!("write `${{user.id}}`; for a literal `${{`, write `$${{`"));
                 self.fail(error)
             }
         }
@@ -513,12 +511,8 @@ pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expres
     match condition.may_be_condition() {
         true => Some(condition),
         false => {
-            let message = say!("this is never true or false");
-            cx.bad_value(
-                node,
-                message,
-                say!("compare it with something: `\"${{saved.code == 0}}\"`"),
-            )
+            let message = say!("this can never be true or false");
+            cx.bad_value(node, message, say!("compare it with a value: `\"${{saved.code == 0}}\"`"))
         }
     }
 }

@@ -114,8 +114,7 @@ fn read_each<T>(
         let message = say!("more than {THRESHOLDS_MAX} thresholds");
         let error = cx.error("too-many", message, item.place).label(say!("one too many"));
         cx.note(error.help(say!(
-            "a threshold of a kind holds for all its steps: `http p99 < \
-                                 50ms`"
+            "a threshold for a kind of step applies to all of its steps: `http p99 < 50ms`"
         )));
     }
     items.iter().take(THRESHOLDS_MAX).filter_map(|item| read(cx, item)).collect()
@@ -152,8 +151,8 @@ impl Reader<'_, '_, '_> {
             (true, false) => say!("this condition always holds"),
         };
         let error = self.cx.error("bad-threshold", message, self.node.place);
-        let error = error.label(say!("it ends no run, or each"));
-        self.cx.fail(error.help(say!("write what must not be: `errors > 10%`")))
+        let error = error.label(say!("it would end no run, or every run"));
+        self.cx.fail(error.help(say!("write what must not happen: `errors > 10%`")))
     }
 
     /// Cuts off a time behind this word, where there is one; in whole seconds.
@@ -164,7 +163,7 @@ impl Reader<'_, '_, '_> {
         let Ok(duration) = units::parse_duration(time) else { return Some((text, 0)) };
         let is_whole = duration.subsec_nanos() == 0;
         if !is_whole || !(1..=TIME_S_MAX).contains(&duration.as_secs()) {
-            let message = say!("`{time}` is not a number of whole seconds up to an hour");
+            let message = say!("`{time}` is not a whole number of seconds up to one hour");
             return self.fail("bad-threshold", message, time, say!("write `10s` or `5m`"));
         }
         Some((rest, duration.as_secs()))
@@ -243,17 +242,17 @@ impl Reader<'_, '_, '_> {
     /// A threshold that no figure meets is a mistake; one that every figure meets says nothing.
     fn certain(&mut self, threshold: &Threshold) -> Option<()> {
         let (code, message, label) = if !threshold.can_fail() {
-            ("never-fails", say!("this threshold can never fail"), say!("every figure meets it"))
+            ("never-fails", say!("this threshold can never fail"), say!("every value meets it"))
         } else if !threshold.can_be_met() {
-            ("never-met", say!("this threshold can never be met"), say!("no figure meets it"))
+            ("never-met", say!("this threshold can never be met"), say!("no value meets it"))
         } else {
             return Some(());
         };
         let help = match threshold.unit() {
             Unit::Share => {
-                say!("a share goes from `0%` to `100%`: write `errors < 1%` or `errors = 0%`")
+                say!("a share ranges from `0%` to `100%`: write `errors < 1%` or `errors = 0%`")
             }
-            _ => say!("no figure is below zero: compare with a larger value"),
+            _ => say!("no metric is below zero: compare with a larger value"),
         };
         if code == "never-met" {
             let error = self.cx.error(code, message, self.node.place).label(label);
@@ -266,7 +265,7 @@ impl Reader<'_, '_, '_> {
 
     fn fail<T>(&mut self, code: &'static str, message: Said, part: &str, help: Said) -> Option<T> {
         let place = self.place(part);
-        let error = self.cx.error(code, message, place).label(say!("not understood"));
+        let error = self.cx.error(code, message, place).label(say!("not valid"));
         self.cx.fail(error.help(help))
     }
 
@@ -283,7 +282,7 @@ impl Reader<'_, '_, '_> {
             let (first, second) = (shorten(&one.name), shorten(&other.name));
             let message = say!("several loads have a phase `{}`", shorten(name));
             let label = say!("`{first}` and `{second}` have it");
-            let help = say!("say of which load it is: `in {first} / {}`", shorten(name));
+            let help = say!("name the load: `in {first} / {}`", shorten(name));
             let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
             return self.cx.fail(error.help(help));
         }
@@ -301,7 +300,7 @@ impl Reader<'_, '_, '_> {
             self.cx.note(
                 warning
                     .label(say!("`measured: false`"))
-                    .help(say!("the threshold has nothing to judge: name a measured phase")),
+                    .help(say!("the threshold has no data to evaluate: name a measured phase")),
             );
         }
         Some((None, Some(number)))
@@ -381,14 +380,19 @@ impl Reader<'_, '_, '_> {
                 Measure::Count | Measure::Rate => {
                     Some((Subject::Counter(counter), measure, Timed::Whole))
                 }
-                _ => self.fail("bad-threshold", say!("a counter has no such figure"), word, help),
+                _ => self.fail(
+                    "bad-threshold",
+                    say!("a counter does not have this metric"),
+                    word,
+                    help,
+                ),
             };
         }
         if let Some((gauge, _)) = GAUGES.iter().find(|(gauge, _)| is_word(subject, gauge))
             && self.step(subject).is_none()
         {
-            let message = say!("`{gauge}` is a number and has no figure");
-            let help = say!("compare it as it stands: `{gauge} >= 100`");
+            let message = say!("`{gauge}` is a single number, so no metric can follow it");
+            let help = say!("compare it directly: `{gauge} >= 100`");
             return self.fail("bad-threshold", message, word, help);
         }
         self.of_rows(subject, (measure, word))
@@ -416,8 +420,8 @@ impl Reader<'_, '_, '_> {
             None => return self.unknown_subject(subject),
         };
         if matches!(measure, Measure::Resent | Measure::ResentShare) && !self.asks(&found) {
-            let help = say!("write `http resent = 0`, or the name of an `http` step");
-            let message = say!("only HTTP requests and gRPC calls are sent again");
+            let help = say!("write `http resent = 0`, or use the name of an `http` step");
+            let message = say!("only HTTP requests and gRPC calls can be resent");
             return self.fail("bad-threshold", message, word, help);
         }
         self.check_own(&found, measure, word)?;
@@ -460,8 +464,9 @@ impl Reader<'_, '_, '_> {
     /// A number that has no whole; those of `words` have one.
     fn no_whole<T>(&mut self, left: &str, value: &str, words: &[&str]) -> Option<T> {
         let all: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let message = say!("`{}` cannot be a share", shorten(left));
-        let help = say!("compare it with a number; shares have {}", all.join(", "));
+        let message = say!("`{}` cannot be compared with a share", shorten(left));
+        let help =
+            say!("compare it with a number; only {} can be compared with a share", all.join(", "));
         self.fail("bad-threshold", message, value, help)
     }
 
@@ -486,7 +491,7 @@ impl Reader<'_, '_, '_> {
         };
         match good {
             true => Some(()),
-            false => self.fail("bad-threshold", say!("it has no such figure"), word, help),
+            false => self.fail("bad-threshold", say!("it does not have this metric"), word, help),
         }
     }
 
@@ -508,9 +513,7 @@ impl Reader<'_, '_, '_> {
         }
         match Unit::of(subject, measure) {
             Unit::Nanoseconds => Some(()),
-            _ => {
-                self.fail("bad-threshold", say!("pauses change nothing in this figure"), word, help)
-            }
+            _ => self.fail("bad-threshold", say!("pauses do not affect this metric"), word, help),
         }
     }
 
@@ -532,7 +535,7 @@ impl Reader<'_, '_, '_> {
             Unit::Nanoseconds => Some(()),
             _ => {
                 let help = say!("write `http first byte p95 < 200ms`");
-                let message = say!("the first byte changes nothing in this figure");
+                let message = say!("`first byte` does not apply to this metric");
                 self.fail("bad-threshold", message, word, help)
             }
         }
@@ -555,7 +558,7 @@ impl Reader<'_, '_, '_> {
         match Unit::of(subject, measure) {
             Unit::Nanoseconds => Some(()),
             _ => {
-                let message = say!("the first event changes nothing in this figure");
+                let message = say!("`first event` does not apply to this metric");
                 self.fail("bad-threshold", message, word, help)
             }
         }
@@ -569,7 +572,7 @@ impl Reader<'_, '_, '_> {
     fn no_figure<T>(&mut self, left: &str, word: &str) -> Option<T> {
         if MEASURES_LATER.contains(&word) {
             let place = self.place(word);
-            self.cx.not_yet(say!("the figure `{word}`"), place, HELP);
+            self.cx.not_yet(say!("the metric `{word}`"), place, HELP);
             return None;
         }
         if DeliveryCounter::ALL.iter().any(|counter| counter.word() == word)
@@ -583,8 +586,8 @@ impl Reader<'_, '_, '_> {
             return self.unknown_figure(&name);
         }
         if self.subject(left).is_some() {
-            let help = say!("say which figure: `p99`, `mean`, `max`, `rate`, `count` or `errors`");
-            return self.fail("bad-threshold", say!("the threshold has no figure"), left, help);
+            let help = say!("name a metric: `p99`, `mean`, `max`, `rate`, `count` or `errors`");
+            return self.fail("bad-threshold", say!("the threshold has no metric"), left, help);
         }
         if let Some(figure) = word.strip_suffix('*').filter(|word| measure(word, false).is_some()) {
             let name = left.strip_suffix(word).unwrap_or("").trim();
@@ -598,8 +601,8 @@ impl Reader<'_, '_, '_> {
             );
         }
         if is_quantile(word) {
-            let help = say!("a quantile goes from p0 to p100: `p99`, `p99.9`");
-            return self.fail("bad-threshold", say!("there is no such quantile"), word, help);
+            let help = say!("percentiles range from p0 to p100: `p99`, `p99.9`");
+            return self.fail("bad-threshold", say!("this percentile does not exist"), word, help);
         }
         self.unknown_figure(word)
     }
@@ -623,10 +626,10 @@ impl Reader<'_, '_, '_> {
             |name: &&str| group.is_some() && name.split_once('.').map(|it| it.0) == group;
         let of_group: Vec<&str> = counters().filter(is_of_group).collect();
         if !of_group.is_empty() {
-            return self.unknown(say!("figure"), word, of_group.into_iter());
+            return self.unknown(say!("metric"), word, of_group.into_iter());
         }
         let words = MEASURES.iter().map(|(word, _)| *word).chain(["p50", "p90", "p95", "p99"]);
-        self.unknown(say!("figure"), word, words.chain(counters()))
+        self.unknown(say!("metric"), word, words.chain(counters()))
     }
 
     fn unknown_subject<T>(&mut self, subject: &str) -> Option<T> {
@@ -728,7 +731,7 @@ impl Reader<'_, '_, '_> {
             Ok(value) => return Some(value),
             Err(reason) => reason,
         };
-        let message = say!("`{}` is not the value of this figure", shorten(text));
+        let message = say!("`{}` is not a valid value for this metric", shorten(text));
         let place = self.place(text);
         let error = self.cx.error("bad-threshold", message, place).label(reason.message);
         let is_share = matches!(measure, Measure::Failed | Measure::FailedShare | Measure::OkShare);
@@ -789,7 +792,7 @@ const GAUGES: &[(&str, Subject)] = &[
 
 /// `10MB/s`
 pub(crate) fn parse_byte_rate(text: &str) -> Result<f64, UnitError> {
-    const HELP: Said = say!("a rate of bytes is a size per unit of time: `10MB/s`");
+    const HELP: Said = say!("a byte rate is a size per unit of time: `10MB/s`");
     let Some((size, unit)) = text.split_once('/') else {
         return Err(UnitError { message: say!("the unit of time is missing"), help: HELP });
     };

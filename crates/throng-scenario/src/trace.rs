@@ -38,7 +38,7 @@ fn read_share(text: &str) -> Result<f64, UnitError> {
 fn read_header(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     let name = cx.text(node, say!("the name of a header"))?;
     if !is_token(&name) {
-        let message = say!("`{}` cannot be the name of a header", shorten(&name));
+        let message = say!("`{}` is not a valid header name", shorten(&name));
         let error = cx.error("bad-header", message, node.place).label(say!("not a header name"));
         return cx.fail(error.help(say!("write `trace: {{header: traceparent, share: 1%}}`")));
     }

@@ -30,7 +30,7 @@ fn wrong<T>(message: Said, part: &str, help: Said) -> Result<T, UrlError> {
 }
 
 const SCHEMES: Said =
-    say!("the schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc` and `grpcs`");
+    say!("valid schemes are `http`, `https`, `ws`, `wss`, `tcp`, `tls`, `udp`, `grpc` and `grpcs`");
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url, UrlError> {
@@ -70,9 +70,9 @@ impl Url {
                 Ok(number @ 1..) => number,
                 _ => {
                     return wrong(
-                        say!("the port is invalid"),
+                        say!("the port is not valid"),
                         port,
-                        say!("ports go from 1 to 65535"),
+                        say!("ports range from 1 to 65535"),
                     );
                 }
             },
@@ -110,7 +110,9 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
         return match (after.is_empty(), after.strip_prefix(':')) {
             (true, _) => Ok((host, "")),
             (_, Some(port)) => Ok((host, port)),
-            _ => wrong(say!("the port follows a `:`"), after, say!("write `http://[::1]:8080`")),
+            _ => {
+                wrong(say!("the port must follow a `:`"), after, say!("write `http://[::1]:8080`"))
+            }
         };
     }
     match host_port.matches(':').count() {

@@ -51,7 +51,7 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
         if is_name(&key.text) {
             declared.push(Declared { key, node, state: State::New });
         } else {
-            let message = say!("`{}` cannot be the name of a variable", shorten(&key.text));
+            let message = say!("`{}` is not a valid variable name", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
             cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
         }
@@ -130,7 +130,7 @@ fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
         false => say!("it depends on `{}`, which depends on it", shorten(&other.key.text)),
     };
     let error = cx.error("variable-circle", message, key.place).label(label);
-    cx.note(error.help(say!("give one of them a value of its own")));
+    cx.note(error.help(say!("give one of them a value that does not use the other")));
 }
 
 /// A variable that `--set` may give, for who asks before there is a run.
@@ -184,10 +184,11 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
         return constant(cx, fields.value.node()?);
     };
     if let (Some(_), Some(key)) = (fields.value.node(), fields.value.key()) {
-        let message = say!("a variable has either a `value` or the name of one of the environment");
+        let message = say!("a variable takes either `value` or `env`, not both");
         let error = cx.error("conflicting-keys", message, key.place);
-        let help = say!("keep one of them; `default` is for where it is not set");
-        return cx.fail(error.label(say!("the second of the two")).help(help));
+        let help =
+            say!("keep one of them; `default` applies if the environment variable is not set");
+        return cx.fail(error.label(say!("the second one")).help(help));
     }
     let name = cx.text(name_node, say!("the name of an environment variable"))?;
     match ((cx.env)(&name), fields.default.node()) {
@@ -196,7 +197,7 @@ fn read_variable(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
         (None, None) => {
             let message = say!("the environment variable `{}` is not set", shorten(&name));
             let error = cx.error("unset-variable", message, name_node.place).label(say!("not set"));
-            let help = say!("run `{name}=value throng …`, or write a `default:` beside it");
+            let help = say!("run `{name}=value throng …`, or add a `default:`");
             cx.fail(error.help(help))
         }
     }
@@ -215,7 +216,7 @@ fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     cx.note(error.help(match names.is_empty() {
         true => say!("declare it in the file: `vars: {{name: value}}`"),
-        false => say!("`vars` of the file has {}", names.join(", ")),
+        false => say!("`vars` in the file has {}", names.join(", ")),
     }));
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u
     if text.is_empty() {
         return cx.bad_value(
             node,
-            say!("a delimiter has at least one character"),
+            say!("a delimiter must have at least one character"),
             say!("write `\"\\n\"`"),
         );
     }
@@ -69,7 +69,7 @@ pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u
     {
         let warning = cx
             .warning("literal-backslash", say!("this delimiter has a backslash"), node.place)
-            .label(say!("only double quotes make it a line break"))
+            .label(say!("it is a line break only in double quotes"))
             .help(say!("write `delimiter: \"\\r\\n\"`"));
         cx.note(warning);
     }
@@ -117,7 +117,7 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
         Some((key, value)) => read_operator(cx, key, value),
         None if node.is_empty() => cx.wrong_type(
             node,
-            say!("what is found"),
+            say!("a value to match"),
             say!("write `present`, a value, or `{{count: 3}}`"),
         ),
         None => None,
@@ -127,8 +127,8 @@ pub(crate) fn read_found(cx: &mut Context<'_>, node: &Node, meaning: Meaning) ->
 pub(crate) fn read_operator(cx: &mut Context<'_>, key: &Key, value: &Node) -> Option<Want> {
     match key.text.as_str() {
         "matches" => read_regex(cx, value).map(Want::Matches),
-        "equals" => crate::template::read_text(cx, value, say!("a text")).map(Want::Equals),
-        _ => cx.template(value, say!("a text"), Escape::None).map(Want::Contains),
+        "equals" => crate::template::read_text(cx, value, say!("text")).map(Want::Equals),
+        _ => cx.template(value, say!("text"), Escape::None).map(Want::Contains),
     }
 }
 
@@ -214,7 +214,7 @@ fn read_count(cx: &mut Context<'_>, node: &Node) -> Option<Want> {
     let (comparison, number) = parse_comparison(&text).unwrap_or((Comparison::Equal, &text));
     match units::parse_count(number) {
         Ok(0) if comparison == Comparison::Less => {
-            cx.bad_value(node, say!("no count is less than 0"), say!("write `{{count: 0}}`"))
+            cx.bad_value(node, say!("a count cannot be less than 0"), say!("write `{{count: 0}}`"))
         }
         Ok(count) => Some(Want::Count(comparison, count)),
         Err(reason) => {

@@ -64,10 +64,10 @@ impl FaultOptions {
             self.forget_every,
         ];
         if every.contains(&Some(0)) {
-            return Some(say!("a fault happens every so many times, at least every time"));
+            return Some(say!("the interval of a fault must be at least 1"));
         }
         let late = self.late_every.is_some() && self.late_by.is_zero();
-        late.then_some(say!("what is late must be late by some time"))
+        late.then_some(say!("the delay of late deliveries must be more than 0"))
     }
 }
 

@@ -33,8 +33,10 @@ pub struct LatencyError {
     pub help: Said,
 }
 
-const HELP: Said =
-    say!("a latency is `none`, `20ms`, `10ms..50ms`, `exponential 20ms` or `stall 500ms every 5s`");
+const HELP: Said = say!(
+    "write a latency as `none`, `20ms`, `10ms..50ms`, `exponential 20ms` or `stall 500ms \
+         every 5s`"
+);
 
 impl fmt::Display for LatencyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +77,7 @@ impl Latency {
                 Some(say!("the range starts after its end"))
             }
             Latency::Stall { stall, every } if stall >= every => {
-                Some(say!("a stall as long as its interval leaves no time to answer"))
+                Some(say!("a stall as long as its interval leaves no time to respond"))
             }
             _ => None,
         }
@@ -149,8 +151,8 @@ mod tests {
             ("20", "the unit of the duration is missing"),
             ("50ms..10ms", "the range starts after its end"),
             ("exponential", "the number is missing"),
-            ("stall 5s every 5s", "leaves no time to answer"),
-            ("stall 5s every 0s", "leaves no time to answer"),
+            ("stall 5s every 5s", "a stall as long as its interval leaves no time to respond"),
+            ("stall 5s every 0s", "a stall as long as its interval leaves no time to respond"),
             ("stall 5s each 10s", "is not a latency"),
         ] {
             let error = text.parse::<Latency>().unwrap_err().to_string();

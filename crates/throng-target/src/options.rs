@@ -44,7 +44,7 @@ pub struct PushOptions {
     pub redis: Option<RedisAddress>,
     /// A bind is answered only when Redis has confirmed it.
     pub redis_wait: bool,
-    /// How long Redis may take; a bind that waits longer is answered with code 2.
+    /// Redis timeout; a bind that waits longer gets a reply with code 2.
     pub redis_timeout: Duration,
     /// A device without any packet for this time is taken offline.
     pub idle_timeout: Option<Duration>,
@@ -70,12 +70,14 @@ impl PushOptions {
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         match self {
             _ if self.redis_wait && self.redis.is_none() => {
-                Some(say!("binds can only wait for a Redis that is told"))
+                Some(say!("`--redis-wait` requires `--redis`"))
             }
-            _ if self.redis_timeout.is_zero() => Some(say!("Redis must have some time to answer")),
-            _ if zero(self.idle_timeout) => Some(say!("a device may be silent for some time")),
+            _ if self.redis_timeout.is_zero() => {
+                Some(say!("the Redis timeout must be more than 0"))
+            }
+            _ if zero(self.idle_timeout) => Some(say!("the idle timeout must be more than 0")),
             _ if zero(self.push_every) => {
-                Some(say!("pushes cannot follow each other without any time between"))
+                Some(say!("the interval between pushes must be more than 0"))
             }
             _ => None,
         }
@@ -129,7 +131,7 @@ pub struct Options {
     pub faults: FaultOptions,
     /// The size of the default body, in bytes.
     pub body: u64,
-    /// The seed of latencies and faults.
+    /// Random seed for latencies and faults.
     pub seed: u64,
     /// Hears of full descriptor tables and the like, once each; without it nobody is told.
     pub told: Option<Told>,
@@ -198,29 +200,33 @@ impl Options {
         let zero = |duration: Option<Duration>| duration.is_some_and(|d| d.is_zero());
         let fault = match kind {
             Kind::Im { broadcast_every } if zero(*broadcast_every) => {
-                Some(say!("broadcasts cannot follow each other without any time between"))
+                Some(say!("the interval between broadcasts must be more than 0"))
             }
             _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
-                Some(say!("the shares of errors and resets are each and together from 0 to 1"))
+                Some(say!("the shares of errors and resets, and their sum, must be from 0 to 1"))
             }
             _ if !share(self.refuse_streams) => {
-                Some(say!("the share of refused streams is from 0 to 1"))
+                Some(say!("the share of refused streams must be from 0 to 1"))
             }
             _ if self.goaway_after == Some(0) || self.streams_max == 0 => {
-                Some(say!("a connection of HTTP/2 is for at least one request"))
+                Some(say!("an HTTP/2 connection must allow at least one request"))
             }
             _ if self.workers == Some(0) => Some(say!("a server has at least one worker")),
             _ if self.workers.is_some_and(|n| n > WORKERS_MAX) => {
                 Some(say!("a server has at most 4096 workers"))
             }
-            _ if self.body > BODY_BYTES_MAX => Some(say!("a body has at most a terabyte")),
-            _ if zero(self.close_after) => Some(say!("a connection must live longer than no time")),
-            _ if self.batch > BATCH_MAX => {
-                Some(say!("deliveries are gathered for a minute at most"))
+            _ if self.body > BODY_BYTES_MAX => Some(say!("a body can have at most 1 TB")),
+            _ if zero(self.close_after) => {
+                Some(say!("the age limit of a connection must be more than 0"))
             }
-            _ if zero(self.slow_accept) => Some(say!("a slow accept takes longer than no time")),
+            _ if self.batch > BATCH_MAX => {
+                Some(say!("deliveries can be batched for at most one minute"))
+            }
+            _ if zero(self.slow_accept) => {
+                Some(say!("the time of a slow accept must be more than 0"))
+            }
             _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
-                Some(say!("only chat and push deliver messages that can be gathered or go wrong"))
+                Some(say!("only chat and push have deliveries that can be batched or faulty"))
             }
             Kind::Push(push) if push.fault().is_some() => push.fault(),
             _ => self.faults.fault().or_else(|| self.latency.fault()),

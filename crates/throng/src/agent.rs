@@ -52,7 +52,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
         Ok(own) => own,
         Err(why) => {
             let message = say!("{}: {why}", arguments.directory.display());
-            let help = say!("name a directory that you may write to with --dir");
+            let help = say!("use --dir to give a writable directory");
             errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
             return Exit::HostUnfit;
         }
@@ -74,15 +74,17 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
     let address = token.identity.address;
     let about = about(arguments, token, (ceiling, host));
     let name = about.name.clone();
-    errors.say(say!("agent `{name}` dials {address}"));
+    errors.say(say!("agent `{name}`: connecting to {address}"));
     let (tell, happened) = unbounded_channel();
     let agent = Agent::new(bus, supervisor, about, tell);
     let exit = LocalSet::new().block_on(&runtime, async {
         let mut heard = tokio::task::spawn_local(listen(happened, errors, arguments.once));
         let leave = async {
             told_to_stop().await;
-            errors
-                .say(say!("agent `{name}` leaves: its load ends in order, once more to leave now"));
+            errors.say(say!(
+                "agent `{name}` leaves: its users finish their step first; interrupt again \
+                     to leave now"
+            ));
         };
         let leave_now = async {
             told_to_stop().await;
@@ -97,8 +99,8 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
                 }
                 Err(why) => {
                     let help =
-                        say!("ask the operator of the fleet for a new token, or what has changed");
-                    let message = say!("agent `{name}` cannot go on: {why}", why = &why);
+                        say!("ask the operator of the fleet for a new token, or what changed");
+                    let message = say!("agent `{name}` cannot continue: {why}", why = &why);
                     errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
                     Exit::HostUnfit
                 }
@@ -120,7 +122,7 @@ fn own_directory(directory: &Path, name: &str) -> Result<(PathBuf, File), Said> 
     let lock = File::create(own.join("lock")).map_err(|error| Said::of_error(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok((own, lock)),
-        Err(_) => Err(say!("agent `{name}` runs here already")),
+        Err(_) => Err(say!("agent `{name}` is already running here")),
     }
 }
 
@@ -192,31 +194,33 @@ async fn listen(mut happened: UnboundedReceiver<Happened>, errors: Screen, once:
     let mut was_up = false;
     while let Some(happened) = happened.recv().await {
         match happened {
-            Happened::Link(Link::Up) if was_up => errors.say(say!("the bus is there again")),
+            Happened::Link(Link::Up) if was_up => errors.say(say!("the bus is available again")),
             Happened::Link(Link::Up) => {
                 was_up = true;
-                errors.say(say!("joined; waits for a run"));
+                errors.say(say!("joined; waiting for a run"));
             }
-            Happened::Link(Link::Cut) => errors.say(say!("the bus does not answer: tried again")),
+            Happened::Link(Link::Cut) => errors.say(say!("the bus does not respond: retrying")),
             Happened::Link(Link::Begun | Link::Refused(_)) | Happened::Registered => {}
-            Happened::Preparing { run } => errors.say(say!("run {run}: prepares")),
+            Happened::Preparing { run } => errors.say(say!("run {run}: preparing")),
             Happened::Refused { run, why } => {
-                errors.say(say!("run {run}: takes no part: {why}", why = &why));
+                errors.say(say!("run {run}: does not take part: {why}", why = &why));
             }
-            Happened::Started { run } => errors.say(say!("run {run}: makes load")),
+            Happened::Started { run } => errors.say(say!("run {run}: generating load")),
             Happened::Forged { run } => errors.say(say!(
-                "run {run}: somebody has ordered what the operator of the fleet has not signed; it was \
-                 not done"
+                "run {run}: received a command that the operator of the fleet did not sign; \
+                 ignored"
             )),
             Happened::Declined { run } => errors.say(say!(
-                "run {run}: more was ordered than the owner of this machine allows; it was not done"
+                "run {run}: more load was requested than the owner of this machine allows; \
+                 ignored"
             )),
             Happened::Alone { run } => errors.say(say!(
-                "run {run}: neither bus nor controller was heard for too long, so its load ends"
+                "run {run}: no contact with the bus or the controller for too long, so its load \
+                 ends"
             )),
             Happened::Sent { run, lines } => {
                 let lines = format_count(lines);
-                errors.say(say!("run {run}: over, all of its {lines} lines are in the log"));
+                errors.say(say!("run {run}: ended, all of its {lines} lines are in the log"));
                 if once {
                     return;
                 }

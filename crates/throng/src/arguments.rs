@@ -43,14 +43,16 @@ pub(crate) use values::{FLEET, LoadPart};
     name = "throng",
     version = version::short(),
     long_version = version::long(),
-    about = "Puts a million live users on a service from one small machine, tells the truth about \
-             what happened, and says why.",
-    after_help = "Exit codes: 0 thresholds met, 1 thresholds not met, 2 usage or scenario wrong (nothing \
-                  was sent), 3 host not fit, 4 target unreachable, 5 result invalid, 70 a bug, \
-                  130 interrupted.\n\nLoad only services that are your own."
+    about = "Simulates a million concurrent users from one small machine, and shows what happened \
+         and why.",
+    after_help = "Exit codes: 0 thresholds met, 1 thresholds not met, 2 usage or scenario error (nothing \
+         was sent), 3 host does not meet the requirements, 4 target unreachable, 5 result \
+         invalid, 70 bug in throng, 130 interrupted.\n\
+         \n\
+         Load only services you own."
 )]
 pub(crate) struct Arguments {
-    /// The language of the output, `en` or `zh`; by default that of the locale
+    /// Output language, `en` or `zh`; by default from the locale
     #[arg(long, global = true, value_name = "LANGUAGE", value_parser = language)]
     pub(crate) lang: Option<Language>,
     #[command(subcommand)]
@@ -61,32 +63,33 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Loads one URL: http, https, ws, wss, tcp, tls or udp
     Bench(Box<BenchArguments>),
-    /// Writes a commented scenario to begin with
+    /// Writes a commented scenario to start from
     Init(InitArguments),
-    /// Says what a scenario will do, without sending anything
+    /// Shows what a scenario will do, without sending anything
     Check(CheckArguments),
     /// Runs a scenario with one user, step by step, and shows what is sent and received
     Try(TryArguments),
-    /// Says how many machines a load needs, and what to set on each of them
+    /// Calculates how many machines a load needs, and how to set up each of them
     Plan(PlanArguments),
     /// Runs a scenario file
     Run(RunArguments),
     /// One of the processes of a run: `throng run --processes` starts it
     #[command(hide = true)]
     Post,
-    /// The keys of a fleet of machines, its bus, and who is there
+    /// Manages a fleet of machines: its keys, its bus and its agents
     Fleet(FleetArguments),
-    /// Takes part in the runs of a fleet: waits for one, and makes its part of the load
+    /// Takes part in the runs of a fleet: waits for a run, and generates its part of the load
     Agent(AgentArguments),
-    /// Takes over a run of a fleet whose controller is gone
+    /// Takes over a fleet run whose controller is gone
     Resume(ResumeArguments),
-    /// Makes a run of what its agents have kept on their disks, when the bus has lost it
+    /// Rebuilds a run from what its agents have kept on disk, if the bus has lost it
     Collect(CollectArguments),
-    /// Repeats a recorded run, from its directory alone
+    /// Reruns a recorded run, from its directory alone
     Rerun(RerunArguments),
-    /// Checks whether this host can carry a load, and says how to fix what it lacks
+    /// Checks whether this host can run a load, and shows how to fix what is missing
     Doctor(DoctorArguments),
-    /// Draws the packets of a private protocol, decodes bytes and captures, encodes messages
+    /// Shows the packet layouts of a declared protocol, decodes bytes and captures, encodes
+    /// messages
     Protocol(ProtocolArguments),
     /// Explains the code of a message, such as `unknown-key`
     Explain(ExplainArguments),
@@ -96,20 +99,20 @@ pub(crate) enum Command {
     Control(ControlArguments),
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
-    /// Merges the records of one load that several machines have made
+    /// Merges the runs of several machines that generated one load
     Merge(MergeArguments),
-    /// Compares recorded runs with the first of them, and names changes beyond noise
+    /// Compares runs with a baseline run and reports changes beyond noise
     Compare(CompareArguments),
-    /// Lists the runs of a folder with their trend, and names lasting changes
+    /// Lists the runs in a folder with their trend and reports lasting changes
     History(HistoryArguments),
-    /// Shows the runs of a folder as a page: list, trends, comparisons, reports; and starts runs
-    /// where that is allowed
+    /// Serves the runs in a folder as a web page: list, trends, comparisons, reports; can also
+    /// start runs if allowed
     Serve(ServeArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
-    /// A reference server with known behaviour, to test against
+    /// A reference server with known behavior, to test against
     Target(Box<TargetArguments>),
-    /// Prints the completion script of a shell: bash, fish or zsh
+    /// Prints the completion script for a shell: bash, fish or zsh
     Completions(CompletionsArguments),
     /// Prints the manual page, or writes those of all commands into a directory
     Man(ManArguments),

@@ -62,7 +62,7 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         Err(error) => {
             errors.diagnostic(&Diagnostic::error(
                 "host-unfit",
-                say!("no event loop: {error}", error = Said::of_error(&error)),
+                say!("cannot start an event loop: {error}", error = Said::of_error(&error)),
             ));
             return Exit::HostUnfit;
         }
@@ -85,16 +85,12 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
     let (tally, is_unreachable) = (look.tally, look.is_unreachable && !look.is_reached);
     screen.line("");
     let result = match (tally.steps, tally.failed) {
-        (1, 0) => tell!("1 step, all good"),
+        (1, 0) => tell!("1 step, ok"),
         (1, _) => tell!("1 step, failed"),
-        (steps, 0) => tell!("{steps} steps, all good"),
+        (steps, 0) => tell!("{steps} steps, all ok"),
         (steps, failed) => tell!("{steps} steps, {failed} failed"),
     };
-    screen.say(say!(
-        "seed {}; the same again: --seed {}",
-        loaded.program.seed,
-        loaded.program.seed
-    ));
+    screen.say(say!("seed {}; to reproduce: --seed {}", loaded.program.seed, loaded.program.seed));
     screen.line(&result);
     match tally.failed {
         0 => Exit::Success,
@@ -199,7 +195,7 @@ fn shorten(statement: &mut Statement, arguments: &TryArguments) {
 /// Lets users through one by one, as the person presses Enter.
 fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
     let gate = Arc::new(Gate::default());
-    screen.say(say!("Enter does the next step, `c` and Enter all that follow, Ctrl-C ends"));
+    screen.say(say!("Enter runs the next step, `c` and Enter all remaining steps, Ctrl-C quits"));
     let asked = Arc::clone(&gate);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
@@ -256,7 +252,7 @@ impl Look<'_> {
     fn session(&mut self, program: &Program, session: usize) -> Result<(), Exit> {
         if !self.arguments.full {
             for passes in loops_cut(&program.sessions[session]) {
-                let text = say!("{ROUNDS_MAX} of {passes} passes are shown; --full shows all");
+                let text = say!("{ROUNDS_MAX} of {passes} loop passes are shown; --full shows all");
                 self.screen.say(text);
             }
         }
@@ -329,7 +325,7 @@ async fn tell(
                         stopped.reason.english()
                     )),
                     StoppedBy::Data | StoppedBy::DataShort => telling.say(say!(
-                        "the data is at its end: {}",
+                        "the data has run out: {}",
                         stopped.reason.english()
                     )),
                     StoppedBy::Bug => crate::tell_bug(&stopped.reason),

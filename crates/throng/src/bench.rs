@@ -233,12 +233,8 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     bench.digest |= request.digest;
     let has_user = bench.basic_auth.is_some() || bench.url.contains('@');
     if request.digest && !has_user {
-        let help = say!("say who asks with --auth user:password");
-        errors.push(mistake(
-            "flag-without-effect",
-            say!("--digest means nothing without a user"),
-            help,
-        ));
+        let help = say!("give the user with --auth user:password");
+        errors.push(mistake("flag-without-effect", say!("--digest requires a user"), help));
     }
     bench.deflate = request.deflate;
     let version = request.http_version.or(request.http2.then_some(HttpVersion::Http2));
@@ -298,7 +294,7 @@ fn of_base64(
         Some(bytes) => Some((name, bytes.into_iter().map(char::from).collect())),
         None => {
             let message = say!("the value of `{name}` is not base64");
-            let help = say!("metadata whose name ends in `-bin` is bytes: write them as base64");
+            let help = say!("metadata whose name ends in `-bin` holds bytes: write it as base64");
             errors.push(mistake("bad-value", message, help));
             None
         }
@@ -312,7 +308,7 @@ fn message_of_call(bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
         BenchBody::Text(text) => Ok(text.clone()),
         BenchBody::File(path) => plain::read_given_text(path, SOURCE_BYTES_MAX)
             .map_err(|error| say!("cannot read {}: {}", path.display(), Said::of_error(&error))),
-        BenchBody::Bytes(_) | BenchBody::Form(_) => Err(say!("the message of a call is JSON")),
+        BenchBody::Bytes(_) | BenchBody::Form(_) => Err(say!("the message of a call must be JSON")),
     };
     let text = text.and_then(|text| {
         let text = without_mark(&text).to_string();
@@ -427,13 +423,13 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
     ];
     for (flag, given, fits, schemes) in flags {
         if given && !fits {
-            let message = say!("{flag} means nothing for {scheme}://: it is for {schemes}");
+            let message = say!("{flag} does not apply to {scheme}://, only to {schemes}");
             errors.push(mistake("flag-without-effect", message, say!("leave it out")));
         }
     }
     if (tcp || udp) && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
         let message = say!("--heartbeat sends a ping, which only WebSocket has");
-        let help = say!("say what a heartbeat is here with --heartbeat-body TEXT");
+        let help = say!("set the heartbeat message with --heartbeat-body TEXT");
         errors.push(mistake("flag-without-effect", message, help));
     }
     if (http || grpc) && request.streams.is_some() {
@@ -447,16 +443,16 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
 /// Streams are those of a connection of HTTP/2 that is kept, and each goes on at once.
 fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnostic>) {
     if bench.http_version != HttpVersion::Http2 && !calls(bench) {
-        let message = say!("--streams means nothing without HTTP/2");
-        errors.push(mistake("flag-without-effect", message, say!("write --http2 beside it")));
+        let message = say!("--streams requires HTTP/2");
+        errors.push(mistake("flag-without-effect", message, say!("add --http2")));
     }
     let flags = [
         ("--think", arguments.think.is_some()),
         ("--no-keepalive", arguments.connection.no_keepalive),
     ];
     for (flag, _) in flags.iter().filter(|(_, given)| *given) {
-        let message = say!("{flag} means nothing for streams");
-        errors.push(mistake("flag-without-effect", message, say!("leave it out, or --streams")));
+        let message = say!("{flag} does not apply to streams");
+        errors.push(mistake("flag-without-effect", message, say!("remove it, or --streams")));
     }
 }
 
@@ -469,7 +465,7 @@ fn staying(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
         ("--no-keepalive", arguments.connection.no_keepalive),
     ];
     for (flag, _) in flags.iter().filter(|(_, given)| *given) {
-        let message = say!("{flag} means nothing for users who stay connected");
+        let message = say!("{flag} does not apply to users that stay connected");
         errors.push(mistake("flag-without-effect", message, say!("leave it out")));
     }
 }

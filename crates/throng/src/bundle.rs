@@ -372,10 +372,10 @@ fn refused(message: Said, help: Said) -> Diagnostic {
 }
 
 fn without_bundle(run: &Run) -> Diagnostic {
-    let message = say!("{} was recorded without a bundle", run.directory.display());
+    let message = say!("{} was recorded without copies of its files", run.directory.display());
     let help = say!(
-        "run its scenario: `throng run {}`; the data, the bodies and the environment of that run \
-         are not known",
+        "run its scenario: `throng run {}`; the data, bodies and environment of that run were \
+         not recorded",
         run.directory.join(SCENARIO_FILE).display()
     );
     refused(message, help)
@@ -409,7 +409,7 @@ fn verified(
         }
     }
     changed.extend(bundle.environment.iter().filter_map(|it| changed_variable(it, given)));
-    let help = say!("bring it back as it was, or give --allow-changed to run with what is there");
+    let help = say!("restore it, or use --allow-changed to run with the current content");
     match given.allow_changed {
         true => {}
         false => wrong.extend(changed.drain(..).map(|it| refused(it, help.clone()))),
@@ -430,27 +430,31 @@ fn unfit_secrets(text: &str, bundle: &BundleInfo, given: &Given) -> Vec<Diagnost
         refused(
             message,
             say!(
-                "keep secrets in variables, `vars: {{token: {{env: TOKEN}}}}`, and record a new run"
+                "keep secrets in variables, `vars: {{token: {{env: TOKEN}}}}`, and start a new \
+                 run"
             ),
         )
     });
     let strangers = given.set.iter().filter(|(name, _)| !masked.names.contains(name));
     let strangers = strangers.map(|(name, _)| {
-        let message = say!("`{name}` is not masked in this record");
-        refused(message, say!("a rerun keeps what was set; `throng run` takes other values"))
+        let message = say!("`{name}` is not masked in this run directory");
+        refused(
+            message,
+            say!("a rerun keeps the values that were set; to set others, use `throng run`"),
+        )
     });
     lines.chain(strangers).collect()
 }
 
 fn edited(copy: &str) -> Diagnostic {
     let message = say!("`{copy}` in the run directory was edited");
-    refused(message, say!("bring it back as it was recorded, or use `throng run`"))
+    refused(message, say!("restore the recorded version, or use `throng run`"))
 }
 
 fn not_there(copy: &str, error: &io::Error) -> Diagnostic {
     let error = Said::of_error(error);
     let message = say!("`{copy}` in the run directory cannot be read: {error}");
-    refused(message, say!("bring it back as it was recorded"))
+    refused(message, say!("restore the recorded version"))
 }
 
 /// Of a copy, as long as that is a file in the directory and no link to elsewhere.
@@ -492,11 +496,11 @@ fn changed_variable(known: &VariableInfo, given: &Given) -> Option<Said> {
     let value = given.variable(name);
     match (VariableState::of(value.as_deref()), known.secret, &known.sha256) {
         (VariableState::Unset, true, _) | (VariableState::Unset, _, Some(_)) => {
-            Some(say!("the environment variable `{name}` was set in that run"))
+            Some(say!("the environment variable `{name}` was set in that run, but is not set now"))
         }
         (_, true, _) | (VariableState::Unset, _, None) => None,
         (VariableState::Known(now), _, Some(then)) if now == *then => None,
-        _ => Some(say!("the environment variable `{name}` had another value in that run")),
+        _ => Some(say!("the environment variable `{name}` had a different value in that run")),
     }
 }
 

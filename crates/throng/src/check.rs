@@ -64,9 +64,9 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         }
     }
     screen.line(&match loaded.warnings {
-        0 => tell!("the scenario is good; nothing was sent"),
-        1 => tell!("the scenario is good, with 1 warning; nothing was sent"),
-        more => tell!("the scenario is good, with {more} warnings; nothing was sent"),
+        0 => tell!("the scenario is valid; nothing was sent"),
+        1 => tell!("the scenario is valid, with 1 warning; nothing was sent"),
+        more => tell!("the scenario is valid, with {more} warnings; nothing was sent"),
     });
     Exit::Success
 }
@@ -100,7 +100,7 @@ struct Report<'p> {
 }
 
 fn by_chance(spacing: Spacing) -> Option<Said> {
-    (spacing == Spacing::Poisson).then(|| say!("by chance (Poisson)"))
+    (spacing == Spacing::Poisson).then(|| say!("at random (Poisson)"))
 }
 
 /// `500/s`, `10/s to 900/s`, and what other shapes are.
@@ -111,7 +111,7 @@ fn rate_words(rate: &Rate) -> Said {
         Rate::Ramp { from, to } => Said::of_others(format!("{} … {}", of(*from), of(*to))),
         Rate::Sine(sine) => {
             let (low, high) = (of(sine.mean - sine.amplitude), of(rate.peak()));
-            say!("between {} and {} every {}", low, high, write_duration(sine.period))
+            say!("sine from {} to {}, period {}", low, high, write_duration(sine.period))
         }
         Rate::Points(_) => say!("up to {}", of(rate.peak())),
     }
@@ -145,7 +145,7 @@ impl Report<'_> {
     fn once(&self, out: &mut String) {
         for once in &self.outline.once {
             let (word, time) = (once.part.word(), write_duration(once.time_max));
-            let title = say!("{word} · once in the run, within {time}");
+            let title = say!("{word} · once per run, timeout {time}");
             let _ = writeln!(out, "{}", self.screen.style.bold(&title.spoken()));
             let mut room = STEPS_SHOWN_MAX;
             self.tree(out, &once.connections, 1, &[], &mut room);
@@ -169,7 +169,7 @@ impl Report<'_> {
                 (say!("before"), &session.before),
                 (say!("steps"), &session.steps),
                 (say!("after"), &session.after),
-                (say!("beside the steps"), &session.beside),
+                (say!("in the background"), &session.beside),
             ];
             for (name, lines) in parts {
                 if lines.is_empty() {
@@ -249,7 +249,7 @@ impl Report<'_> {
         for (number, ((source, outline), table)) in (0..).zip(sources.zip(tables)) {
             let rows = match table.rows() {
                 Some(rows) => tell!("{} rows", format_count(rows)),
-                None => tell!("rows without end"),
+                None => tell!("unlimited rows"),
             };
             let name = self.screen.style.bold(&clean(&source.name));
             let _ = write!(out, "{} {name}: {}, {rows}", tell!("data"), outline.origin);
@@ -259,9 +259,9 @@ impl Report<'_> {
                 let _ = write!(out, "; {}", tell!("up to {about} are needed"));
                 if table.rows().is_some_and(|rows| rows < needed) && source.take.can_end() {
                     let short = match source.at_end {
-                        AtEnd::Unsaid => say!("too few: the run may end early, and be invalid"),
-                        AtEnd::Stop => say!("too few: the run may end before its time"),
-                        AtEnd::Wrap => say!("too few: rows may be used again"),
+                        AtEnd::Unsaid => say!("too few: the run may end early and be invalid"),
+                        AtEnd::Stop => say!("too few: the run may end early"),
+                        AtEnd::Wrap => say!("too few: rows may be reused"),
                         AtEnd::Error => say!("too few: steps may fail"),
                     };
                     let _ = write!(
@@ -286,7 +286,7 @@ impl Report<'_> {
         for (phase, planned) in phases.iter().zip(self.planned).take(ROWS_SHOWN_MAX) {
             let length = match planned.length {
                 Some(length) => format_duration(length),
-                None => tell!("until it is done"),
+                None => tell!("until done"),
             };
             let mut what = self.drive(&phase.drive, planned);
             if let Some(churn) = &phase.churn {
@@ -313,7 +313,7 @@ impl Report<'_> {
 
     fn drive(&self, drive: &Drive, planned: &Planned) -> String {
         let text = match drive {
-            Drive::Hold => say!("holds who is there"),
+            Drive::Hold => say!("keeps the current users"),
             Drive::Users(_) if planned.users.0 == planned.users.1 => {
                 say!("{} users", format_count(planned.users.1))
             }
@@ -325,7 +325,7 @@ impl Report<'_> {
                 match users.coming {
                     Coming::Steps { size, every } => {
                         let (size, every) = (format_count(size), write_duration(every));
-                        say!("from {from} to {to} users, {size} at a time every {every}")
+                        say!("from {from} to {to} users, in steps of {size} every {every}")
                     }
                     _ => {
                         let rate = users.rate().unwrap_or_default();
@@ -335,7 +335,7 @@ impl Report<'_> {
             }
             Drive::Arrivals(Arrivals { rate, spacing, max }) => {
                 let max = max.map(|max| say!("at most {} at once", format_count(max)));
-                let what = say!("{} new users, each does its session once", rate_words(rate));
+                let what = say!("arrivals: {}, one session per user", rate_words(rate));
                 return self.joined([Some(what), None, by_chance(*spacing), max]);
             }
             Drive::Iterations(iterations) => {
@@ -346,7 +346,7 @@ impl Report<'_> {
                     None => say!("iterations by {users} users"),
                 };
                 let rate = iterations.rate.as_ref().map(rate_words);
-                let drops = drops.then(|| say!("dropped when none is free"));
+                let drops = drops.then(|| say!("starts dropped if no user is free"));
                 return self.joined([Some(what), rate, by_chance(spacing), drops]);
             }
         };
@@ -392,10 +392,10 @@ fn churning(churn: &Churn) -> String {
     let ways: Vec<&str> = churn.ways.iter().map(|way| way.word()).collect();
     let ways = ways.join(", ");
     let text = match churn.amount {
-        Amount::Rate(rate) => say!("; {rate}/s fall out ({ways}) and come back"),
+        Amount::Rate(rate) => say!("; {rate}/s disconnect ({ways}) and reconnect"),
         Amount::Share { share, every } => {
             let (share, every) = (share * 100.0, write_duration(every));
-            say!("; {share} % fall out every {every} ({ways}) and come back")
+            say!("; {share} % disconnect every {every} ({ways}) and reconnect")
         }
     };
     text.spoken()
@@ -455,14 +455,14 @@ fn expected_text(expected: Expected) -> String {
     let seconds = estimate::seconds;
     let text = match (low_seconds == high_seconds, mean_seconds) {
         (_, mean) if mean.is_infinite() => {
-            say!("an iteration: {requests}, then the user stays")
+            say!("per iteration: {requests}, then the user stays")
         }
-        (true, 0.0) => say!("an iteration: {requests}, no pauses"),
+        (true, 0.0) => say!("per iteration: {requests}, no pauses"),
         (true, mean) => {
-            say!("an iteration: {requests}, {} of pauses", seconds(mean))
+            say!("per iteration: {requests}, {} of pauses", seconds(mean))
         }
         (false, mean) => say!(
-            "an iteration: {requests}, {about}{} of pauses ({} to {})",
+            "per iteration: {requests}, {about}{} of pauses ({} to {})",
             seconds(mean),
             seconds(low_seconds),
             seconds(high_seconds)

@@ -412,12 +412,12 @@ impl Conduct<'_> {
             None => {
                 create_directory(Path::new(RECORDS), wall_now(), &info.name).map_err(|error| {
                     let message = say!(
-                        "cannot make a directory under ./{RECORDS}: {error}",
+                        "cannot create a directory in ./{RECORDS}: {error}",
                         error = Said::of_error(&error)
                     );
                     let help = say!(
-                        "go where you may write, name another place with --out, or record \
-                            nothing with --no-record"
+                        "change to a writable directory, choose another one with --out, or \
+                         record nothing with --no-record"
                     );
                     Box::new(Diagnostic::error("record-impossible", message).help(help))
                 })?
@@ -442,7 +442,7 @@ fn be_nice(limits: &LimitArguments) -> Result<(), Box<Diagnostic>> {
     throng_host::set_nice(nice).map_err(|error| {
         let message =
             say!("this host refuses `--nice {nice}`: {error}", error = Said::of_error(&error));
-        let help = say!("only root may go below the value that a process has: give 0 to 19");
+        let help = say!("only root can set a value below the current one: use 0 to 19");
         Box::new(Diagnostic::error("host-unfit", message).help(help))
     })
 }
@@ -454,8 +454,8 @@ fn be_nice(limits: &LimitArguments) -> Result<(), Box<Diagnostic>> {
 fn runtime(errors: Screen) -> Option<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let told = |error: &std::io::Error| {
-        let message = say!("no event loop: {error}", error = Said::of_error(error));
-        let help = say!("raise the limit that is named: `ulimit -n 1024` for descriptors");
+        let message = say!("cannot start an event loop: {error}", error = Said::of_error(error));
+        let help = say!("raise the limit named above: `ulimit -n 1024` for descriptors");
         errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
     };
     runtime.inspect_err(told).ok()
@@ -463,7 +463,7 @@ fn runtime(errors: Screen) -> Option<Runtime> {
 
 fn hear(errors: Screen) -> Result<Signals, Exit> {
     Signals::new().map_err(|error| {
-        let message = say!("cannot hear signals: {error}", error = Said::of_error(&error));
+        let message = say!("cannot listen for signals: {error}", error = Said::of_error(&error));
         errors.diagnostic(&Diagnostic::error("host-unfit", message));
         Exit::HostUnfit
     })
@@ -495,7 +495,7 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
     match error {
         StartError::Resolve { host, reason } => (
             Exit::TargetUnreachable,
-            Diagnostic::error("resolve-failed", say!("`{host}` has no address: {reason}"))
+            Diagnostic::error("resolve-failed", say!("cannot resolve `{host}`: {reason}"))
                 .help(say!("check the name, the network, and -4 or -6")),
         ),
         StartError::NotAllowed { host, address, list } => {
@@ -513,7 +513,7 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
         StartError::Host(reason) => (
             Exit::HostUnfit,
             Diagnostic::error("host-unfit", reason.clone())
-                .help(say!("raise the limit that is named, or use fewer --shards")),
+                .help(say!("raise the limit named above, or use fewer --shards")),
         ),
         StartError::Sources(reason) => {
             (Exit::HostUnfit, Diagnostic::error("host-unfit", reason.clone()))
@@ -571,19 +571,19 @@ fn masked_word(secrets: &Secrets, word: &str) -> String {
     }
 }
 
-const OF_THIS_HOST: Said = say!("a unix socket may be loaded where `localhost` or 127.0.0.1 may");
+const OF_THIS_HOST: Said = say!("a Unix socket is allowed if `localhost` or 127.0.0.1 is");
 
 fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
     let is_unknown = address == std::net::Ipv4Addr::UNSPECIFIED.to_string();
     let message = match host == address || is_unknown {
-        true => say!("`{host}` is not among the targets that may be loaded from here"),
+        true => say!("`{host}` is not in the list of targets allowed on this host"),
         false => {
-            say!("`{host}` ({address}) is not among the targets that may be loaded from here")
+            say!("`{host}` ({address}) is not in the list of targets allowed on this host")
         }
     };
     Diagnostic::error("target-not-allowed", message)
-        .note(say!("the list that does not name it: {list}"))
-        .help(say!("add its name, address or network to the list if the service is your own"))
+        .note(say!("the list of allowed targets: {list}"))
+        .help(say!("if you own the service, add its name, address or network to the list"))
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ fn find(run: Option<&str>) -> Result<PathBuf, Box<Diagnostic>> {
     let goes_on = |run: &Run| run.directory.join(SOCKET).exists();
     let Some(named) = run else {
         return newest(goes_on).map(|run| run.directory).ok_or_else(|| {
-            let message = say!("no run goes on below ./{RECORDS}");
+            let message = say!("no run is in progress in ./{RECORDS}");
             no_run(message)
         });
     };
@@ -96,11 +96,13 @@ fn find(run: Option<&str>) -> Result<PathBuf, Box<Diagnostic>> {
         return Ok(path.to_path_buf());
     }
     let by_id = newest(|run| run.info.id == named).map(|run| run.directory);
-    by_id.ok_or_else(|| no_run(say!("`{named}` is neither the directory of a run nor its id")))
+    by_id.ok_or_else(|| no_run(say!("`{named}` is neither a run directory nor a run ID")))
 }
 
 fn no_run(message: Said) -> Box<Diagnostic> {
-    let help = say!("give the directory of a run that goes on, or go where it was started");
+    let help = say!(
+        "give the directory of a run in progress, or change to the directory where it was started"
+    );
     Box::new(Diagnostic::error("run-unreadable", message).help(help))
 }
 
@@ -108,16 +110,19 @@ pub(crate) fn ask(directory: &Path, request: &Request) -> Result<Answer, Box<Dia
     let failed = |error: std::io::Error| {
         let shown = directory.display();
         let message = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => say!("the run in {shown} is of another user"),
+            std::io::ErrorKind::PermissionDenied => {
+                say!("the run in {shown} belongs to another account")
+            }
             std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
-                say!("the run in {shown} is over")
+                say!("the run in {shown} has ended")
             }
             _ => {
-                say!("the run in {shown} does not answer: {error}", error = Said::of_error(&error))
+                say!("the run in {shown} does not respond: {error}", error = Said::of_error(&error))
             }
         };
         Box::new(Diagnostic::error("control-refused", message).help(say!(
-            "only a run that goes on and is recorded can be changed, by the user who started it"
+            "only a recorded run in progress can be changed, and only by the account that \
+             started it"
         )))
     };
     let exchange = || {

@@ -48,7 +48,10 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
     let role = if arguments.target { Role::Target } else { Role::Generator };
     let Some(file) = &arguments.file else {
         let remark = arguments.users.is_none().then(|| {
-            say!("nobody said how many users: {USERS} are assumed (--users N, or a scenario)")
+            say!(
+                "the number of users is not given: {USERS} are assumed (give --users N, or a \
+                 scenario)"
+            )
         });
         return Ok((Needs::of(arguments.users.unwrap_or(USERS), role), remark));
     };
@@ -67,15 +70,15 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
         None if program.staying_max() > 0 => {}
         None if Forecast::new(&program).pauses_say_who_is_there() => {
             let text = say!(
-                "of the users who arrive, as many are assumed as their pauses alone keep \
-                        there at once; a slow target keeps more (--users N)"
+                "the number of concurrent users is estimated from their pauses alone; a slow \
+                 target keeps more users online (give --users N)"
             );
             remark = Some(text);
         }
         None => {
             let text = say!(
-                "nobody knows how many of the users who arrive are there at once: those \
-                        of one second are assumed (--users N)"
+                "the number of concurrent users is not known: the arrivals of one second are \
+                 assumed (give --users N)"
             );
             remark = Some(text);
         }

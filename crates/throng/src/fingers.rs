@@ -51,15 +51,15 @@ const REFUSED: [(&str, Said, Said); 8] = [
     ("-i", say!("`-i` means HEAD in ab and headers in curl"), say!("write --method HEAD")),
     (
         "-w",
-        say!("`-w` is not understood here"),
+        say!("`-w` is not supported here"),
         say!("write --shards for threads, --json for another output"),
     ),
     ("--host", say!("`-host` means the Host header in hey"), say!("write -H 'Host: example.com'")),
     ("--h2", say!("`-h2` asks for HTTP/2 in hey"), say!("write --http2")),
     (
         "--http3",
-        say!("`--http3` asks for HTTP/3, which this version does not speak"),
-        say!("leave it out, or write --http2"),
+        say!("`--http3` asks for HTTP/3, which this version does not support"),
+        say!("remove it, or use --http2"),
     ),
 ];
 

@@ -43,8 +43,8 @@ pub(crate) fn build() -> String {
 /// What a bus has said, for people.
 pub(crate) fn told(error: &BusError) -> Said {
     match error {
-        BusError::Cut => say!("the bus does not answer"),
-        BusError::Conflict => say!("somebody else wrote at the same time"),
+        BusError::Cut => say!("the bus does not respond"),
+        BusError::Conflict => say!("another process wrote at the same time"),
         BusError::Full => say!("its disk is full"),
         BusError::Refused(why) => why.clone(),
     }
@@ -53,7 +53,7 @@ pub(crate) fn told(error: &BusError) -> Said {
 /// The keys, or what is wrong with them.
 pub(crate) fn opened(directory: &Path) -> Result<Keys, Box<Diagnostic>> {
     Keys::open(&absolute(directory)).map_err(|why| {
-        let help = say!("name the directory that `throng fleet init` has made with --fleet");
+        let help = say!("use --fleet to give the directory that `throng fleet init` created");
         Box::new(Diagnostic::error("fleet-keys", why).help(help))
     })
 }
@@ -75,7 +75,8 @@ pub(crate) fn wrong_keys(why: Said) -> Box<Diagnostic> {
 
 pub(crate) fn bus_failed(address: SocketAddr, why: &Said) -> Box<Diagnostic> {
     let message = say!("the bus of the fleet at {address}: {why}");
-    let help = say!("is `throng fleet serve` running, and does its address still hold?");
+    let help =
+        say!("check that `throng fleet serve` is running, and that its address has not changed");
     Box::new(Diagnostic::error("fleet-unfit", message).help(help))
 }
 
@@ -102,14 +103,16 @@ pub(crate) fn fleet(arguments: &FleetArguments) -> Exit {
 fn init(directory: &Path, address: &[SocketAddr], screen: Screen) -> Result<(), Box<Diagnostic>> {
     let port = address.first().map_or(0, SocketAddr::port);
     if address.iter().any(|it| it.port() != port) {
-        return Err(wrong_keys(say!("all addresses of a bus have the same port")));
+        return Err(wrong_keys(say!("all addresses of a bus must have the same port")));
     }
     let addresses: Vec<_> = address.iter().map(SocketAddr::ip).collect();
     Keys::create(&absolute(directory), &addresses, port, wall_now()).map_err(wrong_keys)?;
     let directory = directory.display();
-    screen.say(say!("the keys of a new fleet: {directory}; whoever has them commands it"));
     screen.say(say!(
-        "next: `throng fleet serve` here, and for each machine `throng fleet token NAME`"
+        "created the keys of a new fleet: {directory}; anyone with these keys controls the fleet"
+    ));
+    screen.say(say!(
+        "next: run `throng fleet serve` here, and `throng fleet token NAME` for each machine"
     ));
     Ok(())
 }
@@ -148,7 +151,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Box<Diagnostic>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| {
         let error = Said::of_error(&error);
-        Box::new(Diagnostic::error("host-unfit", say!("no event loop: {error}")))
+        Box::new(Diagnostic::error("host-unfit", say!("cannot start an event loop: {error}")))
     })
 }
 
@@ -160,7 +163,7 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
     let runtime = runtime()?;
     let mut server = Server::start(program.clone(), &keys).map_err(unfit)?;
     if server.is_anothers() {
-        errors.say(say!("the server of this bus was running already"));
+        errors.say(say!("the server of this bus was already running"));
     }
     runtime.block_on(async {
         let failed = |error: BusError| bus_failed(keys.address(), &told(&error));
@@ -170,7 +173,7 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
             errors.diagnostic(&Diagnostic::warning("fleet-unfit", not_durable()));
         }
         let address = keys.address();
-        errors.say(say!("the bus of the fleet is up at {address}; Ctrl-C ends it"));
+        errors.say(say!("the bus of the fleet is running at {address}; press Ctrl-C to stop it"));
         let mut look = interval(LOOK_EVERY);
         let mut seen = keys.agents().to_vec();
         let stop = told_to_stop();
@@ -181,7 +184,7 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
                 _ = look.tick() => {
                     if let Some(why) = server.ended() {
                         // What it acknowledged is on its disk: it begins again there.
-                        errors.say(say!("{why}; it is started again", why = &why));
+                        errors.say(say!("{why}; restarting it", why = &why));
                         server = Server::start(program.clone(), &keys).map_err(unfit)?;
                     }
                     if let Ok(changed) = opened(directory)
@@ -190,7 +193,7 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
                         server.reload().map_err(unfit)?;
                         seen = changed.agents().to_vec();
                         let names: Vec<&str> = seen.iter().map(|it| it.name.as_str()).collect();
-                        errors.say(say!("agents that may join: {}", names.join(", ")));
+                        errors.say(say!("agents that can join: {}", names.join(", ")));
                         keys = changed;
                     }
                 }
@@ -214,7 +217,7 @@ pub(crate) async fn connected(keys: &Keys) -> Result<Nats, Box<Diagnostic>> {
         Some(Link::Refused(why)) => Err(bus_failed(address, &why)),
         _ => {
             let seconds = CONNECT_TIME.as_secs();
-            Err(bus_failed(address, &say!("no answer in {seconds} s")))
+            Err(bus_failed(address, &say!("no response in {seconds} s")))
         }
     }
 }
@@ -275,10 +278,10 @@ fn as_json(known: &BTreeMap<String, Known>) -> serde_json::Value {
 fn row(name: &str, known: &Known) -> String {
     let state = match known.heartbeat.as_ref().map(|it| it.stage) {
         Some(Stage::Idle) => say!("ready for a run"),
-        Some(Stage::Preparing) => say!("prepares a run"),
-        Some(Stage::Ready) => say!("waits for the start"),
-        Some(Stage::Running) => say!("makes load"),
-        Some(Stage::Sending) => say!("sends what is left of a run"),
+        Some(Stage::Preparing) => say!("preparing a run"),
+        Some(Stage::Ready) => say!("waiting for the start"),
+        Some(Stage::Running) => say!("generating load"),
+        Some(Stage::Sending) => say!("sending last results"),
         None if known.registered.is_some() => say!("silent"),
         None => say!("never joined"),
     };
@@ -300,9 +303,8 @@ fn stop(directory: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
         let bus = connected(&keys).await?;
         let answer = bus.request(names::STOP, "".into(), Duration::from_secs(3)).await;
         let run = answer.map_err(|_| {
-            let message = say!("no controller goes on with a run");
-            let help =
-                say!("agents end by themselves when no controller comes back within ten minutes");
+            let message = say!("no controller has a run in progress");
+            let help = say!("agents end by themselves if no controller returns within ten minutes");
             Box::new(Diagnostic::error("fleet-unfit", message).help(help))
         })?;
         let run = String::from_utf8_lossy(&run).into_owned();

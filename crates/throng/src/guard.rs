@@ -73,9 +73,7 @@ fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
                     error = Said::of_error(&error)
                 );
                 let error = Diagnostic::error("file-unreadable", message);
-                return Err(Box::new(
-                    error.help(say!("make it readable, or ask the one whose it is")),
-                ));
+                return Err(Box::new(error.help(say!("make it readable, or ask its owner"))));
             }
         }
     }
@@ -92,7 +90,7 @@ fn own_file() -> Option<PathBuf> {
 
 fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {
     AllowList::parse(origin, text).map_err(|word| {
-        let message = say!("`{word}` in {origin} is no name, address or network");
+        let message = say!("`{word}` in {origin} is not a name, address or network");
         let help =
             say!("write names, addresses and networks: `shop.test, *.staging.test, 10.1.0.0/16`");
         Box::new(Diagnostic::error("target-not-allowed", message).help(help))
@@ -102,10 +100,8 @@ fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {
 fn sentence(host: &str, address: &str, more: usize) -> Said {
     let name = if host == address { address.to_string() } else { format!("{host} ({address})") };
     match more {
-        0 => say!("{name} is a public address: load only services that are your own"),
-        more => say!(
-            "{name} and {more} more are public addresses: load only services that are your own"
-        ),
+        0 => say!("{name} is a public address: load only services you own"),
+        more => say!("{name} and {more} more are public addresses: load only services you own"),
     }
 }
 
@@ -117,11 +113,11 @@ mod tests {
     fn a_public_address_is_named() {
         assert_eq!(
             sentence("shop.example", "192.0.2.1", 0),
-            "shop.example (192.0.2.1) is a public address: load only services that are your own"
+            "shop.example (192.0.2.1) is a public address: load only services you own"
         );
         assert_eq!(
             sentence("192.0.2.1", "192.0.2.1", 2),
-            "192.0.2.1 and 2 more are public addresses: load only services that are your own"
+            "192.0.2.1 and 2 more are public addresses: load only services you own"
         );
     }
 }

@@ -74,13 +74,13 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
         Screen::errors(false).diagnostic(&diagnostic);
         return Exit::Usage;
     }
-    screen.say(say!("{shown} is written"));
+    screen.say(say!("wrote {shown}"));
     if let Some((path, content)) = data {
         // Accounts that are there already are the person's own.
         match write(&path, content, arguments.force) {
-            Ok(()) => screen.say(say!("{} is written", path.display())),
+            Ok(()) => screen.say(say!("wrote {}", path.display())),
             Err(_) if path.exists() => {
-                screen.say(say!("{} is there already and is kept", path.display()));
+                screen.say(say!("{} already exists and was kept", path.display()));
             }
             Err(diagnostic) => {
                 Screen::errors(false).diagnostic(&diagnostic);
@@ -126,7 +126,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
         return Exit::Usage;
     }
     let shown = path.display();
-    screen.say(say!("{shown} is written"));
+    screen.say(say!("wrote {shown}"));
     screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
     Exit::Success
 }
@@ -147,7 +147,7 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Box<Diagnostic>> {
             say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(&error));
         let error = Diagnostic::error("file-unwritable", message);
         Box::new(error.help(say!(
-            "give another path: `throng init KIND my.yaml`, or --force to write over it"
+            "give another path: `throng init KIND my.yaml`, or use --force to overwrite it"
         )))
     })
 }

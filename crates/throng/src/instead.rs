@@ -9,17 +9,20 @@ pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
     let runs = ["run", "try", "check", "rerun", "plan"].contains(&command);
     Some(match name {
         "-t" | "-d" | "--duration" | "--time" if command == "run" => {
-            say!("write `--for 30s` for another duration")
+            say!("to change the duration, write `--for 30s`")
         }
         "-c" | "-u" | "--vus" | "-n" if command == "run" => {
-            say!("write `--users 10` for another number of users")
+            say!("to change the number of users, write `--users 10`")
         }
-        "--html" if runs && command != "run" => say!("write `throng report --html` after the run"),
+        "--html" if runs && command != "run" => say!("use `throng report --html` after the run"),
         "-e" | "--env" | "--var" if runs => {
             say!("write `--set NAME=VALUE` for a variable of the scenario")
         }
         "--dry-run" if runs => {
-            say!("write `throng check FILE` to look without sending anything, or `throng try FILE`")
+            say!(
+                "use `throng check FILE` to check without sending anything, or `throng try FILE` \
+                 to run one user"
+            )
         }
         "--thresholds" | "--treshold" | "--fail-if" if command == "run" => {
             say!("write `--threshold 'http p95 < 200ms'`, or `thresholds:` in the scenario")
@@ -37,8 +40,8 @@ pub(crate) fn of_command(word: &str) -> Option<Said> {
     let ends = |ends: &[&str]| ends.iter().any(|end| lower.ends_with(end));
     if ends(&[".yaml", ".yml", ".json"]) {
         return Some(say!(
-            "write what to do with the file: `throng run {word}`, `throng try {word}` or `throng \
-             check {word}`"
+            "write the command before the file: `throng run {word}`, `throng try {word}` or \
+             `throng check {word}`"
         ));
     }
     if lower.contains("://") {
@@ -47,7 +50,8 @@ pub(crate) fn of_command(word: &str) -> Option<Said> {
     Some(match lower.as_str() {
         "record" | "import" | "convert" | "har" | "recorder" => {
             say!(
-                "throng does not record: copy requests as cURL and write `throng init --curl FILE`"
+                "throng does not record traffic: copy requests as cURL and use `throng init \
+                 --curl FILE`"
             )
         }
         "validate" | "lint" | "verify" | "inspect" => say!("write `throng check FILE`"),

@@ -38,8 +38,8 @@ impl Described {
     pub(crate) fn parse(text: &str) -> Result<Described, String> {
         let wrong = || {
             let help = say!(
-                "a machine is written as `8cores,16GiB`, and `8cores,16GiB,4addresses` \
-                        where it has several source addresses"
+                "write a machine as `8cores,16GiB`, or as `8cores,16GiB,4addresses` if it has \
+                 several source addresses"
             );
             help.spoken()
         };

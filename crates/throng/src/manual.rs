@@ -51,7 +51,7 @@ pub(crate) fn man(arguments: &ManArguments) -> Exit {
     match write_pages(directory, &pages) {
         Ok(()) => {
             let (count, path) = (pages.len(), directory.display());
-            Screen::output(false).say(say!("{count} manual pages are in `{path}`"));
+            Screen::output(false).say(say!("wrote {count} manual pages to `{path}`"));
             Exit::Success
         }
         Err(error) => {

@@ -117,7 +117,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     };
     let measured = run.as_ref().map(measured::measured).transpose().map_err(told)?;
     if arguments.fleet && measured.is_none() {
-        let message = say!("no run tells what a machine carries");
+        let message = say!("no run shows how much one machine can do");
         let help = say!("run the scenario on one machine first, or name a run: `--from DIR`");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
         return Err(Exit::Usage);
@@ -129,7 +129,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     let was_local = wish.is_local;
     let wish = Wish { is_local: wish.is_local && !arguments.fleet, ..wish };
     if wish.users > USERS_MAX {
-        let message = say!("{} users are more than there are people", wish.users);
+        let message = say!("{} users are too many for a plan", wish.users);
         let help = say!("give a smaller --users, --rate or --pv");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
         return Err(Exit::Usage);
@@ -173,7 +173,7 @@ fn program(arguments: &PlanArguments, asks: bool, errors: Screen) -> Result<Prog
         return Ok(scenario::load(&scenario, errors)?.program);
     }
     if !asks && arguments.users.is_none() {
-        let message = say!("nobody said how much is wanted");
+        let message = say!("no load is given");
         let help =
             say!("give a scenario, --users N, --rate N/s or --pv N: `throng plan --users 1M`");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));

@@ -29,18 +29,22 @@ pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Resul
     if force {
         return Ok(());
     }
-    errors.say(say!("nothing was sent; `throng doctor` shows all limits, --force goes on"));
+    errors.say(say!("nothing was sent; `throng doctor` shows all limits, --force starts anyway"));
     Err(Exit::HostUnfit)
 }
 
 fn diagnostic(finding: &Finding, users: u64, force: bool) -> Diagnostic {
-    let message = say!("this host is not fit for {} users: {}", format_count(users), finding.title);
+    let message = say!(
+        "this host does not meet the requirements for {} users: {}",
+        format_count(users),
+        finding.title
+    );
     let diagnostic = match force {
         true => Diagnostic::warning("host-unfit", message),
         false => Diagnostic::error("host-unfit", message),
     };
     let diagnostic = diagnostic
-        .note(say!("it has {}; needed: {}", finding.value, finding.needed))
+        .note(say!("found: {}; needed: {}", finding.value, finding.needed))
         .note(&finding.detail);
     let diagnostic = match finding.ceiling {
         Some(ceiling) => {

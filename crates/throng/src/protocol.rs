@@ -70,7 +70,7 @@ fn load(file: &Path, errors: Screen) -> Result<Arc<Protocol>, Exit> {
             return Err(Exit::Usage);
         }
         Ok(Err(NoText::NotUtf8)) => {
-            return Err(unreadable(file, say!("it is no UTF-8 text"), errors));
+            return Err(unreadable(file, say!("it is not UTF-8 text"), errors));
         }
         Err(error) => return Err(unreadable(file, Said::of_error(&error), errors)),
     };
@@ -248,8 +248,10 @@ impl Command<'_> {
         let tally = reading.end(true, &mut sink);
         if self.arguments.port.is_none() && ports.len() > 1 && !tally.fits() {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-            let text =
-                say!("there are streams of the ports {}: choose with --port", list.join(", "));
+            let text = say!(
+                "the capture has streams on the ports {}: choose one with --port",
+                list.join(", ")
+            );
             Screen::errors(self.arguments.no_color).say(text);
         }
         Ok((tally, Some(passed), streams.repeated))
@@ -257,18 +259,18 @@ impl Command<'_> {
 }
 
 fn no_capture() -> Box<Diagnostic> {
-    let error = Diagnostic::error("bad-capture", say!("the file is no capture that can be read"));
+    let error = Diagnostic::error("bad-capture", say!("the file is not a readable capture"));
     Box::new(error.help(say!("write it with `tcpdump -w FILE`, or save it as pcap or pcapng")))
 }
 
 fn nothing_carried(wants_datagrams: bool, ports: &BTreeSet<u16>) -> Box<Diagnostic> {
     let message = match wants_datagrams {
-        true => say!("the capture has no UDP datagrams to look at"),
-        false => say!("the capture has no TCP bytes to look at"),
+        true => say!("the capture has no UDP datagrams to decode"),
+        false => say!("the capture has no TCP data to decode"),
     };
     let error = Diagnostic::error("bad-capture", message);
     Box::new(match ports.is_empty() {
-        true => error.help(say!("the declaration says which transport it is: `transport: udp`")),
+        true => error.help(say!("the protocol file sets the transport: `transport: udp`")),
         false => {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
             error.help(say!("its ports are {}: choose one with `--port`", list.join(", ")))

@@ -108,7 +108,7 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
                 return told(unwritable(path, &error));
             }
             let size = units::format_bytes(set.len() as f64);
-            let (path, proto) = (path.display(), tell!("name it by `proto`"));
+            let (path, proto) = (path.display(), tell!("use it in a scenario with `proto`"));
             errors.line(&format!("{path}: {size}; {proto}"));
         }
     }

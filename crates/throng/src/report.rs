@@ -85,8 +85,9 @@ fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnosti
 }
 
 fn no_runs() -> Box<Diagnostic> {
-    let message = say!("no run is recorded below ./{RECORDS}");
-    let help = say!("give the directory of a run, or go where `throng run` was started");
+    let message = say!("no run is recorded in ./{RECORDS}");
+    let help =
+        say!("give a run directory, or change to the directory where `throng run` was started");
     Box::new(Diagnostic::error("run-unreadable", message).help(help))
 }
 

@@ -78,7 +78,7 @@ fn unreadable(path: &Path, reason: Said, errors: Screen) -> Exit {
     let message = say!("cannot read the scenario {}: {reason}", path.display());
     errors.diagnostic(
         &Diagnostic::error("file-unreadable", message)
-            .help(say!("give the path of a scenario file (YAML), or begin with `throng init`")),
+            .help(say!("give the path of a scenario file (YAML), or start with `throng init`")),
     );
     Exit::Usage
 }

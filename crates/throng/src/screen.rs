@@ -131,8 +131,8 @@ impl Screen {
         let errors = diagnostics.iter().filter(is_error).count();
         match errors {
             0 => {}
-            1 => self.say(say!("1 mistake; nothing was sent")),
-            errors => self.say(say!("{errors} mistakes; nothing was sent")),
+            1 => self.say(say!("1 error; nothing was sent")),
+            errors => self.say(say!("{errors} errors; nothing was sent")),
         }
     }
 }
@@ -182,10 +182,9 @@ fn note_failure(written: io::Result<()>, to_terminal: bool) {
 pub(crate) fn delivered(exit: Exit) -> Exit {
     let failed = OUTPUT_FAILED.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(error) = failed else { return exit };
-    let message =
-        say!("the standard output could not be written: {error}", error = Said::of_error(&error));
+    let message = say!("cannot write to standard output: {error}", error = Said::of_error(&error));
     let diagnostic = Diagnostic::error("output-failed", message)
-        .help(say!("what is printed is not complete: free some space, or write it somewhere else"));
+        .help(say!("the output is not complete: free some space, or write it somewhere else"));
     Screen::errors(false).diagnostic(&diagnostic);
     match exit {
         Exit::Success | Exit::ThresholdsNotMet => Exit::ResultInvalid,
@@ -208,7 +207,7 @@ pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
         None => say!("throng has a bug: {what}"),
     };
     let diagnostic = Diagnostic::error("bug", message)
-        .note(say!("the run goes on where it can; what was measured is recorded"))
+        .note(say!("the run continues where it can; all measured data is recorded"))
         .help(say!("please report this line with the command and the scenario"));
     Screen::errors(false).diagnostic(&diagnostic);
 }

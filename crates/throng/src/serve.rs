@@ -59,7 +59,7 @@ fn begin(arguments: &ServeArguments, errors: Screen) -> Result<Exit, Box<Diagnos
     let reader = reader.spawn(move || folder.work(&waiting));
     reader.map_err(|error| {
         let error = throng_base::Said::of_error(&error);
-        Box::new(Diagnostic::error("host-unfit", say!("no event loop: {error}")))
+        Box::new(Diagnostic::error("host-unfit", say!("cannot start an event loop: {error}")))
     })?;
     let Link { server, gate, .. } = link;
     let site = Rc::new(Site { gate, jobs, started: RefCell::new(started) });
@@ -85,7 +85,7 @@ fn is_folder(path: &Path) -> Result<(), Box<Diagnostic>> {
         return Ok(());
     }
     let message = say!("{} is not a folder", path.display());
-    let help = say!("give a folder that is there");
+    let help = say!("give an existing folder");
     Err(Box::new(Diagnostic::error("run-unreadable", message).help(help)))
 }
 

@@ -134,8 +134,9 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
 
 /// The options cannot be as they are.
 fn contradicted(fault: &Said) -> Exit {
-    let diagnostic = Diagnostic::error("target-failed", say!("no such server: {fault}"))
-        .help(say!("change the options; `throng target --help` tells them"));
+    let diagnostic =
+        Diagnostic::error("target-failed", say!("these options are not valid: {fault}"))
+            .help(say!("change the options; `throng target --help` lists them"));
     Screen::errors(false).diagnostic(&diagnostic);
     Exit::Usage
 }
@@ -147,14 +148,14 @@ fn not_started(error: &io::Error, listen: SocketAddr) -> Exit {
     match error.kind() {
         AddrInUse | AddrNotAvailable | PermissionDenied => refused(
             say!("cannot listen on {listen}: {reason}"),
-            say!("choose another address or port with --listen, or end what uses it"),
+            say!("choose another address or port with --listen, or stop the program that uses it"),
         ),
         _ => cannot(say!("cannot start the reference target: {reason}")),
     }
 }
 
 fn cannot(message: Said) -> Exit {
-    refused(message, say!("raise the limit that is named, or make room for fewer --connections"))
+    refused(message, say!("raise the limit named above, or lower --connections"))
 }
 
 fn refused(message: Said, help: Said) -> Exit {

@@ -94,5 +94,5 @@ fn dated(now: Duration, until: Duration) -> CertificateParams {
 
 fn not_made(error: &rcgen::Error) -> Said {
     let error = Said::of_others(error.to_string());
-    say!("a certificate cannot be made: {error}")
+    say!("cannot create a certificate: {error}")
 }

@@ -79,7 +79,7 @@ impl Token {
         }
         match bytes.split_first() {
             Some((&FORM, fields)) => Token::read(fields).ok_or_else(torn),
-            _ => Err(say!("the token is of another version of throng")),
+            _ => Err(say!("the token is from a different version of throng")),
         }
     }
 
@@ -107,16 +107,18 @@ impl Token {
             return Ok(());
         }
         let name = &self.identity.name;
-        Err(say!("the token of `{name}` has expired: `throng fleet token {name}` makes another"))
+        Err(say!(
+            "the token of `{name}` has expired: `throng fleet token {name}` creates a new one"
+        ))
     }
 }
 
 fn none_such() -> Said {
-    say!("this is no token of a fleet: `throng fleet token` prints one, which begins `{BEGIN}`")
+    say!("this is not a fleet token: `throng fleet token` prints one that starts with `{BEGIN}`")
 }
 
 fn torn() -> Said {
-    say!("the token is not whole: copy all of the line that `throng fleet token` printed")
+    say!("the token is incomplete: copy the whole line that `throng fleet token` printed")
 }
 
 #[cfg(test)]

@@ -111,11 +111,13 @@ async fn gather(mut object: Object, name: &str) -> Result<Bytes, BusError> {
 fn verified(blob: Bytes, name: &str) -> Result<Bytes, BusError> {
     match Digest::Sha256.of(&blob) == name {
         true => Ok(blob),
-        false => Err(BusError::Refused(say!("the bus has another blob under the name {name}"))),
+        false => Err(BusError::Refused(say!(
+            "the content of blob {name} on the bus does not match its name"
+        ))),
     }
 }
 
 fn too_large() -> BusError {
     let most = BLOB_BYTES_MAX >> 20;
-    BusError::Refused(say!("a blob of the bus has more than {most} MiB"))
+    BusError::Refused(say!("a blob on the bus is larger than {most} MiB"))
 }

@@ -54,7 +54,7 @@ pub(super) fn ours(subject: &str) -> &str {
 }
 
 fn strange(name: &str) -> BusError {
-    BusError::Refused(say!("`{name}` cannot be a name on the bus"))
+    BusError::Refused(say!("`{name}` is not a valid name on the bus"))
 }
 
 #[cfg(test)]

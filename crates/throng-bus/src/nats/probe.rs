@@ -43,31 +43,37 @@ fn judge(error: &io::Error, identity: &Identity) -> Option<Said> {
     let error = error.get_ref()?.downcast_ref::<Error>()?;
     Some(match error {
         Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => {
-            say!("what answers at {address} has not shown a certificate of this fleet")
+            say!("the server at {address} did not present a certificate of this fleet")
         }
         Error::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
-            say!("the certificate of the bus at {address} has expired, or this clock is wrong")
+            say!(
+                "the certificate of the bus at {address} has expired, or the clock of this \
+                 machine is wrong"
+            )
         }
         Error::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
-            say!("the certificate of the bus at {address} is not valid yet, or this clock is wrong")
+            say!(
+                "the certificate of the bus at {address} is not valid yet, or the clock of this \
+                 machine is wrong"
+            )
         }
         Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => {
-            say!("the certificate of the bus was not made for the address {address}")
+            say!("the certificate of the bus was not issued for the address {address}")
         }
         Error::InvalidCertificate(other) => {
             let other = Said::of_others(other.to_string());
-            say!("the certificate of the bus at {address} is not good: {other}")
+            say!("the certificate of the bus at {address} is not valid: {other}")
         }
         Error::AlertReceived(Alert::CertificateExpired) => expired(identity),
         Error::AlertReceived(Alert::UnknownCA | Alert::BadCertificate) => {
-            say!("the bus at {address} does not know who has signed our certificate")
+            say!("the bus at {address} does not trust the issuer of this machine's certificate")
         }
         Error::AlertReceived(alert) => {
             let alert = Said::of_others(format!("{alert:?}"));
-            say!("the bus at {address} does not take our certificate: {alert}")
+            say!("the bus at {address} rejects this machine's certificate: {alert}")
         }
         Error::InvalidMessage(_) => {
-            say!("what answers at {address} does not speak TLS first, as a bus of throng does")
+            say!("the server at {address} does not start with TLS, so it is not a throng bus")
         }
         _ => return None,
     })

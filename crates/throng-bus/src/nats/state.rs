@@ -81,7 +81,7 @@ impl State {
         let Some(at) = text.find(FORBIDDEN) else { return };
         let what = &text[at + FORBIDDEN.len()..];
         let name = what.split('"').nth(1).unwrap_or(what);
-        let said = say!("the bus does not let this machine use `{name}`");
+        let said = say!("the bus does not allow this machine to use `{name}`");
         let mut claims = self.claims();
         let mut is_claimed = false;
         let (own, others) = std::mem::take(&mut *claims)
@@ -106,7 +106,7 @@ impl State {
             Some(version) if version < Version::NEEDED => {
                 let needed = Version::NEEDED;
                 self.refuse(say!(
-                    "the bus is nats-server {version}; throng needs {needed} or later there"
+                    "the bus runs nats-server {version}, but throng requires {needed} or later"
                 ));
             }
             _ => self.becomes(Link::Up),
@@ -115,8 +115,8 @@ impl State {
 
     fn unknown(&self) {
         self.refuse(say!(
-            "the bus does not know the key of `{}`: has its server read its file since the key \
-             was made?",
+            "the bus does not know the key of `{}`: check that the bus server has reloaded its \
+             configuration file since the key was created",
             self.identity.name
         ));
     }

@@ -175,7 +175,7 @@ fn why_it_does_not_run_is_said() {
     assert!(said.contains("address already in use"), "{said}");
     fs::write(taken.server_file(), "listen: [").unwrap();
     let said = Server::start(program(), &taken).unwrap_err().english();
-    assert!(said.contains("does not run"), "{said}");
+    assert!(said.contains("the bus server is not running ("), "{said}");
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn an_unfit_program_is_refused_with_the_three_ways_to_get_another() {
     };
     let cases = [
         (fake("old", "nats-server: v2.9.10"), "is version 2.9.10"),
-        (fake("other", "hello"), "does not say that it is"),
-        (folder.path().join("none"), "does not start"),
+        (fake("other", "hello"), "does not identify itself as"),
+        (folder.path().join("none"), "cannot be started"),
     ];
     for (path, wanted) in cases {
         let said = Program::find(Some(&path)).unwrap_err().english();

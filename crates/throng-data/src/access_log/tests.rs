@@ -58,10 +58,10 @@ fn what_is_wrong_is_told_with_its_line() {
     let back: String = [9000, 5401, 5399].map(line).concat();
     let other = format!("{}no time here\n{}", line(1), line(2));
     for (text, line, said) in [
-        (back.as_str(), Some(3), "the line is 3,601 seconds before the latest one"),
+        (back.as_str(), Some(3), "the line is 3,601 seconds earlier than the latest one"),
         (other.as_str(), Some(2), "the line has no time in brackets"),
-        ("\n\n", None, "the log has no request"),
-        ("", None, "the log has no request"),
+        ("\n\n", None, "the log has no requests"),
+        ("", None, "the log has no requests"),
     ] {
         let error = read_bytes(text.as_bytes()).unwrap_err();
         let message = error.message.english();

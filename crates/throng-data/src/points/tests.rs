@@ -41,15 +41,15 @@ fn what_is_wrong_is_told_with_its_line_and_column() {
         ("time,rate\n0,10\n60,20\n30,5\n", Some(4), "the time goes back, from `60` to `30`"),
         ("23:59:00,1\n00:01:00,2\n", Some(2), "the time goes back"),
         ("time,rate\n0,10\n60,-5\n", Some(3), "the rate `-5` is negative"),
-        ("time,rate\n0,10\n60,many\n", Some(3), "`many` in the column rate is not a rate"),
-        ("0,10\n60,NaN\n", Some(2), "`NaN` in the column 2 is not a rate"),
-        ("time,rate\n0,10\nsoon,5\n", Some(3), "`soon` in the column time is not a time"),
+        ("time,rate\n0,10\n60,many\n", Some(3), "`many` in column rate is not a rate"),
+        ("0,10\n60,NaN\n", Some(2), "`NaN` in column 2 is not a rate"),
+        ("time,rate\n0,10\nsoon,5\n", Some(3), "`soon` in column time is not a time"),
         ("time,rate\n0,10\n60\n", Some(3), "the row has 1 of 2 fields"),
         ("time\n0\n", Some(1), "the row has 1 of 2 fields"),
-        ("", None, "the file has no two points"),
-        ("time,rate\n", None, "the file has no two points"),
-        ("0,10\n", None, "the file has no two points"),
-        ("5,10\n5,20\n", None, "the file has no two points"),
+        ("", None, "the file does not have two points at different times"),
+        ("time,rate\n", None, "the file does not have two points at different times"),
+        ("0,10\n", None, "the file does not have two points at different times"),
+        ("5,10\n5,20\n", None, "the file does not have two points at different times"),
     ] {
         let error = read(text).unwrap_err();
         let message = error.message.english();

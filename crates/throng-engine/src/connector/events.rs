@@ -211,7 +211,7 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
 }
 
 fn bad_path(path: &str) -> Said {
-    say!("the path `{path}` must begin with `/` and have no spaces")
+    say!("the path `{path}` must start with `/` and contain no spaces")
 }
 
 fn bad_value(name: &str) -> Said {

@@ -11,7 +11,7 @@ pub(super) fn disagreement(error: &Error, heard: &[u8], protocols: &[Vec<u8>]) -
             let offered = protocols.iter().map(|one| String::from_utf8_lossy(one));
             let offered = offered.collect::<Vec<_>>().join(", ");
             Some(say!(
-                "throng offers {offered} (ALPN), and the target speaks none of them; set \
+                "throng offers {offered} (ALPN), but the target supports none of them; set \
                  `http_version`"
             ))
         }
@@ -19,16 +19,16 @@ pub(super) fn disagreement(error: &Error, heard: &[u8], protocols: &[Vec<u8>]) -
         | Error::PeerIncompatible(
             Peer::ServerDoesNotSupportTls12Or13 | Peer::ServerTlsVersionIsDisabledByOurConfig,
         ) => Some(match chosen(heard) {
-            Some(version) => say!("throng offers TLS 1.2 and 1.3, and the target chose {version}"),
-            None => say!("throng offers TLS 1.2 and 1.3, and the target speaks neither"),
+            Some(version) => say!("throng offers TLS 1.2 and 1.3, but the target chose {version}"),
+            None => say!("throng offers TLS 1.2 and 1.3, but the target supports neither"),
         }),
         // Behind a ServerHello it is something else that the target misses: a certificate of ours.
         Error::AlertReceived(Alert::HandshakeFailure | Alert::InsufficientSecurity)
             if heard.first() == Some(&ALERT) =>
         {
             Some(say!(
-                "throng offers TLS 1.2 and 1.3 with AES-GCM and ChaCha20, and the target found nothing \
-             in it that it speaks"
+                "throng offers TLS 1.2 and 1.3 with AES-GCM and ChaCha20, but the target \
+                 supports none of these"
             ))
         }
         _ => None,

@@ -85,11 +85,11 @@ fn refused(proxy: &Proxy, to: &str, status: u16) -> Failure {
             say!("the proxy {by} does not accept the user and password (407)"),
         ),
         (500.., _) => {
-            (Cause::ProxyFailed, say!("the proxy {by} did not reach {to}: it answered {status}"))
+            (Cause::ProxyFailed, say!("the proxy {by} did not reach {to}: it returned {status}"))
         }
         _ => (
             Cause::ProxyRefused,
-            say!("the proxy {by} does not allow a tunnel to {to}: it answered {status}"),
+            say!("the proxy {by} does not allow a tunnel to {to}: it returned {status}"),
         ),
     };
     Failure { status, ..Failure::new(cause, detail) }

@@ -80,31 +80,37 @@ impl Remark {
                 let (at, users) = (format_duration(at.since(Time::ZERO)), list(users));
                 let (lost, expected) = (format_count(*lost), format_count(*expected));
                 say!(
-                    "message {id} of user {sender} at {at} did not reach {lost} of {expected} \
-                     receivers on one shard: users {users}"
+                    "message {id} sent by user {sender} at {at} did not reach {lost} of \
+                     {expected} receivers on one shard: users {users}"
                 )
             }
             Remark::Twice { id, user } => {
-                say!("message {id} came to user {user} once more")
+                say!("message {id} was delivered to user {user} again")
             }
             Remark::OutOfOrder { id, before, user } => {
-                say!("message {id} came to user {user} after {before}, a later one of its sender")
+                say!(
+                    "message {id} reached user {user} after {before}, a later message from the \
+                     same sender"
+                )
             }
             Remark::AfterLost { id, user, taken } => {
                 let taken = format_duration(*taken);
-                say!("message {id} came to user {user} {taken} after it was sent: it was lost")
+                say!(
+                    "message {id} reached user {user} late, {taken} after it was sent: already \
+                     counted as lost"
+                )
             }
             Remark::Stray { id, user } => {
                 say!("message {id} reached user {user}, which is not in its audience")
             }
             Remark::Foreign { id, user } => {
-                say!("message {id} came to user {user}, and none of its senders sent it")
+                say!("message {id} reached user {user}, but no user of this run sent it")
             }
             Remark::SentWithoutId { user, content } => {
-                say!("`match` found no id in what user {user} sent: `{content}`")
+                say!("`match` found no ID in a message sent by user {user}: `{content}`")
             }
             Remark::ReceivedWithoutId { user, content } => {
-                say!("`match` found no id in what user {user} received: `{content}`")
+                say!("`match` found no ID in a message received by user {user}: `{content}`")
             }
         };
         text.clone()

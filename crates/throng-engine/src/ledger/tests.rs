@@ -259,7 +259,7 @@ fn a_receipt_before_its_announcement_is_looked_at_after_it() {
         receiver.remarks().iter().map(|remark| remark.said().english()).collect();
     assert_eq!(
         said,
-        ["message 10 came to user 2 after 11, a later one of its sender"],
+        ["message 10 reached user 2 after 11, a later message from the same sender"],
         "the first of its kind"
     );
 }
@@ -298,8 +298,8 @@ fn what_is_lost_is_said_in_a_sentence() {
     let said: Vec<String> = ledger.remarks().iter().map(|remark| remark.said().english()).collect();
     assert_eq!(
         said,
-        ["message 2748 of user 17 at 1.00µs did not reach 3 of 100 receivers on one shard: users \
-          5, 77, 92"]
+        ["message 2748 sent by user 17 at 1.00µs did not reach 3 of 100 receivers on one \
+             shard: users 5, 77, 92"]
     );
     // One that comes after that is told apart from one that comes again.
     ledger.received(Some(members[4]), &Id::from(0xabc), None, Time(15_000));
@@ -387,12 +387,13 @@ fn ids_are_told_as_they_stood_in_the_message() {
     assert_eq!(
         said,
         [
-            "`match` found no id in what user 1 sent: `hello`",
-            "`match` found no id in what user 2 received: `{\"no\": 1}`",
-            "message a-2 came to user 1 once more",
-            "message a-1 came to user 1 after a-2, a later one of its sender",
-            "message zz came to user 1, and none of its senders sent it",
-            "message a-1 of user 1 at 10ns did not reach 1 of 2 receivers on one shard: users 2",
+            "`match` found no ID in a message sent by user 1: `hello`",
+            "`match` found no ID in a message received by user 2: `{\"no\": 1}`",
+            "message a-2 was delivered to user 1 again",
+            "message a-1 reached user 1 after a-2, a later message from the same sender",
+            "message zz reached user 1, but no user of this run sent it",
+            "message a-1 sent by user 1 at 10ns did not reach 1 of 2 receivers on one shard: \
+             users 2",
         ]
     );
     let told = finish(&mut ledger, 20_001);

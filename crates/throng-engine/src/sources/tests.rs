@@ -219,7 +219,7 @@ fn what_cannot_be_is_said_before_the_first_packet() {
     );
     assert!(message.english().contains("ip addr add 203.0.113.1 dev lo"), "{message:?}");
     let message = refused(&[range("127.0.0.1", "127.0.0.1")], "::1");
-    assert!(message.english().contains("of the family of `::1`"), "{message:?}");
+    assert!(message.english().contains("the address family of `::1`"), "{message:?}");
     let message = refused(&[SourceBlock::Interface("none0".into())], "127.0.0.1");
     assert!(message.english().contains("no interface `none0`"), "{message:?}");
     assert!(of_interface("lo").unwrap().contains(&[127, 0, 0, 1].into()));
@@ -250,7 +250,7 @@ fn exhaust(listen: &str, block: SourceBlock, ports: Ports, kind: Kind) {
     assert!(from.iter().all(|it| (50_001..=50_004).contains(&it.port())), "{from:?}");
     let failure = failure.unwrap();
     assert_eq!(failure.cause, Cause::PortsExhausted);
-    let words = format!("all 4 source ports of {count} source addresses are in use");
+    let words = format!("all 4 source ports on each of {count} source addresses are in use");
     assert!(failure.detail.english().contains(&words), "{:?}", failure.detail);
     // None of them is asked again so soon.
     let (none, _) = begin_all(&network, address, kind, 1);

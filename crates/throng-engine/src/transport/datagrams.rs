@@ -94,7 +94,7 @@ async fn wait_for_error(socket: Arc<UdpSocket>) -> io::Result<Ready> {
 fn told(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED) => {
-            let text = say!("nobody listens at this port: it is unreachable (ICMP)");
+            let text = say!("no program listens on this port: it is unreachable (ICMP)");
             io::Error::new(io::ErrorKind::ConnectionRefused, Told(text))
         }
         _ => error,
@@ -106,8 +106,8 @@ fn unsent(error: io::Error, bytes: usize) -> io::Error {
     match error.raw_os_error() {
         Some(libc::EMSGSIZE) => {
             let text = say!(
-                "a datagram cannot have {bytes} bytes: {DATAGRAM_BYTES_MAX} are the most, and a \
-                 network may carry fewer"
+                "a datagram of {bytes} bytes is too large: the maximum is {DATAGRAM_BYTES_MAX}, \
+                 and the network may allow fewer"
             );
             io::Error::new(io::ErrorKind::InvalidInput, Told(text))
         }
@@ -196,7 +196,10 @@ mod tests {
                 let failure = lost_failure(&error);
                 assert_eq!(failure.cause, Cause::ConnectRefused);
                 assert!(
-                    failure.detail.english().contains("nobody listens"),
+                    failure
+                        .detail
+                        .english()
+                        .contains("no program listens on this port: it is unreachable (ICMP)"),
                     "{:?}",
                     failure.detail
                 );

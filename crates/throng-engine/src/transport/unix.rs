@@ -45,19 +45,22 @@ fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => Failure::new(
             Cause::ConnectRefused,
-            say!("{to}: there is no such socket; does the target run, and is the path right?"),
+            say!("{to}: there is no such socket; check the path, and that the target is running"),
         ),
         Some(libc::ECONNREFUSED) => Failure::new(
             Cause::ConnectRefused,
-            say!("{to}: no program listens at this socket; does the target run?"),
+            say!("{to}: no program listens on this socket; check that the target is running"),
         ),
         Some(libc::EACCES | libc::EPERM) => Failure::new(
             Cause::Denied,
-            say!("{to}: this user may not write to the socket, or not enter its directory"),
+            say!(
+                "{to}: this user has no permission to write to the socket or to enter its \
+                 directory"
+            ),
         ),
         Some(libc::EPROTOTYPE) => Failure::new(
             Cause::WrongScheme,
-            say!("{to}: this socket is for datagrams, not for connections"),
+            say!("{to}: this is a datagram socket, not a stream socket"),
         ),
         _ => Failure::new(cause_of(error), say!("{to}: {}", Said::reason(error))),
     }

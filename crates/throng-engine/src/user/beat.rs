@@ -276,7 +276,7 @@ impl State {
         self.shard.recorder.borrow_mut().heartbeats.lost += 1;
         let attempt = Attempt { latency: Some(waited), ..Attempt::default() };
         let waited = throng_base::units::format_duration(waited);
-        let finding = (Cause::HeartbeatLost, say!("no answer after {waited}"));
+        let finding = (Cause::HeartbeatLost, say!("no matching message within {waited}"));
         self.beat_failed(step, &attempt, finding);
     }
 
@@ -298,7 +298,7 @@ impl State {
             && self.beats(line).answered() != Time::NEVER
         {
             self.shard.recorder.borrow_mut().heartbeats.lost += 1;
-            let detail = say!("the connection ended before the answer came");
+            let detail = say!("the connection ended before the reply");
             let step = self.beats(line).step;
             self.beat_failed(step, &Attempt::default(), (cause, detail));
         }

@@ -120,15 +120,17 @@ impl Exchange {
     /// What has come of it in time.
     pub(super) fn progress(&self, waited: &str) -> Said {
         match (self.awaits, self.bytes_in, self.status) {
-            (Awaits::Room, ..) => say!("the target has not read the message after {waited}"),
-            (Awaits::Message, 0, _) => say!("no answer after {waited}"),
+            (Awaits::Room, ..) => say!("the target did not read the message within {waited}"),
+            (Awaits::Message, 0, _) => say!("no matching message within {waited}"),
             (Awaits::Message, bytes, _) => {
-                say!("{bytes} bytes, but no complete answer after {waited}")
+                say!("{bytes} bytes, but no complete message within {waited}")
             }
-            (Awaits::Answer { .. }, 0, _) => say!("no byte of an answer after {waited}"),
-            (Awaits::Answer { .. }, bytes, 0) => say!("{bytes} bytes of a head after {waited}"),
+            (Awaits::Answer { .. }, 0, _) => say!("no response within {waited}"),
+            (Awaits::Answer { .. }, bytes, 0) => {
+                say!("only {bytes} bytes of the response headers within {waited}")
+            }
             (Awaits::Answer { .. }, bytes, status) => {
-                say!("status {status} and {bytes} bytes after {waited}")
+                say!("status {status} and {bytes} bytes, but no complete response within {waited}")
             }
         }
     }

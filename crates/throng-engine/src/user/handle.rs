@@ -126,10 +126,7 @@ impl State {
             return Ok(());
         }
         self.shard.recorder.borrow_mut().messages.dropped += 1;
-        Err((
-            Cause::MessagesDropped,
-            no_room(say!("the steps of this handler are not done in time")),
-        ))
+        Err((Cause::MessagesDropped, no_room(say!("the steps of this handler take too long"))))
     }
 }
 

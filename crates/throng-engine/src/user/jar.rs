@@ -34,7 +34,7 @@ fn refused(value: &[u8], refusal: Refusal, host: &str, limits: &CookieLimits) ->
 
 fn reason(refusal: Refusal, host: &str, limits: &CookieLimits) -> Said {
     match refusal {
-        Refusal::Malformed => say!("it is not `name=value`, or it has a control character"),
+        Refusal::Malformed => say!("it is not `name=value`, or it contains a control character"),
         Refusal::TooLong => {
             say!("its name and value are longer than {} bytes", limits.cookie_bytes_max)
         }

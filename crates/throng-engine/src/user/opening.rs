@@ -342,12 +342,12 @@ fn no_web_socket(url: &str) -> Said {
 
 fn no_stream(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
-    say!("no answer to the request of the event stream after {waited}")
+    say!("no response to the event stream request within {waited}")
 }
 
 fn no_call(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
-    say!("no frame of HTTP/2 came after {waited}")
+    say!("no HTTP/2 frame arrived in {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {

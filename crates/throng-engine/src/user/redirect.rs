@@ -145,7 +145,7 @@ pub(crate) fn resolve(
     if let Some((scheme, rest)) = split_scheme(location) {
         let scheme =
             Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.word()));
-        let scheme = scheme.ok_or_else(|| say!("it leads to `{location}`"))?;
+        let scheme = scheme.ok_or_else(|| say!("it points to `{location}`"))?;
         return elsewhere(scheme, rest, location, targets);
     }
     if let Some(rest) = location.strip_prefix("//") {
@@ -179,7 +179,7 @@ fn elsewhere(
         target.scheme == scheme && target.authority().eq_ignore_ascii_case(wanted)
     });
     let Some(found) = found else {
-        return Err(say!("it leads to `{location}`, which is no target of this scenario"));
+        return Err(say!("it points to `{location}`, which is not a target of this scenario"));
     };
     let path = match path.as_bytes().first() {
         Some(b'/') => remove_dots(path),
@@ -206,7 +206,7 @@ pub(super) fn path_of<'a>(
 fn clean(path: String) -> Result<String, Said> {
     match path.bytes().all(|byte| byte.is_ascii_graphic()) && path.starts_with('/') {
         true => Ok(path),
-        false => Err(say!("its path has characters that no request line may have")),
+        false => Err(say!("its path has characters that are not allowed in a request line")),
     }
 }
 

@@ -16,12 +16,11 @@ impl User {
         let (what, step) = (self.waits_for(), self.last_step(shard));
         let reason = match step {
             Some(step) => say!(
-                "user {user} stands still: it waits for {what}, at or behind step `{step}`, and \
-                 nothing is due that would wake it"
+                "user {user} is stuck: it waits for {what}, at or after step `{step}`, and no \
+                 scheduled event would wake it"
             ),
             None => say!(
-                "user {user} stands still: it waits for {what}, and nothing is due that would \
-                 wake it"
+                "user {user} is stuck: it waits for {what}, and no scheduled event would wake it"
             ),
         };
         shard.stop_because(shard.clock.now(), reason, StoppedBy::Bug);
@@ -31,18 +30,18 @@ impl User {
         match &self.session.doing {
             Doing::Step => say!("its turn"),
             Doing::Opening(_) => say!("a connection to open"),
-            Doing::Queued { .. } => say!("a connection that is free"),
+            Doing::Queued { .. } => say!("a free connection"),
             Doing::Exchange(exchange) => match exchange.awaits {
                 Awaits::Answer { .. } => say!("a response"),
                 Awaits::Message => say!("a message"),
-                Awaits::Room => say!("room in the socket"),
+                Awaits::Room => say!("space in the socket buffer"),
             },
             Doing::Join => say!("the end of its branches"),
             Doing::Pause => say!("the end of its think time"),
             Doing::Stay => say!("the end of its stay"),
             Doing::Holding => say!("the next attempt"),
             Doing::Rendezvous(_) => say!("other users"),
-            Doing::Gate => say!("a permit to go on"),
+            Doing::Gate => say!("permission to continue"),
             Doing::Closing => say!("the end of a connection"),
             Doing::Idle => say!("its next iteration"),
         }

@@ -38,12 +38,12 @@ fn near(pick: &Pick, document: &Document<'_>) -> Option<Said> {
     let bytes = document.bytes().len();
     Some(match beginning {
         Some(Beginning { text, count: 0 }) => {
-            say!("`{selector}` finds nothing, nor does `{text}`")
+            say!("neither `{selector}` nor `{text}` has a match")
         }
         Some(Beginning { text, count }) => {
-            say!("`{selector}` finds nothing; matches of `{text}`: {count}")
+            say!("`{selector}` has no match; matches of `{text}`: {count}")
         }
-        None => say!("`{selector}` finds nothing in {bytes} bytes"),
+        None => say!("`{selector}` has no match in {bytes} bytes"),
     })
 }
 
@@ -52,26 +52,26 @@ fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
     let keys = match reach.there {
         JsonThere::Keys(keys) => keys,
         JsonThere::List(count) => {
-            return say!("`{selector}` finds nothing; `{there}` is a list of length {count}");
+            return say!("`{selector}` has no match; `{there}` is a list of length {count}");
         }
-        JsonThere::Text => return say!("`{selector}` finds nothing; `{there}` is a text"),
-        JsonThere::Number => return say!("`{selector}` finds nothing; `{there}` is a number"),
-        JsonThere::Bool => return say!("`{selector}` finds nothing; `{there}` is a boolean"),
-        JsonThere::Null => return say!("`{selector}` finds nothing; `{there}` is null"),
+        JsonThere::Text => return say!("`{selector}` has no match; `{there}` is text"),
+        JsonThere::Number => return say!("`{selector}` has no match; `{there}` is a number"),
+        JsonThere::Bool => return say!("`{selector}` has no match; `{there}` is a boolean"),
+        JsonThere::Null => return say!("`{selector}` has no match; `{there}` is null"),
     };
     let missing = reach.missing.as_deref().unwrap_or_default();
     if let Some(near) = did_you_mean(missing, keys.iter().map(String::as_str)) {
         let near = reach.path.join(&JsonPath::from(vec![JsonPart::Name(near.to_string())]));
-        return say!("`{selector}` finds nothing; there is `{}`", written(&near));
+        return say!("`{selector}` has no match; there is `{}`", written(&near));
     }
     if keys.is_empty() {
-        return say!("`{selector}` finds nothing; `{there}` is empty");
+        return say!("`{selector}` has no match; `{there}` is empty");
     }
     let mut list: Vec<String> = keys.iter().take(KEYS_MAX).map(|key| format!("`{key}`")).collect();
     if keys.len() > KEYS_MAX {
         list.push("…".into());
     }
-    say!("`{selector}` finds nothing; `{there}` has {}", list.join(", "))
+    say!("`{selector}` has no match; `{there}` has {}", list.join(", "))
 }
 
 /// A path as a scenario has it.
@@ -96,13 +96,13 @@ mod tests {
     fn a_json_path_leads_to_what_is_there() {
         let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{}}"#;
         for (path, want) in [
-            ("data.tokn", "`json.data.tokn` finds nothing; there is `json.data.token`"),
-            ("$.data.tokn", "`json.data.tokn` finds nothing; there is `json.data.token`"),
-            ("dtaa.token", "`json.dtaa.token` finds nothing; there is `json.data`"),
-            ("user", "`json.user` finds nothing; `json` has `data`, `items`, `none`"),
-            ("items[5]", "`json.items[5]` finds nothing; `json.items` is a list of length 2"),
-            ("data.n.x", "`json.data.n.x` finds nothing; `json.data.n` is a number"),
-            ("none.x", "`json.none.x` finds nothing; `json.none` is empty"),
+            ("data.tokn", "`json.data.tokn` has no match; there is `json.data.token`"),
+            ("$.data.tokn", "`json.data.tokn` has no match; there is `json.data.token`"),
+            ("dtaa.token", "`json.dtaa.token` has no match; there is `json.data`"),
+            ("user", "`json.user` has no match; `json` has `data`, `items`, `none`"),
+            ("items[5]", "`json.items[5]` has no match; `json.items` is a list of length 2"),
+            ("data.n.x", "`json.data.n.x` has no match; `json.data.n` is a number"),
+            ("none.x", "`json.none.x` has no match; `json.none` is empty"),
         ] {
             check(&Pick::Json(JsonPath::parse(path).unwrap()), body, want);
         }
@@ -120,13 +120,13 @@ mod tests {
         check(
             &css("form input[name=crsf]"),
             page,
-            "`form input[name=crsf]` finds nothing; matches of `form input`: 1",
+            "`form input[name=crsf]` has no match; matches of `form input`: 1",
         );
-        check(&css("table td"), page, "`table td` finds nothing, nor does `table`");
-        check(&css("td"), page, "`td` finds nothing in 30 bytes");
+        check(&css("table td"), page, "neither `table td` nor `table` has a match");
+        check(&css("td"), page, "`td` has no match in 30 bytes");
         let path = Pick::XPath(XPath::parse("//form/a").unwrap());
-        check(&path, page, "`//form/a` finds nothing; matches of `//form`: 1");
+        check(&path, page, "`//form/a` has no match; matches of `//form`: 1");
         let pattern = Pick::Pattern(Pattern::parse("id=(.*)").unwrap());
-        check(&pattern, page, "`id=(.*)` finds nothing in 30 bytes");
+        check(&pattern, page, "`id=(.*)` has no match in 30 bytes");
     }
 }

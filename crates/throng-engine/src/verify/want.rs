@@ -91,7 +91,7 @@ impl<'a> Wanted<'a> {
     /// `to be`, and `5`.
     fn words(&self, pick: &Pick) -> (Wish, Said) {
         match self.want {
-            Want::Present => (Wish::Be, say!("there")),
+            Want::Present => (Wish::Be, say!("found")),
             Want::Absent => (Wish::Be, say!("absent")),
             Want::Null => (Wish::Be, say!("null")),
             Want::Bool(want) => (Wish::Be, say!("{want}")),
@@ -305,33 +305,35 @@ fn sentence(wish: Wish, found: Found) -> Said {
         (Wish::Be, Found::Got) => say!("expected {{}} to be {{}}, got {{}}"),
         (Wish::Be, Found::Unreadable) => say!("expected {{}} to be {{}}, but {{}}"),
         (Wish::Be, Found::None) => say!("expected {{}} to be {{}}, but there is none"),
-        (Wish::Be, Found::Absent) => say!("expected {{}} to be {{}}, it is absent"),
-        (Wish::Be, Found::NotIn) => say!("expected {{}} to be {{}}, it is not in `{{}}`"),
+        (Wish::Be, Found::Absent) => say!("expected {{}} to be {{}}, but it is absent"),
+        (Wish::Be, Found::NotIn) => say!("expected {{}} to be {{}}, but it is missing in `{{}}`"),
         (Wish::Be, Found::Times) => say!("expected {{}} to be {{}}, found {{}} times"),
         (Wish::Contain, Found::Got) => say!("expected {{}} to contain `{{}}`, got {{}}"),
         (Wish::Contain, Found::Unreadable) => say!("expected {{}} to contain `{{}}`, but {{}}"),
         (Wish::Contain, Found::None) => say!("expected {{}} to contain `{{}}`, but there is none"),
-        (Wish::Contain, Found::Absent) => say!("expected {{}} to contain `{{}}`, it is absent"),
+        (Wish::Contain, Found::Absent) => say!("expected {{}} to contain `{{}}`, but it is absent"),
         (Wish::Contain, Found::NotIn) => {
-            say!("expected {{}} to contain `{{}}`, it is not in `{{}}`")
+            say!("expected {{}} to contain `{{}}`, but it is missing in `{{}}`")
         }
         (Wish::Contain, Found::Times) => say!("expected {{}} to contain `{{}}`, found {{}} times"),
         (Wish::Match, Found::Got) => say!("expected {{}} to match `{{}}`, got {{}}"),
         (Wish::Match, Found::Unreadable) => say!("expected {{}} to match `{{}}`, but {{}}"),
         (Wish::Match, Found::None) => say!("expected {{}} to match `{{}}`, but there is none"),
-        (Wish::Match, Found::Absent) => say!("expected {{}} to match `{{}}`, it is absent"),
-        (Wish::Match, Found::NotIn) => say!("expected {{}} to match `{{}}`, it is not in `{{}}`"),
+        (Wish::Match, Found::Absent) => say!("expected {{}} to match `{{}}`, but it is absent"),
+        (Wish::Match, Found::NotIn) => {
+            say!("expected {{}} to match `{{}}`, but it is missing in `{{}}`")
+        }
         (Wish::Match, Found::Times) => say!("expected {{}} to match `{{}}`, found {{}} times"),
-        (Wish::Times, Found::Got) => say!("expected {{}} to be found {{}} times, got {{}}"),
-        (Wish::Times, Found::Unreadable) => say!("expected {{}} to be found {{}} times, but {{}}"),
+        (Wish::Times, Found::Got) => say!("expected {{}} to have {{}} matches, got {{}}"),
+        (Wish::Times, Found::Unreadable) => say!("expected {{}} to have {{}} matches, but {{}}"),
         (Wish::Times, Found::None | Found::Absent) => {
-            say!("expected {{}} to be found {{}} times, not once")
+            say!("expected {{}} to have {{}} matches, found none")
         }
         (Wish::Times, Found::NotIn) => {
-            say!("expected {{}} to be found {{}} times, it is not in `{{}}`")
+            say!("expected {{}} to have {{}} matches, but it is missing in `{{}}`")
         }
         (Wish::Times, Found::Times) => {
-            say!("expected {{}} to be found {{}} times, found {{}} times")
+            say!("expected {{}} to have {{}} matches, found {{}}")
         }
     }
 }
@@ -365,7 +367,7 @@ pub(super) fn name_of(pick: &Pick) -> Said {
         Pick::Css(selector) => say!("css `{selector}`"),
         Pick::Pattern(pattern) => say!("pattern `{pattern}`"),
         Pick::Size => say!("the size"),
-        Pick::Time => say!("the time"),
+        Pick::Time => say!("the response time"),
         Pick::Digest(digest) => say!("the digest {digest}"),
         Pick::Expression(expression) => say!("`{}`", shown(expression.text().as_bytes())),
     }

@@ -390,12 +390,12 @@ fn what_has_no_value_for_this_user_is_a_fault() {
         ("saved.later.id", "fault: `saved.later` has no value yet"),
         ("sha256(saved.later)", "fault: `saved.later` has no value yet"),
         ("saved.later ? 1 : 2", "fault: `saved.later` has no value yet"),
-        ("saved.map.nope", "fault: `nope` is not there, but id, tags, deep"),
-        ("saved.token.nope", "fault: `nope` is not there: it is looked for in text"),
-        ("saved.list[3]", "fault: item 3 is outside of a list of 3, counted from 0"),
-        ("saved.list[-1]", "fault: item -1 is outside of a list of 3, counted from 0"),
-        ("saved.list['x']", "fault: `x` is not there: it is looked for in a list"),
-        ("saved.list[saved.token]", "fault: a list is indexed by a whole number, not by text"),
+        ("saved.map.nope", "fault: there is no field `nope`; available: id, tags, deep"),
+        ("saved.token.nope", "fault: there is no field `nope` in text"),
+        ("saved.list[3]", "fault: index 3 is out of range: the list has 3 items, counted from 0"),
+        ("saved.list[-1]", "fault: index -1 is out of range: the list has 3 items, counted from 0"),
+        ("saved.list['x']", "fault: there is no field `x` in a list"),
+        ("saved.list[saved.token]", "fault: a list index must be a whole number, not text"),
         ("saved.token + saved.map.id", "fault: `+` cannot combine text and a whole number"),
         ("saved.token < saved.map.id", "fault: `<` cannot compare text with a whole number"),
         ("vars.big + user.id", "fault: the result of `+` does not fit into 64 bits"),
@@ -407,20 +407,23 @@ fn what_has_no_value_for_this_user_is_a_fault() {
         ("!saved.token", "fault: `!` takes true or false, not text"),
         (
             "'t' in saved.token",
-            "fault: `in` looks into lists and maps: write `text.contains(part)` for text",
+            "fault: `in` works on lists and maps: for text, write `text.contains(part)`",
         ),
-        ("saved.token.map(x, x)", "fault: only lists and maps have items, not text"),
+        ("saved.token.map(x, x)", "fault: only lists and maps can be iterated, not text"),
         ("int(saved.token)", "fault: `t0ken` is not a whole number"),
         ("saved.map.id.contains('x')", "fault: `contains` takes text, not a whole number"),
-        ("saved.token.substring(9)", "fault: `substring`: 9 is outside of a text of 5 characters"),
+        (
+            "saved.token.substring(9)",
+            "fault: `substring`: index 9 is out of range: the text has 5 characters",
+        ),
         ("saved.token.substring(3, 1)", "fault: `substring` ends before it starts"),
         (
             "saved.token.padStart(user.id * 1000000)",
             "fault: `padStart` takes a length from 0 to 1048576, not 42000000",
         ),
-        ("random.int(user.id, 1)", "fault: `random.int` from 42 to 1 has nothing to choose from"),
-        ("{saved.token: 1, 't0ken': 2}", "fault: the key `t0ken` stands twice in a map"),
-        ("{saved.list: 1}", "fault: a map has text as its keys, not a list"),
+        ("random.int(user.id, 1)", "fault: the range of `random.int` from 42 to 1 is empty"),
+        ("{saved.token: 1, 't0ken': 2}", "fault: the key `t0ken` occurs twice in a map"),
+        ("{saved.list: 1}", "fault: the keys of a map must be text, not a list"),
         (
             "json.parse(saved.token)",
             "fault: the text is not JSON: expected ident at line 1 column 2",
@@ -460,12 +463,12 @@ fn what_can_never_be_right_is_found_when_the_scenario_is_compiled() {
         ),
         (
             "random.int(1)",
-            "wrong-arguments at `random.int(1)`: `random.int` takes other arguments: 1 were given",
+            "wrong-arguments at `random.int(1)`: wrong number of arguments for `random.int`: 1",
         ),
         (
             "random.int(2, 1)",
-            "wrong-arguments at `random.int(2, 1)`: \
-             `random.int` from 2 to 1 has nothing to choose from",
+            "wrong-arguments at `random.int(2, 1)`: the range of `random.int` from 2 to 1 is \
+             empty",
         ),
         (
             "random.int('a', 9)",
@@ -482,7 +485,7 @@ fn what_can_never_be_right_is_found_when_the_scenario_is_compiled() {
         ),
         (
             "now.format('%Q')",
-            "wrong-arguments at `now.format('%Q')`: `%Q` means nothing in `now.format`",
+            "wrong-arguments at `now.format('%Q')`: `now.format` does not support `%Q`",
         ),
         (
             "saved.token.matches('(')",
@@ -516,7 +519,7 @@ fn names_and_functions_that_do_not_exist_are_found_when_the_scenario_is_compiled
         ("saved.token.nope(1) + 'x'", "unknown-function at `nope(1)`: there is no function `nope`"),
         (
             "Foo{a: 1}",
-            "bad-expression at `Foo{a: 1}`: `Foo{…}` makes nothing: there are no types with names",
+            "bad-expression at `Foo{a: 1}`: `Foo{…}` is not supported: there are no named types",
         ),
     ]);
 }
@@ -546,34 +549,34 @@ fn what_is_no_expression_is_marked() {
     check(&[
         ("", "bad-expression at ``: the expression is empty"),
         ("  ", "bad-expression at `  `: the expression is empty"),
-        ("1 +", "bad-expression at `+`: the expression ends too early"),
+        ("1 +", "bad-expression at `+`: the expression is incomplete"),
         ("1 2", "bad-expression at `2`: `2` is not expected here"),
         ("(1 + 2", "bad-expression at `(`: `(` is never closed"),
-        ("1 + 2)", "bad-expression at `)`: `)` closes nothing that is open"),
-        ("[1, 2)", "bad-expression at `)`: `)` closes nothing that is open"),
-        ("'abc", "bad-expression at `'abc`: a text is never closed"),
+        ("1 + 2)", "bad-expression at `)`: `)` has no opening bracket"),
+        ("[1, 2)", "bad-expression at `)`: `)` has no opening bracket"),
+        ("'abc", "bad-expression at `'abc`: the text is never closed"),
         ("user.id & 1", "bad-expression at `&`: `&` is not an operator"),
         ("user.id = 1", "bad-expression at `=`: `=` is not an operator"),
         ("not true", "bad-expression at `not`: `not` is not an operator"),
-        ("‘a’", "bad-expression at `‘`: `‘` does not quote a text here"),
-        ("1 + é", "bad-expression at `é`: `é` means nothing in an expression"),
-        ("a #b", "bad-expression at `#`: `#` means nothing in an expression"),
+        ("‘a’", "bad-expression at `‘`: text cannot be quoted with `‘` here"),
+        ("1 + é", "bad-expression at `é`: `é` is not allowed in an expression"),
+        ("a #b", "bad-expression at `#`: `#` is not allowed in an expression"),
         ("12abc", "bad-expression at `12a`: `12a` is not a number"),
         (
             "99999999999999999999",
             "bad-expression at `99999999999999999999`: \
              `99999999999999999999` does not fit into 64 bits",
         ),
-        ("if", "bad-expression at `if`: `if` is a word of the language and no name"),
+        ("if", "bad-expression at `if`: `if` is a reserved word, not a name"),
         ("1 + * 2", "bad-expression at `*`: `*` is not expected here"),
-        ("true ? 1", "bad-expression at `1`: the expression ends too early"),
-        ("has(1)", "bad-expression at `1`: `has` takes a field"),
+        ("true ? 1", "bad-expression at `1`: the expression is incomplete"),
+        ("has(1)", "bad-expression at `1`: the argument of `has` must be a field"),
         (
             "[1].map(1, 2)",
-            "bad-expression at `1`: the first argument of a loop is a name for its item",
+            "bad-expression at `1`: the first argument of a loop must be a name for its item",
         ),
-        ("'a\\q'", "bad-expression at `'a\\q'`: 'a\\q' has an escape that means nothing"),
-        ("vars.", "bad-expression at `.`: the expression ends too early"),
+        ("'a\\q'", "bad-expression at `'a\\q'`: 'a\\q' has an invalid escape sequence"),
+        ("vars.", "bad-expression at `.`: the expression is incomplete"),
         ("f(1,)", "bad-expression at `)`: `)` is not expected here"),
     ]);
 }
@@ -631,7 +634,7 @@ fn saved_values_cannot_grow_deeper_for_ever() {
         rounds += 1;
         assert!(rounds <= crate::VALUE_DEPTH_MAX);
     };
-    assert_eq!(fault.0, "lists and maps cannot lie in each other more than 128 deep");
+    assert_eq!(fault.0, "lists and maps cannot be nested more than 128 levels deep");
 }
 
 #[test]

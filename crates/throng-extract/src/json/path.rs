@@ -13,9 +13,9 @@ use throng_markup::{PathError, Refusal, beginnings};
 /// How long a path may be.
 const PATH_BYTES_MAX: usize = 4096;
 
-const HELP: Said = say!("names with dots, indexes in brackets: `data.items[0].id`");
+const HELP: Said = say!("separate names with dots and put indexes in brackets: `data.items[0].id`");
 const HELP_QUERY: Said =
-    say!("begin with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`");
+    say!("start with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`");
 
 /// `data.items[0].id`, `$.data.items[0].id`, or a whole query: `$..items[?@.price < 10].id`.
 #[derive(Clone, Debug)]
@@ -328,7 +328,7 @@ fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
             // The dot before the gap, or the one behind it at the begin.
             let dot = if i > 0 { at - 1 } else { at };
             let place = (dot, (dot + 1).min(text.len()));
-            return Err(PathError::new(place, say!("a name is missing beside a `.`"), HELP));
+            return Err(PathError::new(place, say!("a name is missing next to a `.`"), HELP));
         }
         if name == "*" || name.contains(']') {
             let message = say!("`{name}` is not a name");

@@ -137,7 +137,9 @@ impl<'t> Reader<'t> {
         PathError::new(
             (self.at, end),
             message,
-            say!("write a query as RFC 9535 has them: `$.items[*].id`, `$..items[?@.price < 10]`"),
+            say!(
+                "write a query as defined in RFC 9535: `$.items[*].id`, `$..items[?@.price < 10]`"
+            ),
         )
     }
 
@@ -185,7 +187,7 @@ impl<'t> Reader<'t> {
         let length = rest.len() - body.trim_start_matches(part).len();
         let name = &rest[..length];
         if name.is_empty() || name == "@" || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(self.wrong(say!("a name or `*` is missing behind the `.`")));
+            return Err(self.wrong(say!("a name or `*` is missing after the `.`")));
         }
         self.at += length;
         Ok(Selector::Name(name.to_string()))
@@ -221,7 +223,7 @@ impl<'t> Reader<'t> {
             }
             Some('\'' | '"') => Ok(Selector::Name(self.string()?)),
             Some('-' | ':' | '0'..='9') => self.index_or_slice(),
-            _ => Err(self.wrong(say!("a name in quotes, an index, `*` or `?` has to stand here"))),
+            _ => Err(self.wrong(say!("a name in quotes, an index, `*` or `?` is missing here"))),
         }
     }
 
@@ -275,7 +277,7 @@ impl<'t> Reader<'t> {
             };
             match c {
                 '\0'..='\x1f' => {
-                    return Err(self.wrong(say!("a control character has to be escaped")));
+                    return Err(self.wrong(say!("control characters must be escaped")));
                 }
                 '\\' => text.push(self.escaped(quote)?),
                 c => {
@@ -290,7 +292,7 @@ impl<'t> Reader<'t> {
     }
 
     fn escaped(&mut self, quote: char) -> Result<char, PathError> {
-        let wrong = self.wrong(say!("this is not an escape of JSON"));
+        let wrong = self.wrong(say!("this is not a JSON escape sequence"));
         self.at += 1;
         let c = self.peek().ok_or(wrong.clone())?;
         self.at += c.len_utf8();
@@ -396,7 +398,7 @@ impl<'t> Reader<'t> {
                 if self.comparison_follows() {
                     Operand::Single(self.singular(inner, start)?)
                 } else if self.before_single_equals() {
-                    return Err(self.wrong(say!("a comparison for being equal is written `==`")));
+                    return Err(self.wrong(say!("write `==` to compare for equality")));
                 } else {
                     return Ok(Filter::Exists(inner));
                 }
@@ -452,7 +454,7 @@ impl<'t> Reader<'t> {
         self.skip_space();
         let absolute = self.eat("$");
         if !absolute && !self.eat("@") {
-            return Err(self.wrong(say!("a query that begins with `@` or `$` has to stand here")));
+            return Err(self.wrong(say!("a query that starts with `@` or `$` is missing here")));
         }
         self.deeper()?;
         let segments = self.segments()?;
@@ -471,7 +473,7 @@ impl<'t> Reader<'t> {
             true => Ok(inner),
             false => Err(PathError::new(
                 (start, self.at),
-                say!("only a way to a single value can be compared"),
+                say!("only a query for a single value can be compared"),
                 say!("use names and indexes only, or `count(…)` and `value(…)` around the query"),
             )),
         }
@@ -512,8 +514,7 @@ impl<'t> Reader<'t> {
         } else if self.eat("value(") {
             Operand::Value(self.inner()?)
         } else {
-            let message =
-                say!("a value, `@`, `$` or a function such as `length(` has to stand here");
+            let message = say!("a value, `@`, `$` or a function such as `length(` is missing here");
             return Err(self.wrong(message));
         };
         self.depth -= 1;

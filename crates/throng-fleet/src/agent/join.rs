@@ -63,7 +63,7 @@ pub(super) async fn register(
         Some(there) if there == own => return Ok(()),
         Some(there) if there.life > own.life => {
             return Err(NotJoined::Refused(say!(
-                "another process has joined as agent `{name}` since: this one leaves"
+                "another process has since joined as agent `{name}`: this one leaves"
             )));
         }
         _ => {}
@@ -114,14 +114,15 @@ pub(super) async fn join<H: Host>(
     checked(&plan, run, part, about, now_ms).map_err(NotJoined::Refused)?;
     if !offset.is_plausible() {
         return Err(NotJoined::Refused(say!(
-            "its clock is {} s off the controller's: set it, for example by NTP",
+            "its clock differs from the controller's by {} s: synchronize it, for example with \
+             NTP",
             offset.ahead_ns.unsigned_abs() / 1_000_000_000
         )));
     }
     let mut files = Vec::new();
     for file in &plan.files {
         let blob = bus.fetch(&file.sha256).await?.ok_or_else(|| {
-            NotJoined::Refused(say!("`{}` of the run is not on the bus", file.path))
+            NotJoined::Refused(say!("the file `{}` of the run is not on the bus", file.path))
         })?;
         files.push(blob);
     }
@@ -139,7 +140,8 @@ fn checked(plan: &Plan, run: &str, part: Part, about: &About, now_ms: u64) -> Re
     let own = &about.registered;
     if plan.wire != WIRE || plan.version != own.version {
         return Err(say!(
-            "it has throng {}, and the run is of throng {}: all of a fleet must have the same",
+            "it has throng {}, but the run needs throng {}: all machines of a fleet must have \
+             the same version",
             own.version,
             plan.version
         ));
@@ -155,15 +157,15 @@ fn checked(plan: &Plan, run: &str, part: Part, about: &About, now_ms: u64) -> Re
     let users = part.share().part(plan.users_max);
     match (own.ceiling.users, own.ceiling.rate, plan.rate_max) {
         (Some(max), ..) if users > max => {
-            Err(say!("its part would be {users} users, and its owner allows {max}"))
+            Err(say!("its part would be {users} users, but its owner allows only {max}"))
         }
         (_, Some(max), Some(rate)) if share(rate) > max => Err(say!(
-            "its part would be {} starts a second, and its owner allows {max}",
+            "its part would be {} starts per second, but its owner allows only {max}",
             share(rate)
         )),
-        (_, Some(max), None) => {
-            Err(say!("the run names no highest rate, and its owner allows {max} starts a second"))
-        }
+        (_, Some(max), None) => Err(say!(
+            "the run sets no maximum rate, but its owner allows only {max} starts per second"
+        )),
         _ => Ok(()),
     }
 }

@@ -207,7 +207,7 @@ fn what_an_agent_will_not_do_is_said_and_nothing_is_sent() {
                 plan.version = "2".into();
                 signed_anew(plan, signed);
             },
-            "it has throng 1, and the run is of throng 2",
+            "it has throng 1, but the run needs throng 2",
         ),
         (
             |plan, signed| {
@@ -225,7 +225,7 @@ fn what_an_agent_will_not_do_is_said_and_nothing_is_sent() {
                 });
                 signed_anew(plan, signed);
             },
-            "`users.csv` of the run is not on the bus",
+            "the file `users.csv` of the run is not on the bus",
         ),
     ];
     for (change, says) in cases {
@@ -273,10 +273,14 @@ fn an_owner_sets_the_ceiling_and_a_wrong_clock_is_said() {
     type Change = fn(&mut Registered);
     let hour = 3_600_000_000_000;
     let cases: [(Change, i64, &str); 4] = [
-        (|own| own.ceiling.users = Some(999), 0, "1000 users, and its owner allows 999"),
-        (|own| own.ceiling.rate = Some(9.0), 0, "names no highest rate, and its owner allows 9"),
-        (|_| {}, 3 * hour, "its clock is 10800 s off"),
-        (|_| {}, -3 * hour, "its clock is 10800 s off"),
+        (|own| own.ceiling.users = Some(999), 0, "1000 users, but its owner allows only 999"),
+        (
+            |own| own.ceiling.rate = Some(9.0),
+            0,
+            "the run sets no maximum rate, but its owner allows only 9",
+        ),
+        (|_| {}, 3 * hour, "its clock differs from the controller's by 10800 s"),
+        (|_| {}, -3 * hour, "its clock differs from the controller's by 10800 s"),
     ];
     for (change, skew_ns, says) in cases {
         story(move || async move {
@@ -304,7 +308,10 @@ fn of_two_agents_of_one_name_the_older_leaves() {
         let older = &mut world.agents[0].2;
         let why = timeout(Duration::from_secs(30), older).await.expect("it stays").unwrap();
         let why = why.unwrap_err();
-        assert!(why.english().contains("another process has joined as agent `a000`"), "{why:?}");
+        assert!(
+            why.english().contains("another process has since joined as agent `a000`"),
+            "{why:?}"
+        );
         seconds(30).await;
         assert!(!younger.is_finished());
     });

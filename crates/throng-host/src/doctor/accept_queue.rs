@@ -19,12 +19,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "connections wait in this queue until the service accepts them; when it is full, \
-                  clients try again after 1 s, 3 s and 7 s; the service has to ask for as much in \
-                  listen(2) too"
+        "new connections wait in this queue until the service accepts them; when it is full, \
+         clients retry after 1 s, 3 s and 7 s; the service must request the same length in \
+         listen(2)"
     );
-    let mut finding =
-        Finding { title: say!("queue of new connections"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("accept queue"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let burst = needs.opened_per_second.map_or(DEFAULT, |rate| (rate * PAUSE_SECONDS) as u64);
     let wanted = burst.min(needs.of_tcp()).min(MAX);

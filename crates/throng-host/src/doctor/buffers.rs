@@ -14,20 +14,20 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "these reserve no memory, so making them smaller makes no room for users; they \
-                  bound what may wait in one socket, and a default that is large lets peers who do \
-                  not read fill the memory"
+        "these limits reserve no memory, so lowering them makes no room for users; they cap the \
+         data queued in one socket, and with a large default, peers that do not read can fill \
+         the memory"
     );
-    let mut finding = Finding { title: say!("queues of one socket"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("socket buffers"), ..Finding::new(RULE, detail) };
     let [Some(read), Some(write)] = KEYS.map(|(key, _)| host.numbers::<3>(key)) else {
         return Some(finding);
     };
     finding.value =
-        say!("{} to read, {} to write by default", in_bytes(read[1]), in_bytes(write[1]));
+        say!("{} to receive, {} to send by default", in_bytes(read[1]), in_bytes(write[1]));
     let is_large = [read, write].map(|[_, default, _]| default > DEFAULT_BYTES_MAX);
     let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.of_tcp());
     if is_large.contains(&true) {
-        finding.needed = say!("up to {} if nobody reads", in_bytes(worst));
+        finding.needed = say!("up to {} if no peer reads", in_bytes(worst));
     }
     let large = KEYS.iter().zip(is_large).filter(|(_, is_large)| *is_large);
     finding.fixes = large.map(|((key, value), _)| Fix::setting(*key, *value)).collect();

@@ -17,11 +17,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let alone = Needs { routes: Vec::new(), ..needs.clone() };
     let cost = Cost::of(host, &alone);
     let detail = say!(
-        "a control group (a container, a service of systemd) limits this process and the \
-                  sockets that the kernel holds for it"
+        "a control group (container, systemd service) limits the memory of this process and of \
+         its kernel sockets"
     );
     let mut finding = Finding {
-        title: say!("memory of the control group"),
+        title: say!("control group memory"),
         value: say!("{} allowed", in_bytes(limit)),
         needed: say!("{}", in_bytes(cost.most_of(needs.users))),
         ceiling: Some(cost.ceiling(limit)),

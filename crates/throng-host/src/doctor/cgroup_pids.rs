@@ -16,11 +16,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let (shards, usable) = descriptors::shards(host, needs)?;
     let wanted = shards.saturating_add(OTHERS);
     let detail = say!(
-        "a control group (a container, a service of systemd) limits processes and threads \
-                  together, and each shard is a thread"
+        "a control group (container, systemd service) limits the total number of processes and \
+         threads, and each shard is a thread"
     );
     let finding = Finding {
-        title: say!("threads of the control group"),
+        title: say!("control group threads"),
         value: say!("{}", format_count(max)),
         needed: say!("{}", format_count(wanted)),
         ceiling: Some(max.saturating_sub(OTHERS).saturating_mul(usable)),

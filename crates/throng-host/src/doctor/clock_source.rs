@@ -23,8 +23,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "throng looks at the clock for every message; a clock that is read from a device \
-                  or by a system call costs a part of the processor and makes times coarse"
+        "throng reads the clock for every message; a clock that is read from a device or through \
+         a system call costs CPU time and makes times less precise"
     );
     let mut finding = Finding { title: say!("clock"), ..Finding::new(RULE, detail) };
     let Some(clock) = host.root.line(format!("{DIRECTORY}/current_clocksource")) else {

@@ -9,11 +9,10 @@ const KEY: &str = "net.netfilter.nf_conntrack_max";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
-        "a firewall with state or NAT has an entry for every connection, and drops the \
-                  packets of those that have none; the entries of ended connections stay for up \
-                  to 2 minutes"
+        "a stateful firewall or NAT keeps an entry for every connection and drops packets \
+         without one; entries of closed connections stay for up to 2 minutes"
     );
-    let mut finding = Finding { title: say!("tracked connections"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("connection tracking"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else {
         // Where other settings of the network are, this one is missing for want of the module.
         host.setting("net.ipv4.tcp_mem")?;
@@ -25,18 +24,18 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     if count == 0 {
         // Loaded, but no rule of the firewall asks for it: the kernel tracks nothing then.
-        finding.value = say!("nothing is tracked (up to {})", format_count(max));
+        finding.value = say!("nothing tracked (limit {})", format_count(max));
         return Some(finding.judge(true, super::Severity::Fit));
     }
     let kept = descriptors::kept(host, needs);
     let wanted = count.saturating_add(needs.connections()).saturating_add(kept);
-    finding.value = say!("{} ({} of them used)", format_count(max), format_count(count));
+    finding.value = say!("{} ({} in use)", format_count(max), format_count(count));
     finding.needed = say!("{}", format_count(wanted));
     finding.ceiling = Some(needs.users_of(max.saturating_sub(count).saturating_sub(kept)));
     finding.fixes = vec![
         Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4)),
         Fix::Advice(say!(
-            "or let the firewall not track the connections of the test: `notrack` in a rule of nft"
+            "or exempt the connections of the test from tracking: `notrack` in an nft rule"
         )),
     ];
     Some(finding.judge(wanted <= max, needs.bad()))

@@ -15,9 +15,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let allowed = facts.cgroup_cores_max?;
     let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
     let detail = say!(
-        "a control group (a container, a service of systemd) stops this process for the \
-                  rest of every period, 100 ms as a rule, in which it has used its processor time; \
-                  the tail of the latencies is its own then"
+        "a control group (container, systemd service) stops this process for the rest of each \
+         period (usually 100 ms) once its CPU time is used up; the latency tail is then throng's \
+         own"
     );
     let mut finding = Finding {
         title: say!("CPU quota"),
@@ -29,8 +29,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         finding.needed = say!("no quota");
     }
     let advice = say!(
-        "give whole processors instead (cpuset, `--cpuset-cpus`), and no quota; or use so \
-                  little that it is never reached"
+        "assign whole processors instead of a quota (cpuset, `--cpuset-cpus`), or use so little \
+         CPU that the quota is never reached"
     );
     finding.fixes = vec![Fix::Advice(advice)];
     Some(finding.judge(is_fit, Severity::Warn))

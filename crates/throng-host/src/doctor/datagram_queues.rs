@@ -24,29 +24,27 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match serves {
         true => {
             say!(
-                "all users of a service send to one socket, or a few: what finds its queue full is \
-             dropped, and nobody is told; the service has to ask for more than the default with \
-             SO_RCVBUF"
+                "all users of a service send to one socket, or a few: when its queue is full, \
+                 datagrams are dropped silently; the service must request more than the default \
+                 with SO_RCVBUF"
             )
         }
         false => {
             say!(
-                "each user has a socket of its own with a queue of the default size: a datagram \
-                 that \
-             finds it full is dropped, and nobody is told"
+                "each user has its own socket with a queue of the default size: when it is full, \
+                 datagrams are dropped silently"
             )
         }
     };
-    let mut finding =
-        Finding { title: say!("queue of a UDP socket"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("UDP socket queue"), ..Finding::new(RULE, detail) };
     let (Some(usual), Some(most)) = (host.number(DEFAULT_KEY), host.number(MAX_KEY)) else {
         return Some(finding);
     };
     let dropped = datagrams_dropped(&host.root).unwrap_or(0);
     finding.value = match dropped {
-        0 => say!("{} by default, up to {} if asked for", in_bytes(usual), in_bytes(most)),
+        0 => say!("{} by default, up to {} on request", in_bytes(usual), in_bytes(most)),
         _ => say!(
-            "{} by default, up to {} if asked for ({} datagrams dropped since the start)",
+            "{} by default, up to {} on request ({} datagrams dropped since boot)",
             in_bytes(usual),
             in_bytes(most),
             format_count(dropped)

@@ -14,21 +14,20 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.is_target() {
         true => {
             say!(
-                "every connection is an open file of the service; this is the limit of this shell, \
-             that of a running service stands in /proc/PID/limits (`throng target` spreads its \
-             connections over tables and is not bound)"
+                "every connection is an open file of the service; this is the limit of this \
+                 shell, see /proc/PID/limits for a running service (`throng target` spreads its \
+                 connections over several tables and is not limited by it)"
             )
         }
         false => {
             say!(
-                "each shard is a thread with a table of its own, so this does not bound the \
-                 users, it \
-             only says how many shards they need"
+                "each shard is a thread with its own descriptor table, so this does not limit \
+                 the users, only how many shards they need"
             )
         }
     };
     let mut finding =
-        Finding { title: say!("open files of a process"), ..Finding::new(RULE, detail) };
+        Finding { title: say!("open files per process"), ..Finding::new(RULE, detail) };
     let Some((soft, hard)) = host.limits(OPEN_FILES) else { return Some(finding) };
     finding.value = say!("{} (hard limit {})", limit(soft), limit(hard));
     let wanted = needs.connections().saturating_add(DESCRIPTORS_RESERVED);
@@ -48,7 +47,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     };
     if kept > 0 {
         finding.value = say!(
-            "{} (hard limit {}), {} of a table for connections that were left behind",
+            "{} (hard limit {}), {} per table kept for silently dropped connections",
             limit(soft),
             limit(hard),
             format_count(kept)

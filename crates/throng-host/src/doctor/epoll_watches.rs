@@ -9,10 +9,10 @@ const KEY: &str = "fs.epoll.max_user_watches";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
-        "every connection is watched for events, and this is how many an account may \
-                  watch, root too; the kernel sets it to 4 % of the memory"
+        "every connection is watched with epoll, and this limits how many one account may watch, \
+         root included; the kernel's default is 4 % of the memory"
     );
-    let mut finding = Finding { title: say!("watched sockets"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("epoll watches"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     let wanted = needs.connections().saturating_mul(needs.ends());
     finding.value = say!("{}", format_count(max));

@@ -9,11 +9,11 @@ pub(super) const RULE: &str = "file-max";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
-        "every socket is an open file, and this is how many the host has; only root goes \
-                  beyond it (CAP_SYS_ADMIN), and then nobody else can open anything"
+        "every socket is an open file, and this is the limit of the whole host; only root \
+         (CAP_SYS_ADMIN) can exceed it, and then no other process can open files"
     );
     let mut finding =
-        Finding { title: say!("open files of the host"), ..Finding::new(RULE, detail) };
+        Finding { title: say!("open files on the host"), ..Finding::new(RULE, detail) };
     let (Some(max), Some([open, _, _])) =
         (host.number("fs.file-max"), host.numbers::<3>("fs.file-nr"))
     else {
@@ -25,7 +25,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // The kernel's own maximum stands for no limit.
     finding.value = match max > u64::MAX / 4 {
         true => say!("unlimited"),
-        false => say!("{} ({} of them open)", format_count(max), format_count(open)),
+        false => say!("{} ({} open)", format_count(max), format_count(open)),
     };
     finding.needed = say!("{}", format_count(wanted));
     finding.ceiling =

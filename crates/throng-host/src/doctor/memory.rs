@@ -73,7 +73,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         0 => say!("{all} ({each} per user)"),
         kept => {
             let kept = format_count(kept);
-            say!("{all} ({each} per user, and {kept} connections left without a word)")
+            say!("{all} ({each} per user, plus {kept} silently dropped connections)")
         }
     };
     let Some(available) = host.memory("MemAvailable") else { return Some(finding) };
@@ -92,8 +92,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 fn detail(needs: &Needs) -> Said {
     let text = if needs.is_target() {
         say!(
-            "each open connection costs the kernel 3 to 4 KB; what the service itself takes for it \
-         comes on top"
+            "each open connection costs the kernel 3 to 4 KB, plus what the service itself needs \
+             for it"
         )
     } else if needs.is_local() {
         say!(

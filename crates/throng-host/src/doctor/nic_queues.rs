@@ -11,11 +11,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "the packets of one receive queue are handled by one processor; with few queues \
-                  and many processors that one is busy while the others wait"
+        "one processor handles all packets of a receive queue; with few queues and many \
+         processors, it is busy while the others are idle"
     );
     let mut finding =
-        Finding { title: say!("queues of the network interface"), ..Finding::new(RULE, detail) };
+        Finding { title: say!("network interface queues"), ..Finding::new(RULE, detail) };
     let cores = host.cores()?;
     let queues = host.interfaces().into_iter().map(|name| (queues(host, &name), name));
     // The best interface is the one that a test will use.

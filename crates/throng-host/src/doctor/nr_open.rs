@@ -8,17 +8,16 @@ const RULE: &str = "nr-open";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.is_target() {
-        true => say!("no limit of open files of a process may be set higher than this"),
+        true => say!("the open-file limit of a process cannot be set higher than this"),
         false => {
             say!(
-                "no limit of open files of a process may be set higher than this; shards have a \
-                 table \
-             each, so it does not bound the users"
+                "the open-file limit of a process cannot be set higher than this; each shard has \
+                 its own table, so this does not limit the users"
             )
         }
     };
     let mut finding =
-        Finding { title: say!("largest limit of open files"), ..Finding::new(RULE, detail) };
+        Finding { title: say!("maximum open-file limit"), ..Finding::new(RULE, detail) };
     let Some(nr_open) = host.number("fs.nr_open") else { return Some(finding) };
     finding.value = say!("{}", format_count(nr_open));
     if !needs.is_target() {

@@ -11,17 +11,17 @@ const ENOUGH: u64 = 10_000;
 
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     let detail = say!(
-        "packets of the loopback, and those that one processor hands to another, wait in \
-                  a queue of this length and are dropped when it is full; a connect that loses one \
-                  takes a second longer"
+        "loopback packets, and packets that one processor hands to another, wait in a queue of \
+         this length and are dropped when it is full; a connect that loses a packet takes a \
+         second longer"
     );
-    let mut finding = Finding { title: say!("queue of packets"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("packet queue"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };
     host.root.read("proc/net/softnet_stat")?;
     let dropped = Drops::read(&host.root).packets;
     finding.value = match dropped {
         0 => say!("{}", format_count(max)),
-        _ => say!("{} ({} dropped since the start)", format_count(max), format_count(dropped)),
+        _ => say!("{} ({} dropped since boot)", format_count(max), format_count(dropped)),
     };
     finding.fixes = vec![Fix::setting(KEY, ENOUGH)];
     // Where nothing was ever dropped, nothing has to be cured.

@@ -19,12 +19,10 @@ const DEVICES_MAX: usize = 64;
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let order = host.root.line(PARAMETER)?;
     let detail = say!(
-        "this virtual machine gives free memory back to its hypervisor and gets it again \
-                  page by page when it is touched: a part of the time in which users come goes \
-                  into that"
+        "this virtual machine returns free memory to its hypervisor and gets it back page by \
+         page on first use, which slows down the start of users"
     );
-    let mut finding =
-        Finding { title: say!("free memory of the guest"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("free page reporting"), ..Finding::new(RULE, detail) };
     let Ok(order) = order.parse::<i64>() else { return Some(finding) };
     let most = order_max(host);
     // Below zero nobody has asked for it yet; above there are no such blocks.
@@ -33,14 +31,14 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     match is_on {
         None if !is_large => return None,
         None => {
-            finding.value = say!("no balloon of virtio, of others it is not known");
+            finding.value = say!("no virtio balloon; other balloon drivers cannot be checked");
             return Some(finding);
         }
-        Some(false) => finding.value = say!("kept by this machine"),
-        Some(true) => finding.value = say!("given back in blocks of 2^{order} pages and more"),
+        Some(false) => finding.value = say!("off (free memory is kept)"),
+        Some(true) => finding.value = say!("on (in blocks of 2^{order} pages or more)"),
     }
     if is_on == Some(true) && is_large {
-        finding.needed = say!("kept by this machine");
+        finding.needed = say!("off (free memory is kept)");
         finding.fixes = cure(most);
     }
     Some(finding.judge(is_on == Some(false) || !is_large, Severity::Warn))
@@ -73,8 +71,8 @@ fn is_taken(host: &Host) -> Option<bool> {
 fn cure(most: i64) -> Vec<Fix> {
     let above = most + 1;
     let advice = say!(
-        "the host gets no memory back then, so ask whose it is; where the kernel refuses {above}, \
-         it gives back its largest blocks with {most}"
+        "the hypervisor then gets no memory back, so ask its owner first; if the kernel rejects \
+         {above}, it still returns its largest blocks with {most}"
     );
     let [here, on_the_host] = commands(above, most);
     vec![here, on_the_host, Fix::Advice(advice)]

@@ -13,12 +13,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "strict filtering (1) drops packets that come in on another interface than the \
-                  one the answer would go out on, as happens with several source addresses on \
-                  several interfaces; loose (2) does not"
+        "strict filtering (1) drops packets that arrive on a different interface than a reply \
+         would use, as happens with source addresses on several interfaces; loose filtering (2) \
+         does not"
     );
-    let mut finding =
-        Finding { title: say!("filter of return paths"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("reverse path filter"), ..Finding::new(RULE, detail) };
     // The larger one of both counts (ip-sysctl).
     let all = host.number("net.ipv4.conf.all.rp_filter")?;
     let of = |name: &String| {

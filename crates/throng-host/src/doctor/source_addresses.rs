@@ -21,15 +21,15 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.has_tcp() {
         true => {
             say!(
-                "one source address reaches one address and port of the target with as many \
-             connections as there are source ports; more users need more source addresses, or \
-             more addresses or ports of the target"
+                "one source address can open as many connections to one target address and port \
+                 as there are source ports; more users need more source addresses, or more \
+                 target addresses or ports"
             )
         }
         false => {
             say!(
-                "a port of a source address serves one UDP socket alone, wherever it sends; more \
-             users need more source addresses, and more addresses of the target do not help"
+                "each port of a source address serves only one UDP socket, wherever it sends; \
+                 more users need more source addresses, and more target addresses do not help"
             )
         }
     };
@@ -39,7 +39,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let named = addresses::named(needs);
     finding.value = match count {
         addresses::LOOPBACK_ADDRESSES if needs.sources.is_empty() => {
-            say!("those of 127.1.0.0/16, taken as needed")
+            say!("127.1.0.0/16, used as needed")
         }
         _ if named > count => say!(
             "{} of {} named addresses; this host does not have the others",
@@ -97,9 +97,9 @@ fn cure(host: &Host, needs: &Needs, missing: u64) -> Vec<Fix> {
         )
     } else {
         say!(
-            "the addresses are examples: take {} free ones of your own network, or route a block \
-             here and make it local with `{}`, and name them in the scenario: `source: \
-             {{addresses: …}}`",
+            "the addresses are examples: use {} free addresses of your own network, or route a \
+             block to this host and make it local with `{}`, and list them in the scenario: \
+             `source: {{addresses: …}}`",
             format_count(missing),
             any_ip(is_v6)
         )

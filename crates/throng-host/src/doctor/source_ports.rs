@@ -14,9 +14,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "the kernel picks the port of a connection from this range; it prefers ports that \
-                  are even or odd as the first of the range is, and takes the others when those \
-                  are used up, so the whole range counts"
+        "the kernel picks source ports from this range; it prefers ports with the parity of the \
+         first one and uses the others when those run out, so the whole range counts"
     );
     let mut finding = Finding { title: say!("source ports"), ..Finding::new(RULE, detail) };
     let range = needs.ports.or_else(|| crate::facts::port_range(&host.root));
@@ -90,7 +89,7 @@ fn widened(first: u16, last: u16) -> Vec<Fix> {
     vec![
         Fix::setting("net.ipv4.ip_local_port_range", "1024 65535"),
         Fix::Advice(say!(
-            "ports that services of this host listen on later belong into \
+            "add the ports that services on this host will listen on later to \
              net.ipv4.ip_local_reserved_ports"
         )),
     ]

@@ -8,18 +8,18 @@ const SHARE_MAX: f64 = 0.02;
 
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     let detail = say!(
-        "time that the hypervisor gave to other machines; while it does, this one neither \
-                  sends nor measures"
+        "time that the hypervisor gave to other virtual machines; during it, this one can \
+         neither send nor measure"
     );
-    let mut finding =
-        Finding { title: say!("stolen processor time"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("CPU steal time"), ..Finding::new(RULE, detail) };
     let Some(share) = since_start(host) else { return Some(finding) };
-    finding.value = say!("{:.1} % since the start", share * 100.0);
+    finding.value = say!("{:.1} % since boot", share * 100.0);
     let is_fit = share <= SHARE_MAX;
     if !is_fit {
         finding.needed = say!("at most {:.0} %", SHARE_MAX * 100.0);
     }
-    let advice = say!("use a machine with processors of its own, or another size or place of it");
+    let advice =
+        say!("use a machine with dedicated processors, or another instance size or location");
     finding.fixes = vec![Fix::Advice(advice)];
     Some(finding.judge(is_fit, Severity::Warn))
 }

@@ -15,10 +15,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "handshakes that are not complete; with tcp_syncookies nothing is lost when there \
-                  are more, without them the kernel drops new ones when three quarters are used"
+        "incomplete handshakes; with tcp_syncookies, none are lost beyond this limit; without \
+         it, the kernel drops new ones when three quarters are used"
     );
-    let mut finding = Finding { title: say!("handshakes under way"), ..Finding::new(RULE, detail) };
+    let mut finding =
+        Finding { title: say!("handshakes in progress"), ..Finding::new(RULE, detail) };
     let (Some(max), Some(cookies)) = (host.number(KEY), host.number("net.ipv4.tcp_syncookies"))
     else {
         return Some(finding);

@@ -377,7 +377,7 @@ fn free_memory_that_is_given_back() {
     let bench = bench.set(FEATURES, "0110010100000000\n");
     bench.says(rule, &few, Fit, None);
     let finding = bench.says(rule, &many, Warn, None);
-    assert_eq!(finding.value, "given back in blocks of 2^9 pages and more");
+    assert_eq!(finding.value, "on (in blocks of 2^9 pages or more)");
     let path = format!("/{REPORTING_ORDER}");
     assert_eq!(now(&finding), [format!("echo 11 > {path} || echo 10 > {path}")]);
     assert!(apply(&bench.host, &[finding]).is_empty(), "that is for the person to decide");
@@ -411,7 +411,10 @@ fn connections_that_were_left_need_what_others_need() {
         Fit,
         Some((19_900 - 2_487) * 4_096),
     );
-    assert!(finding.value.english().contains("2,487 of a table for connections"), "{finding:?}");
+    assert!(
+        finding.value.english().contains("2,487 per table kept for silently dropped connections"),
+        "{finding:?}"
+    );
     assert_eq!(finding.needed, "2 shards");
     let ports = |users: u64, vanished: u64, severity, ceiling| {
         let needs = left(users, vanished, to("192.0.2.9", 1));
@@ -432,7 +435,7 @@ fn connections_that_were_left_need_what_others_need() {
     let bench = bench.set("proc/meminfo", "MemAvailable: 1000000 kB\nSwapFree: 0 kB\n");
     let finding = bench.says("memory", &needs, Warn, Some((1_024_000_000 - 2_000 * 3_901) / 5_101));
     assert!(
-        finding.needed.english().ends_with("and 2,000 connections left without a word)"),
+        finding.needed.english().ends_with("plus 2,000 silently dropped connections)"),
         "{finding:?}"
     );
     // How soon a service notices nobody knows.
@@ -455,7 +458,7 @@ fn another_number_of_users_leaves_as_many_more_behind() {
 fn tracked_connections() {
     let needs = to("192.0.2.9", 300_000);
     let finding = Bench::new().says("conntrack", &needs, Fit, None);
-    assert!(finding.value.english().starts_with("nothing is tracked"), "{finding:?}");
+    assert!(finding.value.english().starts_with("nothing tracked (limit"), "{finding:?}");
     let bench = Bench::new().set("proc/sys/net/netfilter/nf_conntrack_count", "144\n");
     let finding = bench.says("conntrack", &needs, Unfit, Some(262_000));
     assert!(!finding.stops_a_run(), "nobody knows which packets the firewall tracks");
@@ -541,7 +544,7 @@ fn datagrams_have_rules_of_their_own() {
     mixed.routes[0].is_datagram = false;
     bench.says("source-ports", &mixed, Fit, Some(56_464));
     let half = bench.find("tcp-memory", &mixed).needed;
-    assert_eq!(half, "nothing while idle, 14,116 pages if all are busy at once");
+    assert_eq!(half, "none while idle, 14,116 pages if all are busy at once");
 }
 
 #[test]

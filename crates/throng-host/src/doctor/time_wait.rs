@@ -14,11 +14,11 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "who ends a connection first keeps its ports for 60 s, and nothing shortens that; \
-                  with tcp_tw_reuse (and timestamps) a new connection may take them after 1 s"
+        "the side that closes a connection first keeps its ports in TIME_WAIT for 60 s, and no \
+         setting shortens that; with tcp_tw_reuse (and timestamps), a new connection may reuse \
+         them after 1 s"
     );
-    let mut finding =
-        Finding { title: say!("ports of ended connections"), ..Finding::new(RULE, detail) };
+    let mut finding = Finding { title: say!("ports in TIME_WAIT"), ..Finding::new(RULE, detail) };
     let (Some(reuse), Some(buckets)) =
         (host.number(KEY), host.number("net.ipv4.tcp_max_tw_buckets"))
     else {
@@ -37,7 +37,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let wanted = needs.connections().saturating_add(waiting);
     finding.needed = say!(
-        "{} at once, {} of them ended within the last {seconds} s",
+        "{} at once, {} of them closed in the last {seconds} s",
         format_count(wanted),
         format_count(waiting)
     );
@@ -46,7 +46,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let Some(room) = room else { return Some(finding) };
     finding.fixes = vec![
         Fix::setting(KEY, 1),
-        Fix::Advice(say!("or use more source addresses, or let the target end connections")),
+        Fix::Advice(say!(
+            "or use more source addresses, or let the target close connections first"
+        )),
     ];
     Some(finding.judge(wanted <= room, Severity::Warn))
 }

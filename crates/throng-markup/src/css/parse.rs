@@ -94,7 +94,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
     let list = reader.list(false)?;
     match reader.rest().is_empty() {
         true => Ok(list),
-        false => Err(reader.wrong(say!("this cannot stand in a selector"))),
+        false => Err(reader.wrong(say!("this is not allowed in a selector"))),
     }
 }
 
@@ -157,7 +157,7 @@ impl<'t> Reader<'t> {
     fn complex(&mut self, relative: bool) -> Result<Complex, PathError> {
         let mut combinator = match self.combinator() {
             Some(combinator) if relative => combinator,
-            Some(_) => return Err(self.wrong(say!("a selector cannot begin with a combinator"))),
+            Some(_) => return Err(self.wrong(say!("a selector cannot start with a combinator"))),
             None => Combinator::Descendant,
         };
         let mut parts = Vec::new();
@@ -218,7 +218,7 @@ impl<'t> Reader<'t> {
                     compound.tests.push(test);
                 }
                 _ if self.at == start => {
-                    return Err(self.wrong(say!("a name, `#`, `.`, `[` or `:` has to stand here")));
+                    return Err(self.wrong(say!("a name, `#`, `.`, `[` or `:` is missing here")));
                 }
                 _ => return Ok(compound),
             }
@@ -245,7 +245,7 @@ impl<'t> Reader<'t> {
     }
 
     fn escape(&mut self) -> Result<char, PathError> {
-        let wrong = self.wrong(say!("something has to be escaped here"));
+        let wrong = self.wrong(say!("the character to escape is missing here"));
         self.at += 1;
         let digits = self.rest().bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
         if digits > 0 {
@@ -263,7 +263,9 @@ impl<'t> Reader<'t> {
     fn value(&mut self) -> Result<String, PathError> {
         let Some(quote @ ('"' | '\'')) = self.peek() else {
             return self.name().map_err(|error| PathError {
-                message: say!("a value is missing here, in quotes if it is more than a word"),
+                message: say!(
+                    "a value is missing here; it needs quotes if it is more than one word"
+                ),
                 ..error
             });
         };
@@ -364,7 +366,7 @@ impl<'t> Reader<'t> {
                 }
             }
             _ => {
-                let message = say!("`:{name}` says nothing about an answer");
+                let message = say!("`:{name}` has no meaning in a response");
                 return Err(PathError::new((start, self.at), message, HELP));
             }
         })

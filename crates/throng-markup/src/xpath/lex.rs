@@ -79,10 +79,10 @@ fn unknown(c: char, at: usize) -> PathError {
     match c {
         '$' => PathError::new(
             place,
-            say!("an XPath has no variables here"),
-            say!("put the value into the text with `${{…}}`, in quotes"),
+            say!("variables are not supported in XPath"),
+            say!("insert the value with `${{…}}`, in quotes"),
         ),
-        _ => PathError::new(place, say!("`{c}` cannot stand in an XPath"), HELP),
+        _ => PathError::new(place, say!("`{c}` is not allowed in an XPath"), HELP),
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn parse(text: &str) -> Result<Expr, PathError> {
     let expr = parser.expr()?;
     match parser.peek() {
         None => Ok(expr),
-        Some(_) => Err(parser.wrong(say!("the path should have ended here"))),
+        Some(_) => Err(parser.wrong(say!("the end of the path is expected here"))),
     }
 }
 
@@ -187,7 +187,7 @@ impl Parser {
             let right = self.binary(level + 1)?;
             left = Expr::Binary(Box::new(left), *operator, Box::new(right));
         }
-        Err(self.wrong(say!("too many operators follow each other")))
+        Err(self.wrong(say!("too many operators in a row")))
     }
 
     fn unary(&mut self) -> Result<Expr, PathError> {
@@ -289,7 +289,7 @@ impl Parser {
 
     fn test(&mut self) -> Result<Test, PathError> {
         let Some(Token::Name(prefix, name)) = self.peek().cloned() else {
-            return Err(self.wrong(say!("a name, `*` or `@` has to stand here")));
+            return Err(self.wrong(say!("a name, `*` or `@` is missing here")));
         };
         if !self.is_mark(1, "(") {
             self.at += 1;
@@ -307,7 +307,7 @@ impl Parser {
                 }
                 _ => Test::Instruction(None),
             },
-            _ => return Err(self.wrong(say!("a function cannot stand behind `/`"))),
+            _ => return Err(self.wrong(say!("a function is not allowed after `/`"))),
         };
         self.at += 2;
         self.expect(")")?;
@@ -335,9 +335,9 @@ impl Parser {
             Some(Token::Number(number)) => Expr::Number(number),
             Some(Token::Name(_, Some(name))) => return self.call(&name),
             Some(_) => {
-                return Err(self.wrong(say!("a path, a value or a function has to stand here")));
+                return Err(self.wrong(say!("a path, a value or a function is missing here")));
             }
-            None => return Err(self.wrong(say!("the path ends too early"))),
+            None => return Err(self.wrong(say!("the path is incomplete"))),
         };
         self.at += 1;
         Ok(expr)
@@ -365,7 +365,7 @@ impl Parser {
         let (least, most) = function.arguments();
         if arguments.len() < least || arguments.len() > most {
             self.at = start;
-            let message = say!("`{name}` does not take {} values", arguments.len());
+            let message = say!("`{name}` does not take {} arguments", arguments.len());
             return Err(self.wrong(message));
         }
         Ok(Expr::Call(function, arguments))

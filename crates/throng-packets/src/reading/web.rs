@@ -67,7 +67,7 @@ impl Web {
                 } else if self.head.len() > HEAD_BYTES_MAX {
                     self.state = State::Lost;
                     self.head = Vec::new();
-                    sink(position, Err(say!("the upgrade of the WebSocket does not end")));
+                    sink(position, Err(say!("the WebSocket upgrade is not complete")));
                 }
             }
         }
@@ -78,7 +78,7 @@ impl Web {
         let mut take = |message: Message<'_>| match message {
             Message::Binary(packet) => sink(position, Ok(packet)),
             Message::Text(_) => {
-                let reason = say!("a text message, where packets are binary messages");
+                let reason = say!("a text message; packets must be binary messages");
                 sink(position, Err(reason));
             }
             Message::Ping(_) | Message::Pong(_) | Message::Close { .. } => {}

@@ -404,7 +404,7 @@ fn what_is_no_event_stream_of_http2_is_refused() {
     let events = head("200", &[KIND], 0);
     for (bytes, want) in [
         (head("503", &[], 0), "request got status 503 instead of 200"),
-        (head("200", &[("content-type", "text/html")], 0), "the answer is `text/html`"),
+        (head("200", &[("content-type", "text/html")], 0), "the response is `text/html`"),
         (head("200", &[KIND], 1), "the target ended the event stream"),
         ([events.clone(), reset].concat(), "the target reset the stream: CANCEL"),
         ([events, frame(0, 0, b"data: 0123456789")].concat(), "over the limit of 10 bytes"),

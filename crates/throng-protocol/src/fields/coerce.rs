@@ -13,14 +13,14 @@ pub(crate) fn whole(value: &Value, named: &dyn Fn(&str) -> Option<i64>) -> Resul
         Value::Int(int) => Ok(i128::from(*int)),
         Value::UInt(uint) => Ok(i128::from(*uint)),
         Value::Float(float) if float.fract() == 0.0 && float.abs() < 1e19 => Ok(*float as i128),
-        Value::Float(float) => Err(say!("a whole number is needed, not {float}")),
+        Value::Float(float) => Err(say!("expected a whole number, not {float}")),
         Value::Text(text) => match named(text) {
             Some(number) => Ok(i128::from(number)),
             None => whole_text(text),
         },
         other => {
             let found = other.type_name();
-            Err(say!("a whole number is needed, not {found}"))
+            Err(say!("expected a whole number, not {found}"))
         }
     }
 }
@@ -35,7 +35,7 @@ pub(crate) fn whole_text(text: &str) -> Result<i128, Said> {
         Value::UInt(uint) => Ok(i128::from(uint)),
         _ => {
             let shown = shortened(text);
-            Err(say!("a whole number is needed, not the text `{shown}`"))
+            Err(say!("expected a whole number, not the text `{shown}`"))
         }
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn whole_text(text: &str) -> Result<i128, Said> {
 pub(crate) fn within(number: i128, low: i128, high: i128) -> Result<i128, Said> {
     match (low..=high).contains(&number) {
         true => Ok(number),
-        false => Err(say!("{number} does not fit: it holds {low} to {high}")),
+        false => Err(say!("{number} is out of range ({low} to {high})")),
     }
 }
 
@@ -66,19 +66,19 @@ fn number(value: &Value, most: f64) -> Result<f64, Said> {
             Ok(number) => Ok(number),
             Err(_) => {
                 let shown = shortened(text);
-                Err(say!("a number is needed, not the text `{shown}`"))
+                Err(say!("expected a number, not the text `{shown}`"))
             }
         },
         other => other.as_f64().ok_or_else(|| {
             let found = other.type_name();
-            say!("a number is needed, not {found}")
+            say!("expected a number, not {found}")
         }),
     }
 }
 
 fn too_great(number: &str, most: f64) -> Said {
     let (low, high) = (format!("{:.4e}", -most), format!("{most:.4e}"));
-    say!("{number} does not fit: it holds {low} to {high}")
+    say!("{number} is out of range ({low} to {high})")
 }
 
 pub(crate) fn bool(value: &Value) -> Result<bool, Said> {
@@ -90,7 +90,7 @@ pub(crate) fn bool(value: &Value) -> Result<bool, Said> {
         Value::Text(text) if matches!(text.trim(), "false" | "0") => Ok(false),
         other => {
             let found = other.type_name();
-            Err(say!("true or false is needed, not {found}"))
+            Err(say!("expected true or false, not {found}"))
         }
     }
 }
@@ -100,11 +100,11 @@ pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     match value {
         Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         Value::Bytes(bytes) if std::str::from_utf8(bytes).is_ok() => out.extend_from_slice(bytes),
-        Value::Bytes(_) => return Err(say!("text is needed, and these bytes are not UTF-8")),
+        Value::Bytes(_) => return Err(say!("expected text, but these bytes are not UTF-8")),
         Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => value.write_text(out),
         Value::Null | Value::List(_) | Value::Map(_) => {
             let found = value.type_name();
-            return Err(say!("text is needed, not {found}"));
+            return Err(say!("expected text, not {found}"));
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ pub(crate) fn text(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
 pub(crate) fn bytes(value: &Value, out: &mut Vec<u8>) -> Result<(), Said> {
     let Some(bytes) = value.as_octets() else {
         let found = value.type_name();
-        return Err(say!("bytes are needed, not {found}"));
+        return Err(say!("expected bytes, not {found}"));
     };
     out.extend_from_slice(bytes);
     Ok(())

@@ -39,7 +39,7 @@ impl<'p> Parts<'p> {
         }
         let (part, behind) = if let Some(inner) = whole.strip_prefix("[\"") {
             let Some((key, behind)) = inner.split_once("\"]") else {
-                return Err(wrong(say!("a quoted key does not end"), whole));
+                return Err(wrong(say!("a quoted key is not closed"), whole));
             };
             (Part::Name(key), behind)
         } else if let Some(inner) = whole.strip_prefix('[') {

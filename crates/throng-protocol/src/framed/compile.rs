@@ -115,7 +115,7 @@ impl<'d> Builder<'d> {
             self.mistake(
                 "protocol-too-large",
                 declaration.place,
-                say!("there are {count} messages, the most is {MESSAGES_MAX}"),
+                say!("there are {count} messages; the maximum is {MESSAGES_MAX}"),
                 say!("too many messages"),
                 say!("split the protocol into several files"),
             );
@@ -154,8 +154,8 @@ impl<'d> Builder<'d> {
         if self.table.nodes.len() + fields.len() > FIELDS_MAX {
             if !self.is_full {
                 let place = self.declaration.place;
-                let message = say!("the messages have more than {FIELDS_MAX} fields in all");
-                let help = say!("use structures less deep within each other");
+                let message = say!("the messages have more than {FIELDS_MAX} fields in total");
+                let help = say!("nest the structures less deeply");
                 self.mistake("protocol-too-large", place, message, say!("too many fields"), help);
             }
             self.is_full = true;
@@ -241,8 +241,8 @@ impl<'d> Builder<'d> {
             Type::Bits(bits) => {
                 if *bits == 0 || *bits > 64 || field.repeat.is_some() || field.condition.is_some() {
                     let message = match *bits {
-                        1..=64 => say!("a field of bits is always there, and once"),
-                        _ => say!("a field of bits has 1 to 64 bits, not {bits}"),
+                        1..=64 => say!("a bit field cannot be conditional or repeated"),
+                        _ => say!("a bit field must have 1 to 64 bits, not {bits}"),
                     };
                     let help = say!("put `if` and `repeat` on a structure around the bits");
                     self.mistake("protocol-bad-bits", place, message, say!("these bits"), help);
@@ -266,8 +266,9 @@ impl<'d> Builder<'d> {
         let Some(structure) = declaration.types.get(index) else { return Shape::List(0) };
         if self.open.contains(&index) {
             let name = &structure.name.value;
-            let message = say!("the structure `{name}` has itself in it");
-            let help = say!("structures may hold others, but no structure may end up in itself");
+            let message = say!("the structure `{name}` contains itself");
+            let help =
+                say!("structures can contain others, but not themselves, directly or indirectly");
             let place = field.place;
             let mistake = self.mistake(
                 "protocol-recursive",
@@ -276,7 +277,7 @@ impl<'d> Builder<'d> {
                 say!("here again"),
                 help.to_owned(),
             );
-            mistake.other = Some((structure.name.place, say!("the structure begins here")));
+            mistake.other = Some((structure.name.place, say!("the structure starts here")));
             let list = self.table.lists.len() as u32;
             self.table.lists.push(List::default());
             return Shape::List(list);
@@ -289,8 +290,8 @@ impl<'d> Builder<'d> {
 
     fn inner(&mut self, field: &Field, fields: &'d [Field], id: u32) -> Shape {
         if self.depth >= STRUCTURES_MAX {
-            let message = say!("more than {STRUCTURES_MAX} structures lie in each other");
-            let help = say!("put the fields of some of them where they stand");
+            let message = say!("structures are nested more than {STRUCTURES_MAX} levels deep");
+            let help = say!("inline the fields of some of these structures");
             self.mistake("protocol-too-large", field.place, message, say!("too deep"), help);
             return Shape::Bool;
         }
@@ -349,9 +350,9 @@ impl<'d> Builder<'d> {
     }
 
     fn too_much(&mut self, place: Place, bytes: u64) {
-        let message = say!("a limit of {bytes} bytes is more than {BYTES_ALLOWED_MAX}");
-        let help = say!("no packet may be larger: lower the limit");
-        self.mistake("protocol-bad-length", place, message, say!("too much"), help);
+        let message = say!("the limit of {bytes} bytes exceeds the maximum of {BYTES_ALLOWED_MAX}");
+        let help = say!("packets cannot be larger: lower the limit");
+        self.mistake("protocol-bad-length", place, message, say!("above the maximum"), help);
     }
 
     /// The greatest number that a prefix holds.
@@ -360,7 +361,7 @@ impl<'d> Builder<'d> {
             && (bits == 0 || bits > 64 || bits % 8 != 0)
         {
             let message = say!("there are no integers of {bits} bits");
-            let help = say!("a prefix is `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
+            let help = say!("a prefix must be `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
             self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
             return u64::MAX;
         }
@@ -373,15 +374,16 @@ impl<'d> Builder<'d> {
         let wanted = &name.value;
         let node = &self.table.nodes[found as usize];
         if !node.is_whole_number() || node.repeat != Repeats::Once {
-            let message = say!("`{wanted}` is no whole number, so it cannot say how much there is");
-            let help = say!("name an earlier field that is an integer, and not repeated");
+            let message =
+                say!("`{wanted}` is not a whole number, so it cannot give a length or a count");
+            let help = say!("use an earlier integer field that is not repeated");
             self.mistake("protocol-bad-reference", name.place, message, say!("not a number"), help);
             return None;
         }
         if !matches!(node.job, Job::Value | Job::Computed) {
             let message =
-                say!("`{wanted}` has another purpose, so it cannot say how much there is");
-            let help = say!("use a field of its own for it");
+                say!("`{wanted}` has another purpose, so it cannot give a length or a count");
+            let help = say!("use a separate field for it");
             self.mistake("protocol-bad-reference", name.place, message, say!("in use"), help);
             return None;
         }
@@ -403,11 +405,17 @@ impl<'d> Builder<'d> {
         }
         let names: Vec<&str> = self.table.members(list).map(|(_, node)| &*node.name).collect();
         let help = match names.is_empty() {
-            true => say!("no field stands before it"),
+            true => say!("there is no field before it"),
             false => suggestion(wanted, &names),
         };
-        let message = say!("no earlier field of the same list is called `{wanted}`");
-        self.mistake("protocol-bad-reference", name.place, message, say!("not before this"), help);
+        let message = say!("no earlier field in the same list is named `{wanted}`");
+        self.mistake(
+            "protocol-bad-reference",
+            name.place,
+            message,
+            say!("not found before this"),
+            help,
+        );
         None
     }
 
@@ -417,9 +425,11 @@ impl<'d> Builder<'d> {
         }
         let marks = self.table.lists[list as usize].marks;
         if usize::from(marks) >= MARKS_MAX {
-            let message =
-                say!("more than {MARKS_MAX} fields of one list are counted, summed or asked for");
-            let help = say!("put some of them into a structure of their own");
+            let message = say!(
+                "more than {MARKS_MAX} fields of one list are used for counts, checksums or \
+                     conditions"
+            );
+            let help = say!("put some of them into a separate structure");
             self.mistake("protocol-too-large", place, message, say!("one too many"), help);
             return;
         }
@@ -437,10 +447,10 @@ impl<'d> Builder<'d> {
             let label = &name.value;
             if let Some((other, _)) = twin {
                 let message = match other.value == name.value {
-                    true => say!("two values are called `{label}`"),
-                    false => say!("{value} is called both `{}` and `{label}`", other.value),
+                    true => say!("two values are named `{label}`"),
+                    false => say!("{value} is named both `{}` and `{label}`", other.value),
                 };
-                let help = say!("every value has one name, and every name one value");
+                let help = say!("give each value one name, and each name one value");
                 let mistake =
                     self.mistake("protocol-bad-label", name.place, message, say!("again"), help);
                 mistake.other = Some((other.place, say!("first here")));
@@ -449,10 +459,13 @@ impl<'d> Builder<'d> {
                 let message = match is_whole {
                     true => say!("`{label}` is {value}, which the field cannot hold"),
                     false => {
-                        say!("`{}` is no whole number, so its values have no names", field.id.value)
+                        say!(
+                            "`{}` is not a whole number, so its values cannot have names",
+                            field.id.value
+                        )
                     }
                 };
-                let help = say!("names belong to values that the type of the field has");
+                let help = say!("name only values that the type of the field can hold");
                 self.mistake("protocol-bad-label", name.place, message, say!("does not fit"), help);
             }
         }
@@ -464,7 +477,7 @@ impl<'d> Builder<'d> {
         let Some(repeat) = &field.repeat else { return Repeats::Once };
         if field.constant.is_some() || field.role != Role::Value {
             let message = say!("`{}` cannot be repeated", field.id.value);
-            let help = say!("only fields whose values are given are repeated");
+            let help = say!("fields with `const` or a special purpose cannot be repeated");
             self.mistake("protocol-bad-repeat", field.place, message, say!("repeated"), help);
             return Repeats::Once;
         }
@@ -478,8 +491,8 @@ impl<'d> Builder<'d> {
                 if let Some(node) = self.table.find(list, &name.value)
                     && self.table.lists[list as usize].computed.contains(&(node, id))
                 {
-                    let message = say!("`{}` cannot say both how long and how many", name.value);
-                    let help = say!("use a second field for the other");
+                    let message = say!("`{}` cannot give both a length and a count", name.value);
+                    let help = say!("use a second field for one of them");
                     self.mistake(
                         "protocol-bad-reference",
                         name.place,
@@ -513,9 +526,8 @@ impl<'d> Builder<'d> {
         };
         let is_number = node.is_whole_number() || node.shape == Shape::Bool;
         if !is_number || !is_known || node.repeat != Repeats::Once {
-            let message = say!("`{wanted}` cannot be asked whether a field is there");
-            let help =
-                say!("name an earlier field that is a whole number or a bool, and not repeated");
+            let message = say!("`{wanted}` cannot be used in a condition");
+            let help = say!("use an earlier integer or bool field that is not repeated");
             self.mistake(
                 "protocol-bad-reference",
                 name.place,
@@ -536,7 +548,7 @@ impl<'d> Builder<'d> {
                 }
                 None => {
                     let (low, high) = node.range();
-                    say!("this condition never holds: `{wanted}` is {low} to {high}")
+                    say!("this condition never holds: `{wanted}` is between {low} and {high}")
                 }
             };
             let help = say!("compare it with a value that it can have, or remove the field");
@@ -559,9 +571,9 @@ impl<'d> Builder<'d> {
             }
         };
         if within != Within::Packet {
-            let message = say!("`{}` stands in no packet", field.id.value);
-            let help = say!("length, kind, correlation and body are fields of `packet`");
-            self.mistake("protocol-bad-role", field.place, message, say!("not here"), help);
+            let message = say!("`{}` is not a field of `packet`", field.id.value);
+            let help = say!("fields for length, kind, correlation and body belong in `packet`");
+            self.mistake("protocol-bad-role", field.place, message, say!("not allowed here"), help);
             return Job::Value;
         }
         let node = &self.table.nodes[id as usize];
@@ -574,11 +586,15 @@ impl<'d> Builder<'d> {
         if !fits || !is_there || field.default.is_some() {
             let name = &field.id.value;
             let message = match fits {
-                true => say!("`{name}` has a purpose, so it is always there and has no `const`"),
-                false => say!("`{name}` is no integer that can serve this purpose"),
+                true => say!(
+                    "`{name}` has a special purpose, so it cannot have `if`, `const` or `default`"
+                ),
+                false => say!("the type of `{name}` cannot serve this purpose"),
             };
-            let help =
-                say!("lengths and correlations are integers without a sign, kinds any integer");
+            let help = say!(
+                "lengths and correlations must be unsigned integers; a kind can be any \
+                     integer"
+            );
             self.mistake(
                 "protocol-bad-role",
                 field.place,
@@ -609,8 +625,8 @@ impl<'d> Builder<'d> {
         if !fits || field.constant.is_some() || field.default.is_some() {
             let message = say!("`{}` cannot hold a {word}", field.id.value);
             let help = match wanted {
-                Some(width) => say!("a {word} is a `u{}`", 8 * u32::from(width)),
-                None => say!("a {word} is an integer without a sign"),
+                Some(width) => say!("a {word} requires a `u{}` field", 8 * u32::from(width)),
+                None => say!("a {word} requires an unsigned integer"),
             };
             self.mistake("protocol-bad-checksum", field.place, message, say!("does not fit"), help);
         }
@@ -639,8 +655,8 @@ impl<'d> Builder<'d> {
             Ok(made) => self.table.nodes[id as usize].constant = Some(Box::new(made)),
             Err(reason) => {
                 let name = &field.id.value;
-                let message = say!("the constant of `{name}` does not fit: {reason}");
-                let help = say!("give a value that the type of the field has");
+                let message = say!("the constant of `{name}` is not valid: {reason}");
+                let help = say!("give a value of the field's type");
                 let place = constant.place;
                 self.mistake("protocol-bad-constant", place, message, say!("does not fit"), help);
             }
@@ -652,8 +668,8 @@ impl<'d> Builder<'d> {
         let value = value_of(&default.value);
         let result = match &node.shape {
             _ if node.repeat != Repeats::Once => Err(say!("it is a list")),
-            Shape::List(_) | Shape::Body => Err(say!("its fields have defaults of their own")),
-            Shape::Proto(..) => Err(say!("protobuf has none")),
+            Shape::List(_) | Shape::Body => Err(say!("its fields have their own defaults")),
+            Shape::Proto(..) => Err(say!("protobuf fields cannot have a default")),
             Shape::Text(_) => {
                 let mut text = Vec::new();
                 coerce::text(&value, &mut text).and_then(|()| content_fits(node, &text))
@@ -669,8 +685,8 @@ impl<'d> Builder<'d> {
             Ok(()) => self.table.nodes[id as usize].default = Some(value),
             Err(reason) => {
                 let name = &node.name;
-                let message = say!("the default of `{name}` does not fit: {reason}");
-                let help = say!("give a value that the type of the field has");
+                let message = say!("the default of `{name}` is not valid: {reason}");
+                let help = say!("give a value of the field's type");
                 let place = default.place;
                 self.mistake("protocol-bad-default", place, message, say!("does not fit"), help);
             }
@@ -693,9 +709,10 @@ impl<'d> Builder<'d> {
             if total % 8 != 0 {
                 let missing = 8 - total % 8;
                 let message = say!(
-                    "these neighbouring fields have {total} bits, which is no whole number of bytes"
+                    "these adjacent fields have {total} bits, which is not a whole number of \
+                     bytes"
                 );
-                let help = say!("add a field of {missing} bits for what is left of the byte");
+                let help = say!("add a field of {missing} bits to fill the byte");
                 let place = fields[begin].place;
                 self.mistake("protocol-bad-bits", place, message, say!("the first of them"), help);
             }
@@ -730,7 +747,7 @@ impl<'d> Builder<'d> {
         let is_open = self.table.members(list).last().is_some_and(|(_, node)| node.is_open(lists));
         for (field, next) in wrong {
             let name = &field.id.value;
-            let message = say!("`{name}` takes all that is left, and something follows it");
+            let message = say!("`{name}` takes all remaining bytes, but something follows it");
             let help = say!("put it last, or give it a length");
             let mistake = self.mistake(
                 "protocol-rest-not-last",
@@ -785,7 +802,7 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
                     }
                     None => write_varint(content.len() as u64, &mut written),
                 },
-                Extents::Field(_) => return Err(say!("its length stands in another field")),
+                Extents::Field(_) => return Err(say!("its length is in another field")),
                 _ => {}
             }
             written.extend_from_slice(&content);
@@ -829,18 +846,18 @@ fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
             let bytes = u64::from(*bytes);
             let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
             match length > bytes || length < bytes && !is_padded {
-                true => Err(say!("it has {length} bytes, and the field has {bytes}")),
+                true => Err(say!("it has {length} bytes, but the field has {bytes}")),
                 false => Ok(()),
             }
         }
         Some(Extents::Prefixed { bytes_max, .. }) if length > *bytes_max => {
-            Err(say!("it has {length} bytes, the most is {bytes_max}"))
+            Err(say!("it has {length} bytes; the maximum is {bytes_max}"))
         }
         Some(Extents::Delimited(delimiter)) => {
             let all = [content, delimiter].concat();
             match memchr::memmem::find(&all, delimiter) == Some(content.len()) {
                 true => Ok(()),
-                false => Err(say!("its delimiter stands in it")),
+                false => Err(say!("it contains its delimiter")),
             }
         }
         _ => Ok(()),

@@ -53,13 +53,13 @@ impl Finder<'_> {
 
     fn roles(&mut self) {
         let declaration = self.declaration;
-        for word in [say!("length"), say!("kind of message"), say!("correlation"), say!("body")] {
+        for word in [say!("length"), say!("message kind"), say!("correlation"), say!("body")] {
             let is_it = |field: &&Field| role_word(&field.role).as_ref() == Some(&word);
             let mut fields = declaration.packet.iter().filter(is_it);
             let first = fields.next();
             for again in fields {
-                let message = say!("two fields of the packet are its {word}");
-                let help = say!("leave the purpose to one of them");
+                let message = say!("two packet fields serve as the {word}");
+                let help = say!("give this purpose to only one of them");
                 let mistake =
                     self.say("protocol-role-twice", again.place, message, say!("again"), help);
                 mistake.other = first.map(|first| (first.place, say!("first here")));
@@ -75,15 +75,15 @@ impl Finder<'_> {
             && selector > body
         {
             let field = &declaration.packet[selector as usize];
-            let message = say!("`{}` stands behind the body that it chooses", field.id.value);
+            let message = say!("`{}` comes after the body that it selects", field.id.value);
             let help = say!("put the field with `selects` before the body");
             self.say("protocol-bad-role", field.place, message, say!("too late"), help);
         }
         let with_fields = declaration.messages.iter().find(|message| !message.body.is_empty());
         if let (None, Some(message)) = (body, with_fields) {
             let name = &message.name.value;
-            let message_text = say!("`{name}` has fields, and the packet has no body for them");
-            let help = say!("add `{{id: body}}` to `packet` where they stand");
+            let message_text = say!("`{name}` has fields, but the packet has no body for them");
+            let help = say!("add `{{id: body}}` to `packet` at the position of these fields");
             self.say(
                 "protocol-no-body",
                 message.name.place,
@@ -100,10 +100,10 @@ impl Finder<'_> {
             let (message, help) = match declaration.packet.is_empty() {
                 true => (
                     say!("the packet has no fields"),
-                    say!("list under `packet` what a packet begins with"),
+                    say!("list the fields at the start of each packet under `packet`"),
                 ),
                 false => {
-                    (say!("there are no messages"), say!("name under `messages` what can be sent"))
+                    (say!("there are no messages"), say!("declare the messages under `messages`"))
                 }
             };
             let place = declaration.place;
@@ -111,7 +111,7 @@ impl Finder<'_> {
                 "protocol-empty",
                 place,
                 message.to_owned(),
-                say!("nothing in it"),
+                say!("it is empty"),
                 help.to_owned(),
             );
         }
@@ -130,7 +130,7 @@ impl Finder<'_> {
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what holds it.
     fn twin(&mut self, word: Said, name: &Placed<String>, twin: Option<Place>) {
         let Some(twin) = twin else { return };
-        let message = say!("two of the same name: the {word} `{}`", name.value);
+        let message = say!("the {word} `{}` is declared twice", name.value);
         let help = say!("give one of them another name");
         let mistake = self.say("protocol-name-twice", name.place, message, say!("again"), help);
         mistake.other = Some((twin, say!("first here")));
@@ -146,7 +146,7 @@ impl Finder<'_> {
         for (index, message) in declaration.messages.iter().enumerate() {
             let name = &message.name.value;
             let Some(kind) = &message.kind else {
-                let text = say!("`{name}` has no kind");
+                let text = say!("`{name}` has no `kind`");
                 let help = say!("give it a `kind`, the value of `{}`", field.id.value);
                 self.say("protocol-bad-kind", message.name.place, text, say!("which one?"), help);
                 continue;
@@ -154,7 +154,7 @@ impl Finder<'_> {
             let value = kind.value;
             if !(low..=high).contains(&i128::from(value)) {
                 let text = say!("`{}` cannot hold the kind {value}", field.id.value);
-                let help = say!("it holds {low} to {high}: change the kind, or the type");
+                let help = say!("its range is {low} to {high}: change the kind or the type");
                 let mistake =
                     self.say("protocol-bad-kind", kind.place, text, say!("does not fit"), help);
                 mistake.other = Some((field.place, say!("the field")));
@@ -163,7 +163,8 @@ impl Finder<'_> {
                 |other: &&Message| other.kind.as_ref().is_some_and(|kind| kind.value == value);
             if let Some(other) = declaration.messages[..index].iter().find(same) {
                 let text = say!("`{}` and `{name}` have the same kind {value}", other.name.value);
-                let help = say!("give one of them another kind: nobody could tell them apart");
+                let help =
+                    say!("give one of them another kind, otherwise they cannot be told apart");
                 let place = other.kind.as_ref().map_or(other.place, |kind| kind.place);
                 let mistake =
                     self.say("protocol-kind-twice", kind.place, text, say!("again"), help);
@@ -183,15 +184,16 @@ impl Finder<'_> {
         let comes = |message: &Message| message.push || !message.answers.is_empty();
         for (index, message) in declaration.messages.iter().enumerate() {
             if let Some(kind) = &message.kind {
-                let text = say!("`{}` has a kind, and no field carries it", message.name.value);
+                let text = say!("`{}` has a kind, but no field carries it", message.name.value);
                 let help = say!("add `selects: message` to a field of the packet");
-                self.say("protocol-bad-kind", kind.place, text, say!("carried by nothing"), help);
+                self.say("protocol-bad-kind", kind.place, text, say!("no field carries it"), help);
             }
             let mut earlier = declaration.messages[..index].iter();
             if let Some(first) = earlier.find(|other| comes(other) == comes(message)) {
                 let (a, b) = (&first.name.value, &message.name.value);
-                let text = say!("nothing tells `{a}` and `{b}` apart");
-                let help = say!("add a field with `selects: message`, and a `kind` to each");
+                let text = say!("`{a}` and `{b}` cannot be told apart");
+                let help =
+                    say!("add a field with `selects: message`, and give each message a `kind`");
                 let place = message.name.place;
                 let mistake = self.say("protocol-ambiguous", place, text, say!("or this?"), help);
                 mistake.other = Some((first.name.place, say!("this?")));
@@ -211,30 +213,31 @@ impl Finder<'_> {
                 let place = answered.place;
                 let earlier = &message.answers[..index];
                 if let Some(first) = earlier.iter().find(|other| other.value == *wanted) {
-                    let text = say!("`{name}` answers `{wanted}` twice");
-                    let help = say!("name every message that it answers once");
+                    let text = say!("`answers` of `{name}` lists `{wanted}` twice");
+                    let help = say!("list each message only once");
                     let mistake = self.say("protocol-bad-reply", place, text, say!("again"), help);
                     mistake.other = Some((first.place, say!("first here")));
                 } else if wanted == name && !self.may_answer_itself() {
-                    let text = say!("`{name}` answers itself");
+                    let text = say!("`{name}` lists itself in `answers`");
                     let help = say!(
-                        "declare a message for each direction, or a field with \
-                                `correlates: request`: otherwise nothing tells a reply from a \
-                                request"
+                        "declare one message per direction, or a field with `correlates: \
+                         request`; otherwise requests and replies cannot be told apart"
                     );
                     self.say("protocol-bad-reply", place, text, say!("itself"), help.to_owned());
                 } else if !self.is_message(wanted) {
-                    let text = say!("`{name}` answers `{wanted}`, which is no message");
+                    let text =
+                        say!("`answers` of `{name}` lists `{wanted}`, which is not a message");
                     let help = self.messages_like(wanted);
                     self.say("protocol-bad-reply", place, text, say!("unknown"), help);
                 }
             }
             if let (true, Some(answered)) = (message.push, message.answers.first()) {
-                let text = say!("`{name}` is a push, and answers `{}`", answered.value);
-                let help = say!("remove `push: true`, or `answers`: a push comes unasked");
+                let text = say!("`{name}` is a push, but `answers` lists `{}`", answered.value);
+                let help =
+                    say!("remove `push: true` or `answers`: a push is sent without a request");
                 let place = message.name.place;
                 let mistake = self.say("protocol-bad-reply", place, text, say!("a push"), help);
-                mistake.other = Some((answered.place, say!("an answer")));
+                mistake.other = Some((answered.place, say!("a reply")));
             }
         }
     }
@@ -261,7 +264,7 @@ impl Finder<'_> {
         let expected = heartbeat.expect.iter();
         for name in std::iter::once(&heartbeat.send).chain(expected) {
             if !self.is_message(&name.value) {
-                let text = say!("the heartbeat names `{}`, which is no message", name.value);
+                let text = say!("the heartbeat uses `{}`, which is not a message", name.value);
                 let help = self.messages_like(&name.value);
                 self.say("protocol-bad-heartbeat", name.place, text, say!("unknown"), help);
             }
@@ -274,21 +277,21 @@ impl Finder<'_> {
             && !answer.answers.iter().any(|answered| answered.value == *send)
         {
             let text =
-                say!("the heartbeat expects `{}`, which does not answer `{send}`", expect.value);
+                say!("the heartbeat expects `{}`, which is not a reply to `{send}`", expect.value);
             let help = say!("add `answers: {send}` to `{}`", expect.value);
             let mistake = self.say(
                 "protocol-bad-heartbeat",
                 expect.place,
                 text,
-                say!("no answer to it"),
+                say!("not a reply to it"),
                 help,
             );
             mistake.other = Some((answer.name.place, say!("this message")));
         }
         if heartbeat.every.is_zero() {
-            let text = say!("a heartbeat every 0 s would never end");
-            let help = say!("give the time between two heartbeats: `every: 30s`");
-            self.say("protocol-bad-heartbeat", heartbeat.place, text, say!("no time"), help);
+            let text = say!("the heartbeat interval must be more than 0");
+            let help = say!("set the time between two heartbeats: `every: 30s`");
+            self.say("protocol-bad-heartbeat", heartbeat.place, text, say!("zero interval"), help);
         }
     }
 
@@ -307,15 +310,21 @@ impl Finder<'_> {
         }
         match &declaration.framing {
             Framing::Length if stream && field.is_none() => {
-                let text = say!("nothing says where a packet ends");
+                let text = say!("the end of a packet is not defined");
                 let help = say!("add a field with `counts: body`, or `delimiter` or `fixed`");
-                self.say("protocol-no-length", declaration.place, text, say!("no length"), help);
+                self.say(
+                    "protocol-no-length",
+                    declaration.place,
+                    text,
+                    say!("no length field"),
+                    help,
+                );
             }
             Framing::Length if stream => self.table.frame = Frame::Length,
             Framing::Length => self.table.frame = Frame::Whole,
             Framing::Delimiter { bytes, bytes_max } => {
                 if bytes.value.is_empty() {
-                    let text = say!("the delimiter of packets is empty");
+                    let text = say!("the packet delimiter is empty");
                     let help = say!("give at least one byte, as in `delimiter: \"\\n\"`");
                     self.say("protocol-bad-delimiter", bytes.place, text, say!("empty"), help);
                 } else {
@@ -348,7 +357,8 @@ impl Finder<'_> {
             }
             let name = &message.name.value;
             let place = message.name.place;
-            let text = say!("`{name}` has at least {least} bytes, and a packet at most {most}");
+            let text =
+                say!("`{name}` has at least {least} bytes, but a packet can have at most {most}");
             match length.map(|index| &declaration.packet[index]) {
                 Some(field) => {
                     let help = say!(
@@ -357,7 +367,7 @@ impl Finder<'_> {
                     );
                     let mistake =
                         self.say("protocol-bad-length", place, text, say!("too long"), help);
-                    mistake.other = Some((field.place, say!("the length")));
+                    mistake.other = Some((field.place, say!("the length field")));
                 }
                 None => {
                     let help = say!("raise `max`, or shorten the message");
@@ -389,23 +399,24 @@ impl Finder<'_> {
                 (Role::Length { .. }, Some(length), _) => (
                     length.value_max,
                     say!(
-                        "remove `delimiter`, and give its bytes to a field with `const` behind the \
-                     body; or remove the length"
+                        "remove `delimiter` and add a field with its bytes as `const` after the \
+                         body, or remove the length field"
                     ),
                 ),
                 // Longer ones stand in few numbers: such a packet is refused when it is written.
                 (Role::Correlates, _, 1) => (
                     high as u64,
                     say!(
-                        "let a field with `counts: after` say how long a packet is, instead of \
-                     `delimiter`"
+                        "use a field with `counts: after` for the packet length, instead of \
+                         `delimiter`"
                     ),
                 ),
                 _ => continue,
             };
             if delimiter.value.iter().any(|byte| holds_byte(node, most, *byte)) {
                 let name = &field.id.value;
-                let text = say!("a packet would end in `{name}`: its delimiter may stand there");
+                let text =
+                    say!("a packet could end inside `{name}`, which can contain the delimiter");
                 wrong.push((field.place, text, help));
             }
         }
@@ -417,7 +428,7 @@ impl Finder<'_> {
                 let mut written = Vec::new();
                 write_unsigned(kind.value as u64, width, node.is_little, &mut written);
                 if memchr::memmem::find(&written, &delimiter.value).is_some() {
-                    let text = say!("the kind {} has the delimiter of packets in it", kind.value);
+                    let text = say!("the kind {} contains the packet delimiter", kind.value);
                     wrong.push((kind.place, text, say!("change the kind, or the delimiter")));
                 }
             }
@@ -440,10 +451,10 @@ impl Finder<'_> {
                 None => {
                     let field = &declaration.packet[id as usize];
                     let text =
-                        say!("`{}` stands behind the body and has no fixed size", field.id.value);
+                        say!("`{}` comes after the body and has no fixed size", field.id.value);
                     let help = say!("put it before the body, or give it a fixed size");
                     let place = field.place;
-                    self.say("protocol-bad-role", place, text, say!("of any size"), help);
+                    self.say("protocol-bad-role", place, text, say!("variable size"), help);
                     return;
                 }
             }
@@ -471,29 +482,18 @@ impl Finder<'_> {
             _ => before,
         });
         let Some(offset) = before else {
-            let text = say!("`{name}` stands behind parts of no fixed size, so nobody finds it");
+            let text = say!("`{name}` comes after parts of variable size, so it cannot be located");
             let help = say!("put the length before them");
-            self.say("protocol-bad-length", field.place, text, say!("not at a fixed place"), help);
+            self.say(
+                "protocol-bad-length",
+                field.place,
+                text,
+                say!("not at a fixed position"),
+                help,
+            );
             return;
         };
-        let base = match (counts, behind) {
-            (Counts::Packet, _) => Base::Packet,
-            (Counts::After, _) => Base::Behind(0),
-            (Counts::Body, Some(behind)) => Base::Behind(behind as usize),
-            (Counts::Body, None) => {
-                let text =
-                    say!("`{name}` counts the body, and other parts behind it have no fixed size");
-                let help = say!("let it count all that follows: `counts: after`");
-                self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
-                return;
-            }
-        };
-        if *counts == Counts::Body && self.table.body.is_none_or(|body| (body as usize) < index) {
-            let text = say!("`{name}` counts the body, and none follows it");
-            let help = say!("put it before the body, or let it count the packet");
-            self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
-            return;
-        }
+        let Some(base) = self.counted_from(index, field, counts, behind) else { return };
         if let Some(most) = bytes_max {
             self.limit(field, most, holds);
         }
@@ -505,7 +505,7 @@ impl Finder<'_> {
             Base::Behind(bytes) => end.saturating_add(bytes as u64).saturating_add(value_max),
         };
         if most < least {
-            let text = say!("a packet has at least {least} bytes, and `{name}` allows {most}");
+            let text = say!("a packet has at least {least} bytes, but `{name}` allows only {most}");
             let help = say!("raise `max`, or use a longer type");
             self.say("protocol-bad-length", field.place, text, say!("too small"), help);
         }
@@ -521,6 +521,36 @@ impl Finder<'_> {
         self.table.length = Some(Length { node, offset, base, value_max, packet_bytes_min, magic });
     }
 
+    /// What a length counts; `behind` are the bytes of fixed size after it that are not the body.
+    fn counted_from(
+        &mut self,
+        index: usize,
+        field: &Field,
+        counts: &Counts,
+        behind: Option<u64>,
+    ) -> Option<Base> {
+        let name = &field.id.value;
+        let base = match (counts, behind) {
+            (Counts::Packet, _) => Base::Packet,
+            (Counts::After, _) => Base::Behind(0),
+            (Counts::Body, Some(behind)) => Base::Behind(behind as usize),
+            (Counts::Body, None) => {
+                let text =
+                    say!("`{name}` counts the body, but other parts after it have no fixed size");
+                let help = say!("make it count everything after it: `counts: after`");
+                self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
+                return None;
+            }
+        };
+        if *counts == Counts::Body && self.table.body.is_none_or(|body| (body as usize) < index) {
+            let text = say!("`{name}` counts the body, but no body follows it");
+            let help = say!("put it before the body, or make it count the packet");
+            self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
+            return None;
+        }
+        Some(base)
+    }
+
     /// The limit of a length is one that it can hold.
     fn limit(&mut self, field: &Field, most: &Placed<u64>, holds: i128) {
         let name = &field.id.value;
@@ -529,12 +559,14 @@ impl Finder<'_> {
         if i128::from(limit) > holds + 1 {
             let text = say!("`{name}` cannot hold its limit {limit}");
             let help = say!("it holds up to {holds}: lower `max`, or use a longer type");
-            let mistake = self.say("protocol-bad-length", most.place, text, say!("too much"), help);
-            mistake.other = Some((field.place, say!("the length")));
+            let mistake =
+                self.say("protocol-bad-length", most.place, text, say!("above the maximum"), help);
+            mistake.other = Some((field.place, say!("the length field")));
         } else if limit > BYTES_ALLOWED_MAX {
-            let text = say!("a limit of {limit} bytes is more than {BYTES_ALLOWED_MAX}");
-            let help = say!("no packet may be larger: lower the limit");
-            self.say("protocol-bad-length", most.place, text, say!("too much"), help);
+            let text =
+                say!("the limit of {limit} bytes exceeds the maximum of {BYTES_ALLOWED_MAX}");
+            let help = say!("packets cannot be larger: lower the limit");
+            self.say("protocol-bad-length", most.place, text, say!("above the maximum"), help);
         }
     }
 
@@ -564,13 +596,13 @@ impl Finder<'_> {
             .map(|(_, node)| node.bytes(&self.table.lists))
             .sum();
         if fixed == 0 || packet > fixed || fixed > BYTES_ALLOWED_MAX {
-            let text = say!("a packet has at least {packet} bytes, and `fixed` says {fixed}");
-            let help = say!("give the bytes that every packet has");
+            let text = say!("a packet has at least {packet} bytes, but `fixed` is {fixed}");
+            let help = say!("give the size of every packet in bytes");
             self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         } else if self.table.body.is_none() && header.is_some_and(|header| header != fixed) {
             let header = header.unwrap_or_default();
-            let text = say!("the fields of a packet have {header} bytes, and `fixed` says {fixed}");
-            let help = say!("give the bytes that every packet has");
+            let text = say!("the fields of a packet have {header} bytes, but `fixed` is {fixed}");
+            let help = say!("give the size of every packet in bytes");
             self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         }
         for (index, message) in declaration.messages.iter().enumerate() {
@@ -578,11 +610,12 @@ impl Finder<'_> {
             let least = packet.saturating_add(self.table.list(kind.list).bytes_min);
             if packet <= fixed && least > fixed {
                 let name = &message.name.value;
-                let text = say!("`{name}` has at least {least} bytes, and a packet has {fixed}");
+                let text =
+                    say!("`{name}` has at least {least} bytes, but a packet has only {fixed}");
                 let help = say!("raise `fixed`, or shorten the message");
                 let place = message.name.place;
                 let mistake = self.say("protocol-bad-fixed", place, text, say!("too long"), help);
-                mistake.other = Some((bytes.place, say!("the size of packets")));
+                mistake.other = Some((bytes.place, say!("the packet size")));
             }
         }
         self.table.is_padded = true;
@@ -607,7 +640,7 @@ fn holds_byte(node: &Node, most: u64, byte: u8) -> bool {
 fn role_word(role: &Role) -> Option<Said> {
     match role {
         Role::Length { .. } => Some(say!("length")),
-        Role::Selects => Some(say!("kind of message")),
+        Role::Selects => Some(say!("message kind")),
         Role::Correlates => Some(say!("correlation")),
         Role::Body => Some(say!("body")),
         Role::Value | Role::Checksum { .. } => None,
@@ -672,7 +705,7 @@ fn acknowledgement(
     let Some(reply) = protocol.message(&wanted.value) else {
         let names: Vec<&str> = protocol.messages().map(|(_, info)| &*info.name).collect();
         let name = &message.name.value;
-        let text = say!("`{name}` is acknowledged by `{}`, which is no message", wanted.value);
+        let text = say!("`{name}` is acknowledged with `{}`, which is not a message", wanted.value);
         return Err(wrong(wanted.place, text, say!("unknown"), suggestion(&wanted.value, &names)));
     };
     let (mut given, mut leaves) = (Vec::new(), Vec::new());

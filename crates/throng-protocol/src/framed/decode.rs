@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
             }
             _ if end > self.table.packet_bytes_max => {
                 let most = self.table.packet_bytes_max;
-                let reason = say!("the packet has {end} bytes, the most is {most}");
+                let reason = say!("the packet has {end} bytes; the maximum is {most}");
                 return Err(self.broken(NONE, 0, reason));
             }
             _ if end == 0 && self.table.list(0).bytes_min > 0 => {
@@ -107,8 +107,8 @@ impl<'a> Decoder<'a> {
             0 => Ok(()),
             left => {
                 let reason = match left {
-                    1 => say!("one byte is left behind the last field"),
-                    _ => say!("{left} bytes are left behind the last field"),
+                    1 => say!("1 byte is left after the last field"),
+                    _ => say!("{left} bytes are left after the last field"),
                 };
                 Err(self.broken(node, self.at, reason))
             }
@@ -157,13 +157,13 @@ impl<'a> Decoder<'a> {
     fn told(&self, id: u32, told_by: u32, scope: usize) -> Read<u64> {
         let Some(record) = self.record_of(told_by, scope) else {
             let name = &self.table.node(told_by).name;
-            let reason = say!("`{name}`, which says how much there is, is not there");
+            let reason = say!("`{name}`, which gives the length or count, is missing");
             return Err(self.broken(id, self.at, reason));
         };
         u64::try_from(self.table.node(told_by).whole(record.raw)).map_err(|_| {
             let name = &self.table.node(told_by).name;
             let value = record.raw as i64;
-            self.broken(id, self.at, say!("`{name}` says that there are {value} of it"))
+            self.broken(id, self.at, say!("`{name}` gives a negative length or count: {value}"))
         })
     }
 
@@ -269,7 +269,7 @@ impl<'a> Decoder<'a> {
             if let Some(unknown) = self.unknown_kind.take() {
                 return Err(unknown);
             }
-            let reason = say!("no field before it says which message this is");
+            let reason = say!("no earlier field identifies the message");
             return Err(self.broken(id, self.at, reason));
         };
         let Some(end) = end.checked_sub(self.table.trailer).filter(|end| *end >= self.at) else {
@@ -282,7 +282,7 @@ impl<'a> Decoder<'a> {
             let zeros = self.packet[self.at..end].iter().take_while(|byte| **byte == 0).count();
             self.at += zeros;
             if self.at < end {
-                let reason = say!("what is left of the packet is not zeros");
+                let reason = say!("the rest of the packet is not all zeros");
                 return Err(self.broken(id, self.at, reason));
             }
         }
@@ -346,7 +346,7 @@ impl<'a> Decoder<'a> {
             Extents::Prefixed { prefix, bytes_max } => {
                 let length = self.prefix(id, *prefix, node.is_little, end)?;
                 if length > *bytes_max {
-                    let reason = say!("it has {length} bytes, the most is {bytes_max}");
+                    let reason = say!("it has {length} bytes; the maximum is {bytes_max}");
                     return Err(self.broken(id, self.at, reason));
                 }
                 (length, 0)
@@ -355,8 +355,7 @@ impl<'a> Decoder<'a> {
                 match memchr::memmem::find(&self.packet[self.at..end], delimiter) {
                     Some(length) => (length as u64, delimiter.len()),
                     None => {
-                        let reason =
-                            say!("its delimiter {} does not come any more", hex(delimiter));
+                        let reason = say!("its delimiter {} is missing", hex(delimiter));
                         return Err(self.broken(id, self.at, reason));
                     }
                 }
@@ -391,9 +390,9 @@ impl<'a> Decoder<'a> {
             Shape::Json(_) => json::check(bytes).map_err(|at| {
                 let reason = match bytes.get(at) {
                     Some(byte) => {
-                        say!("the text is not JSON from here on: {}", byte.escape_ascii())
+                        say!("the text is not valid JSON from here: {}", byte.escape_ascii())
                     }
-                    None => say!("the JSON text ends too early"),
+                    None => say!("the JSON text is incomplete"),
                 };
                 self.broken(id, range.start + at, reason)
             }),
@@ -442,9 +441,10 @@ impl<'a> Decoder<'a> {
             if count > ITEMS_MAX || needed > left {
                 let reason = match needed > left {
                     true => say!(
-                        "{count} items have at least {needed} bytes, and the packet has {left} more"
+                        "{count} items need at least {needed} bytes, but the packet has only \
+                         {left} left"
                     ),
-                    false => say!("there are {count} items, the most is {ITEMS_MAX}"),
+                    false => say!("there are {count} items; the maximum is {ITEMS_MAX}"),
                 };
                 return Err(self.broken(id, self.at, reason));
             }
@@ -483,7 +483,7 @@ impl<'a> Decoder<'a> {
             let start = self.at;
             self.one(id, node, scope, end)?;
             if count.is_none() && self.at == start {
-                let reason = say!("an item of it has no bytes, so that it never ends");
+                let reason = say!("its items have no bytes, so it would never end");
                 return Err(self.broken(id, self.at, reason));
             }
             done += 1;
@@ -541,7 +541,7 @@ impl<'a> Decoder<'a> {
                     return Ok(());
                 }
                 let reason =
-                    say!("the checksum is {:#x}, but the bytes make it {sum:#x}", record.raw);
+                    say!("the checksum is {:#x}, but these bytes require {sum:#x}", record.raw);
                 Err(self.broken(id, record.start as usize, reason))
             }
         }
@@ -559,9 +559,13 @@ impl<'a> Decoder<'a> {
         let expected = hex(&constant.written);
         let reason = match node.shape {
             Shape::Bits(_) => {
-                say!("the bits are {:#b}, where every packet has {:#b}", record.raw, constant.raw)
+                say!(
+                    "the bits are {:#b}, but every packet has {:#b} here",
+                    record.raw,
+                    constant.raw
+                )
             }
-            _ => say!("here is {found}, where every packet has {expected}"),
+            _ => say!("found {found}, but every packet has {expected} here"),
         };
         Err(self.broken(id, record.start as usize, reason))
     }
@@ -577,7 +581,8 @@ impl<'a> Decoder<'a> {
                 let bytes = self.packet.len();
                 let told = record.raw;
                 let reason = say!(
-                    "the length is {told}, which makes {total} bytes in all, but there are {bytes}"
+                    "the length is {told}, which means {total} bytes in total, but there are \
+                     {bytes}"
                 );
                 Err(self.broken(id, record.start as usize, reason))
             }
@@ -588,9 +593,9 @@ impl<'a> Decoder<'a> {
     fn cut(&self, id: u32, needed: u64, end: usize) -> Box<Broken> {
         let left = end.saturating_sub(self.at);
         let reason = match (needed, left) {
-            (1, _) => say!("one byte is needed here, and none is left"),
-            (_, 1) => say!("{needed} bytes are needed here, and one is left"),
-            _ => say!("{needed} bytes are needed here, and {left} are left"),
+            (1, _) => say!("1 byte is needed here, but none is left"),
+            (_, 1) => say!("{needed} bytes are needed here, but only 1 is left"),
+            _ => say!("{needed} bytes are needed here, but only {left} are left"),
         };
         self.broken(id, self.at, reason)
     }

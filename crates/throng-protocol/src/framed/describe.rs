@@ -55,7 +55,7 @@ impl Describer<'_> {
         let array = view.records[at];
         let node = view.table.node(array.node);
         if let Repeats::Prefixed(prefix) = node.repeat {
-            let note = say!("how many items follow");
+            let note = say!("number of items that follow");
             self.prefix(path, array.start, prefix, node.is_little, array.raw, note);
         }
         if let Some(width) = node.packed_width() {
@@ -141,7 +141,7 @@ impl Describer<'_> {
                 let (from, until) = (content.start as u32, content.end as u32);
                 if let Extents::Prefixed { prefix, .. } = extent {
                     let raw = u64::from(until - from);
-                    let note = say!("how many bytes follow");
+                    let note = say!("number of bytes that follow");
                     self.prefix(path, record.start, *prefix, node.is_little, raw, note);
                 }
                 self.push(path, (from, until), word, value, note);
@@ -169,7 +169,7 @@ impl Describer<'_> {
                 };
                 match table.kind_of(raw) {
                     Some(_) => say!("kind"),
-                    None => say!("kind of no message"),
+                    None => say!("unknown kind"),
                 }
             }
             _ => match (label_of(node, value), purpose(node)) {
@@ -193,7 +193,7 @@ fn purpose(node: &Node) -> Said {
         Job::Length => say!("length"),
         Job::Kind => say!("kind"),
         Job::Correlation => say!("correlation"),
-        Job::Computed => say!("how much follows"),
+        Job::Computed => say!("length or count of what follows"),
         Job::Checksum { algorithm, .. } => say!("{}", algorithm.word()),
     }
 }

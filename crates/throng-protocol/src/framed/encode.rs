@@ -132,7 +132,7 @@ impl<'a, E> Encoder<'a, E> {
             Frame::Delimited { bytes: delimiter, .. } => {
                 self.out.extend_from_slice(delimiter);
                 if memmem::find(&self.out[self.begin..], delimiter) != Some(bytes) {
-                    let reason = say!("the delimiter of packets stands in it");
+                    let reason = say!("it contains the packet delimiter");
                     return Err(self.refuse(NONE, reason));
                 }
             }
@@ -144,7 +144,7 @@ impl<'a, E> Encoder<'a, E> {
         }
         if bytes > table.packet_bytes_max {
             let most = table.packet_bytes_max;
-            let reason = say!("the packet has {bytes} bytes, the most is {most}");
+            let reason = say!("the packet has {bytes} bytes; the maximum is {most}");
             return Err(self.refuse(NONE, reason));
         }
         Ok(())
@@ -230,7 +230,7 @@ impl<'a, E> Encoder<'a, E> {
                 return Err(self.refuse(parent, reason));
             };
             if self.table.node(id).is_automatic() {
-                let reason = say!("it is set by the protocol itself");
+                let reason = say!("it is set automatically");
                 return Err(self.refuse(id, reason));
             }
         }
@@ -401,7 +401,7 @@ impl<'a, E> Encoder<'a, E> {
             Source::Value(Value::List(items)) => items.len(),
             Source::Value(value) if !value.is_null() => {
                 let found = value.type_name();
-                return Err(self.refuse(id, say!("a list is needed, not {found}")));
+                return Err(self.refuse(id, say!("expected a list, not {found}")));
             }
             _ => return Err(self.missing(id, node)),
         };
@@ -425,18 +425,18 @@ impl<'a, E> Encoder<'a, E> {
     /// Checks how many items there are, and says it where the declaration wants that.
     fn count(&mut self, id: u32, node: &Node, count: usize, scope: &mut Scope) -> Write<E> {
         if count as u64 > ITEMS_MAX {
-            let reason = say!("there are {count} items, the most is {ITEMS_MAX}");
+            let reason = say!("there are {count} items; the maximum is {ITEMS_MAX}");
             return Err(self.refuse(id, reason));
         }
         match node.repeat {
             Repeats::Times(times) if times as usize != count => {
-                let reason = say!("{times} items are needed, not {count}");
+                let reason = say!("expected {times} items, not {count}");
                 return Err(self.refuse(id, reason));
             }
             Repeats::Prefixed(prefix) => {
                 let most = prefix_max(prefix);
                 if count as u64 > most {
-                    let reason = say!("there are {count} items, the most is {most}");
+                    let reason = say!("there are {count} items; the maximum is {most}");
                     return Err(self.refuse(id, reason));
                 }
                 match prefix_bytes(prefix) {
@@ -461,7 +461,7 @@ impl<'a, E> Encoder<'a, E> {
         let reason = match parents.into_iter().find_map(|node| node.condition.as_ref()) {
             Some(test) => {
                 let name = &self.table.node(test.node).name;
-                say!("it is needed, as `{name}` is, and nobody gives it")
+                say!("it is required because of the value of `{name}`, but is missing")
             }
             None => say!("it has no value"),
         };
@@ -531,7 +531,7 @@ impl<'a, E> Encoder<'a, E> {
             }
             Source::Value(other) | Source::Plan(Plan::Literal(other)) => {
                 let found = other.type_name();
-                Err(self.refuse(id, say!("a map of fields is needed, not {found}")))
+                Err(self.refuse(id, say!("expected a map of fields, not {found}")))
             }
             Source::Plan(_) => self.list(list, &Members::None),
         }
@@ -569,7 +569,7 @@ impl<'a, E> Encoder<'a, E> {
             Extents::Fixed(bytes) => self.pad(id, node, length, *bytes as usize)?,
             Extents::Prefixed { prefix, bytes_max } => {
                 if length as u64 > *bytes_max {
-                    let reason = say!("it has {length} bytes, the most is {bytes_max}");
+                    let reason = say!("it has {length} bytes; the maximum is {bytes_max}");
                     return Err(self.refuse(id, reason));
                 }
                 match prefix {
@@ -582,7 +582,7 @@ impl<'a, E> Encoder<'a, E> {
             Extents::Delimited(delimiter) => {
                 self.out.extend_from_slice(delimiter);
                 if memmem::find(&self.out[begin..], delimiter) != Some(length) {
-                    let reason = say!("the delimiter that ends it stands in it");
+                    let reason = say!("it contains the delimiter that ends it");
                     return Err(self.refuse(id, reason));
                 }
             }
@@ -595,8 +595,8 @@ impl<'a, E> Encoder<'a, E> {
         let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
         if length > bytes || length < bytes && !is_padded {
             let reason = match is_padded {
-                true => say!("it has {length} bytes, the most is {bytes}"),
-                false => say!("it has {length} bytes, and {bytes} are needed"),
+                true => say!("it has {length} bytes; the maximum is {bytes}"),
+                false => say!("it has {length} bytes, but {bytes} are required"),
             };
             return Err(self.refuse(id, reason));
         }
@@ -619,7 +619,7 @@ impl<'a, E> Encoder<'a, E> {
                         Shape::Text(_) => match std::str::from_utf8(&self.out[begin..]) {
                             Ok(_) => Ok(()),
                             Err(_) => {
-                                let reason = say!("text is needed, and these bytes are not UTF-8");
+                                let reason = say!("expected text, but these bytes are not UTF-8");
                                 Err(self.refuse(id, reason.to_owned()))
                             }
                         },
@@ -670,7 +670,7 @@ impl<'a, E> Encoder<'a, E> {
                 let begin = self.out.len();
                 super::json::write(value, self.out);
                 let checked = super::json::check(&self.out[begin..]);
-                checked.map_err(|_| say!("its JSON has too many levels"))
+                checked.map_err(|_| say!("its JSON is nested too deeply"))
             }
         };
         written.map_err(|reason| self.refuse(id, reason))
@@ -713,7 +713,7 @@ impl<'a, E> Encoder<'a, E> {
             match before.next() {
                 Some((_, first)) if self.computed(*first, scope) != value => {
                     let (name, first) = (&table.node(*counter).name, table.path(*first));
-                    let reason = say!("`{name}` counts it and `{first}`, and they differ");
+                    let reason = say!("`{name}` counts both this and `{first}`, but they differ");
                     return Err(self.refuse(*counted, reason));
                 }
                 Some(_) => {}
@@ -750,7 +750,10 @@ impl<'a, E> Encoder<'a, E> {
         if mark.start == NONE {
             return match value {
                 0 => Ok(()),
-                _ => Err(self.refuse(id, say!("it says how much follows, and it is not there"))),
+                _ => Err(self.refuse(
+                    id,
+                    say!("it gives the length or count of a later field, but is missing"),
+                )),
             };
         }
         self.fits(id, node, value)?;
@@ -789,7 +792,7 @@ impl<'a, E> Encoder<'a, E> {
         };
         if value > length.value_max {
             let most = length.value_max;
-            let reason = say!("the length would be {value}, the most is {most}");
+            let reason = say!("the length would be {value}; the maximum is {most}");
             return Err(self.refuse(length.node, reason));
         }
         self.patch(length.node, value, scope)

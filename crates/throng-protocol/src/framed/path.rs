@@ -125,11 +125,11 @@ impl<'a> Resolver<'a> {
             }
             found => Err(PathMistake {
                 message: match found {
-                    Some(node) => say!("`{}` is no list", node.name),
-                    None => say!("a path begins with the name of a field"),
+                    Some(node) => say!("`{}` is not a list", node.name),
+                    None => say!("a path must start with a field name"),
                 },
                 part: format!("[{index}]"),
-                help: say!("an index in brackets chooses an item of a field with `repeat`"),
+                help: say!("an index in brackets selects an item of a field with `repeat`"),
             }),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Resolver<'a> {
             return Err(PathMistake {
                 message: say!("`{}` is a list, and `{name}` is a field of its items", node.name),
                 part: name.to_owned(),
-                help: say!("choose an item: `{}[0].{name}`", node.name),
+                help: say!("select an item: `{}[0].{name}`", node.name),
             });
         }
         let table = self.table;
@@ -161,7 +161,7 @@ impl<'a> Resolver<'a> {
                 return Err(PathMistake {
                     message: say!("`{}` is {word} and has no fields", node.name),
                     part: name.to_owned(),
-                    help: say!("only structures, JSON and protobuf have fields in them"),
+                    help: say!("only structures, JSON and protobuf contain fields"),
                 });
             }
         };
@@ -206,7 +206,7 @@ pub(super) fn suggestion(name: &str, names: &[&str]) -> Said {
     match did_you_mean(name, names.iter().copied()) {
         Some(meant) => say!("did you mean `{meant}`?"),
         None if names.is_empty() => say!("there are no fields"),
-        None => say!("there are `{}`", names.join("`, `")),
+        None => say!("available: `{}`", names.join("`, `")),
     }
 }
 

@@ -83,7 +83,7 @@ fn mistake_of(error: EncodeError<Infallible>) -> GivenMistake {
     GivenMistake {
         path: field.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect(),
         message: reason,
-        help: say!("give it a value that fits its type in the declaration"),
+        help: say!("give it a value of its declared type"),
     }
 }
 
@@ -100,7 +100,7 @@ impl Builder<'_> {
         let fields = match given {
             Given::Fields(fields) => fields,
             Given::Items(_) => {
-                let message = say!("`{name}` is given a list");
+                let message = say!("`{name}` requires fields, not a list");
                 return Err(self.mistake(message, say!("give its fields by name")));
             }
             Given::Leaf(_) | Given::Literal(_) => {
@@ -160,13 +160,13 @@ impl Builder<'_> {
             };
             let node = table.node(id);
             if node.is_automatic() && node.job != Job::Correlation {
-                let message = say!("`{name}` is set by the protocol itself");
-                let help = say!("leave it out: it follows from the declaration");
+                let message = say!("`{name}` is set automatically");
+                let help = say!("leave it out: its value follows from the declaration");
                 return Err(self.mistake(message, help));
             }
             if given[..index].iter().any(|(other, _)| other == name) {
                 let message = say!("`{name}` is given twice");
-                return Err(self.mistake(message, say!("remove one of the two")));
+                return Err(self.mistake(message, say!("remove one of them")));
             }
             self.path.pop();
         }
@@ -272,7 +272,7 @@ impl Builder<'_> {
             }
             (_, Given::Fields(_)) => {
                 let path = self.table.path(id);
-                let message = say!("`{path}` is a list, and is given fields");
+                let message = say!("`{path}` is a list, but was given fields");
                 Err(self.mistake(message, say!("give its items in brackets: `[…, …]`")))
             }
         }
@@ -301,12 +301,12 @@ impl Builder<'_> {
             }
             (Given::Items(_), _) => {
                 let name = &node.name;
-                let message = say!("`{name}` is no list, and is given one");
+                let message = say!("`{name}` is not a list, but was given one");
                 Err(self.mistake(message, say!("give one value")))
             }
             (Given::Fields(_), _) => {
                 let name = &node.name;
-                let message = say!("`{name}` has no fields, and is given some");
+                let message = say!("`{name}` has no fields, but was given some");
                 Err(self.mistake(message, say!("give one value")))
             }
         }

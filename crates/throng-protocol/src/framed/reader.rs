@@ -187,8 +187,7 @@ fn delimited(
             Ok(Begun::Needs(bytes_max + delimiter.len()))
         }
         _ => {
-            let reason =
-                say!("the packet has more than {bytes_max} bytes and its delimiter has not come");
+            let reason = say!("the packet has more than {bytes_max} bytes without a delimiter");
             Err(lost(bytes_max, String::new(), reason))
         }
     }
@@ -239,7 +238,7 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
 /// The bytes of the packet whose length field says `value` and ends at `end`.
 pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<usize, Said> {
     if value > length.value_max {
-        return Err(say!("the length is {value}, the most is {}", length.value_max));
+        return Err(say!("the length is {value}; the maximum is {}", length.value_max));
     }
     let base = match length.base {
         Base::Packet => 0,
@@ -248,7 +247,9 @@ pub(super) fn packet_bytes(length: &Length, value: u64, end: usize) -> Result<us
     let total = base.saturating_add(usize::try_from(value).unwrap_or(usize::MAX));
     let least = length.packet_bytes_min.max(end);
     match total < least {
-        true => Err(say!("the length is {value}, but a packet has at least {least} bytes in all")),
+        true => {
+            Err(say!("the length is {value}, but a packet has at least {least} bytes in total"))
+        }
         false => Ok(total),
     }
 }
@@ -275,11 +276,14 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
             // As much as was needed to see it, however much has come.
             let found = hex(&bytes[here.start..=wrong.0 as usize]);
             let expected = hex(&constant.written);
-            let reason = say!("here is {found}, where every packet has {expected}");
+            let reason = say!("found {found}, but every packet has {expected} here");
             return lost(here.start, table.path(id), reason);
         }
     }
-    let reason = say!("the byte is {:#04x}, not as every packet has it", bytes[wrong.0 as usize]);
+    let reason = say!(
+        "the byte is {:#04x}, not the constant that every packet has here",
+        bytes[wrong.0 as usize]
+    );
     lost(wrong.0 as usize, String::new(), reason)
 }
 

@@ -26,13 +26,13 @@ pub fn check_name(name: &str) -> Result<(), MetadataMistake> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let lower = name.to_ascii_lowercase();
     if name.is_empty() || !name.bytes().all(is_part) {
-        let message = say!("`{}` is not a name of metadata", name.escape_debug());
-        let help = say!("names have letters, digits, `_`, `-` and `.`");
+        let message = say!("`{}` is not a valid metadata name", name.escape_debug());
+        let help = say!("names consist of letters, digits, `_`, `-` and `.`");
         return Err(MetadataMistake { message, help });
     }
     if lower.starts_with("grpc-") || RESERVED.contains(&lower.as_str()) {
-        let message = say!("`{name}` is a header of gRPC itself");
-        let help = say!("choose another name; deadlines and compression have keys of their own");
+        let message = say!("`{name}` is a header reserved by gRPC");
+        let help = say!("choose another name; deadlines and compression have their own keys");
         return Err(MetadataMistake { message, help });
     }
     Ok(())
@@ -46,8 +46,8 @@ pub fn write_value(name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), Me
         return Ok(());
     }
     if let Some(byte) = value.iter().find(|byte| !(0x20..0x7f).contains(*byte)) {
-        let message = say!("the metadata `{name}` has the byte 0x{byte:02x}");
-        let help = say!("values are printable ASCII; call it `{name}-bin` to send bytes");
+        let message = say!("the metadata `{name}` contains the byte 0x{byte:02x}");
+        let help = say!("values must be printable ASCII; to send bytes, name it `{name}-bin`");
         return Err(MetadataMistake { message, help });
     }
     out.extend_from_slice(value);

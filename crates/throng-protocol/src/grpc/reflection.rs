@@ -70,7 +70,7 @@ impl Answer {
             };
             answer = Some(read.map_err(|wrong| wrong.from(start))?);
         }
-        let reason = || say!("the response of server reflection is empty");
+        let reason = || say!("the server reflection response is empty");
         answer.ok_or_else(|| Wrong { position: bytes.len(), reason: reason() })
     }
 }
@@ -152,17 +152,17 @@ impl Discovery {
     /// A sentence: what the server says, or that its descriptors cannot be used.
     pub fn answer(&mut self, bytes: &[u8]) -> Result<(), Said> {
         let Some(question) = self.open.pop_front() else {
-            return Err(say!("server reflection answers what was not asked"));
+            return Err(say!("server reflection sent an unexpected reply"));
         };
         let answer = Answer::read(bytes).map_err(|wrong| {
             say!("server reflection, byte {}: {}", wrong.position, wrong.reason)
         })?;
         match (answer, question) {
             (Answer::Error { message, .. }, Question::Services) => {
-                Err(say!("the server does not tell its services: {message}"))
+                Err(say!("the server does not list its services: {message}"))
             }
             (Answer::Error { message, .. }, Question::Symbol(name) | Question::File(name)) => {
-                Err(say!("the server does not tell of `{name}`: {message}"))
+                Err(say!("the server does not describe `{name}`: {message}"))
             }
             (Answer::Services(names), Question::Services) => {
                 // Of reflection itself nothing has to be known.
@@ -175,14 +175,15 @@ impl Discovery {
                 self.ask_for_imports();
                 Ok(())
             }
-            _ => Err(say!("server reflection answers what was not asked")),
+            _ => Err(say!("server reflection sent an unexpected reply")),
         }
     }
 
     fn add(&mut self, bytes: Vec<u8>) -> Result<(), Said> {
         let (mut name, mut imports) = (String::new(), Vec::new());
         let mut fields = Fields::new(&bytes);
-        let broken = |wrong: Wrong| say!("a descriptor of the server: {}", wrong.reason);
+        let broken =
+            |wrong: Wrong| say!("a descriptor from the server is not valid: {}", wrong.reason);
         while let Some((_, number, wire)) = fields.next().map_err(broken)? {
             match (number, wire) {
                 (1, Wire::Bytes { bytes, .. }) => name = String::from_utf8_lossy(bytes).into(),
@@ -195,7 +196,8 @@ impl Discovery {
         self.bytes += bytes.len();
         if self.bytes > FILES_BYTES_MAX || self.files.len() >= FILES_MAX {
             return Err(say!(
-                "the server has more than {FILES_MAX} files of descriptors, or more than {} MiB",
+                "the server has more than {FILES_MAX} descriptor files, or more than {} MiB of \
+                 them",
                 FILES_BYTES_MAX >> 20
             ));
         }
@@ -251,7 +253,10 @@ impl Discovery {
         let mut files: Vec<FileDescriptorProto> = Vec::with_capacity(self.files.len());
         for file in self.files.values() {
             let decoded = descriptor(&file.bytes);
-            files.push(decoded.map_err(|error| say!("a descriptor of the server: {error}"))?);
+            files.push(
+                decoded
+                    .map_err(|error| say!("a descriptor from the server is not valid: {error}"))?,
+            );
         }
         let imports = self.files.values().flat_map(|file| &file.imports);
         let mut wanted: Vec<String> = imports.cloned().collect();

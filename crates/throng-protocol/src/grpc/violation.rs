@@ -52,17 +52,19 @@ impl Violation {
 impl Violation {
     pub fn said(&self) -> Said {
         match self {
-            Violation::Flag(flag) => say!("a gRPC message begins with 0x{flag:02x}"),
+            Violation::Flag(flag) => {
+                say!("a gRPC message starts with the invalid flag 0x{flag:02x}")
+            }
             Violation::TooLarge { bytes, bytes_max } => {
-                say!("a gRPC message of {bytes} bytes is over the limit of {bytes_max}")
+                say!("a gRPC message of {bytes} bytes exceeds the limit of {bytes_max}")
             }
             Violation::CutOff => say!("the response ends in the middle of a gRPC message"),
             Violation::Compressed => {
-                say!("a gRPC message is compressed without `grpc-encoding`")
+                say!("a gRPC message is compressed, but `grpc-encoding` is missing")
             }
             Violation::Encoding(name) => say!("unknown grpc-encoding {name}"),
-            Violation::Content(error) => say!("a gRPC message: {error}"),
-            Violation::Status(value) => say!("the grpc-status is {value}"),
+            Violation::Content(error) => say!("a gRPC message is not valid: {error}"),
+            Violation::Status(value) => say!("the grpc-status is not valid: {value}"),
             Violation::NoReply => say!("the call succeeded without a reply"),
             Violation::SecondReply => say!("the call got more than one reply"),
         }

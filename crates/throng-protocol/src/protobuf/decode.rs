@@ -17,7 +17,7 @@ use super::{DEPTH_MAX, VALUES_MAX};
 /// Whether `bytes` are the message.
 pub(super) fn check(schema: &Schema, message: u32, bytes: &[u8], left: usize) -> Result<(), Wrong> {
     let Some(left) = left.checked_sub(1) else {
-        let reason = say!("more than {DEPTH_MAX} protobuf messages lie in each other");
+        let reason = say!("protobuf messages are nested more than {DEPTH_MAX} levels deep");
         return Err(Wrong { position: 0, reason });
     };
     let message = schema.at(message);
@@ -77,7 +77,7 @@ fn check_field(
         }
         (ty, wire) if scalar(ty).is_some_and(|scalar| scalar.read(wire).is_some()) => Ok(()),
         _ => {
-            let reason = say!("`{name}` is not written as its type is");
+            let reason = say!("`{name}` is not encoded as its type requires");
             Err(Wrong { position: start, reason })
         }
     }
@@ -400,7 +400,7 @@ impl<'b> Slot<'b> {
 
 fn deeper(left: usize) -> Result<usize, Wrong> {
     left.checked_sub(1).ok_or_else(|| {
-        let reason = say!("more than {DEPTH_MAX} protobuf messages lie in each other");
+        let reason = say!("protobuf messages are nested more than {DEPTH_MAX} levels deep");
         Wrong { position: 0, reason }
     })
 }

@@ -25,11 +25,11 @@ pub fn descriptor_set(bytes: &[u8]) -> Result<Vec<FileDescriptorProto>, Said> {
         match (number, wire) {
             (1, Wire::Bytes { bytes, .. }) => files.push(descriptor(bytes)?),
             // Whatever begins like a set is none when it has other fields.
-            _ => return Err(say!("it is not a set of descriptors")),
+            _ => return Err(say!("it is not a descriptor set")),
         }
     }
     match files.is_empty() {
-        true => Err(say!("it is not a set of descriptors")),
+        true => Err(say!("it is not a descriptor set")),
         false => Ok(files),
     }
 }

@@ -151,7 +151,7 @@ fn write_value(
             write::number(schema, field, value).map(|raw| raw.write(out))
         }
         Target::Message(message) if is_null => {
-            let reason = say!("`{}` is needed, not null", schema.at(message).name);
+            let reason = say!("expected `{}`, not null", schema.at(message).name);
             Err(Refused::new(reason))
         }
         Target::Message(message) => write::message(schema, message, value, out, DEPTH_MAX),
@@ -185,7 +185,7 @@ fn text_in_place<E>(
             write_value(schema, target, &value, out).map_err(Wrong::Refused)
         }
         Ok(None) if std::str::from_utf8(&out[content..]).is_err() => {
-            let reason = say!("text is needed, and these bytes are not UTF-8");
+            let reason = say!("expected text, but these bytes are not UTF-8");
             Err(Wrong::Refused(Refused::new(reason)))
         }
         Ok(None) => {

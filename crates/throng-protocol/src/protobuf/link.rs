@@ -17,9 +17,11 @@ pub enum NotLinked {
 impl NotLinked {
     pub fn said(&self) -> Said {
         match self {
-            NotLinked::Syntax(file) => say!("`{file}` is not of proto2, proto3 or an edition"),
+            NotLinked::Syntax(file) => {
+                say!("the syntax of `{file}` is not proto2, proto3 or an edition")
+            }
             NotLinked::Descriptor(error) => {
-                say!("the descriptors do not fit together: {error}")
+                say!("the descriptors are inconsistent: {error}")
             }
         }
     }

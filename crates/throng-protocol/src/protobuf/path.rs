@@ -58,15 +58,15 @@ pub(super) fn resolve(
             (Here::Message(_), Part::Index(_)) => {
                 return Err(no_part(
                     &part,
-                    say!("there is no list before it"),
+                    say!("the index does not follow a list"),
                     say!("write a name"),
                 ));
             }
             (Here::Single, _) => {
                 return Err(no_part(
                     &part,
-                    say!("one value has no parts"),
-                    say!("end the path before it"),
+                    say!("a single value has no parts"),
+                    say!("end the path before this part"),
                 ));
             }
         };

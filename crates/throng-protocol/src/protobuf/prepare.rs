@@ -105,7 +105,7 @@ impl Preparer<'_> {
             return self.constant(|out| write::message(schema, message, &value, out, left));
         }
         let Some(left) = left.checked_sub(1) else {
-            let reason = say!("more than {DEPTH_MAX} protobuf messages lie in each other");
+            let reason = say!("protobuf messages are nested more than {DEPTH_MAX} levels deep");
             return Err(Refused::new(reason));
         };
         let shape = schema.at(message).shape;
@@ -119,7 +119,7 @@ impl Preparer<'_> {
             Given::Items(items) if shape == Shape::ListValue => self.list(items, left),
             Given::Fields(fields) if shape == Shape::Packed => self.packed(message, fields, left),
             Given::Fields(fields) => self.fields(message, fields, left),
-            _ => Err(Refused::new(say!("a map of fields is needed, not a list"))),
+            _ => Err(Refused::new(say!("expected a map of fields, not a list"))),
         }
     }
 
@@ -175,11 +175,11 @@ impl Preparer<'_> {
         match (given, self.schema.at(message).fields[index].count) {
             (Given::Fields(_), Count::Repeated | Count::Packed) => {
                 let found = Value::Map(Arc::default()).type_name();
-                Err(Refused::new(say!("a list is needed, not {found}")))
+                Err(Refused::new(say!("expected a list, not {found}")))
             }
             (Given::Items(_), Count::Map) => {
                 let found = Value::List(Arc::default()).type_name();
-                Err(Refused::new(say!("a map is needed, not {found}")))
+                Err(Refused::new(say!("expected a map, not {found}")))
             }
             _ => self.item(message, index, given, left),
         }
@@ -216,7 +216,7 @@ impl Preparer<'_> {
                     Ok(())
                 })?;
             }
-            _ => return Err(Refused::new(say!("a number is needed, not a list or a map"))),
+            _ => return Err(Refused::new(say!("expected a number, not a list or a map"))),
         }
         Ok(())
     }
@@ -236,8 +236,8 @@ impl Preparer<'_> {
             (given, Type::Message(inner)) => {
                 self.part(field.number, |this| this.message(inner, given, left))
             }
-            (Given::Items(_), _) => Err(Refused::new(say!("one value is needed, not a list"))),
-            _ => Err(Refused::new(say!("one value is needed, not a map"))),
+            (Given::Items(_), _) => Err(Refused::new(say!("expected a single value, not a list"))),
+            _ => Err(Refused::new(say!("expected a single value, not a map"))),
         }
     }
 
@@ -247,7 +247,7 @@ impl Preparer<'_> {
             return self.constant(|out| write::json(&value, out, left));
         }
         let Some(left) = left.checked_sub(1) else {
-            let reason = say!("more than {DEPTH_MAX} protobuf messages lie in each other");
+            let reason = say!("protobuf messages are nested more than {DEPTH_MAX} levels deep");
             return Err(Refused::new(reason));
         };
         match given {
@@ -290,7 +290,7 @@ impl Preparer<'_> {
             None => return self.fields(message, fields, left),
             Some((_, Given::Literal(Value::Text(url)))) => url,
             Some(_) => {
-                let reason = say!("the type of an `Any` is the same for all users");
+                let reason = say!("the type of an `Any` must be the same for all users");
                 return Err(Refused::new(reason).within(TYPE_KEY));
             }
         };
@@ -302,7 +302,7 @@ impl Preparer<'_> {
         self.part(2, |this| match (this.schema.at(inner).shape, find("value")) {
             (Shape::Plain, _) => this.fields(inner, fields, left),
             (_, Some((_, given))) => this.within("value", |this| this.message(inner, given, left)),
-            (_, None) => Err(Refused::new(say!("`value` is missing beside `@type`"))),
+            (_, None) => Err(Refused::new(say!("`value` is missing next to `@type`"))),
         })
     }
 }

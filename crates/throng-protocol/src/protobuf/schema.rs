@@ -247,7 +247,7 @@ impl Schema {
     pub fn find_method(&self, name: &str) -> Result<MethodId, Unknown> {
         let plain = name.trim_start_matches('/');
         let Some((service, method)) = plain.rsplit_once(['/', '.']) else {
-            let message = say!("`{name}` is not the name of a method");
+            let message = say!("`{name}` is not a method name");
             let near = self.near_method(plain);
             let help = say!("write `package.Service/Method`");
             return Err(Unknown { message, near, help });
@@ -282,7 +282,7 @@ impl Schema {
                 Err(Unknown { message, near, help: self.help_of_services() })
             }
             (None, Some(first), Some(second)) => {
-                let message = say!("`{name}` is the name of several services");
+                let message = say!("several services are named `{name}`");
                 let help = say!("write the full name: `{first}` or `{second}`");
                 Err(Unknown { message, near: None, help })
             }
@@ -291,7 +291,7 @@ impl Schema {
 
     fn help_of_services(&self) -> Said {
         match self.services.is_empty() {
-            true => say!("the descriptors have no services"),
+            true => say!("the descriptors contain no services"),
             false => say!("available: {}", listed(self.services())),
         }
     }

@@ -15,7 +15,7 @@ pub(super) fn timestamp(text: &str) -> Result<(i64, i32), Said> {
     let moment = parse_time(text).filter(|(at, _)| (TIMES.0..=TIMES.1).contains(at));
     moment.ok_or_else(|| {
         let shown = crate::fields::coerce::shortened(text);
-        say!("a time such as `2026-01-31T10:00:00Z` is needed, not the text `{shown}`")
+        say!("expected a time such as `2026-01-31T10:00:00Z`, not the text `{shown}`")
     })
 }
 
@@ -117,7 +117,7 @@ fn fraction_text(nanos: u32) -> String {
 pub(super) fn duration(text: &str) -> Result<(i64, i32), Said> {
     parse_duration(text).ok_or_else(|| {
         let shown = crate::fields::coerce::shortened(text);
-        say!("a duration such as `1.5s` is needed, not the text `{shown}`")
+        say!("expected a duration such as `1.5s`, not the text `{shown}`")
     })
 }
 

@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
         match u32::try_from(tag >> 3).ok().filter(|number| (1..=FIELD_MAX).contains(number)) {
             Some(number) => Ok((number, tag & 7)),
             None => {
-                let reason = say!("{} is no number of a protobuf field", tag >> 3);
+                let reason = say!("{} is not a valid protobuf field number", tag >> 3);
                 Err(Wrong { position: start, reason })
             }
         }
@@ -96,7 +96,8 @@ impl<'a> Fields<'a> {
                 let left = self.bytes.len() - self.at;
                 let Some(length) = usize::try_from(length).ok().filter(|length| *length <= left)
                 else {
-                    let reason = say!("field {number} has {length} bytes, and {left} are left");
+                    let reason =
+                        say!("field {number} has {length} bytes, but only {left} are left");
                     return Err(Wrong { position: start, reason });
                 };
                 let from = self.at;
@@ -104,7 +105,7 @@ impl<'a> Fields<'a> {
                 Wire::Bytes { start: from, bytes: &self.bytes[from..self.at] }
             }
             other => {
-                let reason = say!("field {number} has the wire type {other}, which is not used");
+                let reason = say!("field {number} has the wire type {other}, which is not valid");
                 return Err(Wrong { position: start, reason });
             }
         })

@@ -55,8 +55,8 @@ impl Seen {
         if let Some((_, other)) = self.oneofs.iter().find(|(known, _)| *known == oneof) {
             let other = &message.fields[*other].name;
             let group = &message.oneofs[usize::from(oneof)];
-            let reason = say!("`{other}` and `{name}` are both of the oneof `{group}`");
-            let help = say!("give one of the two");
+            let reason = say!("`{other}` and `{name}` both belong to the oneof `{group}`");
+            let help = say!("give only one of them");
             return Err(Refused { help, ..Refused::new(reason).within(name) });
         }
         self.oneofs.push((oneof, index));
@@ -141,18 +141,18 @@ pub(super) fn message(
             let found = other.type_name();
             Err(Refused::new(match shape {
                 Shape::Timestamp => {
-                    say!("a time such as `2026-01-31T10:00:00Z` is needed, not {found}")
+                    say!("expected a time such as `2026-01-31T10:00:00Z`, not {found}")
                 }
-                Shape::Duration => say!("a duration such as `1.5s` is needed, not {found}"),
-                Shape::ListValue => say!("a list is needed, not {found}"),
-                _ => say!("a map of fields is needed, not {found}"),
+                Shape::Duration => say!("expected a duration such as `1.5s`, not {found}"),
+                Shape::ListValue => say!("expected a list, not {found}"),
+                _ => say!("expected a map of fields, not {found}"),
             }))
         }
     }
 }
 
 fn too_deep() -> Refused {
-    Refused::new(say!("more than {DEPTH_MAX} protobuf messages lie in each other"))
+    Refused::new(say!("protobuf messages are nested more than {DEPTH_MAX} levels deep"))
 }
 
 fn plain(
@@ -200,7 +200,7 @@ fn packed(
         Shape::Plain => plain(schema, inner, entries, out, left)?,
         _ => match value.get("value") {
             Some(value) => message(schema, inner, value, out, left)?,
-            None => return Err(Refused::new(say!("`value` is missing beside `@type`"))),
+            None => return Err(Refused::new(say!("`value` is missing next to `@type`"))),
         },
     }
     end_part(begin, out);
@@ -234,7 +234,7 @@ pub(super) fn field(
         }),
         (Count::Map, other) => {
             let found = other.type_name();
-            Err(Refused::new(say!("a map is needed, not {found}")))
+            Err(Refused::new(say!("expected a map, not {found}")))
         }
         (Count::Packed, Value::List(items)) if items.is_empty() => Ok(()),
         (Count::Packed, Value::List(items)) => {
@@ -257,7 +257,7 @@ pub(super) fn field(
         }
         (Count::Packed | Count::Repeated, other) => {
             let found = other.type_name();
-            Err(Refused::new(say!("a list is needed, not {found}")))
+            Err(Refused::new(say!("expected a list, not {found}")))
         }
         (Count::Implicit, value) => {
             let begin = out.len();
@@ -363,7 +363,7 @@ pub(super) fn number(schema: &Schema, field: &Field, value: &Value) -> Result<Ra
             let raw = super::wire::Scalar::Int32.raw(value, &|text| names.number(text));
             raw.map_err(|reason| refused_enum(names, value, reason))
         }
-        _ => Err(Refused::new(say!("a number is needed"))),
+        _ => Err(Refused::new(say!("expected a number"))),
     }
 }
 
@@ -375,7 +375,7 @@ pub(super) fn refused_enum(
     let Value::Text(text) = value else { return Refused::new(reason) };
     let known = names.values.iter().map(|(name, _)| &**name);
     let help = match did_you_mean(text, known.clone()) {
-        Some(near) => say!("did you mean `{near}`? it has {}", listed(known)),
+        Some(near) => say!("did you mean `{near}`? available: {}", listed(known)),
         None => say!("it has {}", listed(known)),
     };
     let reason = say!("`{}` is not a value of `{}`", coerce::shortened(text), names.name);
@@ -392,14 +392,14 @@ fn bytes(value: &Value, out: &mut Vec<u8>) -> Written {
         Value::Text(text) => text,
         other => {
             let found = other.type_name();
-            let reason = say!("bytes as base64 are needed, not {found}");
+            let reason = say!("expected bytes as base64, not {found}");
             return Err(Refused::new(reason));
         }
     };
     let engine = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
     engine.decode_vec(text.as_bytes(), out).map_err(|_| {
         let shown = coerce::shortened(text);
-        Refused::new(say!("bytes as base64 are needed, not the text `{shown}`"))
+        Refused::new(say!("expected bytes as base64, not the text `{shown}`"))
     })
 }
 
@@ -414,7 +414,7 @@ pub(super) fn json(value: &Value, out: &mut Vec<u8>, left: usize) -> Written {
         Value::Int(_) | Value::UInt(_) | Value::Float(_) => {
             let number = value.as_f64().filter(|number| number.is_finite());
             let Some(number) = number else {
-                return Err(Refused::new(say!("JSON has no such number")));
+                return Err(Refused::new(say!("JSON cannot represent this number")));
             };
             write_tag(2, 1, out);
             Raw::Fixed64(number.to_bits()).write(out);

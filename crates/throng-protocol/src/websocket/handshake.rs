@@ -392,7 +392,7 @@ impl fmt::Display for RequestError {
         match self {
             RequestError::Host(text) => write!(f, "`{text}` is not a host"),
             RequestError::Path(text) => {
-                write!(f, "the path `{text}` must begin with `/` and have no spaces")
+                write!(f, "the path `{text}` must start with `/` and contain no spaces")
             }
             RequestError::HeaderName(text) => write!(f, "`{text}` is not a header name"),
             RequestError::HeaderValue(name) => {

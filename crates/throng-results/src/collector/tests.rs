@@ -329,7 +329,7 @@ fn a_record_whose_rows_do_not_add_up_does_not_stand() {
         let ended = 10 + interrupted;
         assert_eq!(summary.unbalanced, [Unbalanced { name: "http".into(), begun, ended }]);
         let (exit, reasons) = verdict::judge(&summary);
-        let text = format!("the figures of `http` do not add up: {begun} begun, {ended} ended");
+        let text = format!("the figures of `http` do not add up: {begun} started, {ended} ended");
         let reasons: Vec<String> = reasons.iter().map(throng_base::Said::english).collect();
         assert_eq!((exit, reasons), (Exit::ResultInvalid, vec![text]));
     }
@@ -374,7 +374,7 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
     let stopped = sample::shop(true);
     assert_eq!(exit_code(&stopped), Exit::TargetUnreachable);
     let reason =
-        r"a rule of the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty";
+        r"a rule in the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty";
     assert_eq!(stopped.info.outcome.as_ref().unwrap().reasons, [reason]);
     assert_eq!(exit_code(&sample::shop(false)), Exit::ThresholdsNotMet);
     let lossy = RunInfo { lines_lost: 1, ..sample::shop_info() };
@@ -428,7 +428,7 @@ fn a_target_that_was_lost_decides_the_exit_code() {
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
     let outcome = summary.info.outcome.unwrap();
-    assert_eq!(outcome.reasons, ["the target was lost; given up at 11.0s"]);
+    assert_eq!(outcome.reasons, ["the target became unreachable; the run gave up at 11.0s"]);
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn a_run_without_any_answer_does_not_stand() {
     info.thresholds.clear();
     let (exit, told) = reasons(info.clone(), &interval);
     assert_eq!(exit, Exit::ResultInvalid);
-    assert!(told.starts_with("error[nothing-answered]: this run has seen no answer\n"), "{told}");
+    assert!(told.starts_with("error[nothing-answered]: this run received no response\n"), "{told}");
     for step in &mut info.steps {
         step.kind = STAY.into();
     }
@@ -488,11 +488,11 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
     assert_eq!(summary.validity, Validity::Invalid { reasons });
     let told: Vec<String> = summary.diagnostics().iter().map(|it| it.render(false)).collect();
     expect_test::expect![[r#"
-        error[too-few-users]: the load that was asked for did not happen
+        error[too-few-users]: the requested load was not reached
           = 240 of 300 starts (80.0 %) never happened: too few users for this rate
           = cause: every user was still busy, or paused, when the next start was due
-          = help: allow about 50 users (-c), or lower the rate to 6/s, which these users did
-        warning[generator-strained]: throng itself was late, which is in the figures
+          = help: allow about 50 users (-c), or lower the rate to 6/s, which these users sustained
+        warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 1 of 1 seconds (worst 20.0ms)
           = help: lower the load, or use a faster host
     "#]]
@@ -502,7 +502,7 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
     let line = "240 starts never happened: too few users for this rate (about 50 needed)";
     let words: Vec<&str> = text.split_whitespace().collect();
     assert!(words.join(" ").contains(line), "{text}");
-    assert!(!text.contains("the schedule was held"));
+    assert!(!text.contains("the schedule was kept"));
 }
 
 #[test]
@@ -632,10 +632,10 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
     assert_eq!(exit_code(&held), Exit::ResultInvalid);
     let told: Vec<String> = held.diagnostics().iter().map(|it| it.render(false)).collect();
     expect_test::expect![[r#"
-        error[generator-limited]: this host could not carry the load
-          = `fill` had 612,000 of 1,000,000 users at most: the generator was at its memory limit for 20 s
-          = `hold` had 612,000 of 1,000,000 users at most: the generator was at its memory limit for 40 s
-          = cause: growth was held from 30.0s on: 14.1 GB of 14.0 GB are in use
+        error[generator-limited]: this host could not sustain the load
+          = `fill` reached at most 612,000 of 1,000,000 users: the generator was at its memory limit for 20 s
+          = `hold` reached at most 612,000 of 1,000,000 users: the generator was at its memory limit for 40 s
+          = cause: growth was paused from 30.0s on: 14.1 GB of 14.0 GB are in use
           = help: lower the number of users, raise `--max-memory`, or use a host with more memory
     "#]].assert_eq(&told.concat());
     let given_up = sample::im_held(true);
@@ -726,7 +726,7 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     other.machines[2].generator = other.machines[1].generator.clone();
     other.population.wanted = 10;
     let text = told(&other);
-    assert!(text.contains(", on two; three was late, too\n"), "{text}");
+    assert!(text.contains(", on two; three fell behind, too\n"), "{text}");
     assert!(text.contains("lower the rate to") && text.contains("which these machines"), "{text}");
     // Users of all machines are there together.
     let one = sample::summary();

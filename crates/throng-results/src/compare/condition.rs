@@ -77,14 +77,15 @@ impl Condition {
         let left = left.trim();
         let (subject, word) = left.rsplit_once([' ', '\t']).unwrap_or(("", left));
         let Some(measure) = measure(word) else {
-            let message = say!("`{word}` is no figure that is compared");
+            let message = say!("`{word}` is not a metric that can be compared");
             let help = say!(
-                "take `rate`, `failed`, `mean`, a percentile such as `p99`, `cores` or `cpu_per_attempt`"
+                "use `rate`, `failed`, `mean`, a percentile such as `p99`, `cores` or \
+                 `cpu_per_attempt`"
             );
             return Err(wrong(word, message, help));
         };
         if OF_GENERATOR.contains(&measure) && !subject.is_empty() {
-            let message = say!("`{word}` is a figure of the generator, not of a step");
+            let message = say!("`{word}` is a metric of the generator, not of a step");
             return Err(wrong(subject, message, say!("write `{word} > +10%`")));
         }
         let share = parse_share(value.trim_start_matches(['+', '-']));
@@ -92,8 +93,8 @@ impl Condition {
         let limit = if value.starts_with('-') { -share } else { share };
         let is_below = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
         if limit != 0.0 && is_below != value.starts_with('-') {
-            let message = say!("the condition holds also where nothing has changed");
-            let help = say!("write `> +10%` for a rise, and `< -10%` for a fall");
+            let message = say!("the condition is true even if nothing changes");
+            let help = say!("write `> +10%` for an increase, `< -10%` for a decrease");
             return Err(wrong(value, message, help));
         }
         let subject = subject.trim().trim_matches('"').to_string();
@@ -106,7 +107,7 @@ impl Condition {
         if subject(&baseline.summary.info, &self.subject).is_some() {
             return Ok(());
         }
-        let message = say!("no step of the baseline is called `{}`", self.subject);
+        let message = say!("the baseline has no step named `{}`", self.subject);
         let help = match did_you_mean(&baseline.summary.info, &self.subject) {
             Some(known) => say!("did you mean `{known}`?"),
             None => HELP,

@@ -203,13 +203,13 @@ fn entries(
 fn directories(folder: &Path, without_links: bool) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     if folder.join(RUN_FILE).exists() {
         let message = say!("{} is the directory of one run", folder.display());
-        let help = say!("give the folder that holds the runs, such as ./throng-runs");
+        let help = say!("give the folder that contains the runs, such as ./throng-runs");
         return Err(Box::new(Diagnostic::error("run-unreadable", message).help(help)));
     }
     let entries = std::fs::read_dir(folder).map_err(|error| {
         let error = Said::of_error(&error);
         let message = say!("cannot read the folder {}: {error}", folder.display());
-        let help = say!("give the folder that holds the runs, such as ./throng-runs");
+        let help = say!("give the folder that contains the runs, such as ./throng-runs");
         Box::new(Diagnostic::error("run-unreadable", message).help(help))
     })?;
     let mut directories: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -235,14 +235,14 @@ fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
 // sentences
 fn nothing(folder: &Path, asked: &Asked, passed_over: &[PassedOver]) -> Box<Diagnostic> {
     let message = match asked.labels.as_slice() {
-        [] => say!("there is no run below {} that can be read", folder.display()),
-        _ => say!("there is no run below {} with these labels", folder.display()),
+        [] => say!("no run below {} can be read", folder.display()),
+        _ => say!("no run below {} has these labels", folder.display()),
     };
     let told = Diagnostic::error("run-unreadable", message)
-        .help(say!("give the folder that holds the runs, such as ./throng-runs"));
+        .help(say!("give the folder that contains the runs, such as ./throng-runs"));
     let told = passed_over.iter().take(NOTES_MAX).fold(told, |told, over| {
         let name = name_of(&over.directory);
-        told.note(say!("passed over: {name}: {reason}", reason = over.reason.clone()))
+        told.note(say!("skipped: {name}: {reason}", reason = over.reason.clone()))
     });
     Box::new(told)
 }
@@ -375,7 +375,7 @@ impl Past {
             return Err(say!("it has not ended"));
         }
         if summary.damage != Damage::default() || info.lines_lost > 0 {
-            return Err(say!("its record is not complete"));
+            return Err(say!("its data is incomplete"));
         }
         let name = asked.step.as_deref().unwrap_or_default();
         let subject = subject(info, name).ok_or(say!("it has no such step"))?;

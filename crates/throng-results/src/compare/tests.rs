@@ -161,11 +161,11 @@ fn what_is_wrong_with_a_condition_is_told() {
         ("p99", "has no comparison"),
         ("", "has no comparison"),
         ("p99 > +10ms", "the `%` is missing"),
-        ("http size > 5%", "`size` is no figure"),
-        ("http cores > 5%", "figure of the generator"),
-        ("p100 > 5%", "`p100` is no figure"),
-        ("p99 > -10%", "where nothing has changed"),
-        ("rate < 5%", "where nothing has changed"),
+        ("http size > 5%", "`size` is not a metric"),
+        ("http cores > 5%", "` is a metric of the generator, not of a step"),
+        ("p100 > 5%", "`p100` is not a metric"),
+        ("p99 > -10%", "the condition is true even if nothing changes"),
+        ("rate < 5%", "the condition is true even if nothing changes"),
         ("p99 > +%", "number"),
     ] {
         let told = Condition::parse(text).unwrap_err().render(false);
@@ -187,7 +187,8 @@ fn what_else_differs_is_named() {
     let held = compare(&one, &two, &[]).unwrap();
     let told: Vec<String> = held.unlike.iter().map(throng_base::Said::english).collect();
     let all = told.join("\n");
-    for text in ["another one", "seed: 0 → 7", "http://other", "not complete", "10d8f4b21+"] {
+    for text in ["the scenarios differ", "seed: 0 → 7", "http://other", "incomplete", "10d8f4b21+"]
+    {
         assert!(all.contains(text), "{all}");
     }
     two.summary.info.steps[0].name = "GET /other".into();

@@ -31,7 +31,7 @@ pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
     };
     match (only(baseline, other), only(other, baseline)) {
         (0, 0) => {}
-        (gone, new) => all.push(say!("steps that only one has: {gone} gone, {new} new")),
+        (gone, new) => all.push(say!("steps in only one of the runs: {gone} removed, {new} added")),
     }
     all
 }
@@ -71,7 +71,7 @@ impl Facts {
     pub(super) fn changed(&self, other: &Facts) -> Vec<Said> {
         let mut all = Vec::new();
         if self.scenario != other.scenario {
-            all.push(say!("the scenario is another one"));
+            all.push(say!("the scenarios differ"));
         }
         let pairs = self.facts.iter().zip(&other.facts).filter(|(one, two)| one.1 != two.1);
         all.extend(pairs.map(|(one, two)| changed(&one.0, &one.1, &two.1)));
@@ -102,6 +102,6 @@ fn flaws(run: &Sampled) -> impl Iterator<Item = Said> {
     let ended = summary.unended.then(|| say!("has not ended"));
     let interrupted = summary.info.interrupted.then(|| say!("was interrupted"));
     let is_whole = summary.damage == Damage::default() && summary.info.lines_lost == 0;
-    let damaged = (!is_whole).then(|| say!("has a record that is not complete"));
+    let damaged = (!is_whole).then(|| say!("has incomplete data"));
     [invalid, ended, interrupted, damaged].into_iter().flatten()
 }

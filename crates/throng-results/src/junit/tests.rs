@@ -87,11 +87,11 @@ fn a_run_as_a_build_server_sees_it() {
               <failure message="measured: 8.23 MB/s" type="threshold-not-met">bytes.in rate &lt;= 1 MB/s in load&#10;measured: 8.23 MB/s</failure>
             </testcase>
             <testcase name="upgrade p95 &lt;= 1s" classname="quick check" time="12.003">
-              <skipped message="there was nothing to measure"/>
+              <skipped message="nothing was measured"/>
             </testcase>
             <testcase name="the result is valid" classname="quick check" time="12.003"/>
             <testcase name="the run completed" classname="quick check" time="12.003">
-              <failure message="a rule of the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty" type="stopped-by-rule">a rule of the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty</failure>
+              <failure message="a rule in the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty" type="stopped-by-rule">a rule in the scenario stopped the run at 11.0s: half of the baskets are \u{1b}[31mempty</failure>
             </testcase>
           </testsuite>
         </testsuites>

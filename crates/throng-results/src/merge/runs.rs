@@ -125,7 +125,7 @@ impl Plan {
     fn new(runs: &[Run], read: &[Read]) -> Result<Plan, Box<Diagnostic>> {
         let Some((first, others)) = runs.split_first() else {
             let told = Diagnostic::error("runs-unmergeable", say!("there are no runs to merge"));
-            return Err(Box::new(told.help(say!("give two run directories or more"))));
+            return Err(Box::new(told.help(say!("give at least two run directories"))));
         };
         for other in others {
             alike(first, other)?;
@@ -179,7 +179,7 @@ fn own_machines(run: &Run) -> Vec<MachineInfo> {
 fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
     let directory = run.directory.display();
     let message = say!("{directory} cannot be merged: {what}");
-    let help = say!("merge runs of one load: one scenario, one seed, at the same time");
+    let help = say!("merge only runs of one load: same scenario, same seed, same time");
     Box::new(Diagnostic::error("runs-unmergeable", message).help(help))
 }
 
@@ -188,14 +188,14 @@ fn alike(first: &Run, other: &Run) -> Result<(), Box<Diagnostic>> {
     let (one, two) = (&first.info, &other.info);
     let than = first.directory.display().to_string();
     if first.scenario != other.scenario || one.steps != two.steps || one.loads != two.loads {
-        return Err(refused(other, &say!("its scenario is another than that of {than}")));
+        return Err(refused(other, &say!("its scenario differs from that of {than}")));
     }
     if one.seed != two.seed {
         let (one, two) = (one.seed, two.seed);
         return Err(refused(other, &say!("its seed is {two}, that of {than} is {one}")));
     }
     if one.zero_unix_ns == 0 || two.zero_unix_ns == 0 {
-        return Err(refused(other, &say!("it is too old to say when exactly it began")));
+        return Err(refused(other, &say!("it is too old to contain its exact start time")));
     }
     Ok(())
 }
@@ -209,7 +209,10 @@ fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Dia
             let late = throng_base::units::format_duration(std::time::Duration::from_nanos(
                 place.offset_ns.unsigned_abs(),
             ));
-            return Err(refused(run, &say!("it began {late} after the first, when one was over")));
+            return Err(refused(
+                run,
+                &say!("it started {late} after the first one, when another had already ended"),
+            ));
         }
     }
     Ok(())
@@ -228,24 +231,25 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
         let (begin, end) = (first + 1, first + width);
         let fault = if machine.of != of {
             let other = machine.of;
-            Some(say!("{name} had a part of {other}, another machine one of {of}"))
+            Some(say!("{name} ran one of {other} parts, another machine one of {of}"))
         } else if (*first..first + width).any(|part| !taken.insert(part)) {
             Some(say!(
-                "{name} had the parts {begin} to {end} of {of}, and another had some of them"
+                "{name} ran parts {begin} to {end} of {of}, and another machine ran some of them \
+                 too"
             ))
         } else {
             None
         };
         if let Some(message) = fault {
             let told = Diagnostic::error("runs-unmergeable", message);
-            return Err(Box::new(told.help(say!("give each run once"))));
+            return Err(Box::new(told.help(say!("give each run only once"))));
         }
     }
     let mut missing = Vec::new();
     for part in (0..of).filter(|part| !taken.contains(part)) {
         let number = part + 1;
         let name = format!("part {number}/{of}");
-        missing.push((machines.len() as u16, say!("its record is missing")));
+        missing.push((machines.len() as u16, say!("no run of this part was given")));
         machines.push(MachineInfo { name, first: part, width: 1, of, ..MachineInfo::default() });
     }
     Ok(missing)

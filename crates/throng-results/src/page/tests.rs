@@ -106,7 +106,7 @@ fn sentences_of_the_page_are_there_in_chinese_too() {
     let (summary, chinese) = renderings(&info, &intervals, &events);
     // A sentence with a text of others in it.
     let stopped = summary["outcome"]["reasons"][0].as_str().expect("a reason");
-    let begin = "a rule of the scenario stopped the run at ";
+    let begin = "a rule in the scenario stopped the run at ";
     assert!(stopped.starts_with(begin) && stopped.contains(": half of"), "{stopped}");
     assert!(chinese[stopped].as_str().expect("a rendering").contains("终止了运行：half of"));
     events.retain(|event| !matches!(event, Event::Stopped { .. }));

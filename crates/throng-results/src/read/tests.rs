@@ -198,11 +198,11 @@ fn newer_fields_are_passed_over_and_newer_formats_refused() {
     };
     let (code, message) = refused(r#"{"format": 6, "id": {"new": "shape"}}"#);
     assert_eq!(code, "format-unknown");
-    assert_eq!(message, "the record has format 6, this throng reads 1 to 5");
+    assert_eq!(message, "the run directory has format 6, but this version of throng reads 1 to 5");
     assert_eq!(refused("{\"format\": 1, \"id\": 7}").0, "run-unreadable");
     assert_eq!(refused("").0, "run-unreadable");
     let nowhere = Run::open(Path::new("/nowhere")).unwrap_err();
-    assert!(nowhere.message.english().contains("/nowhere is not the directory of a run"));
+    assert!(nowhere.message.english().contains("/nowhere is not a run directory"));
     let events = br#"{"event":"comet","at_ns":1,"tail":[1,2]}
 {"event":"run-ended","at_ns":2,"why":"done"}
 "#;

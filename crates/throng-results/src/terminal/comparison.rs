@@ -60,7 +60,7 @@ fn total_table(row: &Row, generator: Option<&Row>, style: &Style) -> Table {
         say!("baseline"),
         say!("run"),
         say!("change"),
-        say!("95 % between"),
+        say!("95 % interval"),
         say!(""),
     ];
     let mut table = Table::new(head).words_in(&[5]);
@@ -76,7 +76,7 @@ fn total_table(row: &Row, generator: Option<&Row>, style: &Style) -> Table {
         let (ink, word) = change.map_or((Ink::Plain, say!("")), |it| word(figure, it));
         let word = Cell::new(ink, style.say(word));
         let name = match figure.measure {
-            Quantity::Cores => style.say(say!("cores of throng")),
+            Quantity::Cores => style.say(say!("throng cores")),
             Quantity::CpuPerAttempt => style.say(say!("CPU per attempt")),
             _ => figure.word(),
         };
@@ -161,9 +161,11 @@ pub(crate) fn conclusion(comparison: &Comparison) -> Said {
     let worse = findings().filter(|(_, figure, change)| !figure.is_better(change)).count();
     let (named, all) = (findings().count(), comparison.compared);
     match (all, named) {
-        (0, _) => say!("The runs are too short to tell changes from noise: 7 s at least."),
-        (_, 0) => say!("None of {all} figures has changed beyond noise."),
-        _ => say!("{named} of {all} figures have changed beyond noise, {worse} for the worse."),
+        (0, _) => {
+            say!("The runs are too short to tell changes from noise: at least 7 s are needed.")
+        }
+        (_, 0) => say!("None of the {all} metrics changed beyond noise."),
+        _ => say!("{named} of {all} metrics changed beyond noise, {worse} for the worse."),
     }
 }
 
@@ -171,11 +173,11 @@ pub(crate) fn conclusion(comparison: &Comparison) -> Said {
 pub(super) fn judged_text(judged: &Judged) -> (Ink, Said) {
     let text = &judged.text;
     match judged.fails {
-        Fails::No => (Ink::Good, say!("passed: {text}")),
-        Fails::Yes => (Ink::Bad, say!("failed: {text}")),
+        Fails::No => (Ink::Good, say!("not triggered: {text}")),
+        Fails::Yes => (Ink::Bad, say!("triggered: {text}")),
         Fails::Perhaps => {
-            (Ink::Warn, say!("indeterminate: {text} (the runs are too short to tell from noise)"))
+            (Ink::Warn, say!("undetermined: {text} (the runs are too short to tell it from noise)"))
         }
-        Fails::Unknown => (Ink::Bad, say!("failed: {text} (a run has no such figure)")),
+        Fails::Unknown => (Ink::Bad, say!("failed: {text} (a run does not have this metric)")),
     }
 }

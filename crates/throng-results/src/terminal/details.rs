@@ -30,7 +30,7 @@ pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
             Some(piece) => tell(&mut out, "→", piece, style),
             None => {
                 out +=
-                    &format!("  → {}\n", say!("what was sent was not kept").render(style.language));
+                    &format!("  → {}\n", say!("the sent data was not kept").render(style.language));
             }
         }
         match received {
@@ -38,7 +38,7 @@ pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
             None => {
                 out += &format!(
                     "  ← {}\n",
-                    say!("nothing came, or nothing of it was kept").render(style.language)
+                    say!("no data was received, or none was kept").render(style.language)
                 );
             }
         }

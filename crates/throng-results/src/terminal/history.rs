@@ -34,7 +34,7 @@ pub fn history_text(history: &History, style: &Style) -> String {
     }
     for over in history.passed_over.iter().take(PASSED_OVER_MAX) {
         let name = clean(&over.name());
-        let said = say!("passed over: {name}: {}", over.reason.clone().cleaned());
+        let said = say!("skipped: {name}: {}", over.reason.clone().cleaned());
         put(&mut out, Ink::Warn, &said, style);
     }
     if let Some(more) = history.passed_over.len().checked_sub(PASSED_OVER_MAX).filter(|it| *it > 0)

@@ -183,11 +183,15 @@ fn counts(summary: &Summary, style: &Style) -> String {
     out.push_str(&left_out(summary.steps.len(), shown.len(), MORE_STEPS, style));
     if let Some(after) = summary.ok_after_told() {
         let after = format_count(after);
-        let text = say!("{after} were ok after the load had ended: they are in `ok`, not in ok/s");
+        let text =
+            say!("{after} succeeded after the load had ended: they count in `ok`, but not in ok/s");
         out.push_str(&note(text, style));
     }
     if shown.iter().any(|row| !is_attempt(&row.kind)) {
-        out.push_str(&note(say!("* users waited for each other: in no sum"), style));
+        out.push_str(&note(
+            say!("* users waited for each other: not included in any total"),
+            style,
+        ));
     }
     out
 }
@@ -241,7 +245,7 @@ pub(super) fn pick_some<T, W: Ord>(rows: &[T], most: usize, weight: impl Fn(&T) 
     places.into_iter().map(|place| &rows[place]).collect()
 }
 
-const MORE_STEPS: Said = say!("… and {{}} better steps: `throng report --json` has all");
+const MORE_STEPS: Said = say!("… and {{}} better steps: `throng report --json` lists all");
 
 /// How many rows are not shown, which `template` says, and where they are.
 fn left_out(all: usize, shown: usize, template: Said, style: &Style) -> String {
@@ -346,7 +350,7 @@ pub(super) const EXPLAINED: &str = "~";
 
 /// Why a percentile is not told.
 const TOO_FEW: Said =
-    say!("– too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000");
+    say!("– too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000");
 
 /// What stands where there is no figure.
 pub(super) const NOTHING: &str = "–";
@@ -370,7 +374,7 @@ fn failures(count: u64) -> Cell {
 }
 
 pub(super) fn explained_note(style: &Style) -> String {
-    note(say!("~ half of it or more can be throng's own lateness"), style)
+    note(say!("~ half of this time or more can be throng's own lateness"), style)
 }
 
 /// Where the time went, in one line.
@@ -434,9 +438,8 @@ fn transactions(summary: &Summary, style: &Style) -> String {
             percentile(paused, Percentile::P95).into(),
         ]);
     }
-    let more = say!("… and {{}} better transactions: `throng report --json` has all");
-    let note =
-        note(say!("* with the pauses of the users, which all other times are without"), style);
+    let more = say!("… and {{}} better transactions: `throng report --json` lists all");
+    let note = note(say!("* includes think time; all other times exclude it"), style);
     table.render(style) + &left_out(rows.len(), shown.len(), more, style) + &note
 }
 
@@ -462,7 +465,7 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     let failed_head = if has_failed { say!("failed") } else { Said::default() };
     let head = [
         say!("connection"),
-        say!("times"),
+        say!("count"),
         failed_head,
         say!("min"),
         say!("mean"),
@@ -520,7 +523,7 @@ fn loads(summary: &Summary, style: &Style) -> String {
         let texts = results(first, (load.count, load.failed), load.ok_per_s, &load.latency);
         table.row(texts.map(Cell::from));
     }
-    let more = say!("… and {{}} better loads: `throng report --json` has all");
+    let more = say!("… and {{}} better loads: `throng report --json` lists all");
     table.render(style) + &left_out(summary.loads.len(), shown.len(), more, style)
 }
 
@@ -553,9 +556,9 @@ fn phases(summary: &Summary, style: &Style) -> String {
     }
     let note = match summary.phases.iter().all(|phase| phase.measured) {
         true => String::new(),
-        false => note(say!("* not measured: in no other figure"), style),
+        false => note(say!("* not measured: excluded from all other figures"), style),
     };
-    let more = say!("… and {{}} better phases: `throng report --json` has all");
+    let more = say!("… and {{}} better phases: `throng report --json` lists all");
     table.render(style) + &left_out(summary.phases.len(), shown.len(), more, style) + &note
 }
 
@@ -574,7 +577,7 @@ fn codes(summary: &Summary, style: &Style) -> String {
 }
 
 fn more(rows: usize, style: &Style) -> String {
-    let more = say!("… and {{}} more rows: `throng report --json` has all");
+    let more = say!("… and {{}} more rows: `throng report --json` lists all");
     left_out(rows, rows.min(ROWS_MAX), more, style)
 }
 
@@ -592,7 +595,7 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
         let percent = format!("{} %", step.percent);
         table.row([nanos(step.at_ns).into(), name.into(), percent.into(), cause.into()]);
     }
-    let more = say!("… and {{}} more steps: `throng report --json` has more");
+    let more = say!("… and {{}} more changes: `throng report --json` lists more");
     table.render(style) + &left_out(steps.count as usize, table.len(), more, style)
 }
 
@@ -608,7 +611,7 @@ fn changes(summary: &Summary, style: &Style) -> String {
         let phase = change.phase.as_deref().map_or_else(|| NOTHING.into(), clean);
         table.row([nanos(change.at_ns).into(), phase.into(), clean(&change.what).into()]);
     }
-    let more = say!("… and {{}} more changes: `throng report --json` has all");
+    let more = say!("… and {{}} more changes: `throng report --json` lists all");
     table.render(style) + &left_out(changes.count as usize, table.len(), more, style)
 }
 
@@ -640,7 +643,7 @@ fn log(summary: &Summary, style: &Style) -> String {
     match log.count - log.first.len() as u64 {
         0 => out,
         hidden => {
-            let more = say!("… and {{}} more lines: events.ndjson has all");
+            let more = say!("… and {{}} more lines: events.ndjson lists all");
             out + &dim(&style.say(more.filled(&[&format_count(hidden)])), style)
         }
     }
@@ -673,7 +676,7 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
             }
             Verdict::Unknown => (Ink::Warn, say!("unknown"), NOTHING.to_string()),
             Verdict::Indeterminate(figure) => {
-                (Ink::Warn, say!("indeterminate"), figure_text(threshold.unit, figure))
+                (Ink::Warn, say!("undetermined"), figure_text(threshold.unit, figure))
             }
         };
         let phase = threshold.phase.as_deref().map(|phase| cut(&clean(phase), PHASE_COLUMNS_MAX));
@@ -689,14 +692,14 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more = say!("… and {{}} better thresholds: `throng report --json` has all");
+    let more = say!("… and {{}} better thresholds: `throng report --json` lists all");
     out.push_str(&left_out(summary.thresholds.len(), shown.len(), more, style));
     if shown.iter().any(|threshold| threshold.verdict == Verdict::Unknown) {
-        let text = say!("unknown: there was nothing to measure, which counts as not met");
+        let text = say!("unknown: nothing was measured, which counts as not met");
         out.push_str(&note(text, style));
     }
     if shown.iter().any(|threshold| matches!(threshold.verdict, Verdict::Indeterminate(_))) {
-        let text = say!("indeterminate: throng's own lateness can explain the figure");
+        let text = say!("undetermined: throng's own lateness can explain the figure");
         out.push_str(&note(text, style));
     }
     out
@@ -734,36 +737,36 @@ fn load(summary: &Summary, style: &Style) -> String {
     let when = |is: bool, count: u64| if is { count } else { 0 };
     let (online, present) = (summary.users_online_max, summary.users_present_max);
     let counters = [
-        (online, say!("{{}} at most online")),
-        (when(present > online, present), say!("{{}} at most present")),
+        (online, say!("{{}} online at peak")),
+        (when(present > online, present), say!("{{}} present at peak")),
         (population.started, say!("{{}} started")),
         (population.finished, say!("{{}} finished")),
-        (population.interrupted, say!("{{}} cut off by the end")),
+        (population.interrupted, say!("{{}} cut off at the end")),
     ];
     // Users and connections of an unmeasured phase go on in a measured one.
     let is_part = summary.phases.iter().any(|phase| phase.begun && !phase.measured);
-    let part = if is_part { say!("counted in measured phases") } else { Said::default() };
+    let part = if is_part { say!("measured phases only") } else { Said::default() };
     out += &section_with(say!("users"), &counters, part.clone(), style);
     let is_behind = population.wanted > population.begun || summary.backlog_max > 0;
     let each = |count: u64| per_second(count, summary.measured).round() as u64;
     let [wanted, begun] = [population.wanted, population.begun].map(each);
     let counters = [
-        (when(is_behind, wanted), say!("{{}} starts a second wanted")),
-        (when(is_behind && wanted > 0, begun), say!("{{}} begun")),
-        (summary.backlog_max, say!("{{}} starts were behind at most")),
+        (when(is_behind, wanted), say!("{{}} starts scheduled per second")),
+        (when(is_behind && wanted > 0, begun), say!("{{}} started")),
+        (summary.backlog_max, say!("up to {{}} starts behind schedule")),
         (population.unmet, say!("{{}} starts never happened")),
-        (population.waited, say!("{{}} starts waited for a free user")),
+        (population.waited, say!("{{}} starts delayed until a user was free")),
         (population.dropped, say!("{{}} starts were dropped")),
     ];
     out += &section(say!("schedule"), &counters, style);
     let stays = summary.is_long_lived();
     let opening = &summary.opening;
     let counters = [
-        (summary.connections_open_max, say!("{{}} at most open")),
+        (summary.connections_open_max, say!("{{}} open at peak")),
         (connections.opened, say!("{{}} opened")),
         (connections.http2, say!("{{}} over HTTP/2")),
-        (when(stays, opening.per_s_max), say!("{{}} opened in the busiest second")),
-        (when(stays, opening.per_s_mean.round() as u64), say!("{{}} a second on average")),
+        (when(stays, opening.per_s_max), say!("{{}} opened in the peak second")),
+        (when(stays, opening.per_s_mean.round() as u64), say!("{{}} per second on average")),
         (connections.reconnects, say!("{{}} reconnects")),
         (connections.attempted.saturating_sub(connections.opened), say!("{{}} not opened")),
         (opening.refused, say!("{{}} refused")),
@@ -772,10 +775,10 @@ fn load(summary: &Summary, style: &Style) -> String {
     out += &staying::lives(summary, style);
     let retries = &summary.retries;
     let counters = [
-        (retries.retried, say!("{{}} tries failed and were followed by another")),
-        (retries.given_up, say!("{{}} attempts given up")),
-        (retries.retry_after, say!("{{}} waited as Retry-After said")),
-        (retries.retry_after_cut, say!("{{}} of them no longer than a minute")),
+        (retries.retried, say!("{{}} retried after a failure")),
+        (retries.given_up, say!("{{}} attempts failed after retries")),
+        (retries.retry_after, say!("{{}} delayed by Retry-After")),
+        (retries.retry_after_cut, say!("{{}} of them capped at one minute")),
     ];
     out += &section(say!("retries"), &counters, style);
     let counters = [
@@ -783,11 +786,14 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.received, say!("{{}} received")),
         (messages.pushes, say!("{{}} of them pushes")),
         (messages.pings, say!("{{}} pings")),
-        (messages.broken, say!("{{}} that break the protocol")),
-        (messages.unasked, say!("{{}} replies to nothing")),
-        (messages.skipped, say!("{{}} not acted on, as a handler was busy")),
-        (messages.dropped, say!("{{}} dropped here, as more waited than one user keeps")),
-        (messages.overdue, say!("{{}} left out of `every`, as the one before was not done")),
+        (messages.broken, say!("{{}} violating the protocol")),
+        (messages.unasked, say!("{{}} replies without a request")),
+        (messages.skipped, say!("{{}} skipped because a handler was busy")),
+        (messages.dropped, say!("{{}} dropped because too many were waiting for one user")),
+        (
+            messages.overdue,
+            say!("{{}} starts of `every` skipped because the previous one was not finished"),
+        ),
     ];
     out += &section(say!("messages"), &counters, style);
     out + &bytes(summary, style)
@@ -841,7 +847,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         lines.push(vec![format!("throng {version}"), seed]);
     }
     lines.extend(summary.info.changes.iter().map(|change| vec![change.render(style.language)]));
-    if lines.is_empty() { String::new() } else { labelled(say!("record"), &lines, style) }
+    if lines.is_empty() { String::new() } else { labelled(say!("directory"), &lines, style) }
 }
 
 /// A path as a shell takes it.

@@ -123,8 +123,8 @@ fn line(ink: Ink, text: &str, style: &Style) -> String {
 /// Where all figures are.
 fn record(summary: &Summary, style: &Style) -> String {
     let Some(directory) = &summary.directory else {
-        let text = style.say(say!("none · all figures: run it again with --details"));
-        return labelled(say!("record"), &text, style);
+        let text = style.say(say!("none · all figures: run again with --details"));
+        return labelled(say!("directory"), &text, style);
     };
     let path = clean(&directory.display().to_string());
     let own = format!("throng report {} --details", super::report::quoted(&path));
@@ -139,14 +139,14 @@ fn record(summary: &Summary, style: &Style) -> String {
     let more = [style.say(say!("all figures: {}", command)), page];
     let more = joined(&more[..1 + usize::from(style.page)], room);
     match width(&path) + 3 + width(&more) <= room {
-        true => labelled(say!("record"), &format!("{path}   {more}"), style),
+        true => labelled(say!("directory"), &format!("{path}   {more}"), style),
         false => {
             let short = super::text::cut_middle(&path, room);
             let more = match width(&more) <= room {
                 true => labelled(Said::default(), &more, style),
                 false => line(Ink::Plain, &command, style),
             };
-            labelled(say!("record"), &short, style) + &more
+            labelled(say!("directory"), &short, style) + &more
         }
     }
 }

@@ -62,18 +62,19 @@ fn the_summary_of_a_good_run() {
             GET /    1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
             log in   3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
             all      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
-            – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+            – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
             rate         ██████████  10,090/s
             p99          ██████████  2.90ms
             users        ██████████  64
 
             errors · shares of 101,000 attempts
-            80  0.079 %  GET /: the status is not the expected one (status-unexpected,
-                         blame: target)
+            80  0.079 %  GET /: the status is not as expected (status-unexpected, blame:
+                         target)
                          at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
                          later
-            20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
+            20  0.020 %  GET /: no complete response arrived in time (timeout, blame:
+                         target)
 
             slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
                          97.2 % of it in GET /
@@ -82,7 +83,7 @@ fn the_summary_of_a_good_run() {
             200    99,900              99.91 %
             503        80              0.080 %
 
-            connection    times     min    mean      sd     p50     p90     p99     max
+            connection    count     min    mean      sd     p50     p90     p99     max
             connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs       –  55.0µs
             tls              60   700µs   725µs  17.7µs   717µs   750µs       –   750µs
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
@@ -91,24 +92,24 @@ fn the_summary_of_a_good_run() {
             phase      time  users  attempts  failed    ok/s     p50     p99     max
             warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
             load      10.0s     64   101,000     100  10,090  1.04ms  2.90ms  3.99ms
-            * not measured: in no other figure
+            * not measured: excluded from all other figures
 
-            users        64 at most online · 60 started · counted in measured phases
-            connections  64 at most open · 60 opened · counted in measured phases
+            users        64 online at peak · 60 started · measured phases only
+            connections  64 open at peak · 60 opened · measured phases only
             closed       50 by throng
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
                          host 61.0 % busy
-                         late by p50 44.8µs · p99 69.1µs · max 70.0µs
-                         the schedule was held
+                         lateness p50 44.8µs · p99 69.1µs · max 70.0µs
+                         the schedule was kept
 
             host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
                          AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
                          1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
                          somaxconn 4096 · clock tsc
 
-            record       throng-runs/20261121-120301-quick-check
+            directory    throng-runs/20261121-120301-quick-check
                          throng report throng-runs/20261121-120301-quick-check
                          throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
@@ -162,7 +163,7 @@ fn the_summary_of_a_target_that_refuses() {
 
             connections  1,500 not opened
 
-            record       throng 0.1.0 (10d8f4b21) · seed 42
+            directory    throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }
@@ -201,16 +202,16 @@ fn the_summary_of_a_run_that_does_not_stand() {
 
             error[generator-late]: this run does not measure the target
               = throng was more than 10 ms behind schedule in 7 of 10 seconds (worst 380ms)
-              = 8,638 of 109,638 starts (7.9 %) never happened, while the generator was late
-              = one start in a hundred came 371ms or more after it was due (worst 380ms)
+              = 8,638 of 109,638 starts (7.9 %) never happened, while the generator was behind schedule
+              = 1 % of the starts were 371ms or more behind schedule (worst 380ms)
               = cause: the CPU of this host was 100 % busy from 00:05 on
               = help: lower the rate to 10,090/s, which this host sustained, or use a faster host
-            error[generator-limited]: this host could not carry the load
+            error[generator-limited]: this host could not sustain the load
               = 4,900 of 101,000 attempts (4.9 %) failed because of this host
-              = cause: 4,900 × no source port was left here (ports-exhausted)
+              = cause: 4,900 × throng ran out of source ports (ports-exhausted)
               = help: keep connections open, use more source addresses, or widen ip_local_port_range
-            error[record-incomplete]: parts of this run are missing
-              = 3 lines of the record could not be written
+            error[record-incomplete]: parts of this run's results are missing
+              = 3 result lines could not be written
 
             step    attempts      ok  failed   ok/s       in      out
             GET /    100,000  95,000   5,000  9,500  82.3 MB  4.52 MB
@@ -221,20 +222,21 @@ fn the_summary_of_a_run_that_does_not_stand() {
             GET /    1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
             log in   3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
             all      1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
-            – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+            – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
             rate         ███▇▇▇▇▇▇▇  9,390/s to 10,090/s
             p99          ██████████  2.90ms
             users        ██████████  64
 
             errors · shares of 101,000 attempts
-            4,900   4.85 %  GET /: no source port was left here (ports-exhausted, blame:
+            4,900   4.85 %  GET /: throng ran out of source ports (ports-exhausted, blame:
                             generator)
-               80  0.079 %  GET /: the status is not the expected one (status-unexpected,
-                            blame: target)
+               80  0.079 %  GET /: the status is not as expected (status-unexpected, blame:
+                            target)
                             at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry
                             again later
-               20  0.020 %  GET /: no complete answer came in time (timeout, blame: target)
+               20  0.020 %  GET /: no complete response arrived in time (timeout, blame:
+                            target)
 
             slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
                          97.2 % of it in GET /
@@ -243,7 +245,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             200    99,900              99.91 %
             503        80              0.080 %
 
-            connection    times     min    mean      sd     p50     p90     p99     max
+            connection    count     min    mean      sd     p50     p90     p99     max
             connect          60  50.0µs  52.5µs  1.75µs  52.0µs  55.0µs       –  55.0µs
             tls              60   700µs   725µs  17.7µs   717µs   750µs       –   750µs
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
@@ -252,20 +254,21 @@ fn the_summary_of_a_run_that_does_not_stand() {
             phase      time  users  attempts  failed    ok/s     p50     p99     max
             warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
             load      10.0s     64   101,000   5,000   9,600  1.04ms  2.90ms  3.99ms
-            * not measured: in no other figure
+            * not measured: excluded from all other figures
 
-            users        64 at most online · 60 started · counted in measured phases
-            schedule     8,638 starts never happened · 385 starts waited for a free user
-            connections  64 at most open · 60 opened · counted in measured phases
+            users        64 online at peak · 60 started · measured phases only
+            schedule     8,638 starts never happened
+                         385 starts delayed until a user was free
+            connections  64 open at peak · 60 opened · measured phases only
             closed       50 by throng
             bytes        82.3 MB (8.23 MB/s) received · 4.54 MB (454 KB/s) sent
 
             generator    0.95 cores used · 94.1µs CPU per attempt · 45.2 MB memory
                          host 88.3 % busy
-                         late by p50 53.5µs · p99 371ms · max 380ms
+                         lateness p50 53.5µs · p99 371ms · max 380ms
                          the result is invalid, see above
 
-            record       throng 0.1.0 (10d8f4b21) · seed 42
+            directory    throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }
@@ -291,32 +294,32 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         connections.reset <= 5                                                0  met
         bytes.in rate <= 1 MB/s                                load   8.23 MB/s  NOT MET
         upgrade p95 <= 1s                                                     –  unknown
-        unknown: there was nothing to measure, which counts as not met
+        unknown: nothing was measured, which counts as not met
 
-        error[stopped-by-rule]: a rule of the scenario stopped the run
+        error[stopped-by-rule]: a rule in the scenario stopped the run
           = it was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
-          = figures and thresholds are of the time until then
+          = figures and thresholds cover the time until then
 
         step         attempts       ok  failed    ok/s       in      out
         GET /         100,000   99,900     100   9,990  82.3 MB  4.52 MB
         log in          1,000    1,000       0     100  10.0 KB  20.0 KB
         doors open*       200      180      20    18.0        –        –
         all           101,000  100,900     100  10,090  82.3 MB  4.54 MB
-        * users waited for each other: in no sum
+        * users waited for each other: not included in any total
 
         latency        mean     p50     p90     p95     p99   p99.9  p99.99     max
         GET /        1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
         log in       3.49ms  3.49ms  3.88ms  3.95ms  3.98ms  3.98ms       –  3.99ms
         doors open*   1.31s   902ms   902ms   5.00s   5.00s       –       –   5.00s
         all          1.25ms  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.98ms  3.99ms
-        – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+        – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
         transaction            done  failed  ok/s    mean     p50     p95     p99   p95*
         check out:…nd payment   500      20  48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
-        * with the pauses of the users, which all other times are without
+        * includes think time; all other times exclude it
 
-        failures · of what is no attempt, in no share
-        20  doors open: too few users came to a rendezvous in time (rendezvous-timeout,
+        failures · not attempts, so without a share
+        20  doors open: too few users reached a rendezvous in time (rendezvous-timeout,
             blame: scenario)
 
         log
@@ -331,7 +334,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         3.01s  user 296  basket 8 \u{1b}[31mis empty\nthough it was filled
         3.01s  user 333  basket 9 \u{1b}[31mis empty\nthough it was filled
         3.01s  user 370  basket 10 \u{1b}[31mis empty\nthough it was filled
-        … and 2 more lines: events.ndjson has all
+        … and 2 more lines: events.ndjson lists all
 
         record       throng 0.1.0 (10d8f4b21) · seed 42
     "#]]
@@ -352,7 +355,7 @@ fn a_wide_page_shows_whole_thresholds() {
         connections.reset <= 5                                                       0  met
         bytes.in rate <= 1 MB/s                                       load   8.23 MB/s  NOT MET
         upgrade p95 <= 1s                                                            –  unknown
-        unknown: there was nothing to measure, which counts as not met"#]]
+        unknown: nothing was measured, which counts as not met"#]]
     .assert_eq(thresholds);
 }
 
@@ -377,9 +380,9 @@ fn a_run_that_ended_with_its_data_is_told() {
         http p99 < 50ms    2.90ms  met
         errors < 0.1%     0.099 %  met
 
-        warning[data-ended]: the run ended with its data
+        warning[data-ended]: the run ended when its data ran out
           = it was stopped at 11.0s: `accounts` has no row left
-          = help: give it more rows, or let the data repeat, for a run as long as its load
+          = help: add rows, or let the data repeat, to run the whole load
     "#]]
     .assert_eq(head);
 }
@@ -400,7 +403,7 @@ fn a_run_in_which_a_user_stood_still_is_told() {
         http p99 < 50ms    2.90ms  met
         errors < 0.1%     0.099 %  met
 
-        error[bug]: a bug of throng ended the run
+        error[bug]: a bug in throng ended the run
           = it was stopped at 7.00s: user 3 stands still
           = help: please report this line with the command and the scenario
     "#]]
@@ -448,10 +451,10 @@ fn many_steps_are_cut_to_the_worst_with_a_note() {
     assert_fits(&text, 80);
     let notes: Vec<&str> = text.lines().filter(|line| line.starts_with('…')).collect();
     expect![[r#"
-        … and 160 better thresholds: `throng report --json` has all
-        … and 160 better steps: `throng report --json` has all
-        … and 160 better steps: `throng report --json` has all
-        … and 160 better transactions: `throng report --json` has all"#]]
+        … and 160 better thresholds: `throng report --json` lists all
+        … and 160 better steps: `throng report --json` lists all
+        … and 160 better steps: `throng report --json` lists all
+        … and 160 better transactions: `throng report --json` lists all"#]]
     .assert_eq(&notes.join("\n"));
     let named = |name: &str| text.lines().filter(|line| line.contains(name)).count();
     assert_eq!(named("/orders/195 "), 2, "it failed");
@@ -479,7 +482,7 @@ fn the_summary_of_a_killed_run_with_nothing_in_it() {
     check(
         &sample::summary_of(info, &[], &[]),
         &expect![[r#"
-        空 run · without an end
+        空 run · incomplete
         0s · 0 ok · 0 failed · 0 ok/s · 1970-01-01T00:00:00.000Z
     "#]],
     );
@@ -714,10 +717,10 @@ fn the_summary_of_users_who_only_stay() {
             latency    mean     p50     p90     p95     p99     max
             connect  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
             all      2.00ms  2.00ms  2.00ms  2.00ms  2.00ms  2.00ms
-            – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+            – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
             errors · shares of 200 attempts
-            1  0.50 %  stay: the target ended the connection while the user stayed (lost,
+            1  0.50 %  stay: the target dropped the connection while the user was online (lost,
                        blame: target)
 
             funnel   came  through    p50    p90    p99    max
@@ -726,9 +729,9 @@ fn the_summary_of_users_who_only_stay() {
             online  at the end  least  most  opened  opened/s  broken
             load           100    100   100     100      10.0       0
 
-            users        100 at most online
-            connections  100 at most open · 100 opened · 100 opened in the busiest second
-                         10 a second on average
+            users        100 online at peak
+            connections  100 at most open · 100 opened · 100 opened in the peak second
+                         10 per second on average
 
             record       throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
@@ -824,14 +827,14 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
     let text = summary_text(&failed_throughout(false), &full());
     let top: Vec<&str> = text.split("\n\n").take(2).collect();
     expect![[r#"
-        quick check · nothing succeeded: the status is not the expected one
+        quick check · nothing succeeded: the status is not as expected
         https://127.0.0.1:8443 · 10.0s · 0 ok · 454,624 failed · 0 ok/s
         2026-11-21T12:03:01.000Z
 
         error[nothing-succeeded]: nothing in this run succeeded
           = nothing succeeded: 454,624 of 454,624 failed
-          = cause: 454,624 × the status is not the expected one (status-unexpected)
-          = help: look at one user with `throng try` first"#]]
+          = cause: 454,624 × the status is not as expected (status-unexpected)
+          = help: run one user with `throng try` first"#]]
     .assert_eq(&top.join("\n\n"));
 }
 
@@ -846,11 +849,11 @@ fn that_throng_was_late_stands_beside_the_verdict() {
     assert_eq!(crate::exit_code(&summary), throng_base::Exit::Success);
     let coloured = summary_text(&summary, &Style { colour: true, ..full() });
     let head = coloured.lines().next().unwrap();
-    assert!(head.contains("\x1b[33mthresholds met, but throng was late"), "{head}");
+    assert!(head.contains("[33mthresholds met, but throng fell behind"), "{head}");
     let text = summary_text(&summary, &full());
     let top: Vec<&str> = text.split("\n\n").take(3).collect();
     expect![[r#"
-        quick check · thresholds met, but throng was late
+        quick check · thresholds met, but throng fell behind
         https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
         10,090 ok/s · 2026-11-21T12:03:01.000Z
 
@@ -858,7 +861,7 @@ fn that_throng_was_late_stands_beside_the_verdict() {
         http p99 < 50ms    2.90ms  met
         errors < 0.1%     0.099 %  met
 
-        warning[generator-strained]: throng itself was late, which is in the figures
+        warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 4 of 10 seconds (worst 20.0ms)
           = cause: the CPU of this host was 100 % busy from 00:03 on
           = help: use fewer users or longer pauses (this host sustained 10,090/s), or a faster host"#]]
@@ -940,16 +943,16 @@ fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
         .map(|(_, section)| section)
         .collect();
     expect![[r#"
-        quick check · thresholds cannot be judged
+        quick check · thresholds cannot be evaluated
         https://127.0.0.1:8443 · 10.0s of 12.0s measured · 100,900 ok · 100 failed
         10,090 ok/s · 2026-11-21T12:03:01.000Z
 
         threshold        measured  verdict
-        http p99 < 10ms    44.8ms  indeterminate
+        http p99 < 10ms    44.8ms  undetermined
         http p99 < 50ms    44.8ms  met
-        indeterminate: throng's own lateness can explain the figure
+        undetermined: throng's own lateness can explain the figure
 
-        warning[generator-strained]: throng itself was late, which is in the figures
+        warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 40.0ms)
           = cause: a CPU quota stopped throng for 4.20s, in 90 of 100 periods
           = help: lower the load, or use a faster host
@@ -958,8 +961,8 @@ fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
         GET /    3.32ms  1.09ms  2.64ms  2.87ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
         log in   3.49ms  3.49ms  3.88ms  3.95ms   3.98ms   3.98ms        –  3.99ms
         all      3.32ms  1.09ms  2.67ms  3.69ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
-        – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
-        ~ half of it or more can be throng's own lateness"#]]
+        – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+        ~ half of this time or more can be throng's own lateness"#]]
     .assert_eq(&shown.join("\n\n"));
 }
 
@@ -973,7 +976,7 @@ fn a_generator_that_stood_still_has_no_valid_result() {
     expect![[r#"
         error[generator-late]: this run does not measure the target
           = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 40.0ms)
-          = throng stood still for 4.20s of 10.0s (45.0ms at the longest)
+          = throng stalled for 4.20s of 10.0s (longest stall 45.0ms)
           = cause: a CPU quota stopped throng for 4.20s, in 90 of 100 periods
           = help: lower the load, or use a faster host"#]]
     .assert_eq(told);

@@ -50,9 +50,11 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
     let strained = is_strained(summary);
     match exit_code(summary) {
         Exit::Success if summary.thresholds.is_empty() && strained => {
-            (Tone::Warning, say!("done, but throng was late"))
+            (Tone::Warning, say!("done, but throng fell behind"))
         }
-        Exit::Success if strained => (Tone::Warning, say!("thresholds met, but throng was late")),
+        Exit::Success if strained => {
+            (Tone::Warning, say!("thresholds met, but throng fell behind"))
+        }
         Exit::Success if summary.thresholds.is_empty() => (Tone::Good, say!("done")),
         Exit::Success => (Tone::Good, say!("thresholds met")),
         Exit::ThresholdsNotMet if nothing_succeeded => (Tone::Bad, NOTHING_SUCCEEDED),
@@ -61,18 +63,18 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
             (Tone::Bad, say!("the setup failed"))
         }
         Exit::TargetUnreachable if summary.target_lost_ns.is_some() && was_reached(summary) => {
-            (Tone::Bad, say!("the target was lost"))
+            (Tone::Bad, say!("the target became unreachable"))
         }
         Exit::TargetUnreachable if summary.target_lost_ns.is_none() && !is_unreachable(summary) => {
             (Tone::Bad, say!("stopped by a rule"))
         }
         Exit::TargetUnreachable => (Tone::Bad, say!("the target could not be reached")),
         Exit::ResultInvalid if is_indeterminate(summary) => {
-            (Tone::Warning, say!("thresholds cannot be judged"))
+            (Tone::Warning, say!("thresholds cannot be evaluated"))
         }
         Exit::ResultInvalid => (Tone::Bad, say!("the result is invalid")),
         Exit::Interrupted if summary.unended && !summary.info.interrupted => {
-            (Tone::Warning, say!("without an end"))
+            (Tone::Warning, say!("incomplete"))
         }
         Exit::Interrupted => (Tone::Warning, say!("interrupted")),
         Exit::Bug => (Tone::Bad, say!("throng has a bug")),
@@ -97,9 +99,9 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
     let is_late = is_strained(summary);
     let (word, why) = match exit_code(summary) {
         Exit::Success if all == 0 && !is_late => (say!("DONE"), summary.outage.map(with_outage)),
-        Exit::Success if all == 0 => (say!("DONE"), Some(say!("but throng was late"))),
+        Exit::Success if all == 0 => (say!("DONE"), Some(say!("but throng fell behind"))),
         Exit::Success if is_late => {
-            (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng was late")))
+            (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng fell behind")))
         }
         Exit::Success => {
             let why = say!("{met} of {all} thresholds met");
@@ -113,11 +115,11 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
             (say!("FAILED"), Some(say!("{} of {all} thresholds not met", (all - met))))
         }
         Exit::ResultInvalid if is_indeterminate(summary) => {
-            (say!("INVALID"), Some(say!("the thresholds cannot be judged")))
+            (say!("INVALID"), Some(say!("the thresholds cannot be evaluated")))
         }
         Exit::ResultInvalid => (say!("INVALID"), None),
         Exit::Interrupted if summary.info.interrupted => (say!("INTERRUPTED"), None),
-        Exit::Interrupted => (say!("WITHOUT AN END"), Some(say!("killed, or still going on"))),
+        Exit::Interrupted => (say!("INCOMPLETE"), Some(say!("killed, or still running"))),
         _ => {
             let why = cause.map(|cause| say!("nothing succeeded: {cause}", cause = cause.text()));
             (say!("FAILED"), Some(why.unwrap_or(text)))

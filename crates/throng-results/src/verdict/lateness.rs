@@ -25,8 +25,8 @@ impl Summary {
     /// The result stands, but not as firmly as it looks.
     pub(super) fn strained(&self) -> Diagnostic {
         let message = match self.target_took_cpu() {
-            None => say!("throng itself was late, which is in the figures"),
-            Some(_) => say!("throng shares this machine with the target and was late"),
+            None => say!("throng fell behind schedule; results are affected"),
+            Some(_) => say!("throng fell behind; it shares this host with the target"),
         };
         let told = Diagnostic::warning("generator-strained", message).note(self.late_text());
         self.with_causes_of_lateness(told)
@@ -52,9 +52,9 @@ impl Summary {
                 match more {
                     [other] => {
                         let other = other.name.clone();
-                        say!("{text}, on {name}; {other} was late, too")
+                        say!("{text}, on {name}; {other} fell behind, too")
                     }
-                    _ => say!("{text}, on {name}; {} more machines were late, too", more.len()),
+                    _ => say!("{text}, on {name}; {} more machines fell behind, too", more.len()),
                 }
             }
         }
@@ -96,7 +96,7 @@ impl Summary {
                          this host sustained"
                     )
                 }
-                _ => say!("run throng on another machine than the target, or lower the load"),
+                _ => say!("run throng on a different machine from the target, or lower the load"),
             };
         }
         let sustained = match self.generator.sustained_per_s {
@@ -132,11 +132,13 @@ impl Summary {
         let mut causes = Vec::new();
         if r.run_queue_ns as f64 > measured * WAITED_SHARE_TOLD {
             let waited = duration(r.run_queue_ns);
-            causes.push(say!("cause: threads of throng waited {waited} for a processor"));
+            causes.push(say!("cause: throng's threads waited {waited} for a processor"));
         }
         if r.host_steal > STEAL_SHARE_TOLD {
             let share = r.host_steal * 100.0;
-            causes.push(say!("cause: other guests took up to {share:.0} % of the processors"));
+            causes.push(say!(
+                "cause: other virtual machines took up to {share:.0} % of the processors"
+            ));
         }
         if let Some(second) = generator.host_busy_from {
             causes.push(say!(

@@ -62,14 +62,15 @@ pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic>
 pub(super) fn blind_text(name: &str, sent: u64, received: u64, lost: u64) -> Said {
     if lost > 0 {
         return say!(
-            "{} messages of `{}` held several records that could not be told apart; {} deliveries are missing",
+            "{} messages of `{}` contained several records that could not be separated; {} \
+             deliveries are missing",
             format_count(received),
             clean(name),
             format_count(lost)
         );
     }
     say!(
-        "ids found: 0 in {} sent and {} received messages of `{}`",
+        "IDs found: 0 in {} sent and {} received messages of `{}`",
         format_count(sent),
         format_count(received),
         clean(name)
@@ -78,7 +79,7 @@ pub(super) fn blind_text(name: &str, sent: u64, received: u64, lost: u64) -> Sai
 
 pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> Said {
     say!(
-        "{} of {} messages of `{}` were not watched for all of their receivers",
+        "{} of {} messages of `{}` were not tracked for all of their receivers",
         format_count(unwatched),
         format_count(sent.max(unwatched)),
         clean(name)
@@ -88,8 +89,8 @@ pub(super) fn unwatched_text(name: &str, unwatched: u64, sent: u64) -> Said {
 fn blind(row: &DeliveryRow) -> Diagnostic {
     let c = &row.counts;
     let (message, lost) = match saw_nothing(c) {
-        true => (say!("the ledger found no id in any message"), 0),
-        false => (say!("the ledger could not read all messages"), c.lost),
+        true => (say!("the delivery ledger found no ID in any message"), 0),
+        false => (say!("the delivery ledger could not read all messages"), c.lost),
     };
     let received = if lost > 0 { c.received_joined } else { c.received_without_id };
     let text = blind_text(&row.name, c.sent_without_id, received, lost);
@@ -101,39 +102,37 @@ fn blind(row: &DeliveryRow) -> Diagnostic {
     }
     if lost > 0 {
         told = told.help(say!(
-            "if the server joins several records in one message, write \
-             `protocol: {{delimiter: \"\\n\"}}`"
+            "if the server combines several records into one message, write `protocol: \
+             {{delimiter: \"\\n\"}}`"
         ));
     }
     told.help(say!(
-        "point `match` to the id: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
+        "point `match` at the ID: `json.id`, `{{prefix: '42', json: '[1].id'}}`, `{{regex: …}}`"
     ))
 }
 
 fn alone_text(row: &DeliveryRow) -> Diagnostic {
     let (name, sent) = (clean(&row.name), format_count(row.counts.sent));
-    let message = say!("no receiver was online for any message of the ledger");
+    let message = say!("no receiver was online for any message in the delivery ledger");
     Diagnostic::warning("deliveries-blind", message)
-        .note(say!("{sent} messages of `{name}` were sent, and expected of nobody"))
+        .note(say!(
+            "{sent} messages of `{name}` were sent, but no user was expected to receive them"
+        ))
         .help(say!(
-            "see that `audience` names the users who receive them, and that they are online"
+            "check that `audience` selects the users that receive them, and that they are online"
         ))
 }
 
 /// An error where a threshold asks for it.
 fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
-    let message = say!("not every message of the ledger was watched");
+    let message = say!("some messages in the ledger were not tracked");
     let told = match has_threshold(summary, row) {
         true => Diagnostic::error("deliveries-unwatched", message),
         false => Diagnostic::warning("deliveries-unwatched", message),
     };
     told.note(unwatched_text(&row.name, row.counts.unwatched, row.counts.sent))
-        .note(say!(
-            "cause: the memory of the ledger was full, or the id of a message was used again"
-        ))
-        .help(say!(
-            "give every message an id of its own; shorten `lost_after`, or send fewer messages"
-        ))
+        .note(say!("cause: the ledger's memory was full, or a message ID was reused"))
+        .help(say!("give each message a unique ID; shorten `lost_after`, or send fewer messages"))
 }
 
 #[cfg(test)]
@@ -157,8 +156,8 @@ mod tests {
         assert!(!is_blind(&counts(0, 3)), "all has come");
         assert!(saw_nothing(&counts(100, 3)));
         let told = blind_text("talk", 0, 3, 7).english();
-        let expected = "3 messages of `talk` held several records that could not be told apart; \
-                        7 deliveries are missing";
+        let expected = "3 messages of `talk` contained several records that could not be separated; 7 \
+             deliveries are missing";
         assert_eq!(told, expected);
     }
 }

@@ -33,11 +33,11 @@ impl OnceRun {
         let time = self.time();
         match (self.part, self.outcome) {
             (OncePart::Setup, OnceOutcome::TimedOut) => {
-                say!("the setup was not done within its time ({time}): the load did not begin")
+                say!("the setup did not finish in time ({time}): the load did not start")
             }
-            (OncePart::Setup, _) => say!("the setup failed: the load did not begin"),
+            (OncePart::Setup, _) => say!("the setup failed: the load did not start"),
             (OncePart::Teardown, OnceOutcome::TimedOut) => {
-                say!("the teardown was not done within its time ({time})")
+                say!("the teardown did not finish in time ({time})")
             }
             (OncePart::Teardown, _) => say!("the teardown failed"),
         }
@@ -46,10 +46,11 @@ impl OnceRun {
     fn diagnostic(&self) -> Diagnostic {
         let told = match self.part {
             OncePart::Setup => Diagnostic::error("setup-failed", self.text()).help(say!(
-                "correct the step or what it needs; `throng try` shows what is sent and what comes"
+                "correct the step or what it depends on; `throng try` shows what is sent and \
+                 received"
             )),
             OncePart::Teardown => Diagnostic::warning("teardown-failed", self.text()).help(say!(
-                "what the setup has made may still be there; the thresholds count all the same"
+                "data created by the setup may still exist; the thresholds still apply"
             )),
         };
         self.reason().into_iter().fold(told, Diagnostic::note)

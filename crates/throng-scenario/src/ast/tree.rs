@@ -153,7 +153,7 @@ impl<'n> Item<'n> for Step<'n> {
                 verb::find_verb(cx, node, entries).and_then(|word| Verb::read(cx, word, node))
             }
             Kind::List(_) => {
-                let help = say!("a step is a map with one verb: `- http: GET /`");
+                let help = say!("a step must be a map with one verb: `- http: GET /`");
                 cx.wrong_type(node, say!("a step"), help)
             }
         };
@@ -210,11 +210,11 @@ macro_rules! items {
 items! {
     Handler: "a list of messages",
         "write `on: [{{message: {{json: {{cmd: msg}}}}, name: broadcast}}]`";
-    Every: "a list of actions",
+    Every: "a list of background tasks",
         "write `every: [{{time: 5m, do: [{{send: {{text: report}}}}]}}]`";
     Session: "a map of sessions",
         "write `sessions: {{reader: {{steps: [{{http: GET /}}]}}}}`, with a name for each session";
-    Way: "a list of ways",
+    Way: "a list of branches",
         "write `- choose: [{{weight: 70, steps: […]}}, {{weight: 30, steps: […]}}]`";
 }
 

@@ -19,11 +19,11 @@ fn words() -> impl Iterator<Item = &'static str> {
 
 fn verb_list() -> Said {
     let verbs: Vec<String> = words().map(|verb| format!("`{verb}`")).collect();
-    say!("a step has one of {}", verbs.join(", "))
+    say!("a step must have one of {}", verbs.join(", "))
 }
 
 /// What is written instead of a verb that is not there yet.
-const LATER_HELP: Said = say!("write what the protocol sends as bytes: `- request: {{hex: 00ff}}`");
+const LATER_HELP: Said = say!("write the protocol's messages as bytes: `- request: {{hex: 00ff}}`");
 
 /// The verb of a step that is only a word.
 pub(crate) fn bare_verb<'n>(cx: &mut Context<'_>, node: &Node, word: &str) -> Option<Verb<'n>> {
@@ -75,9 +75,9 @@ pub(crate) fn find_verb(
     });
     let Some((first, _)) = verbs.next() else { return no_verb(cx, node, entries) };
     if let Some((second, key)) = verbs.find(|(second, _)| *second != first) {
-        let message = say!("a step has one verb, not `{}` and `{}`", first, second);
+        let message = say!("a step can have only one verb, not both `{}` and `{}`", first, second);
         let error = cx.error("several-verbs", message, key.place).label(say!("the second verb"));
-        return cx.fail(error.help(say!("make it a step of its own: `- {}: …`", second)));
+        return cx.fail(error.help(say!("make it a separate step: `- {}: …`", second)));
     }
     Some(first)
 }

@@ -74,10 +74,10 @@ use Meaning::{
 
 const HTTP11: Said = say!("throng speaks HTTP/1.1 and HTTP/2");
 const ONE: Said = say!("write a command for each URL");
-const BASIC: Said = say!("only basic and digest authentication are possible: `-u name:password`");
-const ONLY_HTTP: Said = say!("only HTTP proxies are possible: `-x http://proxy.example:3128`");
+const BASIC: Said = say!("only Basic and Digest authentication are supported: `-u name:password`");
+const ONLY_HTTP: Said = say!("only HTTP proxies are supported: `-x http://proxy.example:3128`");
 const PROXY_BASIC: Said =
-    say!("only Basic authentication to a proxy is possible: `-U name:password`");
+    say!("only Basic authentication to a proxy is supported: `-U name:password`");
 
 /// Letter (or NUL), long name, meaning.
 pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
@@ -130,13 +130,13 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "http2-prior-knowledge", Set(F::Http2PriorKnowledge)),
     ('\0', "http3", Different(HTTP11)),
     ('\0', "http3-only", Different(HTTP11)),
-    ('\0', "retry", DifferentValue(say!("throng counts a failure and goes on"))),
+    ('\0', "retry", DifferentValue(say!("throng counts a failure and continues"))),
     ('\0', "retry-delay", IgnoredValue),
     ('\0', "retry-max-time", IgnoredValue),
     ('\0', "retry-all-errors", Ignored),
     ('\0', "retry-connrefused", Ignored),
-    ('\0', "ciphers", DifferentValue(say!("throng takes its own ciphers"))),
-    ('\0', "tls13-ciphers", DifferentValue(say!("throng takes its own ciphers"))),
+    ('\0', "ciphers", DifferentValue(say!("throng uses its own ciphers"))),
+    ('\0', "tls13-ciphers", DifferentValue(say!("throng uses its own ciphers"))),
     ('\0', "tls-max", DifferentValue(say!("throng speaks TLS 1.2 and 1.3"))),
     ('1', "tlsv1", Ignored),
     ('\0', "tlsv1.0", Ignored),

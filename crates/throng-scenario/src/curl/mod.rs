@@ -71,7 +71,8 @@ pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
 }
 
 const SECOND_HELP: Said = say!(
-    "make a scenario of all of them, `throng init http all.yaml --curl FILE`, or a file for each"
+    "put all of them into one scenario with `throng init http all.yaml --curl FILE`, or use one \
+     file for each"
 );
 
 /// Reads all commands of a file, as "Copy all as cURL" gives them.
@@ -94,7 +95,7 @@ fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
         vec![Diagnostic::error(code, message).at(place.span(source)).label(say!("here")).help(help)]
     };
     if source.text.len() > SOURCE_BYTES_MAX {
-        let help = say!("put the body into a file of its own: `--data-binary @file`");
+        let help = say!("put the body into a separate file: `--data-binary @file`");
         return Err(whole("file-too-large", say!("the command is larger than 16 MiB"), help));
     }
     let mut commands = words::split(source).map_err(|error| vec![*error])?;
@@ -119,8 +120,8 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
     if !matches!(program, "curl" | "curl.exe") {
         let message = say!("`{}` is not `curl`", shorten(&name));
         let help = match source.text.trim_start().starts_with('{') {
-            true => say!("a HAR file is not read: copy its requests as cURL"),
-            false => say!("a cURL command begins with `curl`"),
+            true => say!("HAR files are not supported: copy their requests as cURL"),
+            false => say!("a cURL command must start with `curl`"),
         };
         reader.wrong("curl-empty", message, first.place, help);
         return Err(reader.errors);
@@ -252,7 +253,7 @@ impl<'s> Reader<'s> {
     fn warn(&mut self, message: Said, place: Place, help: Said) {
         let warning = Diagnostic::warning("curl-different", message).at(place.span(self.source));
         if self.request.warnings.len() < crate::DIAGNOSTICS_MAX {
-            self.request.warnings.push(warning.label(say!("done in another way")).help(help));
+            self.request.warnings.push(warning.label(say!("handled differently")).help(help));
         }
     }
 
@@ -352,7 +353,7 @@ impl<'s> Reader<'s> {
         }
         match (meaning, value) {
             (Meaning::Different(what) | Meaning::DifferentValue(what), _) => {
-                self.warn(say!("`{name}` works differently than in curl"), place, what.clone());
+                self.warn(say!("`{name}` works differently from curl"), place, what.clone());
             }
             (Meaning::Refused(help) | Meaning::RefusedValue(help), _) => {
                 let message = say!("`{name}` is not allowed here");
@@ -481,7 +482,7 @@ impl<'s> Reader<'s> {
     fn add_header(&mut self, name: &str, value: &str, place: Place) {
         let control = value.chars().any(|c| c.is_ascii_control() && c != '\t');
         if !is_token(name) || control {
-            let message = say!("`{}` is not a header that can be sent", shorten(name));
+            let message = say!("`{}` is not a valid header", shorten(name));
             let help = say!(
                 "a name consists of letters, digits and `-`; a value has no line \
                              breaks"
@@ -632,7 +633,7 @@ impl<'s> Reader<'s> {
         self.finish_proxy();
         let has_data = !self.data.is_empty();
         if has_data && !self.forms.is_empty() {
-            let message = say!("`-d` and `-F` exclude each other");
+            let message = say!("`-d` and `-F` cannot be used together");
             self.wrong("curl-option", message, start, say!("keep one of them"));
         }
         if self.get && has_data {
@@ -707,7 +708,7 @@ impl<'s> Reader<'s> {
                 "curl-url",
                 message,
                 second,
-                say!("is a quote missing? make a file for each URL"),
+                say!("is a quote missing? otherwise use one file for each URL"),
             );
         }
         let url = match url.contains("://") {
@@ -731,7 +732,7 @@ impl<'s> Reader<'s> {
                 self.request.url = format!("{url}{mark}{query}");
             }
             _ => {
-                let message = say!("`-G` needs data that is text");
+                let message = say!("`-G` requires text data");
                 self.wrong("curl-option", message, start, say!("write the query into the URL"));
             }
         }

@@ -42,12 +42,8 @@ impl Reader<'_> {
             proxy.user = words.user;
         }
         if !words.is_tunnel && self.request.url.starts_with("http://") {
-            let message = say!("curl asks a proxy for `http` without a tunnel");
-            self.warn(
-                message,
-                words.place,
-                say!("throng asks for a tunnel, as curl does with `-p`"),
-            );
+            let message = say!("curl does not use a proxy tunnel for `http`");
+            self.warn(message, words.place, say!("throng uses a tunnel, like curl with `-p`"));
         }
     }
 
@@ -83,10 +79,8 @@ impl Reader<'_> {
             _ => return self.interface(text, place),
         };
         if let Some((reason, help)) = wrong {
-            let message = say!(
-                "`{}` is not possible for this option: {reason}",
-                shorten(&without_user(text))
-            );
+            let message =
+                say!("`{}` is not valid for this option: {reason}", shorten(&without_user(text)));
             self.wrong("curl-value", message, place, help);
         }
     }

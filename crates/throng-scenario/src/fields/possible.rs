@@ -35,7 +35,7 @@ pub(super) fn of_field(
         Kind::Scalar { text, .. } => shorten(text),
         _ => "this".into(),
     };
-    let message = say!("the field `{}` is never `{written}`", shorten(path));
+    let message = say!("the field `{}` can never be `{written}`", shorten(path));
     let error = cx.error("bad-value", message, node.place);
     let names = ranges.iter().flat_map(names).map(|(name, _)| name.as_str());
     let near = did_you_mean(&written, names);
@@ -121,10 +121,10 @@ fn help(range: &Range, want: &Want) -> Said {
         Range::Whole { names, .. } if !names.is_empty() && !matches!(want, Want::Number(..)) => {
             listed(names)
         }
-        Range::Whole { low, high, .. } => say!("it holds whole numbers from {low} to {high}"),
-        Range::Float => say!("it holds numbers"),
-        Range::Bool => say!("it is `true` or `false`"),
-        Range::Text => say!("it holds text: write a number, `true` or `false` in quotes"),
-        Range::Bytes | Range::Any => say!("it holds bytes: compare it with a text"),
+        Range::Whole { low, high, .. } => say!("its value is a whole number from {low} to {high}"),
+        Range::Float => say!("its value is a number"),
+        Range::Bool => say!("its value is `true` or `false`"),
+        Range::Text => say!("its value is text: put a number, `true` or `false` in quotes"),
+        Range::Bytes | Range::Any => say!("its value is bytes: compare it with text"),
     }
 }

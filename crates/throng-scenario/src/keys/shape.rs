@@ -78,7 +78,7 @@ impl MapKind {
 
     pub(crate) fn key_list(&self) -> Said {
         let names: Vec<&str> = self.names().collect();
-        say!("{} has `{}`", self.what, names.join("`, `"))
+        say!("valid keys of {}: `{}`", self.what, names.join("`, `"))
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn apply(
         match done {
             Ok(sentence) => said.push(sentence),
             Err((reason, help)) => {
-                let message = say!("`{flag}` has nothing to change: {reason}");
+                let message = say!("`{flag}` has no effect: {reason}");
                 let error = cx.error("flag-without-effect", message, place);
                 cx.note(error.label(say!("this load")).help(help));
             }
@@ -68,7 +68,7 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
     let before = load.staying_max();
     if before == 0 {
         return Err((
-            say!("users arrive, and their number at any time follows from the rate"),
+            say!("users arrive at a rate, which determines how many there are"),
             say!("give --rate, or write `{{users: 100, for: 30s}}`"),
         ));
     }
@@ -97,7 +97,7 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
         }
     }
     let (now, before) = (format_count(users), format_count(before));
-    Ok(say!("--users: at most {now} users, not {before}"))
+    Ok(say!("--users: at most {now} users instead of {before}"))
 }
 
 fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
@@ -106,20 +106,20 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
     let before = rates.iter().map(|rate| rate.peak()).fold(0.0, f64::max);
     if before <= 0.0 {
         return Err((
-            say!("its users begin the next iteration as soon as they have finished the last one"),
+            say!("its users start the next iteration as soon as the last one ends, without a rate"),
             say!(
                 "write `{{iterations: 50/s, users: 100, for: 30s}}`, or `{{arrivals: 50/s, for: 30s}}`"
             ),
         ));
     }
     rates.iter_mut().for_each(|own| **own = own.scaled(before, rate));
-    Ok(say!("--rate: at most {}, not {}", per_second(rate), per_second(before)))
+    Ok(say!("--rate: at most {} instead of {}", per_second(rate), per_second(before)))
 }
 
 fn change_precision(precision: &mut Duration, wanted: Duration) -> Said {
     let before = std::mem::replace(precision, wanted);
     let (now, before) = (write_duration(wanted), write_duration(before));
-    say!("--precision: {now}, not {before}")
+    say!("--precision: {now} instead of {before}")
 }
 
 fn per_second(rate: f64) -> String {
@@ -159,7 +159,7 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
             }
         }
     }
-    Ok(say!("--for: {now} in all, not {}", write_duration(before)))
+    Ok(say!("--for: {now} in total instead of {}", write_duration(before)))
 }
 
 #[cfg(test)]
@@ -202,9 +202,12 @@ mod tests {
     fn one_phase_becomes_what_the_command_says() {
         let both = LoadChanges { time: Some(Duration::from_secs(10)), ..users(5) };
         let said = same("[{users: 100, for: 1m}]", both, "[{users: 5, for: 10s}]");
-        assert_eq!(said, ["--users: at most 5 users, not 100", "--for: 10s in all, not 1m"]);
+        assert_eq!(
+            said,
+            ["--users: at most 5 users instead of 100", "--for: 10s in total instead of 1m"]
+        );
         let said = same("[{arrivals: 900/s, for: 1m}]", rate(30.0), "[{arrivals: 30/s, for: 1m}]");
-        assert_eq!(said, ["--rate: at most 30/s, not 900/s"]);
+        assert_eq!(said, ["--rate: at most 30/s instead of 900/s"]);
         same(
             "[{iterations: 500/s, users: 200, for: 1m}]",
             LoadChanges { rate: Some(5.0), ..users(2) },
@@ -226,7 +229,7 @@ mod tests {
         let as_if = "[{name: up, users: {to: 100, rate: 100/s}}, {name: stay, for: 8s}, \
                      {name: more, users: {to: 400, step: 100, every: 1s}, for: 7s}, \
                      {name: down, users: {to: 0, rate: 100/s}}]";
-        assert_eq!(same(load, time(20), as_if), ["--for: 20s in all, not 200s"]);
+        assert_eq!(same(load, time(20), as_if), ["--for: 20s in total instead of 200s"]);
         same(
             "[{arrivals: {from: 10/s, to: 100/s}, for: 5s}, {arrivals: 100/s, for: 5s}]",
             rate(10.0),
@@ -239,9 +242,9 @@ mod tests {
     #[test]
     fn what_a_load_does_not_have_is_refused_with_what_to_write() {
         for (load, changes, said) in [
-            ("[{arrivals: 5/s, for: 1m}]", users(5), "`--users` has nothing to change"),
-            ("[{users: 5, for: 1m}]", rate(5.0), "`--rate` has nothing to change"),
-            ("[{iterations: 5, users: 1}, {users: 2, for: 1s}]", time(5), "`--for` has nothing"),
+            ("[{arrivals: 5/s, for: 1m}]", users(5), "`--users` has no effect"),
+            ("[{users: 5, for: 1m}]", rate(5.0), "`--rate` has no effect"),
+            ("[{iterations: 5, users: 1}, {users: 2, for: 1s}]", time(5), "`--for` has no effect"),
         ] {
             let errors = compile_changed(&scenario(load), changes).unwrap_err();
             let text = errors[0].render(false);

@@ -29,11 +29,11 @@ pub(super) fn read_churn(
     let place = fields.churn.place_or(node.place);
     let churn = read_amount(cx, node);
     if let Some(scheme) = scheme {
-        let message = say!("`churn` is not possible with `{}` targets", scheme.word());
+        let message = say!("`churn` is not supported with `{}` targets", scheme.word());
         let error = cx.error("step-scheme", message, place);
         let help = say!(
-            "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
-                    stay connected"
+            "it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users that \
+             stay connected"
         );
         return cx.fail(error.label(say!("no user keeps a connection open")).help(help));
     }
@@ -41,19 +41,24 @@ pub(super) fn read_churn(
         Drive::Arrivals(_) => {
             let error = cx.error(
                 "conflicting-keys",
-                say!("`arrivals` and `churn` exclude each other"),
+                say!("`arrivals` and `churn` cannot be used together"),
                 place,
             );
-            let help =
-                say!("users who arrive leave by themselves; write `users` for those who stay");
+            let help = say!(
+                "users from `arrivals` leave by themselves; write `users` for users that stay"
+            );
             return cx.fail(error.label(say!("no user stays")).help(help));
         }
         Drive::Hold if before == 0 => {
-            return no_users(cx, place, say!("there are no users yet who could fall out"));
+            return no_users(cx, place, say!("there are no users yet that could disconnect"));
         }
         Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
         Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
-            fields.need(cx, fields.r#for, say!("say how long: `{{churn: 500/s, for: 10m}}`"))?;
+            fields.need(
+                cx,
+                fields.r#for,
+                say!("write the duration: `{{churn: 500/s, for: 10m}}`"),
+            )?;
         }
         _ => {}
     }
@@ -72,7 +77,7 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         if cx.text(node, say!("a rate"))?.trim().ends_with('%') {
             return cx.bad_value(
                 node,
-                say!("it is not clear how often this share falls out"),
+                say!("it is not clear how often this share disconnects"),
                 HELP,
             );
         }
@@ -92,9 +97,9 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         }
         Some((_, node)) => {
             if let Some(every) = fields.every.key().filter(|_| fields.share.node().is_none()) {
-                let message = say!("`rate` and `every` exclude each other");
+                let message = say!("`rate` and `every` cannot be used together");
                 let error = cx.error("conflicting-keys", message, every.place);
-                cx.note(error.label(say!("`every` goes with `share`")).help(HELP));
+                cx.note(error.label(say!("`every` requires `share`")).help(HELP));
             }
             positive_rate(cx, node).map(Amount::Rate)
         }
@@ -121,8 +126,7 @@ fn read_ways(cx: &mut Context<'_>, node: &Node) -> Option<Vec<Parting>> {
         _ => std::slice::from_ref(node),
     };
     if items.is_empty() {
-        let error =
-            cx.error("empty", say!("the list of ways to end a connection is empty"), node.place);
+        let error = cx.error("empty", say!("the list of close modes is empty"), node.place);
         return cx.fail(error.label(say!("empty")).help(HELP));
     }
     let ways: Vec<Option<Parting>> = items.iter().map(|item| read_parting(cx, item)).collect();

@@ -71,13 +71,13 @@ fn is_never(
     let users = span.users_max;
     let connects =
         |session: &Session| session.all().any(|step| matches!(step, Statement::Connect(_)));
-    let stay = say!("users who arrive leave by themselves; write `users` for those who stay");
+    let stay = say!("users from `arrivals` leave by themselves; write `users` for users that stay");
     let (label, help) = if users == 0 {
         (say!("no user stays"), stay)
     } else if !sessions.iter().any(connects) {
         let help = say!(
-            "it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users who \
-                    stay connected"
+            "it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users that \
+             stay connected"
         );
         (say!("no user keeps a connection open"), help)
     } else {
@@ -85,10 +85,8 @@ fn is_never(
         match span.time {
             Some(time) if every >= time => {
                 let (every, time) = (write_duration(every), write_duration(time));
-                let label = say!(
-                    "the first users fall out after {every}, the phase takes \
-                                  {time}"
-                );
+                let label =
+                    say!("the first users disconnect after {every}, but the phase lasts {time}");
                 (label, say!("write an `every` that is shorter than the phase, or a longer `for`"))
             }
             _ if share * (users as f64) < 0.5 => {
@@ -99,7 +97,7 @@ fn is_never(
             _ => return false,
         }
     };
-    let message = say!("no user ever falls out here");
+    let message = say!("no user ever disconnects here");
     cx.note(cx.warning("churn-never", message, place).label(label).help(help));
     true
 }
@@ -115,8 +113,8 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     } else {
         return;
     };
-    let message = say!("users fall out faster than they come back");
-    let help = say!("let fewer fall out, or shorten the `wait` of `reconnect`");
+    let message = say!("users disconnect faster than they reconnect");
+    let help = say!("disconnect fewer users, or shorten the `wait` of `reconnect`");
     cx.note(cx.warning("churn-too-fast", message, place).label(label).help(help));
 }
 
@@ -147,9 +145,14 @@ fn warn_hidden(
     let step = steps.get(delivery.step.index());
     let name = step.map_or("", |step| &step.name);
     let (stays, lost) = (format_duration(stays), write_duration(delivery.lost_after));
-    let message = say!("users fall out before it is known whether a message is lost");
-    let label = say!("they stay for {stays}, `{}` is lost after {lost}", shorten(name));
-    let help =
-        say!("what they miss is excused, not lost: let fewer fall out, or shorten `lost_after`");
+    let message = say!("users disconnect before a message can count as lost");
+    let label = say!(
+        "they stay connected for {stays}, but `{}` counts as lost after {lost}",
+        shorten(name)
+    );
+    let help = say!(
+        "what they miss is undetermined, not lost: disconnect fewer users, or shorten \
+             `lost_after`"
+    );
     cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
 }

@@ -14,7 +14,9 @@ pub(super) fn positive_rate(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     let rate = cx.rate(node)?;
     match rate > 0.0 {
         true => Some(rate),
-        false => cx.bad_value(node, say!("a rate of zero never gets there"), say!("write `50/s`")),
+        false => {
+            cx.bad_value(node, say!("the rate must be greater than zero"), say!("write `50/s`"))
+        }
     }
 }
 
@@ -27,9 +29,9 @@ pub(super) fn check_beside(
     let key = fields.spacing.key().or(fields.max.key()).filter(|_| !drive.is_paced());
     let Some(key) = key else { return Some(()) };
     let name = key.text.as_str();
-    let message = say!("`{name}` belongs to `arrivals`, or to `iterations` at a rate");
+    let message = say!("`{name}` works only with `arrivals`, or with `iterations` at a rate");
     let error = cx.error("conflicting-keys", message, key.place);
-    let error = error.label(say!("nothing begins at a rate here"));
+    let error = error.label(say!("nothing starts at a rate here"));
     cx.fail(error.help(say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`")))
 }
 
@@ -43,7 +45,7 @@ fn read_spacing(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<Spacing
 /// How many users may be there at once, of whom nobody has to be free.
 fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u64> {
     match cx.count(node)? {
-        0 => no_users(cx, node.place, say!("of at most 0 users none is ever free")),
+        0 => no_users(cx, node.place, say!("with a maximum of 0 users, no user is ever free")),
         max => Some(max),
     }
 }
@@ -68,7 +70,7 @@ pub(super) fn read_arrivals(
         _ => Rate::constant(cx.rate(node)?),
     };
     if !matches!(rate, Rate::Points(_)) {
-        let help = say!("say how long users arrive: `{{arrivals: 900/s, for: 10m}}`");
+        let help = say!("write how long users arrive: `{{arrivals: 900/s, for: 10m}}`");
         fields.need(cx, fields.r#for, help)?;
     }
     if rate.peak() <= 0.0 {
@@ -99,7 +101,7 @@ pub(super) fn read_iterations(
         return cx.bad_value(node, say!("the number of iterations is zero"), LOAD_HELP);
     }
     if rate.as_ref().is_some_and(|rate| rate.peak() <= 0.0) {
-        return no_users(cx, node.place, say!("no iteration ever begins"));
+        return no_users(cx, node.place, say!("no iteration ever starts"));
     }
     let (users, drops) = read_workers(cx, fields)?;
     // A rate that changes does so over a time.
@@ -109,7 +111,7 @@ pub(super) fn read_iterations(
         _ => total.is_some(),
     };
     if !has_time {
-        let help = say!("say how long: `{{iterations: 500/s, users: 100, for: 30s}}`");
+        let help = say!("write the duration: `{{iterations: 500/s, users: 100, for: 30s}}`");
         fields.need(cx, fields.r#for, help)?;
     }
     *population = users;
@@ -149,7 +151,7 @@ fn read_workers(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<(u64, b
     {
         return Some((read_max(cx, node)?, true));
     }
-    let help = say!("say how many users do them: `{{iterations: 500/s, users: 100, for: 30s}}`");
+    let help = say!("write how many users run them: `{{iterations: 500/s, users: 100, for: 30s}}`");
     let node = fields.need(cx, fields.users, help)?;
     match cx.count(node)? {
         0 => no_users(cx, node.place, say!("0 users cannot do any iterations")),

@@ -102,7 +102,7 @@ impl Reader<'_> {
         number: usize,
         fields: &ast::Load<'_>,
     ) -> Option<Option<Box<[u16]>>> {
-        let help = say!("name the sessions that its users do: `sessions: [reader, buyer]`");
+        let help = say!("list the sessions that its users run: `sessions: [reader, buyer]`");
         if self.entries.len() == 1 && fields.sessions.key().is_none() {
             return Some(None);
         }
@@ -141,7 +141,7 @@ impl Reader<'_> {
         let message = say!("the session `{name}` is in two loads");
         let error = cx.error("session-in-two-loads", message, node.place);
         let label = say!("the load `{first}` has it already");
-        let help = say!("leave it in one of them; steps that both do can be shared with `parts`");
+        let help = say!("keep it in one of them; use `parts` to share steps that both run");
         cx.fail(error.label(label).help(help))
     }
 
@@ -155,7 +155,7 @@ impl Reader<'_> {
                 let message = say!("no load has the session `{}`", shorten(&key.text));
                 let error = cx.error("session-without-load", message, key.place);
                 let help = say!("add it to the `sessions` of a load, or remove it");
-                cx.note(error.label(say!("never done")).help(help));
+                cx.note(error.label(say!("never runs")).help(help));
             }
         }
     }

@@ -68,7 +68,7 @@ fn read_sine(cx: &mut Context<'_>, node: &Node) -> Option<Sine> {
     let (mean, swing) = (mean?, swing?);
     if swing > mean {
         let text = cx.text(fields.mean.node()?, say!("a rate"))?;
-        let reason = say!("the rate would be negative for a part of each period");
+        let reason = say!("the rate would be negative for part of each period");
         return cx.bad_value(amplitude, reason, say!("write at most the mean: `{text}`"));
     }
     Some(Sine { mean, amplitude: swing, period, offset })
@@ -125,8 +125,8 @@ fn read_speed(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     match speed.filter(|speed| *speed > 0.0 && *speed <= SPEED_MAX) {
         Some(speed) => Some(speed),
         None => {
-            let reason = say!("a speed is a number above 0");
-            cx.bad_value(node, reason, say!("write `2` for twice as fast, or `0.5`"))
+            let reason = say!("a speed must be a number above 0");
+            cx.bad_value(node, reason, say!("write `2` for double speed, or `0.5` for half"))
         }
     }
 }
@@ -139,6 +139,6 @@ fn check_time(cx: &mut Context<'_>, phase: &ast::Phase<'_>, length: Duration) ->
     }
     let length = write_duration(length);
     let error = cx.error("bad-value", say!("the rates end before the phase does"), node.place);
-    let error = error.label(say!("they are known for {length}"));
-    cx.fail(error.help(say!("leave out `for`, or write at most `{length}`")))
+    let error = error.label(say!("they cover only {length}"));
+    cx.fail(error.help(say!("remove `for`, or write at most `{length}`")))
 }

@@ -47,7 +47,7 @@ pub(super) fn read_users(
         return no_users(cx, node.place, say!("a phase of 0 users does nothing"));
     }
     if last && to > 0 && coming == Coming::AtOnce && !fields.r#for.is_there() {
-        fields.need(cx, fields.r#for, say!("say how long: `{{users: 100, for: 30s}}`"))?;
+        fields.need(cx, fields.r#for, say!("write the duration: `{{users: 100, for: 30s}}`"))?;
     }
     let users = Users { to, coming };
     let time = fields.r#for.node().and_then(|node| cx.time_limit(node));
@@ -56,10 +56,10 @@ pub(super) fn read_users(
         && let Some(node) = fields.r#for.node()
     {
         let part = population.abs_diff(before);
-        let message = say!("this phase ends before its ramp does");
+        let message = say!("this phase ends before its ramp is complete");
         let warning = cx.warning("ramp-cut", message, node.place);
-        let label = say!("{part} of {} users in this time", to.abs_diff(before));
-        let help = say!("leave out `for` so that the ramp is done to its end, or raise the rate");
+        let label = say!("only {part} of {} users in this time", to.abs_diff(before));
+        let help = say!("remove `for` so that the ramp can complete, or raise the rate");
         cx.note(warning.label(label).help(help));
     }
     Some(Drive::Users(users))
@@ -81,9 +81,9 @@ fn read_coming(
     match way {
         Some((key, node)) if inner.rate.is(key) => {
             if let Some(every) = inner.every.key() {
-                let message = say!("`rate` and `every` exclude each other");
+                let message = say!("`rate` and `every` cannot be used together");
                 let error = cx.error("conflicting-keys", message, every.place);
-                cx.note(error.label(say!("`every` goes with `step`")).help(STEP_HELP));
+                cx.note(error.label(say!("`every` requires `step`")).help(STEP_HELP));
             }
             positive_rate(cx, node).map(Coming::Rate)
         }
@@ -108,10 +108,10 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
     let Some(node) = node else { return Some(()) };
     match (cx.bool(node)?, way) {
         (true, Some(way)) => {
-            let message = say!("`at_once` and `{way}` exclude each other");
+            let message = say!("`at_once` and `{way}` cannot be used together");
             let error = cx.error("conflicting-keys", message, node.place);
-            let label = say!("`{way}` already says how they start");
-            cx.fail(error.label(label).help(say!("keep the one that is meant")))
+            let label = say!("`{way}` already sets how users start");
+            cx.fail(error.label(label).help(say!("keep the one you need")))
         }
         (false, None) => {
             let message = say!("without a rate or steps, all users start at once");
@@ -123,8 +123,8 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
 
 /// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
 fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
-    let message = say!("`users` says only how many there are at the end");
+    let message = say!("`users` sets only the number of users at the end");
     let error = cx.error("bad-value", message, place);
-    let label = say!("a phase begins with the users of the phase before");
+    let label = say!("a phase starts with the users of the previous phase");
     cx.fail(error.label(label).help(say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))
 }

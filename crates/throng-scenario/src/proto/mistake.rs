@@ -13,7 +13,7 @@ use crate::read::Context;
 use crate::syntax::Place;
 use crate::words::shorten;
 
-const SYNTAX_HELP: Said = say!("a field is `string name = 1;`; `protoc` tells more about the file");
+const SYNTAX_HELP: Said = say!("write a field as `string name = 1;`; `protoc` shows more details");
 const NAME_HELP: Said = say!("declare it, or import the file that declares it");
 const NUMBER_HELP: Said = say!("give every field its own number");
 
@@ -100,10 +100,10 @@ fn editions() -> Told {
     Told {
         code: "proto-feature",
         message: say!("protobuf editions are not supported"),
-        label: say!("not here"),
+        label: say!("not allowed here"),
         help: say!(
-            "write `syntax = \"proto3\";`, or name what `protoc --include_imports \
-               --descriptor_set_out=shop.desc` writes"
+            "write `syntax = \"proto3\";`, or use the output of `protoc --include_imports \
+             --descriptor_set_out=shop.desc`"
         ),
     }
 }
@@ -148,8 +148,10 @@ fn told(message: Said, label: Said, help: Said) -> Option<Told> {
 fn of_syntax(said: &str) -> Option<Told> {
     if let Some([expected]) = captures(END, said) {
         return match expected {
-            COMMENT => told(say!("a comment is not closed"), say!("it is open here"), SYNTAX_HELP),
-            _ => told(say!("the file ends too early"), wanted(expected), SYNTAX_HELP),
+            COMMENT => {
+                told(say!("a comment is not closed"), say!("it is still open here"), SYNTAX_HELP)
+            }
+            _ => told(say!("the file is incomplete"), wanted(expected), SYNTAX_HELP),
         };
     }
     if let Some([expected, found]) = captures(TOKEN, said) {
@@ -166,8 +168,8 @@ fn of_syntax(said: &str) -> Option<Told> {
                      `..`"
     );
     match said {
-        STRING => told(say!("a string is not closed"), say!("it begins here"), SYNTAX_HELP),
-        IMPORT => told(say!("this is not the path of an import"), say!("not possible"), help),
+        STRING => told(say!("a string is not closed"), say!("it starts here"), SYNTAX_HELP),
+        IMPORT => told(say!("this is not a valid import path"), say!("not allowed"), help),
         _ => None,
     }
 }
@@ -195,33 +197,37 @@ fn of_names(said: &str) -> Option<Told> {
     }
     if let Some([name, other]) = captures(SHADOWED, said) {
         let message = say!("there is no type `{}`", shorten(name));
-        let label = say!("it means `{}`, which does not exist", shorten(other));
-        return told(message, label, say!("begin the full name with a dot: `.shop.Order`"));
+        let label = say!("it resolves to `{}`, which does not exist", shorten(other));
+        return told(message, label, say!("start the full name with a dot: `.shop.Order`"));
     }
     let [name, kind] = captures(NOT_A, said)?;
     let message = say!("`{}` is not `{}`", shorten(name), shorten(kind));
-    told(message, say!("another type is needed"), NAME_HELP)
+    told(message, say!("another type is required"), NAME_HELP)
 }
 
 fn of_rules(said: &str) -> Option<Told> {
     if let Some([number]) = captures(NUMBER_TWICE, said) {
         let message = say!("the field number {number} is used twice");
-        return told(message, say!("another field has it"), NUMBER_HELP);
+        return told(message, say!("another field uses it"), NUMBER_HELP);
     }
     if captures::<1>(NUMBER_RANGE, said).is_some() {
-        let label = say!("field numbers go from 1 to 536870911");
-        return told(say!("this is not the number of a field"), label, NUMBER_HELP);
+        let label = say!("field numbers range from 1 to 536870911");
+        return told(say!("this is not a valid field number"), label, NUMBER_HELP);
     }
     if captures::<1>(NO_LABEL, said).is_some() {
         let help = say!(
             "write `optional`, `required` or `repeated` before the type, or \
                     `syntax = \"proto3\";` as the first line"
         );
-        return told(say!("the field has no label"), say!("proto2 needs one"), help);
+        return told(say!("the field has no label"), say!("proto2 requires one"), help);
     }
     if captures::<1>(MAP_KEY, said).is_some() {
         let help = say!("keys are whole numbers, `bool` or `string`");
-        return told(say!("this cannot be the type of the keys of a map"), say!("not here"), help);
+        return told(
+            say!("this type is not allowed for the keys of a map"),
+            say!("not allowed here"),
+            help,
+        );
     }
     let help = say!("write a value such as `UNKNOWN = 0;` first");
     match said == ENUM_ZERO {

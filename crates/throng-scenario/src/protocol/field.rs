@@ -24,7 +24,7 @@ pub(super) enum Within {
 
 const SIZE_HELP: Said = say!("write `size: 16`, or the name of an earlier field: `size: count`");
 const REPEAT_HELP: Said =
-    say!("write `3`, `u8` for a number before the items, the name of an earlier field, or `rest`");
+    say!("write `3`, `u8` for a count before the items, the name of an earlier field, or `rest`");
 const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of one of `enums`");
 
 /// The most items of `repeat: 3`.
@@ -41,7 +41,7 @@ impl Reader<'_, '_> {
             let Some(field) = self.field(item, within, &out) else { continue };
             if let Some(first) = out.iter().find(|other| other.id.value == field.id.value) {
                 let line = self.cx.line(self.place(first.id.place));
-                let message = say!("there is a second field `{}`", shorten(&field.id.value));
+                let message = say!("two fields are named `{}`", shorten(&field.id.value));
                 let place = self.place(field.id.place);
                 let error = self.cx.error("duplicate-name", message, place);
                 let label = say!("the first one is on line {line}");
@@ -99,7 +99,7 @@ impl Reader<'_, '_> {
         let known = |key: &Key| fields.id.is(key) || fields.doc.is(key);
         let others = fields.all().filter(|field| field.key().is_some_and(|key| !known(key)));
         if let Some((key, _)) = ast::first(others) {
-            let message = say!("`body` stands for the message's own fields");
+            let message = say!("`body` represents the message's own fields");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("it has no `{}`", shorten(&key.text)));
             return self.cx.fail(error.help(say!(
@@ -125,7 +125,7 @@ impl Reader<'_, '_> {
         let roles = [fields.counts, fields.selects, fields.correlates, fields.checksum];
         let Some((key, node)) = ast::one_of(self.cx, &roles) else {
             if let Some(key) = fields.over.key() {
-                let message = say!("`over` tells what a checksum is over");
+                let message = say!("`over` sets what a checksum covers");
                 let error = self.cx.error("conflicting-keys", message, key.place);
                 let error = error.label(say!("there is no checksum"));
                 self.cx.note(error.help(say!("write `checksum: crc32`, or remove `over`")));
@@ -133,7 +133,7 @@ impl Reader<'_, '_> {
             return Role::Value;
         };
         if within != Within::Packet && key.text != "checksum" {
-            let message = say!("`{}` is a part of the packet", key.text);
+            let message = say!("`{}` is allowed only in `packet`", key.text);
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("this is a field of a message"));
             self.cx.note(error.help(say!("move the field into `packet`")));
@@ -142,10 +142,10 @@ impl Reader<'_, '_> {
         if key.text != "checksum"
             && let Some((other, _)) = ast::first([fields.r#if, fields.repeat])
         {
-            let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
+            let message = say!("`{}` and `{}` cannot be used together", key.text, other.text);
             let error = self.cx.error("conflicting-keys", message, other.place);
-            let error = error.label(say!("such a field occurs once in every packet"));
-            self.cx.note(error.help(say!("keep the one that is meant")));
+            let error = error.label(say!("this field must occur exactly once in every packet"));
+            self.cx.note(error.help(say!("keep the one you need")));
         }
         match key.text.as_str() {
             "counts" => {
@@ -187,10 +187,10 @@ impl Reader<'_, '_> {
         let Some(key) = fields.max.key() else { return };
         let is_length = matches!(role, Role::Length { .. });
         if !is_length && !matches!(extent(ty), Some(Extent::Prefixed { .. })) {
-            let message = say!("`max` is the largest value of a length");
+            let message = say!("`max` applies only to lengths");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("there is no length here"));
-            self.cx.note(error.help(say!("write `counts` or `length` beside it, or remove `max`")));
+            self.cx.note(error.help(say!("add `counts` or `length`, or remove `max`")));
         }
     }
 
@@ -229,7 +229,7 @@ impl Reader<'_, '_> {
                     Some(bits) => Some((Type::Bits(bits), None)),
                     None => self.cx.bad_value(
                         node,
-                        say!("a bit field has 1 to 64 bits"),
+                        say!("a bit field must have 1 to 64 bits"),
                         say!("write `bits: 3`"),
                     ),
                 }
@@ -266,7 +266,7 @@ impl Reader<'_, '_> {
                 let extent = self.extent(fields);
                 let place = self.cx.place_of(node, &name);
                 let Some(protos) = &mut self.protos else {
-                    let message = say!("no `.proto` file is named");
+                    let message = say!("no `.proto` file is given");
                     let error = self.cx.error("missing-key", message, place);
                     let error = error.label(say!("where is this message declared?"));
                     return self.cx.fail(error.help(say!("write `proto: shop.proto` at the top")));
@@ -300,9 +300,9 @@ impl Reader<'_, '_> {
         let Some((key, _)) = ast::first(extents(fields)) else {
             return;
         };
-        let message = say!("{what} has a size of its own");
+        let message = say!("{what} determines its own size");
         let error = self.cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("`{}` belongs to texts and bytes", key.text));
+        let error = error.label(say!("`{}` is only for text and bytes", key.text));
         self.cx.note(error.help(say!("remove it, or write `type: bytes`")));
     }
 
@@ -331,23 +331,22 @@ impl Reader<'_, '_> {
     }
 
     fn prefix(&mut self, node: &Node) -> Option<Prefix> {
-        let text = self.cx.text(node, say!("the type of a length"))?;
+        let text = self.cx.text(node, say!("a type for a length"))?;
         if let Some(prefix) = words::prefix(text.trim()) {
             return Some(prefix);
         }
-        let message = say!("`{}` is not the type of a length", shorten(&text));
+        let message = say!("`{}` is not a valid type for a length", shorten(&text));
         let error = self.cx.error("bad-value", message, node.place);
         let is_size = parse_int(text.trim()).is_some() || values::is_name(text.trim());
         let is_ordered = text.ends_with("le") || text.ends_with("be");
         let (label, help) = match () {
-            () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => (
-                say!("its byte order is that of the field"),
-                say!("write `endian: little` beside it"),
-            ),
+            () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => {
+                (say!("its byte order is that of the field"), say!("add `endian: little`"))
+            }
             () if is_size => {
                 (say!("a size, or a field?"), say!("write `size: {}`", shorten(&text)))
             }
-            () => (say!("not possible"), words::PREFIX_HELP),
+            () => (say!("not allowed"), words::PREFIX_HELP),
         };
         self.cx.fail(error.label(label).help(help))
     }
@@ -363,7 +362,7 @@ impl Reader<'_, '_> {
         match number.map(u32::try_from) {
             Some(Ok(0)) => self.cx.bad_value(
                 node,
-                say!("a size of 0 bytes holds nothing"),
+                say!("the size must be at least 1 byte"),
                 say!("remove the field"),
             ),
             Some(Ok(bytes)) => Some(Extent::Fixed(bytes)),
@@ -397,7 +396,7 @@ impl Reader<'_, '_> {
     fn repeat(&mut self, fields: &FieldMap<'_>) -> Option<Repeat> {
         let Some(node) = fields.repeat.node() else {
             if let Some(key) = fields.repeat_expr.key() {
-                let message = say!("`repeat-expr` needs `repeat: expr`");
+                let message = say!("`repeat-expr` requires `repeat: expr`");
                 let error = self.cx.error("missing-key", message, key.place);
                 let error = error.label(say!("`repeat` is missing"));
                 self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
@@ -411,7 +410,7 @@ impl Reader<'_, '_> {
             return self.times(node, text.trim());
         }
         if let Some(key) = fields.repeat_expr.key() {
-            let message = say!("`repeat-expr` needs `repeat: expr`");
+            let message = say!("`repeat-expr` requires `repeat: expr`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("given twice"));
             self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
@@ -422,15 +421,16 @@ impl Reader<'_, '_> {
         match text.as_str() {
             "rest" | "eos" => Some(Repeat::Rest),
             "expr" => {
-                let message = say!("`repeat: expr` needs `repeat-expr`");
+                let message = say!("`repeat: expr` requires `repeat-expr`");
                 let error = self.cx.error("missing-key", message, node.place);
-                let error = error.label(say!("how often?"));
+                let error = error.label(say!("how many times?"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             "until" => {
-                let message = say!("`repeat: until` is not possible");
+                let message = say!("`repeat: until` is not supported");
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label(say!("a repeated field needs a number of items or an end"));
+                let error =
+                    error.label(say!("a repeated field requires a number of items or an end"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             text => self.times(node, text),
@@ -446,10 +446,8 @@ impl Reader<'_, '_> {
             _ => {
                 let message = say!("`{}` is not a number of repetitions", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label(say!(
-                    "neither a number of at least 1 nor the name of a \
-                                              field"
-                ));
+                let error =
+                    error.label(say!("neither a number greater than 0 nor the name of a field"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
         }
@@ -484,12 +482,12 @@ impl Reader<'_, '_> {
             )),
             None if !has_order => Some((
                 say!("this type has no byte order"),
-                say!("remove it; the fields of a structure have an `endian` of their own"),
+                say!("remove it; each field of a structure has its own `endian`"),
             )),
             _ => None,
         };
         if let Some((label, help)) = wrong {
-            let message = say!("`endian` is not possible here");
+            let message = say!("`endian` is not allowed here");
             let error = self.cx.error("conflicting-keys", message, key.place);
             self.cx.note(error.label(label).help(help));
         }
@@ -516,7 +514,8 @@ impl Reader<'_, '_> {
 
     /// `{0: ok, 1: full}`
     pub(super) fn enumeration(&mut self, node: &Node) -> Labels {
-        let entries = self.cx.entries(node, say!("names of values"), ENUM_HELP).unwrap_or_default();
+        let entries =
+            self.cx.entries(node, say!("a map of values and names"), ENUM_HELP).unwrap_or_default();
         let mut labels: Labels = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let number = parse_int(&key.text).and_then(|number| i64::try_from(number).ok());
@@ -532,7 +531,7 @@ impl Reader<'_, '_> {
             if known {
                 let message = say!("`{}: {}` occurs twice", number, shorten(&name.value));
                 let error = self.cx.error("duplicate-name", message, key.place);
-                let error = error.label(say!("the number or the name"));
+                let error = error.label(say!("the number or the name is already used"));
                 self.cx.note(error.help(say!("give every value its own name")));
                 continue;
             }
@@ -547,7 +546,7 @@ impl Reader<'_, '_> {
             Type::Unsigned(_) | Type::Signed(_) | Type::Bits(_) | Type::Varint | Type::ZigZag
         );
         if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
-            let message = say!("only whole numbers have names");
+            let message = say!("only whole numbers can have names");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("this is not a whole number"));
             self.cx.note(error.help(say!("remove `enum`, or write `type: u8`")));

@@ -49,7 +49,7 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
         let most = protocol.correlation_max();
         let message = say!("`--seq {sequence}` is too large: the maximum is {most}");
         let error = Diagnostic::error("bad-field", message);
-        return Err(Box::new(error.help(say!("give a smaller number, or none"))));
+        return Err(Box::new(error.help(say!("give a smaller number, or leave it out"))));
     }
     let mut bytes = Vec::new();
     let mut none = |_: u16, _: &mut Vec<u8>| Ok::<_, Infallible>(Some(Value::Null));
@@ -61,7 +61,7 @@ pub fn encode(protocol: &Protocol, text: &str, sequence: u64) -> Result<Encoded,
             let (start, end) = place_of(fields.as_ref(), &path, text.len());
             let error = reader.error("bad-field", reason, start, end);
             let error = error.label(say!("the field `{field}`"));
-            Err(Box::new(error.help(say!("`throng protocol FILE` shows what each field holds"))))
+            Err(Box::new(error.help(say!("`throng protocol FILE` describes each field"))))
         }
     }
 }
@@ -71,7 +71,7 @@ struct Reader<'r> {
     protocol: &'r Protocol,
 }
 
-const MESSAGE_HELP: Said = say!("write a message as it stands in a scenario: `join: {{room: 42}}`");
+const MESSAGE_HELP: Said = say!("write a message as in a scenario: `join: {{room: 42}}`");
 
 impl Reader<'_> {
     fn error(&self, code: &'static str, message: Said, start: usize, end: usize) -> Diagnostic {
@@ -97,7 +97,9 @@ impl Reader<'_> {
                 match (entries.next(), entries.next()) {
                     (Some((name, fields)), None) => (name, Some(fields)),
                     (None, _) => return wrong(say!("no message is given")),
-                    (_, Some(_)) => return wrong(say!("one message at a time is encoded")),
+                    (_, Some(_)) => {
+                        return wrong(say!("only one message can be encoded at a time"));
+                    }
                 }
             }
             Some(_) => return wrong(say!("a list is not a message")),

@@ -45,7 +45,7 @@ impl Protos {
         match (exact, &found[..]) {
             (None, []) => self.unknown(cx, name, place),
             (None, [first, second, ..]) => {
-                let message = say!("`{}` is the name of several messages", shorten(name));
+                let message = say!("several messages are named `{}`", shorten(name));
                 let error = cx.error("bad-proto", message, place);
                 let label = say!("`{}` and `{}`", first.full_name(), second.full_name());
                 let help = say!("write the full name: `protobuf({})`", first.full_name());
@@ -78,7 +78,7 @@ impl Protos {
         let first: Vec<&str> = full.take(8).collect();
         cx.fail(error.help(match first.is_empty() {
             true => PROTO_HELP,
-            false => say!("the files have `{}`", first.join("`, `")),
+            false => say!("the files declare `{}`", first.join("`, `")),
         }))
     }
 
@@ -96,7 +96,7 @@ impl Protos {
                     let message = say!("protobuf groups are not supported");
                     let label = say!("the field `{}`", shorten(field.full_name()));
                     let error = cx.error("proto-feature", message, place).label(label);
-                    cx.note(error.help(say!("make it a message of its own")));
+                    cx.note(error.help(say!("make it a separate message")));
                 } else if let Kind::Message(inner) = field.kind() {
                     open.push(inner);
                 }

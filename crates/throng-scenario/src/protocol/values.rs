@@ -10,8 +10,9 @@ use crate::words::shorten;
 const BYTES_HELP: Said =
     say!("write `\"\\r\\n\"` in double quotes, a number such as `0`, or a list of both");
 
-const CONDITION_HELP: Said =
-    say!("write `flags & 1`, `kind == 2` or the name of an earlier field, which is then not 0");
+const CONDITION_HELP: Said = say!(
+    "write `flags & 1`, `kind == 2`, or the name of an earlier field to test that it is not 0"
+);
 
 /// What turns a condition round, as `!` does.
 const NOT: &str = "not ";
@@ -87,7 +88,7 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
         return cx.bad_value(
             node,
             say!("more than 4096 bytes"),
-            say!("declare a field for so many bytes"),
+            say!("declare a field for this many bytes"),
         );
     }
     Some(out)
@@ -132,16 +133,16 @@ pub(super) fn read_literal(
         Type::Struct(_) | Type::Fields(_) | Type::Json(_) | Type::Proto { .. } => {
             let error = cx.error(
                 "conflicting-keys",
-                say!("only numbers, `bool`, texts and bytes have a value in the declaration"),
+                say!("only numbers, `bool`, text and bytes can have a value in the declaration"),
                 node.place,
             );
-            let error = error.label(say!("this has parts"));
+            let error = error.label(say!("this type has several parts"));
             return cx.fail(error.help(say!("remove it, and give the value in the scenario")));
         }
         _ => {}
     }
     let Kind::Scalar { text, plain } = &node.kind else {
-        return cx.wrong_type(node, say!("one value"), say!("write a number or a text"));
+        return cx.wrong_type(node, say!("a single value"), say!("write a number or text"));
     };
     let text = text.as_str();
     let number = parse_int(text.trim()).filter(|_| *plain);
@@ -169,7 +170,7 @@ pub(super) fn read_literal(
     let message = say!("`{}` is not a value of this type", shorten(text));
     let error = cx.error("bad-value", message, node.place);
     let (label, help) = match ty {
-        Type::Bool => (say!("yes or no"), say!("write `true` or `false`")),
+        Type::Bool => (say!("not a boolean"), say!("write `true` or `false`")),
         Type::Float32 | Type::Float64 => (say!("not a number"), say!("write `1.5`")),
         _ => (say!("not a whole number"), say!("write `7` or `0xC4A7`")),
     };
@@ -211,12 +212,12 @@ fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>,
             Comparison::NotEqual if compared.value == 0 => {
                 Ok(Compared { comparison: Comparison::Equal, ..compared })
             }
-            _ => Err((say!("`not` must be followed by a name alone"), CONDITION_HELP)),
+            _ => Err((say!("`not` must be followed by a name only"), CONDITION_HELP)),
         };
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err((
-            say!("a condition must begin with the name of an earlier field"),
+            say!("a condition must start with the name of an earlier field"),
             CONDITION_HELP,
         ));
     }
@@ -238,7 +239,7 @@ fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>,
             _ => parse_int(text)
                 .and_then(|number| i64::try_from(number).ok())
                 .or_else(named)
-                .ok_or((say!("what it is compared with is not a number"), CONDITION_HELP)),
+                .ok_or((say!("the value to compare with is not a number"), CONDITION_HELP)),
         }
     };
     if let Some(mask) = rest.strip_prefix('&') {
@@ -266,25 +267,26 @@ fn bits<'t>(
 ) -> Result<Compared<'t>, (Said, Said)> {
     let has_bits = |mask| Ok(Compared { name, comparison: Comparison::HasBits, value: mask });
     let help =
-        say!("declare the bits as fields of their own, `type: b1`, and compare one: `name == 0`");
+        say!("declare the bits as separate fields, `type: b1`, and compare one: `name == 0`");
     if let Some((mask, right)) = rest.split_once("==") {
         let (mask, right) = (value(mask)?, value(right)?);
         return match mask == right && mask != 0 {
             true => has_bits(mask),
-            false => Err((say!("it can only test that all bits are set"), help)),
+            false => Err((say!("a condition can only test whether all bits are set"), help)),
         };
     }
     if let Some((mask, right)) = rest.split_once("!=") {
         let (mask, right) = (value(mask)?, value(right)?);
         return match right == 0 && mask.count_ones() == 1 {
             true => has_bits(mask),
-            false => Err((say!("it can only test that all bits are set"), help)),
+            false => Err((say!("a condition can only test whether all bits are set"), help)),
         };
     }
     match value(rest)? {
-        0 => {
-            Err((say!("no bit is tested"), say!("write the number that has the bits: `flags & 4`")))
-        }
+        0 => Err((
+            say!("no bit is tested"),
+            say!("write a number with the bits to test: `flags & 4`"),
+        )),
         mask => has_bits(mask),
     }
 }

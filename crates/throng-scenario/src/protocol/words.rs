@@ -149,13 +149,13 @@ fn parse_number(word: &str) -> Result<Option<TypeWord>, WordError> {
         ('u', 8..=64) if number % 8 == 0 => sized(Type::Unsigned(number)),
         ('i', 8..=64) if number % 8 == 0 => sized(Type::Signed(number)),
         ('b', 1..=64) if endian == Some(Endian::Little) => wrong(
-            say!("bits fill bytes from the most significant bit on"),
-            say!("write `{plain}`, or read a whole number and look at its bits"),
+            say!("bit fields fill bytes from the most significant bit"),
+            say!("write `{plain}`, or read a whole number and test its bits"),
         ),
         ('b', 1..=64) => sized(Type::Bits(number)),
-        ('b', _) => wrong(say!("a bit field has 1 to 64 bits"), say!("write `b1` to `b64`")),
+        ('b', _) => wrong(say!("a bit field must have 1 to 64 bits"), say!("write `b1` to `b64`")),
         ('u' | 'i', _) => wrong(
-            say!("a number has 8, 16, 24, 32, 40, 48, 56 or 64 bits"),
+            say!("a number must have 8, 16, 24, 32, 40, 48, 56 or 64 bits"),
             say!("write `b12` for a bit field"),
         ),
         _ => Ok(None),

@@ -85,8 +85,8 @@ impl Data {
         let is_data = |name: &&String| name.contains('@') || is_number(name);
         let name = shorten(columns.iter().find(is_data)?);
         let help = say!(
-            "its first line should name the columns, but has `{name}`: write \
-             `columns: [name, …]` where it is a row like the others"
+            "its first line should name the columns, but has `{name}`: write `columns: [name, \
+             …]` if it is a data row"
         );
         Some(help)
     }

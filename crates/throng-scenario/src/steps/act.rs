@@ -28,7 +28,7 @@ pub(super) fn read_slow(
         return Some(Statement::Slow { link, slow: Slow::default() });
     }
     if !matches!(&node.kind, Kind::Map(entries) if !entries.is_empty()) {
-        return cx.wrong_type(node, say!("the speed of the user"), HELP);
+        return cx.wrong_type(node, say!("a read or write speed"), HELP);
     }
     let fields = ast::Speed::read(cx, node)?;
     let mut speed = |field: Field<'_>| match field.node() {
@@ -41,7 +41,7 @@ pub(super) fn read_slow(
         let node = fields.write.node()?;
         return cx.bad_value(
             node,
-            say!("at a write speed of zero nothing is ever sent"),
+            say!("nothing can be sent at a write speed of zero"),
             say!("write `write: 100B/s`"),
         );
     }
@@ -97,7 +97,7 @@ impl Coder<'_, '_> {
 
     pub(super) fn log(&mut self, cx: &mut Context<'_>, fields: &ast::Log<'_>) -> Flow {
         let node = fields.log.node();
-        match node.and_then(|node| cx.template(node, say!("a line"), Escape::None)) {
+        match node.and_then(|node| cx.template(node, say!("a line of text"), Escape::None)) {
             Some(text) => self.push(Statement::Log(Arc::new(text))),
             None => Flow::UNKNOWN,
         }

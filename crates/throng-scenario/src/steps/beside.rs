@@ -94,14 +94,14 @@ impl<'n> Coder<'_, 'n> {
             Inside::Parallel => (
                 say!("branches run at the same time"),
                 say!(
-                    "write it before or after `parallel`; in a branch a user can make HTTP \
-                     requests, think, repeat and set values"
+                    "write it before or after `parallel`; a branch can contain HTTP requests, \
+                     think times, loops and `set`"
                 ),
             ),
             Inside::On | Inside::Every => (
-                say!("this runs beside the user's own steps"),
+                say!("this runs in parallel with the user's own steps"),
                 say!(
-                    "write it in `steps`; here a user can send, request, expect, think, set \
+                    "write it in `steps`; here, a user can send, request, expect, think, set \
                      values and leave"
                 ),
             ),
@@ -122,7 +122,7 @@ impl<'n> Coder<'_, 'n> {
         }
         let message = say!("`request` is not allowed in `parallel` here");
         let error = cx.error("wrong-place", message, place);
-        let error = error.label(say!("an answer does not say which request it answers"));
+        let error = error.label(say!("a reply does not identify its request"));
         let help = say!(
             "write it before or after `parallel`, or declare a protocol whose messages have a \
              `seq`"

@@ -22,15 +22,15 @@ pub(super) fn read_ends(cx: &mut Context<'_>, node: &Node, reach: &Reach) -> Opt
         _ => std::slice::from_ref(node),
     };
     if !reach.opens_with("protocols") {
-        let message = say!("only a WebSocket is closed with a code");
+        let message = say!("only a WebSocket has a close code");
         return cx.bad_value(node, message, say!("write `any`"));
     }
     let codes = nodes.iter().map(|node| {
-        let text = cx.text(node, say!("a code of a close"))?;
+        let text = cx.text(node, say!("a close code"))?;
         match text.trim().parse() {
             Ok(code @ 1000..=4999) => Some(code),
             _ => {
-                let message = say!("`{}` is not a code of a close", shorten(&text));
+                let message = say!("`{}` is not a valid close code", shorten(&text));
                 cx.bad_value(node, message, say!("write a code from 1000 to 4999, or `any`"))
             }
         }

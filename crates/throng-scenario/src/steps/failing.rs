@@ -120,7 +120,7 @@ fn read_waits(
     let (low, high) = match wait.node() {
         Some(node) => match cx.duration_range(node)? {
             (low, _) if low.is_zero() => {
-                let message = say!("a wait of zero would hammer a failing target");
+                let message = say!("a wait of zero would overload a failing target");
                 return cx.bad_value(node, message, say!("write `wait: 1s..30s`"));
             }
             range => range,
@@ -161,7 +161,7 @@ fn read_retry_on(cx: &mut Context<'_>, node: &Node) -> Option<RetryOn> {
     }
     if statuses.len() > RETRY_ON_MAX || causes.len() > RETRY_ON_MAX {
         let message = say!("more than {RETRY_ON_MAX} statuses or causes");
-        return cx.bad_value(node, message, say!("write ranges such as `5xx`, or leave `on` out"));
+        return cx.bad_value(node, message, say!("write ranges such as `5xx`, or remove `on`"));
     }
     statuses.resize(RETRY_ON_MAX, None);
     causes.resize(RETRY_ON_MAX, None);
@@ -185,11 +185,9 @@ fn read_attempts(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Option
     match units::parse_count(&text).map(u16::try_from) {
         Ok(Ok(0)) => cx.bad_value(node, say!("this never retries"), say!("remove it, or write 1")),
         Ok(Ok(times)) => Some(Some(times.into())),
-        Ok(Err(_)) => {
-            cx.bad_value(node, say!("more than 65,535 attempts"), say!("write `forever`"))
-        }
+        Ok(Err(_)) => cx.bad_value(node, say!("more than 65,535 retries"), say!("write `forever`")),
         _ => {
-            let message = say!("`{}` is not a number of attempts", shorten(&text));
+            let message = say!("`{}` is not a number of retries", shorten(&text));
             let error = cx.error("bad-value", message, node.place);
             cx.fail(error.label(say!("not a number or `forever`")).help(help))
         }

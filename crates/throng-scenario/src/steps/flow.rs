@@ -110,7 +110,7 @@ impl<'n> Coder<'_, 'n> {
         let Some(node) = fields.choose.node() else { return Flow::UNKNOWN };
         let Some(items) = &fields.choose.content else { return Flow::UNKNOWN };
         if node.is_empty() {
-            let error = cx.error("empty", say!("there is nothing to choose from"), node.place);
+            let error = cx.error("empty", say!("`choose` has no branches"), node.place);
             cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
@@ -123,7 +123,7 @@ impl<'n> Coder<'_, 'n> {
             let flow = self.way(cx, way);
             let steps = std::mem::replace(&mut self.block, outer);
             if weight == Some(0) {
-                let message = say!("this way has weight 0");
+                let message = say!("this branch has weight 0");
                 let warning = cx.warning("never-runs", message, way.place);
                 let help = say!("give it a weight of 1 or more, or remove it");
                 cx.note(warning.label(say!("no user ever takes it")).help(help));
@@ -216,15 +216,18 @@ impl<'n> Coder<'_, 'n> {
         if self.open_parts.contains(&number) {
             let name = shorten(self.parts.name(number));
             let message = say!("the part `{name}` uses itself");
-            let error =
-                cx.error("part-circle", message, node.place).label(say!("it is already open"));
+            let error = cx
+                .error("part-circle", message, node.place)
+                .label(say!("already inside this part"));
             cx.note(error.help(say!("write `repeat` around its steps instead")));
             return Flow::UNKNOWN;
         }
         if self.open_parts.len() >= PARTS_DEPTH_MAX {
-            let message = say!("parts use each other more than {PARTS_DEPTH_MAX} levels deep");
+            let message = say!("parts are nested more than {PARTS_DEPTH_MAX} levels deep");
             let error = cx.error("too-many", message, node.place).label(say!("one too many"));
-            cx.note(error.help(say!("write the steps of small parts where they are used")));
+            cx.note(
+                error.help(say!("write the steps of small parts directly where they are used")),
+            );
             return Flow::UNKNOWN;
         }
         let Some(steps) = self.parts.steps(number) else { return Flow::UNKNOWN };
@@ -253,7 +256,10 @@ impl<'n> Coder<'_, 'n> {
         if *self.part_steps == PART_STEPS_MAX + 1 {
             let message = say!("parts add more than 200,000 steps");
             let error = cx.error("too-many", message, place).label(say!("one too many"));
-            cx.note(error.help(say!("parts that use parts multiply: use fewer of them")));
+            cx.note(
+                error
+                    .help(say!("parts that use other parts multiply the steps: use fewer of them")),
+            );
         }
         *self.part_steps <= PART_STEPS_MAX
     }
@@ -280,7 +286,7 @@ fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
     let (low, high) = text.split_once("..").unwrap_or((&text, &text));
     let count = |text| units::parse_count(text).ok().map(u32::try_from);
     match (count(low), count(high)) {
-        (Some(Ok(_)), Some(Ok(0))) => cx.bad_value(node, say!("this repeat never runs"), HELP),
+        (Some(Ok(_)), Some(Ok(0))) => cx.bad_value(node, say!("this loop never runs"), HELP),
         (Some(Ok(low)), Some(Ok(high))) if low <= high => Some(Times::Between(low, high)),
         (Some(Ok(_)), Some(Ok(_))) => cx.bad_value(
             node,
@@ -320,9 +326,10 @@ impl Weights {
             false => self.numbers += 1,
         }
         if self.shares > 0 && self.numbers > 0 && !std::mem::replace(&mut self.mixed, true) {
-            let message = say!("the ways mix shares and numbers");
-            let error = cx.error("bad-value", message, node.place).label(say!("unlike the others"));
-            cx.note(error.help(say!("write shares, `70%`, or numbers, `70`, for all ways")));
+            let message = say!("the branches mix shares and numbers");
+            let error =
+                cx.error("bad-value", message, node.place).label(say!("different from the others"));
+            cx.note(error.help(say!("write shares (`70%`) or numbers (`70`) for all branches")));
         }
         match is_share {
             true => match cx.share(node)? {
@@ -341,20 +348,19 @@ impl Weights {
             return;
         }
         if sum == 0 {
-            let error = cx.error("never-runs", say!("all ways have weight 0"), node.place);
+            let error = cx.error("never-runs", say!("all branches have weight 0"), node.place);
             let help = say!("give one a weight of 1 or more");
-            cx.note(error.label(say!("no user ever takes one")).help(help));
+            cx.note(error.label(say!("no user ever takes any of them")).help(help));
         }
         // Thirds are written as 33.3%.
         if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {
             let percent = sum as f64 * 100.0 / f64::from(WHOLE);
-            let message = say!("the shares of the ways add up to {percent}%, not 100%");
-            let error = cx.error("bad-value", message, node.place).label(say!("not the whole"));
-            cx.note(
-                error.help(say!(
-                    "change them, or add `{{weight: 10%, steps: []}}` that does nothing"
-                )),
-            );
+            let message = say!("the shares of the branches add up to {percent}%, not 100%");
+            let error =
+                cx.error("bad-value", message, node.place).label(say!("the sum must be 100%"));
+            cx.note(error.help(say!(
+                "change them, or add a branch that does nothing: `{{weight: 10%, steps: []}}`"
+            )));
         }
     }
 }

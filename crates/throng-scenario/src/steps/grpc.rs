@@ -29,7 +29,7 @@ pub(crate) fn read_call(
     rows: &mut Rows,
 ) -> Option<Statement> {
     let node = fields.grpc.node()?;
-    let name = cx.text(node, say!("the method that is called"));
+    let name = cx.text(node, say!("the method to call"));
     let called = name.as_ref().and_then(|name| find_method(cx, node, name));
     let opened = called.as_ref().and_then(|called| {
         let messages = read_messages(cx, fields, called);
@@ -57,13 +57,13 @@ pub(crate) fn find_method(cx: &mut Context<'_>, node: &Node, name: &str) -> Opti
         // The mistake is said where the files are named.
         Descriptors::Unknown => return None,
         Descriptors::None => {
-            let message = say!("the scenario names no `.proto` files");
+            let message = say!("the scenario lists no `.proto` files");
             let error = cx.error("missing-key", message, node.place);
             let help = say!(
-                "write `proto: service.proto` beside `target`; `throng protocol --reflect \
-                        grpc://HOST:PORT -o service.desc` asks the target for what to name there"
+                "write `proto: service.proto` next to `target`; to get the file from the target, \
+                 run `throng protocol --reflect grpc://HOST:PORT -o service.desc`"
             );
-            return cx.fail(error.label(say!("its messages are not known")).help(help));
+            return cx.fail(error.label(say!("its message types are not known")).help(help));
         }
     };
     match schema.find_method(name) {
@@ -161,7 +161,7 @@ fn read_messages(
     if let Some(item) = items.get(MESSAGES_MAX) {
         let message = say!("a call sends more than {MESSAGES_MAX} messages");
         let error = cx.error("too-many", message, item.place).label(say!("one too many"));
-        let help = say!("open the call by `connect`, and send them in a loop");
+        let help = say!("open the call with `connect`, and send them in a loop");
         return cx.fail(error.help(help));
     }
     let read: Vec<Option<Composed<Template>>> =
@@ -178,7 +178,11 @@ fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
         CallKind::ServerStreaming => say!("only its replies are a stream"),
         _ => say!("neither its requests nor its replies are a stream"),
     });
-    cx.fail(error.help(say!("write `message: {{…}}`, and a `grpc` step for each of several")))
+    cx.fail(
+        error.help(say!(
+            "write `message: {{…}}`; for several messages, write a `grpc` step for each"
+        )),
+    )
 }
 
 /// Metadata by its names in lower case; a value may be a list, for names that come several times.
@@ -189,7 +193,7 @@ fn read_metadata(cx: &mut Context<'_>, node: &Node) -> Option<Vec<(String, Text)
     for (key, value) in cx.entries(node, say!("a map of metadata"), help)? {
         if let Err(mistake) = metadata::check_name(&key.text) {
             let error = cx.error("bad-header", mistake.message, key.place);
-            cx.note(error.label(say!("not a name of metadata")).help(mistake.help));
+            cx.note(error.label(say!("not a metadata name")).help(mistake.help));
             good = false;
             continue;
         }
@@ -222,7 +226,7 @@ fn as_bytes(segment: &mut Segment) {
 fn metadata_value(cx: &mut Context<'_>, name: &str, node: &Node) -> Option<Text> {
     let is_binary = metadata::is_binary(name);
     let escape = if is_binary { Escape::None } else { Escape::Header };
-    let mut text = cx.template(node, say!("the value of metadata"), escape)?;
+    let mut text = cx.template(node, say!("a metadata value"), escape)?;
     if is_binary && cx.written(node.place).contains("\\x") {
         text.segments.iter_mut().for_each(as_bytes);
     }

@@ -66,7 +66,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             if take_all.contains(&via.link) {
                 let message = say!("an earlier item matches every message");
                 let warning = cx.warning("never-runs", message, fields.place);
-                let warning = warning.label(say!("no message ever gets here"));
+                let warning = warning.label(say!("no message ever reaches it"));
                 cx.note(warning.help(say!("write `message: any` last")));
             }
             if one.iter().any(|handler| handler.message.is_any()) {
@@ -224,13 +224,13 @@ impl<'c, 'n> Coder<'c, 'n> {
         items: &Items<ast::Every<'n>>,
     ) -> Vec<Every> {
         if items.list.is_empty() {
-            let error = cx.error("empty", say!("there is nothing to do"), items.place);
+            let error = cx.error("empty", say!("there are no background tasks"), items.place);
             cx.note(error.label(say!("empty")).help(EVERY_HELP));
         }
         if let Some(item) = items.list.get(EVERY_MAX) {
-            let message = say!("more than {EVERY_MAX} repeated actions");
+            let message = say!("more than {EVERY_MAX} background tasks");
             let error = cx.error("too-many", message, item.place).label(say!("one too many"));
-            cx.note(error.help(say!("put steps of the same time into one item")));
+            cx.note(error.help(say!("put steps with the same interval into one item")));
         }
         let mut all = Vec::new();
         for fields in items.list.iter().take(EVERY_MAX) {

@@ -165,7 +165,7 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
             let message = reach.has_no(word);
             let error = cx.error("step-scheme", message, key.place);
             return cx
-                .fail(error.label(say!("messages have the fields of their type")).help(CALL_HELP));
+                .fail(error.label(say!("the message type defines the fields")).help(CALL_HELP));
         }
         _ => return read_content(cx, key, node).map(Beat::Message),
     }
@@ -173,9 +173,9 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
         return cx.bad_value(node, say!("`ping` must be `true` or left out"), HELP);
     }
     if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
-        let message = say!("`ping` is not possible with `{}` targets", scheme.word());
+        let message = say!("`ping` is not supported with `{}` targets", scheme.word());
         let error =
-            cx.error("step-scheme", message, key.place).label(say!("only WebSocket has it"));
+            cx.error("step-scheme", message, key.place).label(say!("only WebSocket supports it"));
         return cx.fail(error.help(match reach.called() {
             Some(_) => CALL_HELP,
             None => say!("write a message: `heartbeat: {{text: hello, every: 30s}}`"),
@@ -204,7 +204,7 @@ fn read_lost_after(
     }
     let lost_after = cx.time_limit(node)?;
     if lost_after > every {
-        let message = say!("the next heartbeat is due before this one is lost");
+        let message = say!("the next heartbeat is due before this one counts as lost");
         return cx.bad_value(node, message, say!("write at most the value of `every`"));
     }
     Some(Some(lost_after))
@@ -220,18 +220,18 @@ fn read_answer(
     let place = fields.expect.place_or(node.place);
     let other = match is_unanswered {
         true => Some((
-            say!("`lost_after: never` and `expect` exclude each other"),
-            say!("no answer counts"),
+            say!("`lost_after: never` and `expect` cannot be used together"),
+            say!("no reply is expected"),
         )),
         false if fields.ping.is_there() => Some((
-            say!("`ping` and `expect` exclude each other"),
-            say!("the answer of a ping is the pong"),
+            say!("`ping` and `expect` cannot be used together"),
+            say!("the reply to a ping is the pong"),
         )),
         false => None,
     };
     if let Some((message, label)) = other {
         let error = cx.error("conflicting-keys", message, place);
-        return cx.fail(error.label(label).help(say!("keep the one that is meant")));
+        return cx.fail(error.label(label).help(say!("keep the one you need")));
     }
     match read_pattern(cx, reach, node) {
         Some(meant) => meant.map(|Meant { which, .. }| which),
@@ -269,18 +269,14 @@ fn read_fault(
             0 => {
                 return cx.bad_value(
                     node,
-                    say!("this sends none"),
+                    say!("this sends no heartbeats"),
                     say!("write `heartbeat: none`"),
                 );
             }
             times => match u8::try_from(times) {
                 Ok(times) => times,
                 Err(_) => {
-                    return cx.bad_value(
-                        node,
-                        say!("too many at a time"),
-                        say!("write at most 255"),
-                    );
+                    return cx.bad_value(node, say!("too many at once"), say!("write at most 255"));
                 }
             },
         };

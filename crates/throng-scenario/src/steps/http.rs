@@ -105,11 +105,10 @@ fn with_query(cx: &mut Context<'_>, path: Text, key: &Key, query: &Text) -> Opti
         return Some(path);
     }
     if path.begins_with().is_some() {
-        let message = say!("a saved URL may have a query of its own");
+        let message = say!("a saved URL may already have a query");
         let error = cx.error("bad-path", message, key.place).label(say!("not possible here"));
         return cx.fail(error.help(say!(
-            "write the query behind the URL, with `?` or `&`: \
-             `http: GET ${{saved.url}}&name=value`"
+            "append the query to the URL, with `?` or `&`: `http: GET ${{saved.url}}&name=value`"
         )));
     }
     let has = |byte: u8| {
@@ -143,7 +142,7 @@ fn read_follow(cx: &mut Context<'_>, node: &Node) -> bool {
     }
     match cx.redirects.limit {
         Some(limit) if limit != number => {
-            let message = say!("the number of redirects is the same for all steps");
+            let message = say!("the number of redirects must be the same for all steps");
             let error = cx.error("conflicting-keys", message, node.place);
             cx.note(
                 error.label(say!("it is {limit} elsewhere")).help(say!(

@@ -113,11 +113,9 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let Some(before) = draft.heartbeat.replace(key.place) {
             // A part that is used again says it again.
             if before != key.place {
-                let message = say!("this connection has a heartbeat already");
+                let message = say!("this connection already has a heartbeat");
                 let error = cx.error("conflicting-keys", message, key.place);
-                cx.note(
-                    error.label(say!("the second one")).help(say!("keep the one that is meant")),
-                );
+                cx.note(error.label(say!("the second one")).help(say!("keep the one you need")));
             }
             return;
         }
@@ -237,8 +235,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             if self.home.places.iter().any(is_other) {
                 let message = say!("`{}` is the name of another target", shorten(&name));
                 let error = cx.error("duplicate-name", message, node.place);
-                let help = say!("give the connection a name of its own");
-                return cx.fail(error.label(say!("this connection goes elsewhere")).help(help));
+                let help = say!("give the connection a unique name");
+                return cx
+                    .fail(error.label(say!("this connection uses a different target")).help(help));
             }
         }
         let via = match self.lasting_called(&name) {
@@ -246,11 +245,11 @@ impl<'c, 'n> Coder<'c, 'n> {
             Some(_) => {
                 let message = match name.is_empty() {
                     true => say!("two connections have no name"),
-                    false => say!("two connections are called `{}`", shorten(&name)),
+                    false => say!("two connections are named `{}`", shorten(&name)),
                 };
                 let place = fields.r#as.node().map_or(fields.place, |node| node.place);
                 let error = cx.error("duplicate-name", message, place);
-                let label = say!("another `connect` opens a different one");
+                let label = say!("another `connect` opens a different connection");
                 let help = match name.is_empty() {
                     true => say!("give one of them a name: `as: watch`"),
                     false => say!("give one of them another name"),
@@ -298,7 +297,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     pub(super) fn which<T>(&self, cx: &mut Context<'_>, key: &str, place: Place) -> Option<T> {
         let names = || self.lasting().map(|(_, draft)| draft.name.as_str());
         let first = names().next().unwrap_or_default();
-        let help = say!("write `{key}: {}`; there are {}", shorten(first), list(names()));
+        let help = say!("write `{key}: {}`; available: {}", shorten(first), list(names()));
         which_connection(cx, place, help)
     }
 
@@ -318,8 +317,8 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let Some(reach) = self.home.places.iter().find(|place| place.name == name)
             && !reach.is_http()
         {
-            let message = say!("`{verb}` needs an open connection");
-            let label = say!("no `connect` of this session leads to `{name}`");
+            let message = say!("`{verb}` requires an open connection");
+            let label = say!("no `connect` in this session connects to `{name}`");
             let error = cx.error("no-connect", message, node.place).label(label);
             return cx.fail(error.help(connect_help(reach)));
         }
@@ -327,11 +326,11 @@ impl<'c, 'n> Coder<'c, 'n> {
         let error = cx.error("unknown-name", message, node.place);
         let error = error.label(match did_you_mean(&name, names()) {
             Some(near) => say!("did you mean `{near}`?"),
-            None => say!("no `connect` of this session opens it"),
+            None => say!("no `connect` in this session opens it"),
         });
         cx.fail(match names().next() {
             Some(_) => error.help(say!("available: {}", list(names()))),
-            None => error.help(say!("leave it out where a user has one connection only")),
+            None => error.help(say!("leave it out if the user has only one connection")),
         })
     }
 
@@ -344,7 +343,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         if reach.scheme.is_none() {
             return;
         }
-        let message = say!("`{verb}` needs an open connection");
+        let message = say!("`{verb}` requires an open connection");
         let error = cx.error("no-connect", message, place).label(say!("no `connect` before it"));
         cx.note(error.help(match (self.home.places.len(), reach.opening()) {
             (1, Some(path)) => say!("write `- connect: {path}` before it, or in `before`"),
@@ -402,12 +401,13 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             Err(several) if !named_by_itself(verb) => no_connect(cx, verb, place, several[0]),
             Err(several) => {
-                let message = say!("`{verb}` can go to several targets");
-                let error = cx.error("which-target", message, place).label(say!("to which one?"));
+                let message = say!("`{verb}` could use several targets");
+                let error =
+                    cx.error("which-target", message, place).label(say!("which target is meant?"));
                 let names = || several.iter().map(|reach| reach.name.as_str());
                 let first = names().next().unwrap_or_default();
                 let help = say!(
-                    "write `target: {}` at the step or the session; there are {}",
+                    "write `target: {}` in the step or the session; available: {}",
                     shorten(first),
                     list(names())
                 );
@@ -422,7 +422,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         if let Some((key, node)) = fields.connect.entry()
             && node.is_null()
         {
-            let error = cx.error("missing-key", say!("an event stream has a path"), key.place);
+            let error = cx.error("missing-key", say!("an event stream requires a path"), key.place);
             return cx.fail(error.label(say!("which one?")).help(say!("write `connect: /events`")));
         }
         let verb = (EVENTS, fields.events.place_or(fields.place));
@@ -434,7 +434,7 @@ impl<'c, 'n> Coder<'c, 'n> {
     fn call(&mut self, cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Option<&'c Reach> {
         let place = fields.connect.place_or(fields.place);
         let Some(node) = fields.connect.node().filter(|node| !node.is_null()) else {
-            let error = cx.error("missing-key", say!("a gRPC call has a method"), place);
+            let error = cx.error("missing-key", say!("a gRPC call requires a method"), place);
             let help = say!("write `connect: package.Service/Method`");
             return cx.fail(error.label(say!("which one?")).help(help));
         };
@@ -468,7 +468,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             Some(only) => Some(self.via(usize::from(only))),
             None => {
                 let name = &key.text;
-                let help = say!("write `{name}` at the `connect` step that opens it");
+                let help = say!("write `{name}` in the `connect` step that opens it");
                 which_connection(cx, key.place, help)
             }
         }
@@ -484,7 +484,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         let place = self.home.places.iter().find(|place| !place.is_asked());
         match place.or(self.home.places.iter().find(|place| place.is_grpc())) {
             Some(place) => {
-                let message = say!("`{name}` needs an open connection");
+                let message = say!("`{name}` requires an open connection");
                 let error = cx.error("no-connect", message, key.place);
                 let error = error.label(say!("no `connect` in this session"));
                 cx.note(error.help(connect_help(place)));
@@ -492,10 +492,11 @@ impl<'c, 'n> Coder<'c, 'n> {
             None => {
                 let scheme = self.home.only().and_then(|reach| reach.scheme);
                 let scheme = scheme.unwrap_or(Scheme::Http).word();
-                let message = say!("`{name}` is not possible with `{scheme}` targets");
+                let message = say!("`{name}` is not supported with `{scheme}` targets");
                 let error = cx.error("step-scheme", message, key.place);
                 let error = error.label(say!("the target is `{scheme}://`"));
-                let help = say!("it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`");
+                let help =
+                    say!("it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`");
                 cx.note(error.help(help));
             }
         }
@@ -535,7 +536,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         }
         let message = say!("a session has more than {LINKS_MAX} connections");
         let error = cx.error("too-many", message, place).label(say!("one too many"));
-        cx.fail(error.help(say!("spread them over several sessions")))
+        cx.fail(error.help(say!("split them across several sessions")))
     }
 
     pub(super) fn add_link(&mut self, name: &str, reach: &'c Reach, lasts: bool) -> Via<'c> {
@@ -589,7 +590,7 @@ fn named_by_itself(verb: &str) -> bool {
 }
 
 fn no_connect<T>(cx: &mut Context<'_>, verb: &str, place: Place, reach: &Reach) -> Option<T> {
-    let message = say!("`{verb}` needs an open connection");
+    let message = say!("`{verb}` requires an open connection");
     let error = cx.error("no-connect", message, place).label(say!("no `connect` before it"));
     cx.fail(error.help(connect_help(reach)))
 }
@@ -610,29 +611,29 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         _ if is_grpc && verb == "http" => {
             say!("call a method there: `- grpc: package.Service/Method`")
         }
-        "grpc" => say!("a `grpc` step needs a target with `grpc://` or `grpcs://`"),
-        "http" => say!("an `http` step needs a target with `http://` or `https://`"),
-        EVENTS => say!("an event stream needs a target with `http://` or `https://`"),
+        "grpc" => say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
+        "http" => say!("an `http` step requires a target with `http://` or `https://`"),
+        EVENTS => say!("an event stream requires a target with `http://` or `https://`"),
         "connect" => {
             say!(
-                "leave it out: HTTP connections are opened when they are needed; write `events: true` \
-             for an event stream, and a WebSocket target as `ws://`"
+                "leave it out: HTTP connections are opened on demand; for an event stream, write \
+                 `events: true`; for WebSocket, use a `ws://` target"
             )
         }
         "disconnect" => {
             say!(
-                "leave it out: HTTP connections are opened when they are needed; \
-             a WebSocket target begins with `ws://`"
+                "leave it out: HTTP connections are opened on demand; a WebSocket target starts \
+                 with `ws://`"
             )
         }
-        _ => say!("it needs a target with `ws://`, `wss://`, `tcp://` or `tls://`"),
+        _ => say!("it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`"),
     };
     let (message, label) = match scheme {
         Some(scheme) => (
-            say!("`{verb}` is not possible with `{}` targets", scheme.word()),
+            say!("`{verb}` is not supported with `{}` targets", scheme.word()),
             say!("the target is `{}://`", scheme.word()),
         ),
-        None => (say!("no target supports `{verb}`"), say!("none of them fits")),
+        None => (say!("no target supports `{verb}`"), say!("none of them is suitable")),
     };
     cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
 }
@@ -655,12 +656,11 @@ fn connect_help(reach: &Reach) -> Said {
 
 /// Says that nothing can be sent on an event stream.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
-    let message = say!("`{verb}` is not possible on an event stream");
-    let error = cx.error("step-scheme", message, place).label(say!("only the target sends there"));
-    cx.note(error.help(say!(
-        "send it with an `http` step; use `expect` and `on` for what \
-                             arrives"
-    )));
+    let message = say!("`{verb}` is not supported on an event stream");
+    let error = cx.error("step-scheme", message, place).label(say!("only the target sends on it"));
+    cx.note(
+        error.help(say!("send it with an `http` step; use `expect` and `on` for incoming events")),
+    );
 }
 
 /// A name that is the same for all users, as it is written.

@@ -41,7 +41,7 @@ pub(crate) fn read_reply_looks(
         Kind::Map(_) => {}
         _ => {
             let help = say!("write `any`, or fields of the reply: `{{text: hello}}`");
-            return cx.wrong_type(node, say!("what a reply looks like"), help);
+            return cx.wrong_type(node, say!("a reply pattern"), help);
         }
     }
     let checks = &mut meant.which.checks;
@@ -64,7 +64,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
             true => Some(meant),
             // It names a message of a protocol that is not known.
             false if matches!(cx.scope.spoken, Spoken::Unknown) => None,
-            false => cx.wrong_type(node, say!("what a message looks like"), HELP),
+            false => cx.wrong_type(node, say!("a message pattern"), HELP),
         };
     }
     let fields = ast::Looks::read(cx, node)?;
@@ -76,7 +76,7 @@ pub(crate) fn read_looks(cx: &mut Context<'_>, node: &Node) -> Option<Meant> {
     }
     let checks = &mut meant.which.checks;
     if let Some(node) = fields.text.node() {
-        let text = cx.template(node, say!("a text"), Escape::None)?;
+        let text = cx.template(node, say!("text"), Escape::None)?;
         meant.name = name_of(&text);
         checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
@@ -128,10 +128,12 @@ pub(crate) fn read_event_name(
 ) -> Option<()> {
     let Some((key, node)) = field.entry() else { return Some(()) };
     if !matches!(cx.scope.spoken, Spoken::Events | Spoken::Unknown) {
-        let message = say!("only the events of an event stream have a name");
-        let error = cx.error("step-scheme", message, key.place).label(say!("no event stream"));
+        let message = say!("only events of an event stream have a name");
+        let error = cx.error("step-scheme", message, key.place).label(say!("not an event stream"));
         return cx.fail(
-            error.help(say!("look at `json` or `text`, or write `events: true` at `connect`")),
+            error.help(say!(
+                "check `json` or `text`, or write `events: true` in the `connect` step"
+            )),
         );
     }
     let name = cx.template(node, say!("the name of an event"), Escape::None)?;

@@ -47,7 +47,7 @@ impl Meetings {
                 0 => {
                     return cx.bad_value(
                         node,
-                        say!("a rendezvous needs at least one user"),
+                        say!("a rendezvous requires at least one user"),
                         say!("write `users: 100`"),
                     );
                 }
@@ -77,13 +77,13 @@ impl Meetings {
             match (meeting.users, users) {
                 (Some(first), Some((second, place))) if first != second => {
                     let line = cx.line(meeting.at);
-                    let message =
-                        say!("all steps of `{}` wait for the same number of users", shorten(&name));
-                    let error = cx.error("conflicting-keys", message, place);
-                    let error = error.label(say!("line {line} says {first}"));
-                    cx.note(
-                        error.help(say!("write the same number, or give it a name of its own")),
+                    let message = say!(
+                        "all steps of `{}` must wait for the same number of users",
+                        shorten(&name)
                     );
+                    let error = cx.error("conflicting-keys", message, place);
+                    let error = error.label(say!("line {line} waits for {first} users"));
+                    cx.note(error.help(say!("write the same number, or give it another name")));
                 }
                 (None, Some((users, place))) => {
                     (meeting.users, meeting.at) = (Some(users), place);
@@ -95,7 +95,7 @@ impl Meetings {
         let Ok(number) = u16::try_from(self.places.len() + 1) else {
             let message = say!("more than 65,534 rendezvous");
             let error = cx.error("too-many", message, step).label(say!("one too many"));
-            return cx.fail(error.help(say!("steps of the same name share one")));
+            return cx.fail(error.help(say!("steps with the same name share one rendezvous")));
         };
         let (users, at) = (users.map(|(users, _)| users), users.map_or(step, |(_, place)| place));
         self.places.push(Meeting { name: name.clone(), users, at });
@@ -128,10 +128,10 @@ impl Meetings {
         let name = shorten(&meeting.name);
         if let Some(users) = meeting.users {
             if let Some(most) = facts.users_max.filter(|most| *most < users) {
-                let message = say!("`{name}` waits for more users than there ever are");
+                let message = say!("`{name}` waits for more users than the load has");
                 let error = cx.error("never-meets", message, meeting.at);
                 let error = error.label(say!("there are at most {most}"));
-                cx.note(error.help(say!("write `users: {most}` or fewer, or a larger load")));
+                cx.note(error.help(say!("write `users: {most}` or fewer, or increase the load")));
             }
             return users;
         }
@@ -146,10 +146,11 @@ impl Meetings {
             _ if facts.broken => 1,
             _ => {
                 let label = match all {
-                    true => say!("the number of users at a time is not known"),
-                    false => say!("not every session gets here"),
+                    true => say!("the number of concurrent users is not known"),
+                    false => say!("not every session reaches this step"),
                 };
-                let message = say!("`{name}` needs the number of users who wait for each other");
+                let message =
+                    say!("`{name}` requires the number of users that wait for each other");
                 let error = cx.error("missing-key", message, meeting.at).label(label);
                 let help = say!("write `- {{rendezvous: start, users: 100}}`");
                 cx.note(error.help(help));

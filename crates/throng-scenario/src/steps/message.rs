@@ -91,7 +91,7 @@ fn read_opening(
     };
     if !reach.opens_with("connect") {
         let error = cx.error("step-scheme", reach.has_no_path(), node.place);
-        let error = error.label(say!("only WebSocket has it"));
+        let error = error.label(say!("only WebSocket supports it"));
         return cx.fail(error.help(say!("write `connect` alone")));
     }
     if reach.called().is_some() {
@@ -101,12 +101,12 @@ fn read_opening(
         return read_request_line(cx, node).map(|(method, path)| (Some(method), path));
     }
     if has_method(node) {
-        let message = say!("the request of a WebSocket upgrade has no method");
-        let error = cx.error("bad-path", message, node.place).label(say!("it is a GET"));
-        let help = say!("write the path alone, or `events: true` for an event stream");
+        let message = say!("a WebSocket upgrade request has no method");
+        let error = cx.error("bad-path", message, node.place).label(say!("it is always a GET"));
+        let help = say!("write only the path, or add `events: true` for an event stream");
         return cx.fail(error.help(help));
     }
-    let path = cx.template(node, say!("the path of the upgrade"), Escape::Path)?;
+    let path = cx.template(node, say!("the upgrade path"), Escape::Path)?;
     check_path(cx, node, &path)?;
     Some((None, path))
 }
@@ -120,13 +120,15 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
             let error = cx.error("step-scheme", reach.has_no(name), key.place);
             let (label, help) = match (name, reach.called()) {
                 ("json" | "form" | "body", _) => {
-                    (say!("only the request of an event stream has it"), say!("remove it"))
+                    (say!("only event stream requests have it"), say!("remove it"))
                 }
                 ("metadata" | "compress" | "message", _) => {
-                    (say!("only a gRPC call has it"), say!("remove it"))
+                    (say!("only gRPC calls have it"), say!("remove it"))
                 }
-                (_, Some(_)) => (say!("only WebSocket has it"), say!("write `metadata: {{…}}`")),
-                _ => (say!("only WebSocket has it"), say!("remove it")),
+                (_, Some(_)) => {
+                    (say!("only WebSocket supports it"), say!("write `metadata: {{…}}`"))
+                }
+                _ => (say!("only WebSocket supports it"), say!("remove it")),
             };
             cx.note(error.label(label).help(help));
         }
@@ -155,7 +157,7 @@ fn event_request(
     let is_get = method.as_deref().is_none_or(|method| method == "GET");
     let given = bodies(fields);
     if let Some(key) = given.iter().find_map(|field| field.key()).filter(|_| is_get) {
-        let message = say!("a GET has no body");
+        let message = say!("a GET request has no body");
         let error = cx.error("conflicting-keys", message, key.place);
         let error = error.label(say!("the request is a GET"));
         return cx.fail(error.help(say!("write the method: `connect: POST /chat`")));
@@ -169,7 +171,7 @@ fn read_upgrade_headers(cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Head
     let (headers, digest) = read_step_headers(cx, (fields.headers, fields.auth));
     if let (Some(_), Some(node)) = (digest, fields.auth.node()) {
         let message = say!("digest authentication is for `http` steps");
-        let help = say!("log in over HTTP first and send what it gives, or leave `scheme` out");
+        let help = say!("log in over HTTP first and send what it returns, or leave out `scheme`");
         let _: Option<()> = cx.bad_value(node, message, help);
     }
     headers
@@ -182,7 +184,7 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<Text> {
     };
     let mut protocols = Vec::new();
     for node in nodes {
-        let Some(name) = cx.template(node, say!("the name of a sub-protocol"), Escape::None) else {
+        let Some(name) = cx.template(node, say!("the name of a subprotocol"), Escape::None) else {
             continue;
         };
         let literal = |segment: &Segment| match segment {
@@ -194,7 +196,7 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<Text> {
         match wrong {
             None => protocols.push(name),
             Some(name) => {
-                let message = say!("`{}` cannot be the name of a sub-protocol", shorten(&name));
+                let message = say!("`{}` is not a valid subprotocol name", shorten(&name));
                 let error = cx.error("bad-header", message, node.place).label(say!("not a token"));
                 cx.note(
                     error.help(say!("write `protocols: [chat.v1]`: letters, digits, `.` and `-`")),
@@ -323,16 +325,17 @@ fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<W
     let Some((Key { place, .. }, node)) = field.entry() else { return Some(which) };
     let place = *place;
     if reach.declared().is_some() {
-        let message = say!("the protocol says which message is the answer");
-        let error = cx.error("conflicting-keys", message, place).label(say!("there is no choice"));
-        return cx.fail(error.help(say!("leave out `match`")));
+        let message = say!("the protocol already defines which message is the reply");
+        let error =
+            cx.error("conflicting-keys", message, place).label(say!("cannot be chosen here"));
+        return cx.fail(error.help(say!("remove `match`")));
     }
     if !reach.has_messages() {
-        let message = say!("a stream of bytes has no messages that could be told apart");
+        let message = say!("a byte stream has no separate messages");
         let error =
-            cx.error("step-scheme", message, place).label(say!("whatever arrives is the answer"));
+            cx.error("step-scheme", message, place).label(say!("whatever arrives is the reply"));
         return cx.fail(
-            error.help(say!("say where the answer ends, by `expect`, or declare a protocol")),
+            error.help(say!("use `expect` to define where the reply ends, or declare a protocol")),
         );
     }
     match read_pattern(cx, reach, node) {
@@ -358,15 +361,15 @@ fn check_replies(
     let name = spoken.name.as_deref().map(shorten);
     let (message, help) = match &name {
         Some(name) => (
-            say!("no message answers `{name}`"),
+            say!("no message is a reply to `{name}`"),
             say!("write `- send: {name}`, or `answers: {name}` at its reply in the protocol"),
         ),
         None => (
-            say!("no message answers raw bytes"),
-            say!("write `- send: {{…}}`, and `- expect: any` if something has to come"),
+            say!("no message is a reply to raw bytes"),
+            say!("write `- send: {{…}}`, and `- expect: any` if a message must follow"),
         ),
     };
-    let error = cx.error("no-reply", message, place).label(say!("its answer never arrives"));
+    let error = cx.error("no-reply", message, place).label(say!("its reply never arrives"));
     cx.note(error.help(help));
     Vec::new()
 }
@@ -387,7 +390,7 @@ fn read_reply(
         let name = &protocol.info(*id).name;
         let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
         let replies = replies.collect::<Vec<_>>().join(", ");
-        let message = say!("`{name}` does not answer this request");
+        let message = say!("`{name}` is not a reply to this request");
         let error = cx.error("no-reply", message, node.place).label(say!("it is never the reply"));
         return cx.fail(error.help(say!("its replies are {replies}")));
     }
@@ -426,7 +429,7 @@ fn read_message(
     let cut = match cut.entry() {
         Some((key, _)) if matches!(cx.scope.spoken, crate::scope::Spoken::Call(_)) => {
             let error = cx.error("step-scheme", say!("a gRPC call has no `cut`"), key.place);
-            let error = error.label(say!("its messages are sent whole"));
+            let error = error.label(say!("its messages are always sent whole"));
             return cx.fail(error.help(say!("remove it, or send bytes to a `tcp` target")));
         }
         Some((_, node)) => match cx.size(node).map(u32::try_from)? {
@@ -482,7 +485,7 @@ fn read_of_protocol(
             match cx.entries(node, Said::default(), Said::default())?[..] {
                 [(key, fields)] => (key.clone(), Some(fields)),
                 _ => {
-                    return cx.wrong_type(node, say!("one message with its fields"), DECLARED_HELP);
+                    return cx.wrong_type(node, say!("a message with its fields"), DECLARED_HELP);
                 }
             }
         }
@@ -577,11 +580,11 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         if matches!(cx.scope.spoken, crate::scope::Spoken::Unknown) {
             return None;
         }
-        return cx.wrong_type(node, say!("what the answer has to be"), EXPECT_HELP);
+        return cx.wrong_type(node, say!("an expected message"), EXPECT_HELP);
     }
     let fields = ast::Expectation::read(cx, node)?;
     if let Some(node) = fields.text.node() {
-        let text = cx.template(node, say!("a text"), Escape::None)?;
+        let text = cx.template(node, say!("text"), Escape::None)?;
         checks.push(Check { pick: Pick::Body, want: Want::Contains(text) });
     }
     if let Some(node) = fields.json.node() {
@@ -603,7 +606,7 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
         "length" => match cx.count(node)? {
             0 => cx.bad_value(
                 node,
-                say!("an answer of zero bytes never arrives"),
+                say!("a message of zero bytes never arrives"),
                 say!("write `{{length: 4}}`"),
             ),
             length => Some(Until::Length(length)),

@@ -23,7 +23,7 @@ impl<'n> Coder<'_, 'n> {
         let Some(node) = fields.parallel.node() else { return Flow::UNKNOWN };
         let Some(branches) = &fields.parallel.content else { return Flow::UNKNOWN };
         if node.is_empty() {
-            let error = cx.error("empty", say!("there is no branch"), node.place);
+            let error = cx.error("empty", say!("there are no branches"), node.place);
             cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
@@ -31,8 +31,9 @@ impl<'n> Coder<'_, 'n> {
             let message = say!("more than {BRANCHES_MAX} branches");
             let error = cx.error("too-many", message, branch.place).label(say!("one too many"));
             cx.note(
-                error
-                    .help(say!("put steps that need not be done at the same time into one branch")),
+                error.help(say!(
+                    "put steps that do not need to run at the same time into one branch"
+                )),
             );
         }
         if let Some(max) = fields.max.node().and_then(|node| read_max(cx, node)) {
@@ -59,7 +60,9 @@ impl<'n> Coder<'_, 'n> {
 
 fn read_max(cx: &mut Context<'_>, node: &Node) -> Option<u8> {
     match cx.count(node)? {
-        0 => cx.bad_value(node, say!("at least one connection is needed"), say!("write `max: 6`")),
+        0 => {
+            cx.bad_value(node, say!("at least one connection is required"), say!("write `max: 6`"))
+        }
         count if count > WIDTH_MAX => {
             cx.bad_value(node, say!("too many connections for one user"), say!("write `max: 6`"))
         }

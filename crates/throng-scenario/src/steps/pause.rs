@@ -66,7 +66,7 @@ fn read_text(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
         Segment::Value { .. } | Segment::Given(_) => false,
     });
     if has_range {
-        let message = say!("a range of expressions is not possible");
+        let message = say!("a range of durations cannot contain expressions");
         return cx.bad_value(
             node,
             message,
@@ -87,7 +87,7 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     let normal = fields.normal.is(key);
     let other = if normal { fields.max } else { fields.deviation };
     if let Some(other) = other.key() {
-        let message = say!("`{}` and `{}` exclude each other", key.text, other.text);
+        let message = say!("`{}` and `{}` cannot be used together", key.text, other.text);
         let error = cx.error("conflicting-keys", message, other.place);
         cx.note(error.label(say!("`{}` is already given", key.text)).help(THINK_HELP));
     }
@@ -102,7 +102,7 @@ fn read_distribution(cx: &mut Context<'_>, node: &Node) -> Option<Pause> {
     let max = match fields.max.node() {
         Some(node) => match cx.duration(node)? {
             max if max < mean => {
-                let message = say!("the longest pause is shorter than the mean");
+                let message = say!("the maximum pause is shorter than the mean");
                 return cx.bad_value(node, message, say!("write `{{exponential: 20s, max: 3m}}`"));
             }
             max => max,
@@ -126,14 +126,14 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
         let (code, message, label, help) = match wait.kind {
             WaitKind::Think => (
                 "think-too-long",
-                say!("users think longer than any phase takes"),
-                say!("at least {time}, the longest phase takes {limit}"),
-                say!("the next steps hardly ever run: think shorter or run longer"),
+                say!("the think time is longer than any phase"),
+                say!("at least {time}, but the longest phase lasts {limit}"),
+                say!("the next steps hardly ever run: shorten the think time, or run longer"),
             ),
             WaitKind::Stay => (
                 "stay-too-long",
-                say!("users stay longer than the whole run takes"),
-                say!("{time}, the run takes {limit}"),
+                say!("users stay longer than the whole run"),
+                say!("{time}, but the run lasts {limit}"),
                 say!("the next steps never run: write `stay: forever`, or run longer"),
             ),
         };

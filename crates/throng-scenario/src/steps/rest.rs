@@ -182,9 +182,9 @@ const HELP: Said = say!("add `- think: 1s`");
 /// keeps it from that.
 pub(crate) fn check_loop(cx: &mut Context<'_>, place: Place, body: Flow, enough: Rest) {
     if body.most < enough {
-        endless(cx, say!("no step of this loop waits for anything"), place);
+        endless(cx, say!("no step in this loop waits for anything"), place);
     } else if body.ends.is_none() && body.least < enough {
-        busy(cx, say!("one path through this loop waits for nothing"), place);
+        busy(cx, say!("one path through this loop never waits"), place);
     }
 }
 
@@ -199,9 +199,9 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
         return;
     }
     if body.most == Rest::Nothing {
-        endless(cx, say!("no step of an iteration does anything"), place);
+        endless(cx, say!("no step of the iteration does anything"), place);
     } else if shortest == Some(Rest::Nothing) && again {
-        busy(cx, say!("one path through an iteration waits for nothing"), place);
+        busy(cx, say!("one path through an iteration never waits"), place);
     }
 }
 
@@ -212,7 +212,7 @@ fn endless(cx: &mut Context<'_>, message: Said, place: Place) {
 
 fn busy(cx: &mut Context<'_>, message: Said, place: Place) {
     let warning = cx.warning("busy-loop", message, place);
-    let help = say!("add `- think: 1s` where every user passes");
+    let help = say!("add `- think: 1s` on a path that every user takes");
     cx.note(warning.label(say!("on that path it loops at full speed")).help(help));
 }
 
@@ -225,23 +225,23 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
     let (label, help) = match ending.how {
         How::Repeats => (
             say!("line {line} repeats forever"),
-            say!("write how often it repeats, or remove what follows"),
+            say!("limit its repetitions, or remove the steps after it"),
         ),
         How::Next => (
             say!("line {line} ends the iteration"),
-            say!("put `next` into an `if`, or remove what follows"),
+            say!("put `next` into an `if`, or remove the steps after it"),
         ),
         How::Leaves => (
             say!("the user leaves on line {line}"),
-            say!("put `leave` into an `if`, or remove what follows"),
+            say!("put `leave` into an `if`, or remove the steps after it"),
         ),
         How::Stops => (
             say!("the run ends on line {line}"),
-            say!("put `stop` into an `if`, or remove what follows"),
+            say!("put `stop` into an `if`, or remove the steps after it"),
         ),
         How::Branches => (
-            say!("no path leads out of line {line}"),
-            say!("let one path end, or remove what follows"),
+            say!("no branch on line {line} continues to this step"),
+            say!("let one branch continue, or remove the steps after it"),
         ),
     };
     let message = say!("this step is never reached");

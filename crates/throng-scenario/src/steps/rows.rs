@@ -95,7 +95,7 @@ impl Rows {
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
             let message = say!("the scenario has more than 65,535 different steps");
             let error = cx.error("too-many", message, place).label(say!("one too many"));
-            cx.note(error.help(say!("give steps that belong together one `name`")));
+            cx.note(error.help(say!("give related steps the same `name`")));
         }
         id
     }

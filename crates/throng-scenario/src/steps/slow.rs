@@ -96,8 +96,8 @@ impl Known<'_> {
         let label = say!("they pause for at least {pause}, and are due every {time}");
         let warning = cx.warning("every-too-slow", message, body.place).label(label);
         cx.note(warning.help(say!(
-            "what falls due in the meantime is skipped: pause less, or \
-                               lengthen `time`"
+            "starts that are due in the meantime are skipped: shorten the pauses, or increase \
+             `time`"
         )));
     }
 
@@ -113,14 +113,14 @@ impl Known<'_> {
             if body.pause < coming.every || limit.is_some_and(|limit| limit <= coming.every) {
                 continue;
             }
-            let message = say!("messages arrive faster than this handler handles them");
+            let message = say!("messages arrive faster than this handler can process them");
             let (pause, every) = (write_duration(body.pause), write_duration(coming.every));
             let label = say!(
                 "it pauses for at least {pause}, and a message arrives every \
                               {every}"
             );
             let warning = cx.warning("handler-too-slow", message, body.place).label(label);
-            let help = say!("messages pile up: pause less, or let fewer arrive");
+            let help = say!("messages queue up: shorten the pauses, or reduce the message rate");
             cx.note(warning.help(help));
         }
     }

@@ -37,7 +37,7 @@ impl<'n> Coder<'_, 'n> {
         let link = self.only_lasting().or_else(|| self.first_named(&fields.on));
         if let Some(node) = self.of_connection(cx, fields.heartbeat) {
             let Some(link) = link else {
-                let help = say!("write it at the `connect` step that opens the connection");
+                let help = say!("write it in the `connect` step that opens the connection");
                 return which_connection(cx, node.place, help);
             };
             heartbeat = self.heartbeat_of_stay(cx, node, self.via(usize::from(link)))?;
@@ -110,7 +110,9 @@ fn one_only(cx: &mut Context<'_>, link: Option<u8>, from: u8, place: Place) {
     if link == Some(from) {
         return;
     }
-    let message = say!("a `stay` listens to one connection");
-    let error = cx.error("which-connection", message, place).label(say!("these belong to several"));
-    cx.note(error.help(say!("write `on` at the session, or at the `connect` steps")));
+    let message = say!("a `stay` step listens on only one connection");
+    let error = cx
+        .error("which-connection", message, place)
+        .label(say!("these belong to several connections"));
+    cx.note(error.help(say!("write `on` in the session, or in the `connect` steps")));
 }

@@ -54,9 +54,9 @@ pub(super) fn read_measure(
     if !has_unit(rows, step, unit) {
         let place = fields.measure.place_or(fields.place);
         let error =
-            cx.error("conflicting-keys", say!("this trend has another unit elsewhere"), place);
-        let error = error.label(say!("times, bytes and numbers are trends of their own"));
-        return cx.fail(error.help(say!("give it the unit of the other step, or another name")));
+            cx.error("conflicting-keys", say!("this trend has a different unit elsewhere"), place);
+        let error = error.label(say!("a trend is either times, bytes or numbers"));
+        return cx.fail(error.help(say!("use the unit of the other step, or another name")));
     }
     Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })
 }
@@ -66,7 +66,7 @@ fn amount(cx: &mut Context<'_>, node: &Node, scale: Option<f64>) -> Option<Text>
     let text = cx.value_text(node)?;
     match constant(&text).map(|value| tallied(&value, scale)) {
         Some(Err(why)) => {
-            let error = cx.error("bad-value", why, node.place).label(say!("not possible"));
+            let error = cx.error("bad-value", why, node.place).label(say!("not allowed"));
             cx.fail(error.help(match scale {
                 Some(_) => say!("write a number of 0 or more"),
                 None => say!("write a whole number of 0 or more"),

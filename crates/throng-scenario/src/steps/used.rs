@@ -21,9 +21,9 @@ pub(crate) fn warn_other_rows(cx: &mut Context<'_>, session: &Session, before: P
         let message = say!("`before` and the steps use different rows of `{name}`");
         let warning = cx.warning("row-changes", message, before);
         let help = say!(
-            "write `take: per user`, or keep what is needed: \
-             `- set: {{name: \"${{data.{name}.COLUMN}}\"}}`"
+            "write `take: per user`, or save the value: `- set: {{name: \
+             \"${{data.{name}.COLUMN}}\"}}`"
         );
-        cx.note(warning.label(say!("every iteration takes a new row")).help(help));
+        cx.note(warning.label(say!("every iteration uses a new row")).help(help));
     }
 }

@@ -15,7 +15,7 @@ const BRACKET_LINES_MAX: usize = 20;
 /// The longest text that a help repeats.
 const SHOWN_CHARS_MAX: usize = 60;
 
-const OTHER_QUOTES_HELP: Said = say!("write the quotes `\"` or `'` of the keyboard");
+const OTHER_QUOTES_HELP: Said = say!("use the straight quotes `\"` or `'`");
 
 /// What is said, and about which bytes of the text.
 pub(super) struct Mistake {
@@ -60,25 +60,25 @@ fn as_the_parser_says(source: &Source, info: &str, at: usize) -> Mistake {
     let line = source.line_at(at);
     let expression = line.contains("${") && line.contains('{');
     let help = match info {
-        _ if info.contains("tab") => say!("indent with spaces: YAML does not take tabs"),
-        _ if expression => say!("inside `{{ }}` and `[ ]`, put a text with `${{…}}` in quotes"),
+        _ if info.contains("tab") => say!("indent with spaces: YAML does not allow tabs"),
+        _ if expression => say!("inside `{{ }}` and `[ ]`, put text with `${{…}}` in quotes"),
         _ if info.contains("invalid indentation") || info.contains("block mapping") => {
-            say!("check the indentation: keys of one map start in the same column")
+            say!("check the indentation: keys of one map must start in the same column")
         }
         _ if info.contains("flow") || info.contains("placement of ':'") => {
-            say!("check the brackets, commas and quotes of this line and of the one before")
+            say!("check the brackets, commas and quotes on this line and the line before")
         }
         _ if info.contains("mapping values") => match two_keys(line) {
             Some((key, inner)) => say!(
-                "write `{key}: {{{inner}}}` for a map in one line; put a text that contains `: ` \
+                "write `{key}: {{{inner}}}` for a map on one line; put text that contains `: ` \
                  in quotes"
             ),
-            None => say!("put a text that contains `: ` in quotes"),
+            None => say!("put text that contains `: ` in quotes"),
         },
-        _ => say!("put texts with special characters in quotes: `\"a: b\"`"),
+        _ => say!("put text with special characters in quotes: `\"a: b\"`"),
     };
     Mistake {
-        message: say!("this is not YAML: {}", Said::of_others(info)),
+        message: say!("this is not valid YAML: {}", Said::of_others(info)),
         start: at,
         end,
         label: say!("the parser stopped here"),
@@ -119,7 +119,7 @@ fn comment_in_brackets(lines: &Lines<'_>, at: usize) -> Option<Mistake> {
         false => say!("put the text that contains `#` in quotes"),
     };
     Some(Mistake {
-        message: say!("this is not YAML: `#` begins a comment, and the bracket is not closed"),
+        message: say!("this is not valid YAML: `#` starts a comment, so the bracket is not closed"),
         start: line.start + byte,
         end: line.start + line.text.len(),
         label: say!("a comment from here on"),
@@ -243,10 +243,10 @@ fn open_quote(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
             false => say!("put the whole text into single quotes: `'… \"…\" …'`"),
         };
         return Some(Mistake {
-            message: say!("this is not YAML: there is more behind the closing quote"),
+            message: say!("this is not valid YAML: there is more text after the closing quote"),
             start: at,
             end,
-            label: say!("what is this?"),
+            label: say!("unexpected text"),
             help,
         });
     }
@@ -274,8 +274,8 @@ fn escaped(source: &Source, at: usize) -> Option<Mistake> {
                 let start = at + 1 + start;
                 return Some(Mistake {
                     message: say!(
-                        "this is not YAML: `{wrong}` is not an escape in double \
-                                   quotes"
+                        "this is not valid YAML: `{wrong}` is not an escape sequence in double \
+                         quotes"
                     ),
                     start,
                     end: start + wrong.len(),
@@ -343,7 +343,7 @@ fn unclosed_at(lines: &Lines<'_>, at: usize) -> Option<usize> {
 
 fn not_closed(at: usize) -> Mistake {
     Mistake {
-        message: say!("this is not YAML: a quote is not closed"),
+        message: say!("this is not valid YAML: a quote is not closed"),
         start: at,
         end: at + 1,
         label: say!("the quote that opens here is not closed"),
@@ -395,7 +395,7 @@ fn missing_colon(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let value = content[word.len()..].trim_start_matches(':').trim_start();
     let value = if value.is_empty() || value.len() > 60 { "…" } else { value };
     Some(Mistake {
-        message: say!("this is not YAML: `: ` is missing behind a key"),
+        message: say!("this is not valid YAML: `: ` is missing after a key"),
         start: line.start + begin,
         end: line.start + begin + word.len(),
         label: say!("a colon and a space must follow"),
@@ -434,13 +434,13 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
     let (_, line, found) = nearest?;
     let word = here.text[begin..].split([' ', ':']).next().unwrap_or("");
     Some(Mistake {
-        message: say!("this is not YAML: the indentation is wrong"),
+        message: say!("this is not valid YAML: the indentation is wrong"),
         start: here.start + begin,
         end: here.start + begin + word.len().max(1),
         label: say!("this starts in column {}", here.column(begin)),
         help: say!(
-            "keys of one map and items of one list start in the same column: those of line {} \
-             start in column {}",
+            "keys of one map and items of one list must start in the same column: those of line \
+             {} start in column {}",
             line.number,
             line.column(found)
         ),
@@ -496,7 +496,7 @@ mod tests {
             ("a: \"x\nb: 1\n", "1:4", "the same quote"),
             ("- {a: \"x, b: c}\n- {a: \"d\"}\n", "1:7", "the same quote"),
             ("if: \"a\" == \"1\"\n", "1:9", "single quotes: `'\"a\" == \"1\"'`"),
-            ("a: “b: c”\n", "1:4", "of the keyboard"),
+            ("a: “b: c”\n", "1:4", "straight quotes"),
             ("a: b: c\n", "1:5", "in quotes"),
             ("- http: GET /\n  check: status: 200\n", "2:16", "write `check: {status: 200}`"),
             ("a: {b: abc #1}\nc: 1\n", "1:12", "in quotes: `\"abc #1\"`"),

@@ -49,7 +49,7 @@ impl Reader<'_, '_, '_> {
         match self.subject(chosen.name) {
             Some(Subject::Steps(_)) => {}
             Some(_) => {
-                let help = say!("choose by a step: `http{{tier:gold}} p99 < 50ms`");
+                let help = say!("select by step: `http{{tier:gold}} p99 < 50ms`");
                 return self.fail(
                     "bad-threshold",
                     say!("only steps have labels"),
@@ -72,8 +72,8 @@ impl Reader<'_, '_, '_> {
         if let Some(unknown) = asked.iter().find(|label| !all.contains(label)) {
             return self.unknown(say!("label"), unknown, all.iter().map(String::as_str));
         }
-        let help = say!("each of them is a label of other steps");
+        let help = say!("each label exists, but on different steps");
         let labels = asked.join(",");
-        self.fail("bad-threshold", say!("no step has these labels together"), &labels, help)
+        self.fail("bad-threshold", say!("no step has all of these labels"), &labels, help)
     }
 }

@@ -256,11 +256,11 @@ mod tests {
         let crowd = json!({ "to": names, "id": 1 }).to_string();
         let long = json!({ "to": "d", "id": 1, "data": "x".repeat(PUSH_DATA_BYTES_MAX) });
         for (body, part) in [
-            ("", "no push"),
-            ("[]", "no push"),
-            (r#"{"to": 7, "id": 1}"#, "`to` is the name"),
+            ("", "is not a valid push"),
+            ("[]", "is not a valid push"),
+            (r#"{"to": 7, "id": 1}"#, "`to` must be a device name"),
             (r#"{"to": "d1"}"#, "`id`"),
-            (r#"{"to": "d1", "id": -1}"#, "no push"),
+            (r#"{"to": "d1", "id": -1}"#, "is not a valid push"),
             (r#"{"to": "d1", "id": 1, "rat": 1}"#, "`rat`"),
             (r#"{"to": "all", "id": 1, "rate": 0}"#, "`rate`"),
             (&crowd, "at most 10000"),
@@ -283,7 +283,7 @@ mod tests {
             ("form=1", "`form`"),
             ("from=2&to=1", "ends before"),
             ("to=100000", "at most 100000"),
-            ("to=18446744073709551616", "is not like"),
+            ("to=18446744073709551616", "is not of the form"),
         ] {
             let reason = reason(page(query));
             assert!(reason.contains(part), "{reason}");

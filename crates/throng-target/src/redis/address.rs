@@ -22,7 +22,7 @@ impl FromStr for RedisAddress {
 
     fn from_str(text: &str) -> Result<RedisAddress, Said> {
         let rest = text.strip_prefix("redis://").ok_or_else(|| {
-            say!("a Redis is written as `redis://127.0.0.1:6379`, with or without a password")
+            say!("write the Redis address as `redis://127.0.0.1:6379`, with or without a password")
         })?;
         let (login, rest) = match rest.rsplit_once('@') {
             Some((login, rest)) => (Some(login), rest),
@@ -31,14 +31,16 @@ impl FromStr for RedisAddress {
         let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
         let database = match database {
             "" => 0,
-            text => {
-                text.parse().map_err(|_| say!("after the slash stands the number of a database"))?
-            }
+            text => text
+                .parse()
+                .map_err(|_| say!("the part after the slash must be a database number"))?,
         };
         let (user, password) = match login.map(|login| login.split_once(':')) {
             None => (None, None),
             Some(Some((user, password))) => (Some(user).filter(|u| !u.is_empty()), Some(password)),
-            Some(None) => return Err(say!("before the `@` stands `:password` or `user:password`")),
+            Some(None) => {
+                return Err(say!("the part before `@` must be `:password` or `user:password`"));
+            }
         };
         Ok(RedisAddress {
             host: host_and_port(host)?,
@@ -63,7 +65,7 @@ fn host_and_port(text: &str) -> Result<String, Said> {
     match port {
         Some(port) if !host.is_empty() => Ok(format!("{host}:{port}")),
         Some(_) => Err(say!("the host is missing")),
-        None => Err(say!("a port is a number from 1 to 65535")),
+        None => Err(say!("a port must be a number from 1 to 65535")),
     }
 }
 

@@ -232,7 +232,7 @@ fn a_redis_that_died_has_everything_when_it_is_back() {
     assert!(stats.errors >= 1);
     let told = bench.told.lock().unwrap();
     assert!(
-        told.len() == 2 && told[0].contains("is gone") && told[1].contains("is back"),
+        told.len() == 2 && told[0].contains("is unreachable") && told[1].contains("is back"),
         "{told:?}"
     );
 }

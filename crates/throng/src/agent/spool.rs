@@ -84,7 +84,7 @@ impl Spooled {
         let how = match (status.and_then(|it| it.signal()), status.and_then(|it| it.code())) {
             (Some(signal), _) => say!("signal {signal} ended it"),
             (None, Some(code)) => say!("it ended with exit code {code}"),
-            (None, None) => say!("its agent was gone"),
+            (None, None) => say!("its agent had stopped"),
         };
         let errors = self.errors();
         Some(match errors.is_empty() {

@@ -64,8 +64,9 @@ impl Host for Supervisor {
             .ok_or_else(|| say!("the plan of run {} cannot be read", begin.plan.run))?;
         private_directory(&home).map_err(failed)?;
         for (file, blob) in begin.plan.files.iter().zip(&begin.files) {
-            let path = inside(&home.join(BUNDLE), &file.path)
-                .ok_or_else(|| say!("`{}` of the run leads out of its directory", file.path))?;
+            let path = inside(&home.join(BUNDLE), &file.path).ok_or_else(|| {
+                say!("the file `{}` of the run is outside its directory", file.path)
+            })?;
             private_file(&path, blob).map_err(failed)?;
         }
         let plan = begin.plan.clone();

@@ -6,12 +6,12 @@ use super::values::{count, rate, share};
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {
-    /// The directory of the run, or its id; the newest that goes on if left out
+    /// The run directory or the run ID; by default the newest run in progress
     pub(crate) run: Option<String>,
-    /// The load that is meant, where the run has several
+    /// The load to control, if the run has several
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) load: Option<String>,
-    /// Prints the answer as JSON
+    /// Prints the result as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -20,41 +20,41 @@ pub(crate) struct ControlArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum What {
-    /// Says which loads go on, and at what level
+    /// Shows which loads are running, and at what level
     Status,
-    /// Raises the users or the rate of the running phase, by 10 % if nothing is said
+    /// Raises the users or the rate of the current phase, by 10 % by default
     More {
         #[arg(value_name = "SHARE", value_parser = share, default_value = "10%")]
         share: f64,
     },
-    /// Lowers the users or the rate of the running phase, by as much as `more` has raised it
+    /// Lowers the users or the rate of the current phase, by as much as `more` raises it
     Less {
         #[arg(value_name = "SHARE", value_parser = share, default_value = "10%")]
         share: f64,
     },
-    /// From now on so many users stay in the running phase
+    /// Sets the number of users in the current phase
     Users {
         #[arg(value_name = "COUNT", value_parser = count)]
         count: u64,
     },
-    /// From now on so many users or iterations begin per second in the running phase
+    /// Sets how many users or iterations start per second in the current phase
     Rate {
         #[arg(value_name = "RATE", value_parser = rate)]
         rate: f64,
     },
-    /// No more users come, until `go-on`
+    /// Adds no more users until `go-on`
     Pause,
-    /// Users come again
+    /// Adds users again
     GoOn,
-    /// Ends the running phase: the next one begins
+    /// Ends the current phase: the next one starts
     EndPhase,
-    /// Marks this moment in the record
+    /// Records a mark at this moment
     Mark {
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Ends the run: users finish their step and leave
     Stop,
-    /// Ends the run at once
+    /// Ends the run immediately
     Abort,
 }

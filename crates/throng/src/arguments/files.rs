@@ -7,24 +7,26 @@ use clap::{Args, ValueEnum};
 use crate::choice::Choice;
 
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  throng init                       an HTTP service, into \
-    http.yaml\n  throng init api shop.yaml         an API with a login, and accounts.csv\n  throng \
-    init websocket --target ws://127.0.0.1:8089\n  throng init tcp -                 to standard \
-    output\n  throng init http shop.yaml --curl copied.txt\n                                    what \
-    a browser has copied")]
+#[command(after_help = "Examples:\n\
+     \x20 throng init                       an HTTP service, into http.yaml\n\
+     \x20 throng init api shop.yaml         an API with a login, and accounts.csv\n\
+     \x20 throng init websocket --target ws://127.0.0.1:8089\n\
+     \x20 throng init tcp -                 to standard output\n\
+     \x20 throng init http shop.yaml --curl copied.txt\n\
+     \x20                                   cURL commands copied from a browser")]
 pub(crate) struct InitArguments {
-    /// What the scenario is for
+    /// Kind of service the scenario is for
     #[arg(default_value = "http", value_parser = Choice::<InitKind>::new())]
     pub(crate) kind: InitKind,
-    /// Where to write it; `http.yaml` and so on if left out, `-` is standard output
+    /// Output file; by default named after the kind, such as `http.yaml`; `-` is standard output
     pub(crate) file: Option<PathBuf>,
-    /// The service: a URL without a path
+    /// URL of the service, without a path
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
-    /// Make it of the cURL commands in this file, a step of each, as browsers copy them
+    /// Generate one step per cURL command in this file, as copied from a browser
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub(crate) curl: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -35,7 +37,7 @@ pub(crate) enum InitKind {
     Http,
     /// An API with a login, tokens, accounts from a file
     Api,
-    /// Users who stay on a WebSocket
+    /// Users that stay connected on a WebSocket
     Websocket,
     /// Text or bytes over TCP
     Tcp,
@@ -54,13 +56,13 @@ impl InitKind {
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArguments {
-    /// The word in brackets: `unknown-key`; all codes if left out
+    /// The code in brackets, such as `unknown-key`; by default lists all codes
     pub(crate) code: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SchemaArguments {
-    /// Of which files
+    /// Kind of file that the schema describes
     #[arg(value_enum, default_value = "scenario")]
     pub(crate) of: SchemaKind,
 }

@@ -11,10 +11,10 @@ use super::values::{FLEET, count, duration, label, rate};
 
 #[derive(Args, Debug)]
 pub(crate) struct FleetArguments {
-    /// The directory with the keys of the fleet
+    /// Directory with the keys of the fleet
     #[arg(long, global = true, value_name = "DIR", default_value = FLEET)]
     pub(crate) fleet: PathBuf,
-    /// No colours; the variable NO_COLOR does the same
+    /// No colors; the variable NO_COLOR does the same
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
     #[command(subcommand)]
@@ -23,43 +23,43 @@ pub(crate) struct FleetArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetWhat {
-    /// Makes the keys of a new fleet
+    /// Creates the keys of a new fleet
     Init {
-        /// Where the agents dial to: the address of this machine as they see it, with a port; may
-        /// be given more than once
+        /// Address that agents connect to: that of this machine as they see it, with a port; may be
+        /// given more than once
         #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4222")]
         address: Vec<SocketAddr>,
     },
-    /// Makes the token with which one machine joins, and prints it
+    /// Creates and prints the token that one machine joins with
     Token {
-        /// What the machine is called in reports: letters, digits, `-` and `_`
+        /// Name of the machine in reports: letters, digits, `-` and `_`
         name: String,
         /// How long the token is valid
         #[arg(long, value_name = "DURATION", default_value = "365d", value_parser = duration)]
         valid: Duration,
     },
-    /// Runs the bus, until it is interrupted
+    /// Runs the bus until it is interrupted
     Serve {
-        /// The program `nats-server`, where it is not on the path
+        /// The program `nats-server`, if it is not in PATH
         #[arg(long, value_name = "FILE")]
         nats_server: Option<PathBuf>,
     },
-    /// Lists the machines of the fleet: who is there, and what each is doing
+    /// Lists the machines of the fleet: which are online, and what each is doing
     Agents {
-        /// As JSON
+        /// Print the list as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Ends the run that goes on: users finish their step and leave
+    /// Ends the run in progress: users finish their step and leave
     Stop,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ResumeArguments {
-    /// The id of the run; the newest one that goes on if left out
+    /// The run ID; by default the newest run in progress
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Wait until the controller of the run is gone, and take over then
+    /// Wait until the controller of the run is gone, then take over
     #[arg(long)]
     pub(crate) standby: bool,
     #[command(flatten)]
@@ -68,10 +68,10 @@ pub(crate) struct ResumeArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct CollectArguments {
-    /// What agents keep in their `--dir`: that directory or a copy of it, for each agent
+    /// The `--dir` directory of each agent, or a copy of it
     #[arg(value_name = "DIR", required = true)]
     pub(crate) directories: Vec<PathBuf>,
-    /// The id of the run, where they keep several
+    /// The run ID, if the agents have kept several runs
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<String>,
     #[command(flatten)]
@@ -80,26 +80,27 @@ pub(crate) struct CollectArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct AgentArguments {
-    /// A file with the token of this machine, from `throng fleet token NAME`; `-` reads it from the
-    /// standard input, and the token itself is taken too
+    /// File with the token of this machine, from `throng fleet token NAME`; `-` reads it from
+    /// standard input; the token itself is also accepted
     #[arg(long, value_name = "TOKEN")]
     pub(crate) join: String,
-    /// What a run needs here, and what it tells, until the fleet has it
+    /// Directory for run inputs and unsent results
     #[arg(long = "dir", value_name = "DIR", default_value = "throng-agent")]
     pub(crate) directory: PathBuf,
-    /// A label of this machine, by which runs choose: `region=east`; may be given more than once
+    /// Label of this machine, by which runs can select it: `region=east`; may be given more than
+    /// once
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// So many users at most, whatever a run asks for
+    /// Maximum number of users on this agent
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) users_max: Option<u64>,
-    /// So many starts a second at most, whatever a run asks for
+    /// Maximum number of starts per second on this agent
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate_max: Option<f64>,
-    /// Leaves behind the first run
+    /// Leave after the first run
     #[arg(long)]
     pub(crate) once: bool,
-    /// No colours; the variable NO_COLOR does the same
+    /// No colors; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
     #[command(flatten)]

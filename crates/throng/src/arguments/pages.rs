@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
     ~/.zfunc/_throng            with fpath+=~/.zfunc before compinit\n  throng completions fish > \
     ~/.config/fish/completions/throng.fish")]
 pub(crate) struct CompletionsArguments {
-    /// For which shell
+    /// The shell
     #[arg(value_enum)]
     pub(crate) shell: ShellKind,
 }
@@ -23,11 +23,10 @@ pub(crate) enum ShellKind {
 }
 
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  throng man | man -l -            reads the page of throng\n  \
-    throng man ~/.local/share/man/man1    writes all, for `man throng-bench`"
-)]
+#[command(after_help = "Examples:\n\
+         \x20 throng man | man -l -            shows the page of throng\n\
+         \x20 throng man ~/.local/share/man/man1    writes all, for `man throng-bench`")]
 pub(crate) struct ManArguments {
-    /// The directory for all pages; only that of `throng`, on standard output, if left out
+    /// Directory for all pages; by default only the page of `throng`, on standard output
     pub(crate) directory: Option<PathBuf>,
 }

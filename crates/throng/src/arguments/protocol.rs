@@ -6,14 +6,17 @@ use clap::Args;
 use throng_base::Diagnostic;
 
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  throng protocol chat.yaml                           its packets as \
-    drawings and tables\n  throng protocol chat.yaml --decode 'c4 a7 00 00'    bytes, also as xxd \
-    and tcpdump print them\n  throng protocol chat.yaml --decode load.pcap --port 9000\n  throng \
-    protocol chat.yaml --encode 'join: {room: 42, user: 7, token: t-7}' --seq 1\n  \
-    throng protocol --reflect grpc://127.0.0.1:50051 -o shop.desc\n\nExit codes: 0 all bytes fit, 1 \
-    bytes break the declaration, 2 usage or declaration wrong, 4 no server that reflects."
-)]
+#[command(after_help = "Examples:\n\
+         \x20 throng protocol chat.yaml                           packet layouts as diagrams and \
+         tables\n\
+         \x20 throng protocol chat.yaml --decode 'c4 a7 00 00'    bytes; output of xxd and tcpdump \
+         works too\n\
+         \x20 throng protocol chat.yaml --decode load.pcap --port 9000\n\
+         \x20 throng protocol chat.yaml --encode 'join: {room: 42, user: 7, token: t-7}' --seq 1\n\
+         \x20 throng protocol --reflect grpc://127.0.0.1:50051 -o shop.desc\n\
+         \n\
+         Exit codes: 0 all bytes match the declaration, 1 some do not, 2 usage or declaration \
+         error, 4 no server reflection.")]
 pub(crate) struct ProtocolArguments {
     /// The protocol file, YAML
     #[arg(required_unless_present = "reflect", conflicts_with = "reflect")]
@@ -21,7 +24,7 @@ pub(crate) struct ProtocolArguments {
     /// Decode bytes: hex, a file with hex or bytes, a capture (pcap, pcapng), or `-`
     #[arg(long, value_name = "HEX|FILE", conflicts_with = "encode", allow_hyphen_values = true)]
     pub(crate) decode: Option<String>,
-    /// Encode a message as it stands in a scenario: `join: {room: 42}`
+    /// Encode a message, written as in a scenario: `join: {room: 42}`
     #[arg(long, value_name = "MESSAGE")]
     pub(crate) encode: Option<String>,
     #[command(flatten)]
@@ -29,25 +32,25 @@ pub(crate) struct ProtocolArguments {
     /// Only this message
     #[arg(long, value_name = "NAME", conflicts_with = "encode")]
     pub(crate) message: Option<String>,
-    /// Of a capture only connections with this port; it is the server's
+    /// Use only connections to this server port
     #[arg(long, value_name = "N", requires = "decode")]
     pub(crate) port: Option<u16>,
-    /// The value of the field that correlates request and reply; 0 if left out
+    /// Value of the field that correlates requests and replies; 0 by default
     #[arg(long, value_name = "N", requires = "encode")]
     pub(crate) seq: Option<u64>,
-    /// Write the encoded bytes as they are
+    /// Write the encoded message as raw bytes
     #[arg(long, requires = "encode", conflicts_with = "json")]
     pub(crate) raw: bool,
     /// Do not shorten fields and values
     #[arg(long)]
     pub(crate) full: bool,
-    /// Of what is decoded only the sums
+    /// Print only the summary of decoded packets
     #[arg(long, requires = "decode")]
     pub(crate) summary: bool,
-    /// The same for programs; decoded packets are a line of JSON each
+    /// Print JSON, with one line per decoded packet
     #[arg(long)]
     pub(crate) json: bool,
-    /// No colours; the variable NO_COLOR does the same
+    /// No colors; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -55,14 +58,14 @@ pub(crate) struct ProtocolArguments {
 /// A server that tells its services.
 #[derive(Args, Debug)]
 pub(crate) struct ReflectionArguments {
-    /// Ask a gRPC server for its services, grpc://HOST:PORT or grpcs://HOST, and write a set of
-    /// descriptors, which scenarios name by `proto`
+    /// Get the services of a gRPC server, grpc://HOST:PORT or grpcs://HOST, by server reflection
+    /// and write a descriptor set for `proto` in scenarios
     #[arg(long, value_name = "URL", conflicts_with_all = ["decode", "encode", "message"])]
     pub(crate) reflect: Option<String>,
-    /// Where the set is written; else it goes to the output
+    /// Write the descriptor set to this file; by default to standard output
     #[arg(short = 'o', long, value_name = "FILE", requires = "reflect")]
     pub(crate) output: Option<PathBuf>,
-    /// Metadata of the request, `name: value`; may be given more than once
+    /// Request metadata, `name: value`; may be given more than once
     #[arg(
         short = 'H',
         long = "header",
@@ -71,10 +74,10 @@ pub(crate) struct ReflectionArguments {
         allow_hyphen_values = true
     )]
     pub(crate) headers: Vec<String>,
-    /// Accept any certificate of the server
+    /// Accept any server certificate
     #[arg(long, requires = "reflect")]
     pub(crate) insecure: bool,
-    /// Trust the certificates of this file instead of those of the system
+    /// Trust the certificates in this file instead of those of the system
     #[arg(long, value_name = "FILE", requires = "reflect")]
     pub(crate) cacert: Option<PathBuf>,
 }
@@ -82,11 +85,11 @@ pub(crate) struct ReflectionArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "gRPC")]
 pub(crate) struct CallArguments {
-    /// A `.proto` file or set of descriptors of the service; the target is asked by server
-    /// reflection without one; may be given more than once
+    /// A `.proto` file or descriptor set of the service; without one, server reflection of the
+    /// target is used; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(crate) proto: Vec<PathBuf>,
-    /// Where files that others import are looked for; may be given more than once
+    /// Directory to search for imported `.proto` files; may be given more than once
     #[arg(long, value_name = "DIR", requires = "proto")]
     pub(crate) proto_path: Vec<PathBuf>,
 }

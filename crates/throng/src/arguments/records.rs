@@ -8,7 +8,7 @@ use super::values::{count, label};
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
-    /// The directory of the run; the latest below ./throng-runs if left out
+    /// The run directory; by default the latest in ./throng-runs
     pub(crate) run: Option<PathBuf>,
     /// The summary as JSON; see docs/json.md
     #[arg(long)]
@@ -17,14 +17,13 @@ pub(crate) struct ReportArguments {
     /// sent and received
     #[arg(long)]
     pub(crate) details: bool,
-    /// A label of the run in its record and reports; may be given more than once
+    /// Label for the run, shown in reports; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
     /// Write the verdict as JUnit XML into this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write the run as a page for a browser: one file without network, `report.html` in its
-    /// directory if no file is named
+    /// Write the run as one self-contained HTML file; by default `report.html` in the run directory
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) html: Option<Option<PathBuf>>,
     /// Write the summary as Markdown into this file, for pull requests
@@ -34,14 +33,14 @@ pub(crate) struct ReportArguments {
     /// the summary; see docs/ci.md
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
-    /// No colours
+    /// No colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct MergeArguments {
-    /// The directories of the runs
+    /// The run directories
     #[arg(num_args = 2.., required = true)]
     pub(crate) runs: Vec<PathBuf>,
     /// Record the merged run in this new directory
@@ -54,7 +53,7 @@ pub(crate) struct MergeArguments {
     /// sent and received
     #[arg(long)]
     pub(crate) details: bool,
-    /// No colours
+    /// No colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -66,13 +65,13 @@ pub(crate) struct MergeArguments {
                         --markdown >> \"$GITHUB_STEP_SUMMARY\""
 )]
 pub(crate) struct CompareArguments {
-    /// The directory of the run that the others are held against
+    /// Run directory of the baseline
     pub(crate) baseline: PathBuf,
-    /// The directories of the other runs
+    /// Run directories to compare with the baseline
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// Exit with 1 where a figure has changed so and it is beyond noise, such as
-    /// `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
+    /// Exit with code 1 if a metric changes by more than this and the change is beyond noise, such
+    /// as `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
     /// The comparison as JSON; see docs/json.md
@@ -81,10 +80,10 @@ pub(crate) struct CompareArguments {
     /// The comparison as Markdown, for pull requests
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
-    /// Write the runs side by side as a page for a browser: one file without network
+    /// Write the runs side by side as one self-contained HTML file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// No colours
+    /// No colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -97,24 +96,24 @@ pub(crate) struct CompareArguments {
                   --fail-if 'http p99 > +10%' --markdown"
 )]
 pub(crate) struct HistoryArguments {
-    /// The folder that holds the directories of the runs; ./throng-runs if left out
+    /// Folder that contains the run directories; ./throng-runs by default
     #[arg(value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
-    /// Hold all runs of its scenario against this one, instead of each against the run before
+    /// Compare all runs of the scenario with this one, instead of each with the run before it
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<PathBuf>,
-    /// The figures of a step, of a kind of steps such as `http`, or of `connect`; those of all
-    /// attempts if left out
+    /// Show the metrics of a step, of a kind of steps such as `http`, or of `connect`; of all
+    /// attempts by default
     #[arg(long, value_name = "NAME")]
     pub(crate) step: Option<String>,
     /// Only runs with this label; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Only so many of the newest runs of each scenario
+    /// List only this many of the newest runs of each scenario
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) last: Option<u64>,
-    /// Exit with 1 where the newest run has changed so and it is beyond noise, such as
-    /// `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
+    /// Exit with code 1 if the newest run changes by more than this and the change is beyond noise,
+    /// such as `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
     /// The history as JSON; see docs/compare.md
@@ -123,7 +122,7 @@ pub(crate) struct HistoryArguments {
     /// The history as Markdown, for pull requests
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
-    /// No colours
+    /// No colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -134,21 +133,21 @@ pub(crate) struct HistoryArguments {
                         --allow-run scenarios"
 )]
 pub(crate) struct ServeArguments {
-    /// The folder that holds the directories of the runs, such as ./throng-runs
+    /// Folder that contains the run directories, such as ./throng-runs
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Serve the page on this address, for whoever has the link that is printed; a free port of
-    /// this computer if left out
+    /// Serve the page on this address, to anyone with the printed link; by default on a free port
+    /// of this host
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
     pub(crate) listen: String,
-    /// Let whoever has the link run the scenarios of this folder (*.yaml), with values for their
+    /// Let anyone with the link run the scenarios in this folder (*.yaml), with values for their
     /// variables
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_run: Option<PathBuf>,
-    /// So many runs at a time that were started from the page
+    /// Maximum number of concurrent runs started from the page
     #[arg(long, value_name = "N", value_parser = count, default_value = "1", requires = "allow_run")]
     pub(crate) runs_max: u64,
-    /// No colours
+    /// No colors
     #[arg(long)]
     pub(crate) no_color: bool,
 }

@@ -5,24 +5,24 @@ use throng_base::Said;
 use throng_scenario::{BenchProxy, connect_to_of_curl, proxy_of_curl, resolve_of_curl};
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "The way to the target")]
+#[command(next_help_heading = "Route to the target")]
 pub(crate) struct RouteArguments {
-    /// Take these addresses for a name instead of looking it up: `HOST:PORT:ADDRESS[,ADDRESS]`;
-    /// HOST may be `*`; may be given more than once
+    /// Use these addresses for a name instead of resolving it: `HOST:PORT:ADDRESS[,ADDRESS]`; HOST
+    /// may be `*`; may be given more than once
     #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = resolve)]
     pub(crate) resolve: Vec<(String, Vec<String>)>,
-    /// Connect to another host and port: `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty;
-    /// may be given more than once, the first that fits holds
+    /// Connect to another host and port: `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty; may
+    /// be given more than once, the first match applies
     #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = connect_to)]
     pub(crate) connect_to: Vec<(String, String)>,
-    /// Connect to this unix socket of this host; the URL says what is asked for, and by which name
+    /// Connect to this Unix socket on this host; path and host name still come from the URL
     #[arg(long, value_name = "PATH", conflicts_with = "abstract_unix_socket")]
     pub(crate) unix_socket: Option<String>,
     /// The same, with the name of an abstract socket
     #[arg(long, value_name = "NAME")]
     pub(crate) abstract_unix_socket: Option<String>,
-    /// Go through this HTTP proxy by CONNECT, whatever the scheme: `http://[user:password@]HOST:PORT`;
-    /// variables such as http_proxy are not read
+    /// Connect through this HTTP proxy with CONNECT, for all schemes:
+    /// `http://[user:password@]HOST:PORT`; variables such as http_proxy are ignored
     #[arg(
         short = 'x',
         long,

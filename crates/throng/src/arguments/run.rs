@@ -26,13 +26,13 @@ pub(crate) struct OutputArguments {
     /// No progress lines during the run
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// A full screen during the run: curves, steps, connections and errors; keys change the load
+    /// Full-screen view during the run: charts, steps, connections and errors; keys change the load
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub(crate) tui: bool,
-    /// No colours; the variable NO_COLOR does the same
+    /// No colors; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// A label of the run in its record and reports; may be given more than once
+    /// Label for the run, shown in reports; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
     /// Write the verdict as JUnit XML into this file, for CI
@@ -41,17 +41,15 @@ pub(crate) struct OutputArguments {
     /// Write the summary as Markdown into this file, for pull requests
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write the page of the run for a browser into this file too, besides `report.html` in its
-    /// directory
+    /// Write the HTML report to this file too, in addition to `report.html` in the run directory
     #[arg(long, value_name = "FILE", conflicts_with = "no_record")]
     pub(crate) html: Option<PathBuf>,
-    /// Send the figures of each second to another program during the run, or write them to a file:
+    /// Send the metrics of each second to another program during the run, or write them to a file:
     /// `prometheus=127.0.0.1:9464`, `otlp=http://…`, `csv=FILE` and more; see docs/export.md
     #[arg(long = "export", value_name = "KIND=WHERE", value_parser = export)]
     pub(crate) exports: Vec<Output>,
-    /// Serve a live page of the run, with controls, to anyone who has the link that is printed:
-    /// `--live` on a free port of this computer, `--live=0.0.0.0:8080` for other computers too; see
-    /// docs/live.md
+    /// Serve a live page of the run, with controls, to anyone with the printed link: `--live` on a
+    /// free port of this host, `--live=0.0.0.0:8080` also for other hosts; see docs/live.md
     #[arg(
         long,
         value_name = "ADDR",
@@ -66,20 +64,20 @@ pub(crate) struct OutputArguments {
     /// Record nothing
     #[arg(long)]
     pub(crate) no_record: bool,
-    /// Copy at most this much of data, bodies and certificates into the record; the rest is
+    /// Copy at most this much data, bodies and certificates into the run directory; the rest is
     /// recorded by path and SHA-256 [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "no_record")]
     pub(crate) copy_max: Option<u64>,
-    /// The number of threads; by default one per processor, and more where users need more file
+    /// Number of threads; by default one per processor, or more if the users need more file
     /// descriptors
     #[arg(long, visible_alias = "threads", value_parser = shards)]
     pub(crate) shards: Option<usize>,
-    /// Generate the load in this many processes, each with descriptors and memory of its own; their
+    /// Generate the load in this many processes, each with its own descriptors and memory; their
     /// figures are merged
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) processes: Option<u16>,
     /// Let the agents of a fleet generate the load; the directory with its keys is `throng-fleet`
-    /// unless another is given; see docs/fleet.md
+    /// by default; see docs/fleet.md
     #[arg(
         long,
         value_name = "DIR",
@@ -89,13 +87,13 @@ pub(crate) struct OutputArguments {
         conflicts_with_all = ["processes", "part"]
     )]
     pub(crate) fleet: Option<PathBuf>,
-    /// The number of agents, waited for if they are not there; by default all that are there
+    /// Number of agents; throng waits until they are online; by default all that are online
     #[arg(long, value_name = "N", requires = "fleet", value_parser = agents)]
     pub(crate) agents: Option<u64>,
     /// Use only agents with this label; may be given more than once
     #[arg(long, value_name = "NAME=VALUE", requires = "fleet", value_parser = label)]
     pub(crate) agent_label: Vec<(String, String)>,
-    /// Let the other agents generate what one leaves out that is lost or backs off
+    /// Let the other agents take over the load of an agent that is lost or backs off
     #[arg(long, requires = "fleet")]
     pub(crate) redistribute: bool,
     /// Generate only this part of the load, to merge the runs later: `2/5`, or `1-3/8` for three
@@ -112,18 +110,19 @@ pub(crate) struct LimitArguments {
     /// together more than this share of the host's: `80%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
-    /// Start no users while throng uses more memory than this, including what the kernel spends on
-    /// its connections; half of it may be bodies and messages: `8GiB`
+    /// Start no users while throng uses more memory than this, including kernel memory for its
+    /// connections; half of it may be bodies and messages: `8GiB`
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(crate) max_memory: Option<u64>,
-    /// Make less of the load here while other programs use more than this share of this host's
-    /// processors for 3 s, down to a tenth; more again, slowly, when they are calm: `60%`
+    /// Reduce the load generated here, down to a tenth, while other programs use more than this
+    /// share of this host's processors for 3 s; restore it slowly when they use less: `60%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) back_off: Option<f64>,
     /// The niceness of throng, as in nice(1): -20 to 19; below 0 only as root
     #[arg(long, value_name = "N", value_parser = nice, allow_hyphen_values = true)]
     pub(crate) nice: Option<i32>,
-    /// Start even if this host is not fit for so many users; `throng doctor` says why it is not
+    /// Start even if this host does not meet the requirements for this many users; `throng doctor`
+    /// shows why
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -131,31 +130,31 @@ pub(crate) struct LimitArguments {
 /// A scenario and what is set in it.
 #[derive(Args, Debug)]
 pub(crate) struct ScenarioArguments {
-    /// The scenario, YAML
+    /// The scenario file, YAML
     pub(crate) file: PathBuf,
     /// Sets a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The seed of all random choices, to repeat those of another run; a new one if neither this
-    /// nor the scenario sets it
+    /// Random seed, to reproduce the random choices of another run; by default that of the
+    /// scenario, or a new one
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
 /// What is changed of the load for once; its shape stays.
 #[derive(Args, Clone, Copy, Debug, Default)]
-#[command(next_help_heading = "The load, changed for this run")]
+#[command(next_help_heading = "Load overrides for this run")]
 pub(crate) struct LoadArguments {
-    /// The highest number of users, instead of the scenario's; all phases are scaled in proportion
+    /// Peak number of users, instead of the scenario's; all phases are scaled in proportion
     #[arg(short = 'u', long, visible_alias = "vus", value_name = "N", value_parser = count)]
     pub(crate) users: Option<u64>,
-    /// The duration of the whole load; all phases are scaled in proportion
+    /// Total duration of the load; all phases are scaled in proportion
     #[arg(short = 'd', long = "for", visible_alias = "duration", value_name = "DURATION", value_parser = duration)]
     pub(crate) time: Option<Duration>,
-    /// The highest rate of arrivals or iterations per second; all phases are scaled in proportion
+    /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// How late starts, ends of pauses and heartbeats may be, so that several share one wake-up; 0
+    /// Maximum delay of starts, ends of pauses and heartbeats, so that several share one wake-up; 0
     /// wakes up for each
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
@@ -178,8 +177,8 @@ pub(crate) struct RunArguments {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
-    /// A threshold besides those of the scenario, such as `http p99 < 50ms` or `errors < 0.1%`; may
-    /// be given more than once
+    /// Threshold in addition to those of the scenario, such as `http p99 < 50ms` or `errors <
+    /// 0.1%`; may be given more than once
     #[arg(long = "threshold", value_name = "THRESHOLD")]
     pub(crate) thresholds: Vec<String>,
     #[command(flatten)]
@@ -190,12 +189,12 @@ pub(crate) struct RunArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct RerunArguments {
-    /// The directory of the run: same scenario, files, seed, shards and labels
+    /// The run directory; scenario, files, seed, shards and labels stay the same
     pub(crate) run: PathBuf,
-    /// Gives a secret variable that is masked in the record; may be given more than once
+    /// Sets a secret variable that is masked in the run directory; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Run although files that were not copied, or variables of the environment, have changed
+    /// Run even if files that were not copied, or environment variables, have changed
     #[arg(long)]
     pub(crate) allow_changed: bool,
     #[command(flatten)]
@@ -210,7 +209,7 @@ pub(crate) struct CheckArguments {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
-    /// No colours; the variable NO_COLOR does the same
+    /// No colors; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -231,20 +230,20 @@ pub(crate) struct TryArguments {
     /// Do not shorten what was sent and received
     #[arg(long)]
     pub(crate) full: bool,
-    /// Show passwords, tokens and cookies, which are masked otherwise
+    /// Show passwords, tokens and cookies instead of masking them
     #[arg(long)]
     pub(crate) show_secrets: bool,
-    /// Shorten pauses to this; `think` and `stay` are not waited for in full
+    /// Shorten all pauses, including `think` and `stay`, to at most this long
     #[arg(long, value_parser = duration, default_value = "1s")]
     pub(crate) pause: Duration,
-    /// No colours; the variable NO_COLOR does the same
+    /// No colors; the variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DemoArguments {
-    /// How long
+    /// Duration
     #[arg(short = 'd', long, value_parser = duration, default_value = "5s")]
     pub(crate) duration: Duration,
     #[command(flatten)]

@@ -11,74 +11,83 @@ use super::values::{count, duration, share, size};
 use crate::choice::Choice;
 
 #[derive(Args, Debug)]
-#[command(after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), \
-    `stall 500ms every 5s` (the whole server answers nothing during the first 500 ms of every 5 \
-    s).\n\nhttp: HTTP/1.1 and HTTP/2 on one port, with --tls as the client chooses (ALPN), else by its first \
-    bytes (h2c with prior knowledge). The request headers `sleep` (ms) and `times` make slow and chunked answers; \
-    /bytes/N, /chunked/N, /status/CODE, /echo, /anything, /json, /redirect/N, /cookies, \
-    /events?every=10ms&count=100, /digest?user=user&password=pass. gRPC over HTTP/2: the service of echo.proto, with reflection. Statistics: \
-    /throng/stats, also on --admin for every kind; POST /throng/reset sets them back.\n\nchat: the chat room of \
-    chat-room.yaml over its private TCP protocol; --admin also tells of one room: /room/ID. \
-    Example:\n  throng target chat --listen 127.0.0.1:9000 --admin 127.0.0.1:9001 --lose-every \
-    10k\n\npush: the push service of push-service.yaml over its private TCP protocol. --admin also \
-    takes POST /push {\"to\": \"d17\" or [\"d1\", \"d2\"] or \"all\", \"id\": 17, \"data\": …, \"rate\": 50000}, \
-    GET /online?from=0&to=999, /device/d17, /stats, /faults, POST /faults {\"lose_every\": 1000}. \
-    Example:\n  throng target push --listen 127.0.0.1:9100 --admin 127.0.0.1:9101 --redis \
-    redis://127.0.0.1:6390")]
+#[command(
+    after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), `stall 500ms every \
+     5s` (the whole server does not respond during the first 500 ms of every 5 s).\n\
+     \n\
+     http: HTTP/1.1 and HTTP/2 on one port; with --tls the client chooses (ALPN), otherwise its \
+     first bytes decide (h2c with prior knowledge). The request headers `sleep` (ms) and `times` \
+     make slow and chunked responses; /bytes/N, /chunked/N, /status/CODE, /echo, /anything, \
+     /json, /redirect/N, /cookies, /events?every=10ms&count=100, \
+     /digest?user=user&password=pass. gRPC over HTTP/2: the service of echo.proto, with \
+     reflection. Statistics: /throng/stats, also on --admin for every kind; POST /throng/reset \
+     resets them.\n\
+     \n\
+     chat: the chat room of chat-room.yaml over its private TCP protocol; --admin also shows a \
+     single room: /room/ID. Example:\n\
+     \x20 throng target chat --listen 127.0.0.1:9000 --admin 127.0.0.1:9001 --lose-every 10k\n\
+     \n\
+     push: the push service of push-service.yaml over its private TCP protocol. --admin also \
+     takes POST /push {\"to\": \"d17\" or [\"d1\", \"d2\"] or \"all\", \"id\": 17, \"data\": …, \
+     \"rate\": 50000}, GET /online?from=0&to=999, /device/d17, /stats, /faults, POST /faults \
+     {\"lose_every\": 1000}. Example:\n\
+     \x20 throng target push --listen 127.0.0.1:9100 --admin 127.0.0.1:9101 --redis \
+     redis://127.0.0.1:6390"
+)]
 pub(crate) struct TargetArguments {
-    /// What to be
+    /// Server to run
     #[arg(value_parser = Choice::<TargetKind>::new())]
     pub(crate) kind: TargetKind,
-    /// Where to listen
+    /// Address to listen on
     #[arg(short, long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
-    /// Speak TLS, with a certificate that nobody knows (`tls: {verify: false}` accepts it)
+    /// Use TLS with a self-signed certificate (`tls: {verify: false}` accepts it)
     #[arg(long)]
     pub(crate) tls: bool,
-    /// Where statistics are served over HTTP
+    /// Address for statistics over HTTP
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) admin: Option<SocketAddr>,
-    /// How long answers take
+    /// Latency of responses
     #[arg(long, value_parser = latency, default_value = "none")]
     pub(crate) latency: throng_target::Latency,
-    /// The share of requests answered by an error: `1%`
+    /// Share of requests that get an error as response: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) errors: f64,
-    /// The share of requests answered by a reset of the connection, over HTTP/2 of the stream: `1%`
+    /// Share of requests that get a connection reset, or a stream reset over HTTP/2: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) resets: f64,
-    /// http: the share of HTTP/2 streams refused before anything is done with them: `1%`
+    /// http: share of HTTP/2 streams refused before any processing: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) refuse_streams: f64,
-    /// http: leave an HTTP/2 connection with a GOAWAY at its Nth request
+    /// http: close an HTTP/2 connection with GOAWAY at its Nth request
     #[arg(long, value_name = "N")]
     pub(crate) goaway_after: Option<u64>,
-    /// http: how many streams of HTTP/2 a client may have open at once on a connection
+    /// http: maximum number of concurrent HTTP/2 streams on a connection
     #[arg(long, value_name = "N", default_value = "1000")]
     pub(crate) streams: u32,
     /// Close every connection at this age
     #[arg(long, value_parser = duration)]
     pub(crate) close_after: Option<Duration>,
-    /// Accept one connection in this time on each thread, and let the others wait
+    /// Accept only one connection per this time on each thread, and let the others wait
     #[arg(long, value_parser = duration)]
     pub(crate) slow_accept: Option<Duration>,
-    /// The size of the default answer's body
+    /// Body size of the default response
     #[arg(long, value_parser = size, default_value = "13")]
     pub(crate) body: u64,
-    /// How many connections to make room for
+    /// Number of connections to prepare for
     #[arg(long, value_parser = count, default_value = "100k")]
     pub(crate) connections: u64,
-    /// Threads; one per processor, or as many as the connections need
+    /// Number of threads; by default one per processor, or as many as the connections need
     #[arg(long)]
     pub(crate) workers: Option<usize>,
-    /// Give the connections of one source address all to one thread, those of the next address to
-    /// the next: less work for the host where they come from many; spread evenly if left out
+    /// Assign all connections of a source address to one thread, those of the next address to the
+    /// next thread: less work for this host if there are many addresses; by default spread evenly
     #[arg(long)]
     pub(crate) by_source: bool,
-    /// im: send a message to everybody this often
+    /// im: send a message to all users this often
     #[arg(long, value_parser = duration)]
     pub(crate) broadcast_every: Option<Duration>,
-    /// The seed of latencies and faults
+    /// Random seed for latencies and faults
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
     #[command(flatten)]
@@ -91,13 +100,13 @@ pub(crate) struct TargetArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Deliveries (chat, push)")]
 pub(crate) struct DeliveryArguments {
-    /// Gather for this long what is for a user, and write it together; at once if left out
+    /// Batch messages to a user for this long and write them together; by default immediately
     #[arg(long, value_parser = duration)]
     pub(crate) batch: Option<Duration>,
-    /// Do not write every N-th delivery: `10k`
+    /// Drop every N-th delivery: `10k`
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) lose_every: Option<u64>,
-    /// Break the kind of the packet of every N-th delivery
+    /// Corrupt the packet type of every N-th delivery
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) garbage_every: Option<u64>,
     /// Write every N-th delivery twice
@@ -106,13 +115,13 @@ pub(crate) struct DeliveryArguments {
     /// Write every N-th delivery late
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) late_every: Option<u64>,
-    /// How late
+    /// Delay of late deliveries
     #[arg(long, value_parser = duration, default_value = "3s")]
     pub(crate) late_by: Duration,
-    /// Write every N-th delivery behind the next one to the same user
+    /// Write every N-th delivery after the next one to the same user
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) swap_every: Option<u64>,
-    /// Answer every N-th login, and forget it
+    /// Confirm every N-th login, then forget it
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) forget_every: Option<u64>,
 }
@@ -121,16 +130,16 @@ pub(crate) struct DeliveryArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The push service")]
 pub(crate) struct PushArguments {
-    /// Mirror who is online to the set `presence` of this Redis
+    /// Mirror the devices that are online to the set `presence` in this Redis
     #[arg(long, value_name = "URL", value_parser = redis)]
     pub(crate) redis: Option<throng_target::RedisAddress>,
-    /// Answer a bind only when Redis has confirmed it
+    /// Reply to a bind only after Redis has confirmed it
     #[arg(long)]
     pub(crate) redis_wait: bool,
-    /// How long Redis may take; a bind that waits longer is answered with code 2
+    /// Redis timeout; a bind that waits longer gets a reply with code 2
     #[arg(long, value_parser = duration, default_value = "1s")]
     pub(crate) redis_timeout: Duration,
-    /// Take a device offline that says nothing for this long
+    /// Take a device offline after it has sent nothing for this long
     #[arg(long, value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,
     /// Push to every device this often, evenly spread
@@ -142,11 +151,11 @@ pub(crate) struct PushArguments {
 pub(crate) enum TargetKind {
     /// HTTP/1.1
     Http,
-    /// Echoes bytes, and messages of WebSockets
+    /// Echoes bytes, and WebSocket messages
     Echo,
     /// The WebSocket messenger of im-websocket.yaml: login, heartbeat, broadcast
     Im,
-    /// The chat room of chat-room.yaml: rooms, presence, everyone hears what is said
+    /// The chat room of chat-room.yaml: rooms, presence, messages to everyone in the room
     Chat,
     /// The push service of push-service.yaml: presence, pushes to one, some or all
     Push,

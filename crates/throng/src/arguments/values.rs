@@ -59,7 +59,7 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
 pub(super) fn few(text: &str) -> Result<u64, String> {
     match count(text)? {
         users @ 1..=100 => Ok(users),
-        _ => Err(tell!("it is a number from 1 to 100")),
+        _ => Err(tell!("it must be a number from 1 to 100")),
     }
 }
 
@@ -72,14 +72,14 @@ pub(super) fn agents(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn language(text: &str) -> Result<Language, String> {
-    Language::parse(text).ok_or_else(|| tell!("it is `en` or `zh`"))
+    Language::parse(text).ok_or_else(|| tell!("it must be `en` or `zh`"))
 }
 
 /// A duration; a number alone is seconds, as in a scenario, in wrk and ab.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let duration = units::parse_time(text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
-        true => Err(tell!("it must be longer than nothing")),
+        true => Err(tell!("it must be more than 0")),
         false => Ok(duration),
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn precision(text: &str) -> Result<Duration, String> {
         _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
     };
     match precision > PRECISION_MAX {
-        true => Err(tell!("at most 5ms: what is later looks like a generator that cannot keep up")),
+        true => Err(tell!("at most 5ms: longer delays look like a generator that cannot keep up")),
         false => Ok(precision),
     }
 }
@@ -153,13 +153,13 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 pub(super) fn nice(text: &str) -> Result<i32, String> {
     match text.parse() {
         Ok(nice @ -20..=19) => Ok(nice),
-        _ => Err(tell!("it is a number from -20 to 19; the higher, the more it stands back")),
+        _ => Err(tell!("it must be a number from -20 to 19; the higher, the lower the priority")),
     }
 }
 
 pub(super) fn shards(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(shards @ 1..=1024) => Ok(shards),
-        _ => Err(tell!("it is a number from 1 to 1024")),
+        _ => Err(tell!("it must be a number from 1 to 1024")),
     }
 }

@@ -89,17 +89,18 @@ fn cure(cause: Cause) -> Said {
         }
         Cause::ResolveFailed => say!("correct the host in `target`, or check the DNS of this host"),
         Cause::ConnectTimeout | Cause::Unreachable => {
-            say!("check the address in `target`, the network and the firewalls on the way")
+            say!("check the address in `target`, the network and the firewalls in between")
         }
         Cause::WrongScheme => {
             say!(
-                "check the scheme in `target`: with TLS it is `https` or `wss`, else `http` or `ws`"
+                "check the scheme in `target`: with TLS, write `https` or `wss`, otherwise \
+                 `http` or `ws`"
             )
         }
         Cause::UpgradeRefused => say!(
-            "check the path behind `connect:` and what the service requires: `headers`, `auth`, \
+            "check the path after `connect:` and what the service requires: `headers`, `auth`, \
              `protocols`"
         ),
-        cause => say!("`throng explain {}` says what to do", cause.word()),
+        cause => say!("`throng explain {}` shows what to do", cause.word()),
     }
 }

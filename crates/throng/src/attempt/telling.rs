@@ -92,7 +92,7 @@ impl<'p> Telling<'p> {
             What::IterationEnds { finished } => {
                 self.flush(user);
                 if !finished {
-                    self.say(say!("the iteration was given up"));
+                    self.say(say!("the iteration was abandoned"));
                 }
             }
             What::StepBegins { step, verb, retry, .. } => {
@@ -127,14 +127,14 @@ impl<'p> Telling<'p> {
             What::Paused(time) => self.paused(user, *time),
             What::Condition { holds } => self.condition(user, *holds),
             What::Log(text) => self.logged(user, text),
-            What::Anew => self.between(user, say!("the session begins again")),
+            What::Anew => self.between(user, say!("the session starts again")),
             What::GivenUp => self.between(
                 user,
-                say!("the session is given up: it would begin again, and come no further"),
+                say!("the session is abandoned: another start would get no further"),
             ),
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
-                self.say(say!("{count} events were not told: too much happened at once"));
+                self.say(say!("{count} events are not shown: too many happened at once"));
             }
         }
     }
@@ -238,7 +238,7 @@ impl<'p> Telling<'p> {
 
     fn cookie_refused(&mut self, user: UserId, name: &str, why: &Said) {
         let (name, why) = (clean(&self.masked(name)), self.in_words(why));
-        let line = tell!("the cookie `{name}` is refused: {why}");
+        let line = tell!("the cookie `{name}` was rejected: {why}");
         self.add(user, self.screen.style.ink("33", &line));
     }
 

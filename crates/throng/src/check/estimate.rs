@@ -53,15 +53,15 @@ impl Estimate {
         } else {
             if quick.is_finite() {
                 lines.push(say!(
-                    "{} requests, up to {}/s, when answers take no time",
+                    "{} requests, up to {}/s, if responses take no time",
                     figure(quick),
                     figure(quick_peak)
                 ));
             } else {
-                lines.push(say!("as many requests as the service answers"));
+                lines.push(say!("the request count depends on how fast the target responds"));
             }
             lines.push(say!(
-                "{} requests, up to {}/s, when every answer takes {slow}",
+                "{} requests, up to {}/s, if every response takes {slow}",
                 figure(held),
                 figure(held_peak)
             ));
@@ -70,7 +70,7 @@ impl Estimate {
             lines.push(say!("at most {} requests, however fast the target is", figure(self.most)));
         }
         if !self.has_known_end {
-            lines.push(say!("a phase ends when its work is done: its time is not known"));
+            lines.push(say!("a phase ends when its work is done, so its duration is not known"));
         }
         lines.push(match self.users {
             (users, 0) => say!("user.id from 1 to {}", format_count(users)),

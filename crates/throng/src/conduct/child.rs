@@ -29,7 +29,7 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let errors = Screen::errors(false);
     let wanted = part.scenario.as_ref();
     if wanted.is_some_and(|wanted| conduct.recorded.text(&[]) != *wanted) {
-        let message = say!("the scenario has changed while the run began");
+        let message = say!("the scenario changed while the run was starting");
         errors
             .diagnostic(&Diagnostic::error("scenario-changed", message).help(say!("run it again")));
         return Exit::Usage;

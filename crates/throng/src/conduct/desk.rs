@@ -335,8 +335,7 @@ impl<'a> Desk<'a> {
             Message::Lost { detail } => {
                 let at_ns = self.posts.clock.now().as_nanos();
                 let name = self.info.machines.get(number).map_or("", |it| it.name.as_str());
-                let text =
-                    say!("{name} is lost, and its users with it: {detail}", detail = &detail);
+                let text = say!("{name} was lost, with all its users: {detail}", detail = &detail);
                 self.say(text);
                 self.event(&Event::MachineLost { at_ns, machine, detail });
                 self.over += 1;
@@ -366,14 +365,14 @@ impl<'a> Desk<'a> {
             Event::PhaseBegun { at_ns, phase } => self.running.begun(*phase, Time(*at_ns)),
             Event::PhaseEnded { phase, .. } => self.running.ended(*phase),
             Event::Log { at_ns, user, text } => self.log(*at_ns, *user, text),
-            Event::Held { detail, .. } => self.say(say!("nobody comes for now: {detail}")),
-            Event::Released { .. } => self.say(say!("users come again")),
-            Event::GrowthGivenUp { detail, .. } => self.say(say!(
-                "nobody comes any more in this run, which goes on with who is there: {detail}"
-            )),
+            Event::Held { detail, .. } => self.say(say!("growth paused: {detail}")),
+            Event::Released { .. } => self.say(say!("growth resumed")),
+            Event::GrowthGivenUp { detail, .. } => {
+                self.say(say!("growth ended, the run continues with the current users: {detail}"));
+            }
             Event::BackedOff { percent, detail, .. } => {
                 let name = machine_name(&self.info, machine);
-                self.say(say!("{name} makes {percent} % of its part now: {detail}"));
+                self.say(say!("{name} now generates {percent} % of its part: {detail}"));
                 self.makes(machine, f64::from(*percent) / 100.0);
             }
             Event::MachineLost { .. } => self.makes(machine, 0.0),
@@ -417,7 +416,7 @@ impl<'a> Desk<'a> {
         };
         if opened.is_none() {
             let text =
-                say!("`--tui` needs a terminal for output and keys: lines are printed instead");
+                say!("`--tui` requires a terminal for output and keys: printing lines instead");
             self.errors.say(text);
         }
         self.dashboard = opened;
@@ -477,7 +476,7 @@ impl<'a> Desk<'a> {
             let Some(trouble) = trouble.filter(|_| lost > 0) else { continue };
             let all = seconds + lost;
             let export = wanted.to_string();
-            let text = say!("`--export {export}` missed {lost} of {all} seconds: {trouble}");
+            let text = say!("`--export {export}` failed for {lost} of {all} seconds: {trouble}");
             self.event(&Event::Notice { at_ns: self.ended_ns, text: text.english() });
             self.say(text);
         }
@@ -509,7 +508,7 @@ impl<'a> Desk<'a> {
                 self.errors.diagnostic(diagnostic);
             }
         }
-        self.say(say!("the run goes on; what cannot be recorded is lost"));
+        self.say(say!("the run continues; results that cannot be recorded are lost"));
     }
 
     fn event(&mut self, event: &Event) {
@@ -551,7 +550,7 @@ impl<'a> Desk<'a> {
                     format_duration(*left)
                 ),
                 Ruling::Cleared { rule } => {
-                    say!("`{}` does not hold any more: the run goes on", rule.condition.text)
+                    say!("`{}` no longer holds: the run continues", rule.condition.text)
                 }
                 Ruling::Aborted { rule, figure } => {
                     self.stops = 1;
@@ -593,7 +592,7 @@ impl<'a> Desk<'a> {
         }
         self.stops = 1;
         let text = say!(
-            "nothing was answered and no connection opened for {} s: the run ends here",
+            "no response and no new connection in {} s: the run ends here",
             self.loss.lasts(now).as_secs()
         );
         self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
@@ -614,7 +613,9 @@ impl<'a> Desk<'a> {
             return;
         }
         self.info.interrupted = true;
-        self.say(say!("interrupted: users finish their step and leave; once more to leave now"));
+        self.say(say!(
+            "interrupted: users finish their step and leave; interrupt again to end now"
+        ));
         self.event(&Event::Interrupted { at_ns: self.posts.clock.now().as_nanos() });
         self.order(Order::Stop);
     }

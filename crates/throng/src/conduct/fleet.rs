@@ -114,7 +114,7 @@ impl Fleet {
         let agents = gathered.map_err(refused(Exit::HostUnfit))?;
         fleet.members = members(agents, &fleet.need).map_err(refused(Exit::HostUnfit))?;
         let names: Vec<&str> = fleet.members.iter().map(|it| it.name.as_str()).collect();
-        errors.say(say!("{} agents make the load: {}", names.len(), listed(&names, ", ")));
+        errors.say(say!("{} agents generate the load: {}", names.len(), listed(&names, ", ")));
         Ok(fleet)
     }
 
@@ -152,11 +152,11 @@ impl Fleet {
                     }
                     Some(Output::Failed(why)) => return Err(self.bus_failed(&why)),
                     Some(_) => {}
-                    None => return Err(self.bus_failed(&say!("the bus is gone for good"))),
+                    None => return Err(self.bus_failed(&say!("the connection to the bus is permanently lost"))),
                 },
                 () = sleep_until(next) => if !commands {
-                    let message = say!("another controller commands this fleet");
-                    let help = say!("wait until its run is over, or end it: `throng fleet stop`");
+                    let message = say!("another controller is in charge of this fleet");
+                    let help = say!("wait until its run has ended, or end it: `throng fleet stop`");
                     return Err(Box::new(unfit(message, help)));
                 },
             }
@@ -166,8 +166,8 @@ impl Fleet {
             return Ok(agents.into_iter().take(count).collect());
         }
         let message = match wanted.count {
-            Some(count) => say!("{} of {count} agents are there", agents.len()),
-            None => say!("no agent is there that may take part"),
+            Some(count) => say!("{} of {count} agents are online", agents.len()),
+            None => say!("no agent that can take part is online"),
         };
         let help = say!("start more: `throng agent --join TOKEN`; see `throng fleet agents`");
         let others = others.iter().map(|(name, why)| format!("{name}: {}", why.spoken()));
@@ -322,13 +322,19 @@ impl Fleet {
                 }
                 Some(Output::Failed(why)) => return Err(self.bus_failed(&why)),
                 Some(_) => {}
-                None => return Err(self.bus_failed(&say!("the bus is gone for good"))),
+                None => {
+                    return Err(
+                        self.bus_failed(&say!("the connection to the bus is permanently lost"))
+                    );
+                }
             }
         }
         if !refusals.is_empty() {
-            let message = say!("{} of {} agents will not begin", refusals.len(), ready.len());
-            let diagnostic =
-                unfit(message, say!("mend what they name, or leave them out with --agents"));
+            let message = say!("{} of {} agents refuse to start", refusals.len(), ready.len());
+            let diagnostic = unfit(
+                message,
+                say!("fix the problems they report, or use fewer agents with --agents"),
+            );
             let more = refusals.len().saturating_sub(NAMES_MAX);
             let first = refusals.into_iter().take(NAMES_MAX);
             let rest = (more > 0).then(|| format!("… (+{more})"));
@@ -340,7 +346,7 @@ impl Fleet {
         if !silent.is_empty() {
             let message =
                 say!("not ready after {} s: {}", READY_TIME.as_secs(), listed(&silent, ", "));
-            let help = say!("look at what these agents print");
+            let help = say!("check the output of these agents");
             return Err(Box::new(unfit(message, help)));
         }
         Ok(ready.into_iter().flatten().collect())
@@ -417,7 +423,8 @@ fn why_not(registered: &Registered) -> Option<Said> {
     let own = fleet::build();
     (registered.wire != WIRE || registered.version != own).then(|| {
         say!(
-            "it has throng {}, and this is {own}: all of a fleet must have the same",
+            "it has throng {}, but this is {own}: all machines of a fleet must have the same \
+             version",
             registered.version
         )
     })
@@ -497,12 +504,13 @@ fn members(
 
 fn short(agents: &[Capacity], need: &Need, shortage: &Shortage) -> Box<Diagnostic> {
     let message = say!(
-        "the {} agents carry {} of {} users",
+        "the {} agents can run {} of {} users",
         agents.len(),
         format_count(shortage.users),
         format_count(need.users)
     );
-    let diagnostic = unfit(message, say!("start more agents, or fewer users with --users"));
+    let diagnostic =
+        unfit(message, say!("start more agents, or reduce the number of users with --users"));
     let notes = agents.iter().zip(&shortage.scarce).map(|(agent, scarce)| {
         let name = &agent.name;
         match scarce {

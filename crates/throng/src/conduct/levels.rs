@@ -62,15 +62,17 @@ impl Levels {
             let name = &now.name;
             return Err(match (change, &now.drive) {
                 (Change::Rate(_), _) => (
-                    say!("phase `{name}` has no rate: nothing begins in it at one"),
+                    say!("phase `{name}` has no rate that can be changed"),
                     say!("change its users: `throng control users N`"),
                 ),
                 (_, Drive::Iterations(_)) => (
-                    say!("phase `{name}` has a number of iterations, dealt out to its users"),
+                    say!(
+                        "phase `{name}` has a fixed number of iterations, divided among its users"
+                    ),
                     say!("end it with `throng control end-phase`, or give it a rate"),
                 ),
                 _ => (
-                    say!("phase `{name}` has no number of users: they begin at a rate"),
+                    say!("phase `{name}` has no fixed number of users: they start at a rate"),
                     say!("change its rate: `throng control rate N/s`"),
                 ),
             });
@@ -81,7 +83,7 @@ impl Levels {
             Drive::Arrivals(_) | Drive::Hold => 0,
         };
         if wanted > users_max {
-            let message = say!("this run can have {users_max} users, not {wanted}");
+            let message = say!("this run can have at most {users_max} users, not {wanted}");
             return Err((message, more_room(self.spare.limit)));
         }
         self.beyond[number] = self.beyond[number].max(wanted.saturating_sub(load.staying_max()));
@@ -124,8 +126,8 @@ fn more_room(limit: SpareLimit) -> Said {
             say!("to have more, raise `ulimit -n` and start the run again")
         }
         SpareLimit::Rows => say!(
-            "each user has a row of its own (`take: per user`): to have more, add rows, or let \
-             users share them (`at_end: wrap`), and start the run again"
+            "each user has its own row (`take: per user`): to have more, add rows, or let users \
+             share them (`at_end: wrap`), and start the run again"
         ),
         SpareLimit::Sources => say!(
             "`source` was divided among the planned users: to have more, plan them in `load` and \

@@ -274,13 +274,14 @@ impl Limits {
                 let floor = format_bytes(left.floor_bytes as f64);
                 match left.bound {
                     MemoryBound::Group => say!(
-                        "its control group has {available} of memory left, {floor} have to stay"
+                        "its control group has {available} of memory left, {floor} must stay free"
                     ),
                     MemoryBound::AddressSpace => say!(
-                        "its address space (`ulimit -v`) has {available} left, {floor} have to stay"
+                        "its address space (`ulimit -v`) has {available} left, {floor} must stay \
+                         free"
                     ),
                     MemoryBound::Host => {
-                        say!("this host has {available} of memory left, {floor} have to stay")
+                        say!("this host has {available} of memory left, {floor} must stay free")
                     }
                 }
             }

@@ -64,7 +64,7 @@ impl Monitors {
         match scraped {
             Err(detail) => {
                 let text = (!was_failing).then(|| {
-                    say!("{name} cannot be read: {detail}; the run goes on", detail = &detail)
+                    say!("{name} cannot be read: {detail}; the run continues", detail = &detail)
                 });
                 (vec![Event::ScrapeFailed { at_ns, monitor, detail }], text)
             }
@@ -72,13 +72,13 @@ impl Monitors {
                 let left_out = scraped.left_out;
                 let missing = scraped.missing.join("`, `");
                 let text = if !missing.is_empty() {
-                    Some(say!("{name} has nothing that matches `{missing}`"))
+                    Some(say!("{name} has no metric that matches `{missing}`"))
                 } else if was_failing {
-                    Some(say!("{name} is read again"))
+                    Some(say!("{name} can be read again"))
                 } else if left_out > 0 && !std::mem::replace(&mut source.is_left_out, true) {
                     Some(say!(
-                        "{name} has {left_out} more series than the {} that are kept: select \
-                         fewer in `metrics`",
+                        "{name} has {left_out} series above the limit of {}: select fewer in \
+                         `metrics`",
                         SERIES_MAX
                     ))
                 } else {

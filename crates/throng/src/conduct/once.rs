@@ -215,7 +215,7 @@ fn tell(conduct: &Conduct<'_>, told: &OnceRun, lasted: Duration) {
     screen(conduct).say(match told.outcome {
         OnceOutcome::Done => say!("`{word}` done in {time}"),
         OnceOutcome::Failed => say!("`{word}` failed after {time}"),
-        OnceOutcome::TimedOut => say!("`{word}` was not done within its time: {time}"),
+        OnceOutcome::TimedOut => say!("`{word}` did not finish in time: {time}"),
         OnceOutcome::Interrupted => say!("`{word}` interrupted after {time}"),
     });
 }

@@ -83,13 +83,13 @@ impl Polite {
         }
         let of_hundred = |share: f64| (share * 100.0).round();
         let detail = match (over, stall > cpu) {
-            (false, _) => say!("others are calm again"),
+            (false, _) => say!("other programs are no longer busy"),
             (true, true) => say!(
-                "programs of this host wait for memory {} % of the time",
+                "programs on this host wait for memory {} % of the time",
                 of_hundred(others.memory_stall.unwrap_or(0.0))
             ),
             (true, false) => say!(
-                "others use {} % of this host's processors, --back-off is {} %",
+                "other programs use {} % of this host's processors; --back-off is {} %",
                 of_hundred(others.cpu.unwrap_or(0.0)),
                 of_hundred(self.cpu_max)
             ),
@@ -125,12 +125,16 @@ mod tests {
             .chain(std::iter::repeat_n(cpu(0.9), 20))
             .chain(std::iter::repeat_n(cpu(0.1), 120));
         let told = portions(&mut polite, seconds);
-        let busy = "others use 90 % of this host's processors, --back-off is 50 %";
+        let busy = "other programs use 90 % of this host's processors; --back-off is 50 %";
         let wanted: Vec<String> = [(8, 50), (11, 25), (14, 12), (17, 10)]
             .map(|(second, percent)| format!("{second}: {percent} % {busy}"))
             .into_iter()
             .chain((1..=9).map(|step| {
-                format!("{}: {} % others are calm again", 25 + 10 * step, 10 + 10 * step)
+                format!(
+                    "{}: {} % other programs are no longer busy",
+                    25 + 10 * step,
+                    10 + 10 * step
+                )
             }))
             .collect();
         assert_eq!(told, wanted);
@@ -153,6 +157,6 @@ mod tests {
         let mut polite = Polite::new(0.9);
         let others = Others { cpu: Some(0.2), memory_stall: Some(0.4) };
         let told = portions(&mut polite, [others; 4]);
-        assert_eq!(told, ["3: 50 % programs of this host wait for memory 40 % of the time"]);
+        assert_eq!(told, ["3: 50 % programs on this host wait for memory 40 % of the time"]);
     }
 }

@@ -144,7 +144,7 @@ impl Post {
     /// all that is ever heard of this part.
     fn left_alone(&self) {
         let (at_ns, machine) = (self.run.clock.now().as_nanos(), self.machine);
-        let detail = say!("nobody gave it orders any more, so its load ended in order");
+        let detail = say!("it received no more commands, so it ended its load gracefully");
         let event = Event::MachineLost { at_ns, machine, detail };
         let _ = self.lines.send((machine, Message::Event(event)));
     }
@@ -167,7 +167,7 @@ impl Post {
             Order::Mark { .. } => {}
             Order::Decline => self.tell(Message::Notice {
                 at_ns: now.as_nanos(),
-                text: say!("more was ordered than its owner allows: it goes on as before"),
+                text: say!("more load was requested than its owner allows: it continues unchanged"),
             }),
         }
         self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
@@ -355,7 +355,9 @@ impl Post {
             }
             Deed::Tell(reason) => {
                 let detail = reason.detail;
-                let text = say!("at a limit, with nobody to come who could be held back: {detail}");
+                let text = say!(
+                    "at a limit, but all users have started, so growth cannot be paused: {detail}"
+                );
                 return self.tell(Message::Notice { at_ns, text });
             }
         });

@@ -81,11 +81,11 @@ pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Dia
     let (message, help) = match together {
         true => (
             say!("`{name}` does not work across processes"),
-            say!("leave --processes away: one process uses all processors by its shards"),
+            say!("remove --processes: one process uses all processors through its shards"),
         ),
         false => (
-            say!("`{name}` does not work across parts that are run apart"),
-            say!("leave --part away; `{name}` works with --processes and --fleet"),
+            say!("`{name}` does not work across parts that run separately"),
+            say!("remove --part; `{name}` works with --processes and --fleet"),
         ),
     };
     Some(Box::new(Diagnostic::error("processes-unbridged", message).help(help)))

@@ -101,8 +101,8 @@ fn serve(stream: &UnixStream, asked: &UnboundedSender<Asked>) -> std::io::Result
         _ => None,
     };
     let answer = answer.unwrap_or_else(|| Answer::Refused {
-        message: say!("the run did not understand this, or is over"),
-        help: say!("use the throng that started the run"),
+        message: say!("the run did not understand this command, or has ended"),
+        help: say!("use the version of throng that started the run"),
     });
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');

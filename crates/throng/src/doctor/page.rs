@@ -47,7 +47,7 @@ impl Page<'_> {
         let text = match (needs.role, needs.is_local()) {
             (Role::Target, _) => say!("can this host serve {users} users?"),
             (Role::Generator, true) => {
-                say!("can this host run {users} users, and the target beside them?")
+                say!("can this host run {users} users and the target?")
             }
             (Role::Generator, false) => say!("can this host run {users} users?"),
         };
@@ -56,7 +56,7 @@ impl Page<'_> {
 
     fn applied(&self, out: &mut String, applied: &[Applied]) {
         if applied.is_empty() {
-            let _ = writeln!(out, "{}\n", tell!("no setting of the kernel had to be changed"));
+            let _ = writeln!(out, "{}\n", tell!("no kernel setting had to be changed"));
             return;
         }
         for Applied { key, before, value, error } in applied {
@@ -74,8 +74,8 @@ impl Page<'_> {
 
     fn problem(&self, out: &mut String, finding: &Finding) {
         let (word, code) = match finding.severity {
-            Severity::Unfit => (say!("not fit"), "1;31"),
-            _ => (say!("mind"), "1;33"),
+            Severity::Unfit => (say!("fail"), "1;31"),
+            _ => (say!("warn"), "1;33"),
         };
         let head = self.style.ink(code, &word.spoken());
         let (title, value) = (finding.title.spoken(), finding.value.spoken());
@@ -94,7 +94,7 @@ impl Page<'_> {
         let now: Vec<String> = finding.fixes.iter().filter_map(Fix::now).collect();
         let for_good: Vec<String> = finding.fixes.iter().flat_map(Fix::for_good).collect();
         self.list(out, &tell!("now:"), &now);
-        self.list(out, &tell!("for good:"), &for_good);
+        self.list(out, &tell!("permanently:"), &for_good);
         for advice in finding.fixes.iter().filter_map(Fix::advice) {
             self.text(out, &advice.spoken());
         }
@@ -122,7 +122,7 @@ impl Page<'_> {
 
     fn table(&self, out: &mut String, findings: &[&Finding]) {
         let word = |finding: &Finding| match finding.severity {
-            Severity::Fit => tell!("fine"),
+            Severity::Fit => tell!("pass"),
             _ => tell!("unknown"),
         };
         let titles = findings.iter().map(|finding| finding.title.spoken().width());
@@ -154,15 +154,15 @@ impl Page<'_> {
     fn verdict(&self, out: &mut String, needs: &Needs, examination: &Examination) {
         let users = format_count(needs.users);
         let text = match examination.is_fit() {
-            true => say!("this host is fit for {users} users"),
-            false => say!("this host is not fit for {users} users"),
+            true => say!("this host meets the requirements for {users} users"),
+            false => say!("this host does not meet the requirements for {users} users"),
         };
         let code = if examination.is_fit() { "1;32" } else { "1;31" };
         let _ = writeln!(out, "{}", self.style.ink(code, &text.spoken()));
         if let Some(next) = examination.next_limit() {
             let ceiling = format_count(next.ceiling.unwrap_or_default());
             let next = &next.title;
-            let text = say!("it can hold {ceiling} users; the next limit is `{}`", next);
+            let text = say!("it supports {ceiling} users; the next limit is `{}`", next);
             let _ = writeln!(out, "{}", text.spoken());
         }
     }

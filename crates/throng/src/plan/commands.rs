@@ -49,13 +49,13 @@ fn measuring(planned: &Planned, style: &Style) -> String {
     }
     let users = MEASURED_USERS.min(planned.wish.users);
     if let Some(set) = with_users(planned, file, users) {
-        let text = say!("measure what a user costs, then plan again:");
+        let text = say!("measure the cost per user, then plan again:");
         return command(text, &run(file, &set), style);
     }
     let users = format_count(users);
     let text = say!(
-        "measure what a user costs, then plan again: with {users} users in the load (`users: \
-         ${{vars.users}}` makes that `--set users=N`)"
+        "measure the cost per user with {users} users in the load, then plan again (with `users: \
+         ${{vars.users}}` you can give `--set users=N`):"
     );
     command(text, &run(file, ""), style)
 }
@@ -64,11 +64,11 @@ fn ready(planned: &Planned, style: &Style) -> String {
     let each = &planned.reckoned.each;
     let name = planned.file.as_deref().map(|file| format!(" {}", quoted(file)));
     let (name, users) = (name.unwrap_or_default(), each.users);
-    let text = say!("see what is missing, with the commands that cure it:");
+    let text = say!("see what is missing, and how to fix it:");
     let mut out = command(text, &format!("throng doctor{name} --users {users}"), style);
     if each.tables > 1 && planned.machine.is_this_host {
         let text =
-            say!("only if one table of descriptors is wanted (throng makes more by itself):");
+            say!("only if you want a single descriptor table (throng creates more by itself):");
         let descriptors = users + throng_host::costs::DESCRIPTORS_RESERVED;
         out += &command(text, &format!("ulimit -n {descriptors}"), style);
     }
@@ -83,8 +83,8 @@ fn addresses(planned: &Planned, style: &Style) -> String {
         return String::new();
     }
     let text = say!(
-        "add source addresses (free ones of your own network instead of these), and name \
-                them in the scenario:"
+        "add source addresses (replace these with free ones from your network), and list them in \
+         the scenario:"
     );
     let (add, named) = if missing <= ADDED_MAX {
         let last = missing + 9;
@@ -116,8 +116,8 @@ fn running(planned: &Planned, style: &Style) -> String {
     }
     let users = format_count(each.users);
     let text = say!(
-        "run it, with {users} users in the load (`users: ${{vars.users}}` makes that `--set \
-         users=N`):"
+        "run it, with {users} users in the load (with `users: ${{vars.users}}` you can give \
+         `--set users=N`):"
     );
     command(text, &run(file, ""), style)
 }

@@ -111,7 +111,7 @@ pub(super) fn page(planned: &Planned, agents: &Agents, style: &Style) -> String 
         return String::new();
     }
     let count = format_count(agents.count);
-    let mut out = head(say!("agents of a fleet"), style);
+    let mut out = head(say!("fleet agents"), style);
     let (cores, memory) = (planned.machine.cores, planned.machine.memory_bytes as f64);
     let memory = format_bytes(memory);
     out += &sentence(say!("{count}, each with {cores} cores and {memory} of memory"), style);
@@ -119,7 +119,8 @@ pub(super) fn page(planned: &Planned, agents: &Agents, style: &Style) -> String 
     if let Some((input, output)) = agents.network {
         let rate = format!("{}/s", format_bytes(input + output));
         let (input, output) = (format_bytes(input), format_bytes(output));
-        let note = say!("{input} received, {output} sent; what its link carries was not measured");
+        let note =
+            say!("{input} received, {output} sent; the capacity of the link was not measured");
         rows.push([say!("network").spoken(), rate, note.spoken()]);
     }
     out += &table(&rows, style);
@@ -140,8 +141,8 @@ fn row(load: &Load, agents: &Agents) -> [String; 3] {
     let percent = if percent < 9.5 { format!("{percent:.1}") } else { format!("{percent:.0}") };
     let given = figure(load.given);
     let note = match agents.limit() == Some(load) {
-        true => say!("{percent} % of the {given} that may be taken: the limit"),
-        false => say!("{percent} % of the {given} that may be taken"),
+        true => say!("{percent} % of the usable {given}: the limit"),
+        false => say!("{percent} % of the usable {given}"),
     };
     [name.spoken(), figure(load.taken), note.spoken()]
 }
@@ -170,17 +171,19 @@ fn sureness(agents: &Agents, style: &Style) -> String {
             let (low, high) = (format_count(low), format_count(high));
             let (cheap, dear) = (time(cost.0), time(cost.1));
             let text = say!(
-                "from {low} to {high}, as a request took from {cheap} to {dear} of CPU in the \
-                 seconds of the run"
+                "from {low} to {high}: a request took {cheap} to {dear} of CPU time, depending \
+                 on the second of the run"
             );
             sentence(text, style)
         }
-        _ => sentence(say!("the run is too short to tell how its costs vary"), style),
+        _ => sentence(say!("the run is too short to show how the costs vary"), style),
     };
     if agents.times > TIMES_FAR {
         let times = format_count(agents.times.round() as u64);
-        let text =
-            say!("each is to do {times} times what the run did: measure again with a larger load");
+        let text = say!(
+            "each agent must do {times} times the load of the run: measure again with a \
+                 larger load"
+        );
         out += &sentence(text, style);
     }
     out
@@ -192,8 +195,8 @@ fn commands(planned: &Planned, agents: &Agents, style: &Style) -> String {
         format!("for n in $(seq {count}); do throng fleet token agent-$n > agent-$n.token; done");
     let mut out = head(say!("what to do"), style);
     let init = "throng fleet init --address IP:4222 && throng fleet serve";
-    out += &command(say!("where the bus is to be, by its address:"), init, style);
-    out += &command(say!("there, a token for each agent:"), &tokens, style);
+    out += &command(say!("on the bus host, with its own address:"), init, style);
+    out += &command(say!("on the bus host, create a token for each agent:"), &tokens, style);
     let join = "throng agent --join agent-1.token";
     out += &command(say!("on each machine, with its own token:"), join, style);
     let run = match planned.file.as_deref() {

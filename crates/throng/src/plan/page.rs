@@ -98,22 +98,22 @@ fn wanted(planned: &Planned, style: &Style) -> String {
     let target = planned.program.targets.first().filter(|_| planned.file.is_some());
     let to = target.map(|it| format!("{}://{}", it.scheme.word(), it.authority()));
     out += &match (to, wish.endpoints) {
-        (None, _) => sentence(say!("{users} users at once, each with a connection"), style),
+        (None, _) => sentence(say!("{users} concurrent users, one connection each"), style),
         (Some(to), _) if wish.is_local => {
-            sentence(say!("{users} users at once, to {to} on the same machine"), style)
+            sentence(say!("{users} concurrent users, to {to} on the same machine"), style)
         }
-        (Some(to), 1) => sentence(say!("{users} users at once, to {to}"), style),
+        (Some(to), 1) => sentence(say!("{users} concurrent users, to {to}"), style),
         (Some(to), more) => {
-            sentence(say!("{users} users at once, to {to} and others: {more} addresses"), style)
+            sentence(say!("{users} concurrent users, to {to} and others: {more} addresses"), style)
         }
     };
     match (wish.opened_per_s, planned.reckoned.coming_seconds) {
         (Some(per_s), _) if per_s >= 1.0 => {
-            out += &sentence(say!("up to {} of them come per second", rate(per_s)), style);
+            out += &sentence(say!("up to {} of them start per second", rate(per_s)), style);
         }
         (None, Some(seconds)) if seconds >= 1.0 => {
             let time = format_duration(Duration::from_secs_f64(seconds.min(1e9)));
-            out += &sentence(say!("all come at once, which takes about {time}"), style);
+            out += &sentence(say!("all start at once, which takes about {time}"), style);
         }
         _ => {}
     }
@@ -121,14 +121,14 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         let text = match Forecast::new(&planned.program).pauses_say_who_is_there() {
             true => {
                 say!(
-                    "of those who arrive as many are taken as their pauses alone keep there at once; a \
-                 slow target keeps more (--users N, or a run tells)"
+                    "the number of concurrent users is estimated from their pauses alone; a slow \
+                     target keeps more users online (give --users N, or measure with a run)"
                 )
             }
             false => {
                 say!(
-                    "nobody knows how many of those who arrive are there at once: those of one second \
-                 are taken (--users N, or a run tells)"
+                    "the number of concurrent users is not known: the arrivals of one second are \
+                     assumed (give --users N, or measure with a run)"
                 )
             }
         };
@@ -143,11 +143,11 @@ fn wanted(planned: &Planned, style: &Style) -> String {
     }
     if wish.reopened_per_s >= 0.05 {
         let per_s = rate(wish.reopened_per_s);
-        out += &sentence(say!("{per_s} connections/s are ended and opened again"), style);
+        out += &sentence(say!("{per_s} connections/s are closed and reopened"), style);
     }
     if planned.reckoned.kept > 0 {
         let kept = format_count(planned.reckoned.kept);
-        let text = say!("{kept} connections that were left without a word are kept for 2 minutes");
+        let text = say!("{kept} silently dropped connections are kept for 2 minutes");
         out += &sentence(text, style);
     }
     out
@@ -167,22 +167,19 @@ fn peak(planned: &Planned, style: &Style) -> String {
         (None, Some(sustained)) => (sustained, "measured".to_string()),
         (None, None) => {
             let text = say!(
-                "with `--per-machine RATE`, or a run of this scenario, it is told how many \
-                        machines of the service that needs"
+                "give `--per-machine RATE`, or run this scenario, to see how many service \
+                 machines this needs"
             );
             return out + &sentence(text, style);
         }
     };
     let machines = format_count(peak.machines(per_machine));
     let each = self::rate(per_machine);
-    out += &sentence(
-        say!("{at}/s / {each}/s per machine = {machines} machines of the service"),
-        style,
-    );
+    out += &sentence(say!("{at}/s / {each}/s per machine = {machines} service machines"), style);
     if !from.is_empty() {
         let text = say!(
-            "one machine is taken to be all targets of that run together, at the most that \
-                    they answered in a second; they may carry more"
+            "one machine means all targets of that run together, at their highest throughput in \
+             one second; they may be able to do more"
         );
         out += &sentence(text, style);
     }
@@ -201,19 +198,19 @@ fn cost(planned: &Planned, style: &Style) -> String {
         false => otherwise.spoken(),
     };
     let told = |of: fn(&super::Measured) -> Option<f64>| measured.and_then(of).is_some();
-    let sizes = say!("by the sizes of this build, +15 %");
+    let sizes = say!("from the sizes in this build, +15 %");
     let kernel = match planned.socket.1 {
-        true => say!("as the slabs of this kernel say"),
-        false => say!("Linux 6.18; as root, that of this kernel"),
+        true => say!("from the slabs of this kernel"),
+        false => say!("Linux 6.18; run as root to read this kernel's"),
     };
     let row = |name: Said, figure: String, note: String| [name.spoken(), figure, note];
-    let bench = say!("usual, by the benchmarks of throng");
+    let bench = say!("typical, from throng's benchmarks");
     let mut rows = vec![
         ["throng".to_string(), format_bytes(cost.user_bytes), by(told(|it| it.user_bytes), sizes)],
         row(KERNEL, format_bytes(cost.kernel_bytes), kernel.clone().spoken()),
     ];
     if planned.wish.is_local {
-        let note = say!("at most, as `throng target` has it");
+        let note = say!("at most, that of `throng target`");
         rows.push(row(say!("target"), format_bytes(cost.target_bytes), note.spoken()));
         rows.push(row(
             say!("kernel, for the target"),
@@ -222,26 +219,30 @@ fn cost(planned: &Planned, style: &Style) -> String {
         ));
     }
     let connect = by(told(|it| it.connect_ns), bench.clone());
-    rows.push(row(say!("CPU to come online"), cpu(cost.connect_ns), connect));
+    rows.push(row(say!("CPU per user start"), cpu(cost.connect_ns), connect));
     let request = by(told(|it| it.request_ns), bench);
     let asking = match planned.asks_over_http() {
-        true => say!("CPU of a request"),
-        false => say!("CPU of a message"),
+        true => say!("CPU per request"),
+        false => say!("CPU per message"),
     };
     rows.push(row(asking, cpu(cost.request_ns), request));
-    let mut out = head(say!("what a user costs"), style) + &table(&rows, style);
+    let mut out = head(say!("cost per user"), style) + &table(&rows, style);
     if measured.is_some_and(|it| it.name != planned.program.name) {
         let other = measured.map_or("", |it| it.name.as_str());
-        out += &sentence(say!("that run was one of another scenario, `{other}`"), style);
+        out += &sentence(say!("that run used a different scenario, `{other}`"), style);
     }
     match measured {
         Some(it) if [it.user_bytes, it.connect_ns, it.request_ns].iter().any(Option::is_some) => {
-            out += &sentence(say!("measured by the run {name}, with {users} users"), style);
+            out += &sentence(say!("measured in run {name}, with {users} users"), style);
         }
-        Some(_) => out += &sentence(say!("the run {name} is too small to tell more"), style),
+        Some(_) => {
+            out += &sentence(say!("run {name} is too small to measure the cost per user"), style);
+        }
         None if planned.file.is_some() => {
-            let text =
-                say!("there is no run of this scenario below ./throng-runs to measure it by");
+            let text = say!(
+                "the cost is not measured: there is no run of this scenario below \
+                     ./throng-runs"
+            );
             out += &sentence(text, style);
         }
         None => {}
@@ -276,11 +277,11 @@ fn needs(planned: &Planned, style: &Style) -> String {
     let given = |row: &Row| match row.resource {
         Resource::Memory => {
             let (all, given) = (format_bytes(machine.memory_bytes as f64), format_bytes(row.given));
-            say!("{given}, which is {} % of {all}", percent(MEMORY_SHARE))
+            say!("{given}, {} % of {all}", percent(MEMORY_SHARE))
         }
         Resource::Cores => {
             let (all, given) = (figure(machine.cores), figure(row.given));
-            say!("{given}, which is {} % of {all}", percent(CORES_SHARE))
+            say!("{given}, {} % of {all}", percent(CORES_SHARE))
         }
         Resource::Addresses => {
             let ports = format_count(machine.ports);
@@ -291,15 +292,15 @@ fn needs(planned: &Planned, style: &Style) -> String {
             let size = format_count(machine.descriptors);
             match tables {
                 1 => say!("1 table of {size}"),
-                tables => say!("{} tables of {size}, taken by itself", format_count(tables)),
+                tables => say!("{} tables of {size}, created automatically", format_count(tables)),
             }
         }
     };
     let head_of = match machine.is_this_host {
-        true => say!("this host gives"),
-        false => say!("a machine gives"),
+        true => say!("this host has"),
+        false => say!("a machine has"),
     };
-    let heads = [say!("all need"), head_of, MACHINES].map(|said| said.spoken());
+    let heads = [say!("total need"), head_of, MACHINES].map(|said| said.spoken());
     let mut rows = vec![[String::new(), heads[0].clone(), heads[1].clone(), heads[2].clone()]];
     for row in &planned.reckoned.rows {
         let machines = match row.machines {
@@ -308,7 +309,7 @@ fn needs(planned: &Planned, style: &Style) -> String {
         };
         rows.push([name(row), needed(row), given(row).spoken(), machines]);
     }
-    head(say!("what all of them need"), style) + &wide_table(&rows)
+    head(say!("total requirements"), style) + &wide_table(&rows)
 }
 
 /// Rows of a name, a number, words, a number.
@@ -331,7 +332,10 @@ fn machines(planned: &Planned, style: &Style) -> String {
     let count = reckoned.machines_with_addresses;
     if count == u64::MAX {
         return out
-            + &sentence(say!("no number of such machines is enough: each has too little"), style);
+            + &sentence(
+                say!("no number of such machines is enough: each one is too small"),
+                style,
+            );
     }
     let number = format_count(count);
     out += &match (count, machine.is_this_host) {
@@ -344,7 +348,7 @@ fn machines(planned: &Planned, style: &Style) -> String {
         let wanted = format_count(each.addresses);
         let (has, more) = (format_count(machine.addresses), format_count(reckoned.machines));
         let text = say!(
-            "with {wanted} source addresses on each; with the {has} that one has it takes {more} \
+            "with {wanted} source addresses on each; with the current {has} you need {more} \
              machines, or more addresses or ports of the target"
         );
         out += &sentence(text, style);
@@ -353,16 +357,16 @@ fn machines(planned: &Planned, style: &Style) -> String {
         let (fewer, per_s) = (format_count(fewer), format_count(per_s as u64));
         let text = match fewer.as_str() {
             "1" => {
-                say!("one is enough where users come at {per_s}/s: only processors are scarce")
+                say!("one is enough if users start at {per_s}/s: only the CPU is the limit")
             }
-            _ => say!("{fewer} where users come at {per_s}/s: only processors are scarce"),
+            _ => say!("{fewer} if users start at {per_s}/s: only the CPU is the limit"),
         };
         out += &sentence(text, style);
     }
     if planned.wish.is_local && count > 1 {
         let text = say!(
-            "a target on the loopback interface cannot be reached from other machines: give \
-                    it an address that they can reach, and this host is free of its half"
+            "other machines cannot reach a target on the loopback interface: give it an address \
+             that they can reach, so that it does not share this host with throng"
         );
         out += &sentence(text, style);
     }
@@ -377,7 +381,7 @@ fn machines(planned: &Planned, style: &Style) -> String {
         row(SHARDS, format_count(each.shards)),
     ];
     if count > 1 {
-        out += &sentence(say!("on each of them"), style);
+        out += &sentence(say!("per machine"), style);
     }
     out + &table(&rows, style)
 }

@@ -108,7 +108,9 @@ impl Started {
     pub(super) fn begin(&mut self, wanted: &Begin) -> Result<String, Said> {
         self.look();
         if self.all.iter().filter(|it| it.ended.is_none()).count() >= self.runs_max {
-            return Err(say!("a run goes on already: wait for its end, or raise --runs-max"));
+            return Err(say!(
+                "a run is already in progress: wait until it ends, or raise --runs-max"
+            ));
         }
         let name = &wanted.scenario;
         if !self.files().contains(name) {

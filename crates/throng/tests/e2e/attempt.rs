@@ -111,14 +111,14 @@ fn what_is_near_a_selector_that_finds_nothing_is_shown() {
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(1);
     run.says(&[
-        "`json.data.tokn` finds nothing; there is `json.data.token`\n",
-        "`json.page` finds nothing; `json` has `data`\n",
-        "`form input[name=crsf]` finds nothing; matches of `form input`: 1\n",
-        "`//form/a` finds nothing; matches of `//form`: 1\n",
-        "`id=(\\d+)` finds nothing in 39 bytes\n",
+        "`json.data.tokn` has no match; there is `json.data.token`\n",
+        "`json.page` has no match; `json` has `data`\n",
+        "`form input[name=crsf]` has no match; matches of `form input`: 1\n",
+        "`//form/a` has no match; matches of `//form`: 1\n",
+        "`id=(\\d+)` has no match in 39 bytes\n",
         "4 steps, 4 failed",
     ]);
-    let hint = "`json.data.tokn` finds nothing; there is";
+    let hint = "`json.data.tokn` has no match;  is";
     run.check(run.out.matches(hint).count() == 2, "once by each step");
     let after = run.out.split("json-unexpected").nth(1).is_some_and(|rest| rest.contains(hint));
     run.check(after, "it stands behind the failure");
@@ -148,7 +148,7 @@ load: [{{users: 5, for: 1h}}]\n",
         scribe.target()
     );
     let run = trying("", &text).run().exits(0);
-    run.says(&["session reader, user 1", "session writer, user 1", "2 steps, all good"]);
+    run.says(&["session reader, user 1", "session writer, user 1", "2 steps, all ok"]);
     assert_eq!(scribe.asked(), ["GET /read", "POST /write"]);
     let run = trying("--session writer", &text).run().exits(0);
     run.check(!run.out.contains("reader"), "only one was asked for");
@@ -178,7 +178,10 @@ fn steps_wait_for_the_enter_key() {
     let steps = "- http: GET /1\n- http: GET /2\n- http: GET /3\n- http: GET /4";
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let mut child = trying("--step", &text).listens().start();
-    child.hears("the help", |out, _| out.contains("Enter does the next step").then_some(()));
+    child.hears("the help", |out, _| {
+        out.contains("Enter runs the next step, `c` and Enter all remaining steps, Ctrl-C quits")
+            .then_some(())
+    });
     for step in 1..=2 {
         // What would happen too early would have happened until the step before is told.
         assert_eq!(scribe.asked().len(), step - 1);
@@ -188,7 +191,7 @@ fn steps_wait_for_the_enter_key() {
     }
     assert_eq!(scribe.asked().len(), 2);
     child.types("c\n");
-    child.wait().exits(0).says(&["✓ http GET /4", "4 steps, all good"]);
+    child.wait().exits(0).says(&["✓ http GET /4", "4 steps, all ok"]);
 }
 
 #[test]
@@ -196,11 +199,11 @@ fn without_a_keyboard_the_steps_go_on() {
     let scribe = Scribe::start();
     let steps = "- http: GET /1\n- http: GET /2\n- http: GET /3";
     let text = one_session(&scribe.target(), &times(1, 1), steps);
-    trying("--step", &text).run().exits(0).says(&["3 steps, all good"]);
+    trying("--step", &text).run().exits(0).says(&["3 steps, all ok"]);
     let mut child = trying("--step", &text).listens().start();
     child.types("\n");
     child.types_no_more();
-    child.wait().exits(0).says(&["3 steps, all good"]);
+    child.wait().exits(0).says(&["3 steps, all ok"]);
 }
 
 #[test]
@@ -291,16 +294,16 @@ fn long_answers_are_cut_unless_all_is_wanted() {
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
     run.says(&[
-        "2 of 50 passes are shown; --full shows all",
+        "2 of 50 loop passes are shown; --full shows all",
         "line 1 xxx",
         "lines more; --full shows them",
-        "4 steps, all good",
+        "4 steps, all ok",
         "1b 5b 32 4a",
     ]);
     run.check(!run.out.contains('\x1b') && !run.out.contains('\x07'), "the terminal is not safe");
     run.check(run.out.lines().all(|line| line.chars().count() < 220), "a line is too long");
     let full = trying("--full", &text).run().exits(0);
-    full.says(&["52 steps, all good", &"x".repeat(300)]);
+    full.says(&["52 steps, all ok", &"x".repeat(300)]);
     full.check(!full.out.contains("passes are shown"), "it shows all of them");
     full.check(full.out.matches("\u{2192} GET /bytes").count() == 51, "all rounds");
 }
@@ -337,7 +340,7 @@ fn endless_loops_are_looked_at_once() {
     let text = one_session(&scribe.target(), "load: [{users: 5, for: 1h}]", steps);
     for line in ["--pause 10ms", "--pause 10ms --full"] {
         let run = trying(line, &text).run().exits(0);
-        run.says(&["6 steps, all good"]);
+        run.says(&["6 steps, all ok"]);
         run.check(run.took.as_secs() < 20, "it goes round and round");
     }
     let asked = ["while", "while", "while", "first", "then", "inner"];

@@ -124,5 +124,5 @@ fn a_process_that_is_killed_makes_no_message_wrong() {
 fn parts_that_are_run_apart_have_none() {
     let target = target();
     let run = running(&target, ROOMS, "--part 1/3").run().exits(2);
-    run.says(&["`deliveries` does not work across parts that are run apart", "nothing was sent"]);
+    run.says(&["`deliveries` does not work across parts that run separately", "nothing was sent"]);
 }

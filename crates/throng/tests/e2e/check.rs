@@ -63,76 +63,74 @@ fn rows(count: u64) -> String {
 }
 
 /// All that it says of this scenario.
-const SAID: &str = "\
-a shop
-http://127.0.0.1:1
-http://127.0.0.1:2 (weight 3)
-
-session buyer · 75 % of the users
-  before
-    http POST /login
-        check status 200 · check json code 0 · save token = json data.token
-  steps
-    transaction buy
-      http GET /?q=${data.colours}
-          header Authorization: Bearer ${saved.token}
-      repeat 2
-        http POST /cart
-            retry 2, wait 1s..1s
-        think 1s
-    choose
-      70%
-        http GET /a
-      30%
-        log nothing
-    if ${iteration > 3}
-      leave
-    else
-      think 2s..4s
-  after
-    http POST /logout
-  an iteration: ~3.7 requests, ~2.00s of pauses (2.00s to 6.00s)
-
-session robot · 25 % of the users
-  steps
-    for_each [1,2,3] as number
-      http GET /pages/${number}
-          name page
-    during 2s
-      http GET /b
-      think 500ms
-  an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)
-
-data accounts: csv accounts.csv, 300 rows, take unique; up to 75 are needed
-data colours: list, 2 rows, take random
-
-load
-        0s  fill     2.00s  from 0 to 10 users, 5/s, not measured
-     2.00s  hold     10.0s  holds who is there
-     12.0s  open     5.00s  2/s new users, each does its session once
-
-          10      ▃██████████████████████████████████████████████████████
-                ▂▇███████████████████████████████████████████████████████
-              ▁▆█████████████████████████████████████████████████████████
-       users ▄███████████████████████████████████████████████████████████
-         2/s                                           ██████████████████
-                                                       ██████████████████
-                                                       ██████████████████
-    starts/s                                           ██████████████████
-             0s                                                     17.0s
-
-expected
-  431 requests, up to 34.7/s, when answers take no time
-  358 requests, up to 30.2/s, when every answer takes 100ms
-  at most 483 requests, however fast the target is
-  user.id from 1 to about 20
-
-thresholds
-  buy p95 < 1s
-  page errors = 0 in hold
-
-the scenario is good; nothing was sent
-";
+const SAID: &str = "a shop\n\
+     http://127.0.0.1:1\n\
+     http://127.0.0.1:2 (weight 3)\n\
+     \n\
+     session buyer · 75 % of the users\n\
+     \x20 before\n\
+     \x20   http POST /login\n\
+     \x20       check status 200 · check json code 0 · save token = json data.token\n\
+     \x20 steps\n\
+     \x20   transaction buy\n\
+     \x20     http GET /?q=${data.colours}\n\
+     \x20         header Authorization: Bearer ${saved.token}\n\
+     \x20     repeat 2\n\
+     \x20       http POST /cart\n\
+     \x20           retry 2, wait 1s..1s\n\
+     \x20       think 1s\n\
+     \x20   choose\n\
+     \x20     70%\n\
+     \x20       http GET /a\n\
+     \x20     30%\n\
+     \x20       log nothing\n\
+     \x20   if ${iteration > 3}\n\
+     \x20     leave\n\
+     \x20   else\n\
+     \x20     think 2s..4s\n\
+     \x20 after\n\
+     \x20   http POST /logout\n\
+     \x20 an iteration: ~3.7 requests, ~2.00s of pauses (2.00s to 6.00s)\n\
+     \n\
+     session robot · 25 % of the users\n\
+     \x20 steps\n\
+     \x20   for_each [1,2,3] as number\n\
+     \x20     http GET /pages/${number}\n\
+     \x20         name page\n\
+     \x20   during 2s\n\
+     \x20     http GET /b\n\
+     \x20     think 500ms\n\
+     \x20 an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)\n\
+     \n\
+     data accounts: csv accounts.csv, 300 rows, take unique; up to 75 are needed\n\
+     data colours: list, 2 rows, take random\n\
+     \n\
+     load\n\
+     \x20       0s  fill     2.00s  from 0 to 10 users, 5/s, not measured\n\
+     \x20    2.00s  hold     10.0s  keeps the current users\n\
+     \x20    12.0s  open     5.00s  arrivals: 2/s, one session per user\n\
+     \n\
+     \x20         10      ▃██████████████████████████████████████████████████████\n\
+     \x20               ▂▇███████████████████████████████████████████████████████\n\
+     \x20             ▁▆█████████████████████████████████████████████████████████\n\
+     \x20      users ▄███████████████████████████████████████████████████████████\n\
+     \x20        2/s                                           ██████████████████\n\
+     \x20                                                      ██████████████████\n\
+     \x20                                                      ██████████████████\n\
+     \x20   starts/s                                           ██████████████████\n\
+     \x20            0s                                                     17.0s\n\
+     \n\
+     expected\n\
+     \x20 431 requests, up to 34.7/s, if responses take no time\n\
+     \x20 358 requests, up to 30.2/s, if every response takes 100ms\n\
+     \x20 at most 483 requests, however fast the target is\n\
+     \x20 user.id from 1 to about 20\n\
+     \n\
+     thresholds\n\
+     \x20 buy p95 < 1s\n\
+     \x20 page errors = 0 in hold\n\
+     \n\
+     the scenario is valid; nothing was sent\n";
 
 const PEOPLE: &str = r#"target: ws://127.0.0.1:1
 source: {addresses: [127.1.0.0/16, interface lo]}
@@ -155,9 +153,9 @@ fn populations_are_told_with_what_shakes_them() {
     run.says(&[
         "from 127.1.0.1 to 127.1.255.254\nfrom the addresses of lo\n",
         "heartbeat ping every 10s · lost_after 10s",
-        "2m00s  from 0 to 350 users, 100 at a time every 30s",
-        "holds who is there; 20 % fall out every 10s (fin, vanish) and come back",
-        "holds who is there; 5/s fall out (reset) and come back",
+        "2m00s  from 0 to 350 users, in steps of 100 every 30s",
+        "keeps the current users; 20 % disconnect every 10s (fin, vanish) and reconnect",
+        "keeps the current users; 5/s disconnect (reset) and reconnect",
         // 350 logins, those who come back, and heartbeats of 100, 200, 300 and 350 users.
         "requests, up to 42/s",
     ]);
@@ -179,8 +177,8 @@ fn rows_that_do_not_suffice_are_told() {
         let text = SHOP.replace("take: unique}", &format!("take: unique, at_end: {at_end}}}"));
         check(&text, &rows(3)).exits(0)
     };
-    small("stop").says(&["3 rows", "(too few: the run may end before its time)"]);
-    small("wrap").says(&["(too few: rows may be used again)"]);
+    small("stop").says(&["3 rows", "(too few: the run may end early)"]);
+    small("wrap").says(&["(too few: rows may be reused)"]);
     small("error").says(&["(too few: steps may fail)"]);
     let run = check(SHOP, &rows(30_000)).exits(0);
     run.check(!run.out.contains("too few"), "they suffice");

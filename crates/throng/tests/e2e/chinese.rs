@@ -49,7 +49,7 @@ fn a_run_is_told_in_chinese() {
     speaks_chinese(&run);
     // Names, codes and figures are what they are.
     run.says(&["visit", "GET /json", "json-unexpected", "200", "未满足"]);
-    for english in ["thresholds", "latency ", "at most online", "not met", "the run ended"] {
+    for english in ["thresholds", "latency ", "online at peak", "not met", "the run ended"] {
         run.check(!run.out.contains(english), &format!("it says `{english}`"));
     }
     let report = throng("report --lang zh").arg(run.folder().join("record")).run().exits(1);
@@ -65,7 +65,7 @@ fn a_plan_is_told_in_chinese() {
     let target = Target::start("http");
     let run = with("check scenario.yaml --lang zh", &small(&target)).run().exits(0);
     speaks_chinese(&run);
-    run.check(!run.out.contains("the scenario is good"), "English at the end");
+    run.check(!run.out.contains("the scenario is valid"), "English at the end");
     run.check(run.out.contains("transaction visit"), "verbs stay");
     for english in ["expected\n", "load\n", "thresholds\n", "users at once", "an iteration"] {
         run.check(!run.out.contains(english), &format!("it says `{english}`"));

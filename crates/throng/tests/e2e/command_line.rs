@@ -217,14 +217,17 @@ fn the_load_is_changed_for_once() {
     let run = throng(&format!("run {line} --json --out record")).file("it.yaml", &good).run();
     let run = run.exits(0);
     run.within("/run/users_planned", 2.0, 2.0);
-    run.check(run.err.contains("--users: at most 2 users, not 100"), "it is said at the begin");
-    let changes = ["--users: at most 2 users, not 100", "--for: 1s in all, not 1h"];
+    run.check(
+        run.err.contains("--users: at most 2 users instead of 100"),
+        "it is said at the begin",
+    );
+    let changes = ["--users: at most 2 users instead of 100", "--for: 1s in total instead of 1h"];
     assert_eq!(run.json()["run"]["changes"], serde_json::json!(changes));
     let record = std::fs::read_to_string(run.folder().join("record/run.json")).expect("run.json");
     let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
     let kept = serde_json::json!([
-        ["--users: at most {} users, not {}", "2", "100"],
-        ["--for: {} in all, not {}", "1s", "1h"]
+        ["--users: at most {} users instead of {}", "2", "100"],
+        ["--for: {} in total instead of {}", "1s", "1h"]
     ]);
     assert_eq!(record["changes"], kept);
     assert_eq!(record["phases"][0]["planned_ns"], 1_000_000_000);
@@ -234,7 +237,7 @@ fn the_load_is_changed_for_once() {
     zh.check(zh.out.contains("最多 2 个用户"), "it is said in Chinese");
     let before = target.counts("/requests");
     let refused = throng("run it.yaml --rate 5").file("it.yaml", &good).run().exits(2);
-    refused.says(&["flag-without-effect", "`--rate` has nothing to change", "iterations: 50/s"]);
+    refused.says(&["flag-without-effect", "`--rate` has no effect", "iterations: 50/s"]);
     refused.says(&["nothing was sent"]);
     assert_eq!(target.counts("/requests"), before);
 }

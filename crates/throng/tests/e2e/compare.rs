@@ -84,17 +84,17 @@ fn what_cannot_be_compared_is_told_with_its_cure() {
     let two = recorded(&target, &folder, "two", "-n 20 -c 2");
     throng("compare").arg(&one).run().exits(2).says(&["Usage"]);
     let nowhere = folder.path().join("nowhere");
-    compare(&one, &nowhere, "").run().exits(2).says(&["is not the directory of a run"]);
+    compare(&one, &nowhere, "").run().exits(2).says(&["is not a run directory"]);
     fail_if(compare(&one, &two, ""), "p99 > 5ms").run().exits(2).says(&["the `%` is missing"]);
     let wrong = fail_if(compare(&one, &two, ""), "htpt p99 > +5%").run().exits(2);
-    wrong.says(&["no step of the baseline", "did you mean `http`"]);
+    wrong.says(&["the baseline has no step named `", "did you mean `http`"]);
     compare(&one, &two, "").run().exits(0).says(&["too short"]);
 
     let lines = two.join("intervals.ndjson");
     let text = std::fs::read(&lines).expect("a file");
     let torn = [&text[..], &text[..40]].concat();
     std::fs::write(&lines, torn).expect("a file");
-    compare(&one, &two, "").run().exits(0).says(&["a record that is not complete"]);
+    compare(&one, &two, "").run().exits(0).says(&["has incomplete data"]);
     let info = two.join("run.json");
     let text = std::fs::read_to_string(&info).expect("a file");
     let renamed = text.replace("\"GET /\"", "\"GET /other\"");

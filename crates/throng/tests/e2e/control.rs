@@ -76,7 +76,7 @@ load: [{{name: steady, users: 10, for: 10m}}]
         .start();
     child.until("requests", || scribe.count("GET /u10") > 0);
     let refused = tell(&child, "users 13").exits(2);
-    refused.says(&["this run can have 12 users, not 13", "take: per user", "add rows"]);
+    refused.says(&["this run can have at most 12 users, not 13", "take: per user", "add rows"]);
     refused.check(!refused.err.contains("ulimit"), "descriptors are not what is scarce");
     tell(&child, "more 20%").exits(0);
     child.until("the row of the last one", || {

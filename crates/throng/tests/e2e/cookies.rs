@@ -139,8 +139,8 @@ fn a_cookie_that_is_refused_is_told_by_try() {
     let text = one_session(&scribe.target(), &times(1, 1), "- http: GET /\n- http: GET /again");
     let run = throng("try s.yaml").file("s.yaml", text).run().exits(0);
     run.says(&[
-        "the cookie `other` is refused: its `Domain` does not include the host `127.0.0.1`",
-        "the cookie `noname` is refused: it is not `name=value`",
+        "the cookie `other` was rejected: its `Domain` does not include the host `127.0.0.1`",
+        "the cookie `noname` was rejected: it is not `name=value`",
     ]);
     run.check(!run.out.contains("the cookie `good`"), "this one is kept");
     assert_eq!(scribe.book()[1].header("cookie"), Some("good=1"), "this computer is as TLS");
@@ -153,6 +153,6 @@ fn a_cookie_that_is_refused_is_told_by_try() {
     );
     let run = throng("try s.yaml").file("s.yaml", text).run().exits(0);
     run.says(&[
-        "the cookie `good` is refused: it is `Secure`, and the connection does not use TLS",
+        "the cookie `good` was rejected: it is `Secure`, and the connection does not use TLS",
     ]);
 }

@@ -204,7 +204,7 @@ fn all_that_a_browser_has_copied_becomes_one_session() {
         init.check(text.contains(said), &format!("{said} in\n{text}"));
     }
     throng("check shop.yaml").file("shop.yaml", &text).run().exits(0).says(&["session "]);
-    throng("try shop.yaml").file("shop.yaml", &text).run().exits(0).says(&["3 steps, all good"]);
+    throng("try shop.yaml").file("shop.yaml", &text).run().exits(0).says(&["3 steps, all ok"]);
     let [first, second]: [Request; 2] = listener.take().try_into().expect("two requests");
     assert_eq!(
         (first.0.as_str(), second.0.as_str()),

@@ -44,7 +44,7 @@ fn the_end_of_unique_rows_ends_the_run_in_order() {
     run.check(run.events("stopped").len() == 1, "it is recorded once");
     let record = run.folder().join("record");
     let report = throng("report").arg(record).run().exits(0);
-    report.says(&["the run ended with its data", "`data.accounts`", "every row was used"]);
+    report.says(&["the run ended when its data ran out", "`data.accounts`", "all rows were used"]);
 
     // It is long before its time, which changes nothing.
     let target = Target::start("http");
@@ -249,7 +249,7 @@ fn a_file_that_changes_under_the_run_is_noticed() {
     let run = child.wait().exits(4);
     run.fails("data-failed", "scenario", None);
     let reason = run.json()["outcome"]["stopped"]["reason"].to_string();
-    run.check(reason.contains("changed while the run goes on"), "the reason");
+    run.check(reason.contains("` changed during the run"), "the reason");
     run.check(run.took.as_secs() < 20, "it is noticed at once");
     let good = |body: &str| body.contains("aaaa") && !body.contains('b');
     run.check(scribe.book().iter().all(|asked| good(&asked.body)), "no row is of the new file");

@@ -619,7 +619,7 @@ fn contradictions_are_told_before_anything_is_sent() {
             run.check(run.err.contains(&place), &format!("no `{place}`"));
             run.check(run.err.contains("= help: "), "no cure");
             run.check(run.err.matches("error[").count() == 1, "one mistake, one message");
-            run.says(&["1 mistake; nothing was sent"]);
+            run.says(&["1 error; nothing was sent"]);
             run.check(run.out.is_empty(), "nothing was done");
         }
     }

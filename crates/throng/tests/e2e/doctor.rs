@@ -31,7 +31,12 @@ fn is_examined(run: &Run, fit: bool) -> serde_json::Value {
 #[test]
 fn a_few_users_fit_everywhere() {
     let run = throng("doctor --users 10").run().exits(0);
-    run.says(&["this host is fit for 10 users", "memory", "source ports", "next limit"]);
+    run.says(&[
+        "this host meets the requirements for 10 users",
+        "memory",
+        "source ports",
+        "next limit",
+    ]);
     let run = throng("doctor --users 10 --json").run().exits(0);
     let json = is_examined(&run, true);
     run.check(json["role"] == "generator" && json["users"] == 10, "what was asked for");
@@ -45,7 +50,7 @@ fn a_few_users_fit_everywhere() {
 fn far_too_many_users_fit_nowhere() {
     let run = throng(&format!("doctor --users {FAR_TOO_MANY}")).run().exits(3);
     run.says(&["not fit", "[memory]", "[source-addresses]", "ip addr add", "for good"]);
-    run.says(&["this host is not fit for 100,000,000 users"]);
+    run.says(&["this host does not meet the requirements for 100,000,000 users"]);
     let run = throng(&format!("doctor --users {FAR_TOO_MANY} --json")).run().exits(3);
     let json = is_examined(&run, false);
     let memory = finding(&json["findings"], "memory");

@@ -47,7 +47,7 @@ fn an_output_that_was_closed_before_is_told() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]);
         let run = Throng::new(shell).run().exits(code);
-        run.says(&["the standard output could not be written"]);
+        run.says(&["cannot write to standard output:"]);
     }
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{} doctor >&-", binary().display())]);
@@ -159,7 +159,7 @@ fn a_sub_protocol_that_was_not_chosen_is_told() {
         node.url("ws").trim_end_matches('/')
     );
     let run = throng("try a.yaml").file("a.yaml", scenario).run();
-    run.says(&["chose none of the sub-protocols that were offered: chat.v2"]);
+    run.says(&["selected none of the offered subprotocols: chat.v2"]);
 }
 
 /// Answers 200 where the request has this, else 500.

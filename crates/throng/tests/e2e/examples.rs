@@ -388,7 +388,7 @@ fn what_is_not_there_yet_is_said() {
         }
         run.check(!run.err.contains("warning["), "something else is wrong");
         run.check(run.out.is_empty(), "nothing was done");
-        run.says(&[&format!("{mistakes} mistakes; nothing was sent")]);
+        run.says(&[&format!("{mistakes} errors; nothing was sent")]);
     }
 }
 

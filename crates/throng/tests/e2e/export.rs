@@ -289,7 +289,7 @@ fn a_prometheus_that_takes_no_native_histograms_says_so() {
     let line = format!("bench {} -d 2s --rate 50/s --no-record", target.http("/"));
     let line = format!("{line} --export prometheus-rw-native={url}");
     let run = throng(&line).run().exits(0);
-    run.says(&["missed ", "native histograms"]);
+    run.says(&["` failed for ", "native histograms"]);
 }
 
 /// What a server says to a query.
@@ -359,7 +359,7 @@ fn what_cannot_be_opened_is_said_before_anything_is_sent() {
         (format!("prometheus={address}"), "Address already in use"),
         ("csv=/no/such/folder/x.csv".to_string(), "No such file or directory"),
         ("xml=x".to_string(), "`xml` is no kind of export"),
-        ("otlp=127.0.0.1:4318".to_string(), "wants the URL"),
+        ("otlp=127.0.0.1:4318".to_string(), "` requires the URL of its receiver: `"),
     ] {
         let line = format!("bench {} -c 1 -d 1s --no-record --export", target.http("/"));
         let run = throng(&line).arg(&export).run().exits(2);
@@ -404,10 +404,10 @@ fn a_dead_receiver_is_counted_and_changes_no_result() {
     let dead = format!("influx=http://me:secret@127.0.0.1:{}/write?db=x", free_port());
     let line = format!("bench {} -d 2s --rate 50/s", target.http("/"));
     let run = throng(&line).arg("--export").arg(&dead).run().exits(0);
-    run.check(run.err.contains("missed "), "what it missed is said");
+    run.check(run.err.contains("` failed for "), "what it missed is said");
     run.check(!run.err.contains("secret"), "a password is not");
     let notice = std::fs::read_dir(run.folder().join("throng-runs")).expect("runs");
     let record = notice.flatten().next().expect("a run").path();
     let events = std::fs::read_to_string(record.join("events.ndjson")).expect("events");
-    assert!(events.contains("missed ") && !events.contains("secret"), "{events}");
+    assert!(events.contains("` failed for ") && !events.contains("secret"), "{events}");
 }

@@ -211,7 +211,7 @@ fn bytes_beyond_the_end_of_an_answer_are_told() {
     let server = Faulty::says(format!("{OK}Content-Length: 2\r\n\r\nok, and more"));
     let run = bench(&server.url("http"), "");
     run.fails("malformed", "target", Some(6));
-    run.says(&["beyond the end of the answer"]);
+    run.says(&["after the end of the response"]);
     let head = Faulty::says(format!("{OK}Content-Length: 4\r\n\r\nbody"));
     bench(&head.url("http"), "-m HEAD").fails("malformed", "target", Some(6));
 }

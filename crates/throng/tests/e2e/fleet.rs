@@ -61,7 +61,9 @@ impl Fleet {
     /// The bus begins, or goes on with another keeper.
     pub(crate) fn serves(&mut self) {
         let serve = self.command("fleet serve").arg("--nats-server").arg(nats_server()).start();
-        serve.hears("the bus", |_, err| err.contains("is up at").then_some(()));
+        serve.hears("the bus", |_, err| {
+            err.contains("the bus of the fleet is running at").then_some(())
+        });
         self.serve = Some(serve);
     }
 
@@ -85,6 +87,16 @@ impl Fleet {
         let agent = self.agent(name, token, "").start();
         agent.hears("joined", |_, err| err.contains("joined").then_some(()));
         self.agents.push((name.to_string(), agent));
+    }
+
+    /// All agents are connected and wait for a run: each may be chosen for the next one.
+    fn is_idle(&self) {
+        let idle = || {
+            let listed = self.command("fleet agents --json").run().exits(0).json();
+            let listed = listed.as_array().cloned().unwrap_or_default();
+            listed.len() == self.agents.len() && listed.iter().all(|it| it["stage"] == "idle")
+        };
+        self.serve.as_ref().expect("a bus").until("all agents to be idle", idle);
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -147,6 +159,7 @@ fn a_fleet_does_what_one_machine_does() {
     let fleet = Fleet::start(&["a", "b", "c"]);
     let mut first = None;
     for agents in [1, 2, 3] {
+        fleet.is_idle();
         let target = Target::start("http");
         let run = fleet.run(&target, &format!("--agents {agents}")).run().exits(0);
         let all = begun(&run);
@@ -163,9 +176,7 @@ fn a_fleet_does_what_one_machine_does() {
         let names = if agents > 1 { &["a", "b", "c"][..agents] } else { &[] };
         by_label(&run, "name", names, sum);
     }
-    let listed = fleet.command("fleet agents --json").run().exits(0);
-    let listed = listed.json().as_array().cloned().unwrap_or_default();
-    assert!(listed.len() == 3 && listed.iter().all(|it| it["stage"] == "idle"), "{listed:?}");
+    fleet.is_idle();
     let target = Target::start("http");
     let one = fleet.run(&target, "--agent-label name=b").run().exits(0);
     assert_eq!(machines(&one), ["b"], "{one}");
@@ -218,7 +229,7 @@ fn a_bus_that_is_killed_costs_nothing() {
     let run = child.wait().exits(0);
     assert_eq!(target.counts("/requests"), 750, "{run}");
     run.has("/total/count", 750);
-    serve.hears("again", |_, err| err.contains("it is started again").then_some(()));
+    serve.hears("again", |_, err| err.contains("; restarting it").then_some(()));
 }
 
 #[test]
@@ -228,7 +239,10 @@ fn an_agent_that_leaves_ends_its_load_in_order() {
     let child = under_way(&fleet, &target);
     let (_, agent) = fleet.agents.pop().expect("an agent");
     agent.signal(libc::SIGTERM);
-    agent.wait().exits(0).says(&["leaves: its load ends in order", "lines are in the log"]);
+    agent.wait().exits(0).says(&[
+        "` leaves: its users finish their step first; interrupt again to leave now",
+        "lines are in the log",
+    ]);
     let run = child.wait().exits(5);
     assert!(lost(&run), "{run}");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
@@ -263,13 +277,19 @@ fn an_agent_declines_what_its_owner_does_not_allow() {
     // Half of it is more than 40 a second.
     throng(&format!("control {} rate 100/s", record.display())).run().exits(0);
     small.hears("declines", |_, err| {
-        err.contains("more was ordered than the owner of this machine allows").then_some(())
+        err.contains(": more load was requested than the owner of this machine allows; ignored")
+            .then_some(())
     });
     let run = child.wait().exits(0);
-    assert!(run.err.contains("agent `b`: more was ordered than its owner allows"), "{run}");
+    assert!(run.err.contains("agent `b`: more load was requested than its owner allows"), "{run}");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
     let events = std::fs::read_to_string(run.folder().join("record/events.ndjson"));
-    assert!(events.expect("events").contains("more was ordered than its owner allows"), "{run}");
+    assert!(
+        events
+            .expect("events")
+            .contains("more load was requested than its owner allows: it continues unchanged"),
+        "{run}"
+    );
     // The one makes twice its part, the other its part.
     let makes =
         |machine: usize| run.figure(&format!("/machines/{machine}/generator/lateness/count"));
@@ -286,7 +306,7 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     agent.hears("joined", |_, err| err.contains("joined").then_some(()));
     let run = fleet.run(&target, "--agents 2").run().exits(3);
     run.says(&[
-        "1 of 2 agents will not begin",
+        "1 of 2 agents refuse to start",
         "strict",
         "not among the targets",
         "nothing was sent",
@@ -298,10 +318,15 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     let run = fleet.run(&target, "--agents 2").run().exits(3);
     run.says(&["its owner allows 3", "nothing was sent"]);
     let run = fleet.run(&target, "--agent-label name=north").run().exits(3);
-    run.says(&["no agent is there that may take part", "a: it has the labels name=a"]);
+    run.says(&["no agent that can take part is online", "a: it has the labels name=a"]);
     let text = std::fs::read_to_string(&strict).expect("a token");
     let torn = &text[..text.len() / 2];
-    throng("agent").arg("--join").arg(torn).run().exits(2).says(&["the token is not whole"]);
+    throng("agent")
+        .arg("--join")
+        .arg(torn)
+        .run()
+        .exits(2)
+        .says(&["the token is incomplete: copy the whole line that `throng fleet token` printed"]);
     throng("agent --join nowhere").run().exits(2).says(&["neither a token nor a file"]);
     throng("fleet agents --fleet nowhere").run().exits(2).says(&["throng fleet init"]);
     assert_eq!(target.counts("/requests"), 0);
@@ -354,7 +379,9 @@ fn the_documented_commands_make_a_run_on_three_machines() {
     let address = format!("127.0.0.1:{}", free_port());
     there(&init.replace("192.0.2.10:4222", &address)).run().exits(0);
     let serve = there(serve).start();
-    serve.hears("the bus", |_, err| err.contains("is up at").then_some(()));
+    serve.hears("the bus", |_, err| {
+        err.contains("the bus of the fleet is running at").then_some(())
+    });
     let mut agents = Vec::new();
     for name in ["east", "west", "north"] {
         let (token, file) = token.split_once(" > ").expect("a file with the token");
@@ -366,11 +393,11 @@ fn the_documented_commands_make_a_run_on_three_machines() {
         agents.push((agent, line));
     }
     let run = there(run).run();
-    run.says(&["3 agents make the load: east, north, west"]);
+    run.says(&["3 agents generate the load: east, north, west"]);
     assert_eq!(target.counts("/requests"), 120, "{run}");
     // A second process with the same token on the same machine.
     let twice = there(&agents[0].1).run().exits(3);
-    twice.says(&["agent `east` runs here already"]);
+    twice.says(&["agent `east` is already running here"]);
     serve.signal(libc::SIGTERM);
     serve.wait().exits(0);
 }

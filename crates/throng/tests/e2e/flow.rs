@@ -339,9 +339,12 @@ fn sessions_come_by_their_weights() {
 load: [{{arrivals: 400/s, for: 1s}}]\n",
         scribe.target()
     );
-    running(&text).run().succeeds(400);
+    let run = running(&text).run().exits(0);
     let counts = counts(&scribe);
-    assert!((255..=345).contains(&counts["often"]), "{counts:?}");
+    // On a busy machine a user or two may start too late for the second.
+    assert_eq!(run.json()["users"]["started"], counts["often"] + counts["rare"], "{run}");
+    assert!((255..=345).contains(&counts["often"]), "{counts:?}\n{run}");
+    assert!((55..=145).contains(&counts["rare"]), "{counts:?}\n{run}");
 }
 
 #[test]

@@ -62,7 +62,12 @@ fn a_broken_list_allows_nothing() {
     let scribe = Scribe::start();
     let bench = || without_lists(&format!("bench {}/ -n 2 -c 1", scribe.target()));
     let run = bench().env("THRONG_TARGETS", "127.0.0.1:80").run().exits(2);
-    run.says(&["target-not-allowed", "`127.0.0.1:80`", "no name, address or network", "help"]);
+    run.says(&[
+        "target-not-allowed",
+        "`127.0.0.1:80`",
+        "is not a name, address or network",
+        "help",
+    ]);
     let run = bench();
     lists(&run, "127.0.0.1");
     let file = run.folder().join("config/throng/targets");

@@ -21,11 +21,8 @@ fn run(target: &Target, line: &str) -> Throng {
 fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
     let target = Target::start("im");
     let run = run(&target, "--max-memory 1MiB --details").run().exits(5);
-    run.says(&[
-        "nobody comes for now: throng and its connections take ",
-        "--max-memory is 1.05 MB",
-    ]);
-    run.says(&["the result is invalid", "growth held for "]);
+    run.says(&["growth paused: throng and its connections take ", "--max-memory is 1.05 MB"]);
+    run.says(&["the result is invalid", "growth paused for "]);
     // It is seen when the run has begun: the first users may be there by then.
     assert!(target.counts("/connections/accepted") < 50, "{run}");
 }
@@ -60,7 +57,10 @@ fn who_is_there_cannot_be_held_back_which_is_told() {
     let target = Target::start("http");
     let line = format!("bench {} -c 4 -d 3s --max-cpu 1% --no-record", target.http("/"));
     let run = throng(&line).run().exits(0);
-    run.says(&["at a limit, with nobody to come who could be held back", "--max-cpu is 1 %"]);
+    run.says(&[
+        "at a limit, but all users have started, so growth cannot be paused:",
+        "--max-cpu is 1 %",
+    ]);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn impossible_limits_are_refused_with_the_cure() {
         ("--max-memory 0", "it must be more than 0"),
         ("--back-off 60", "a share is a percentage: `5%`"),
         ("--back-off 60% --processes 2", "`--back-off` does not work across processes"),
-        ("--nice 20", "it is a number from -20 to 19"),
-        ("--nice fast", "it is a number from -20 to 19"),
+        ("--nice 20", "it must be a number from -20 to 19; the higher, the lower the priority"),
+        ("--nice fast", "it must be a number from -20 to 19; the higher, the lower the priority"),
     ] {
         let run = throng(&format!("bench {} {flag}", target.http("/"))).run().exits(2);
         run.says(&[cure]);

@@ -90,7 +90,7 @@ fn streams_of_a_server_of_others_that_allows_fewer() {
     run.has("/connections/opened", 2);
     run.has("/connections/streams_limited", 2);
     run.has("/connections/streams_allowed", 5);
-    let told = "it allows 5 at once on a connection (2 of 2 connections)";
+    let told = "it allows 5 concurrent streams per connection (2 of 2 connections)";
     run.says(&["\"streams-limited\"", told]);
     assert_eq!(nginx.log(600).len(), 600, "{run}");
 }
@@ -150,10 +150,10 @@ fn who_waits_for_a_stream_is_served_in_turn() {
 #[test]
 fn streams_are_refused_where_they_mean_nothing() {
     for (flags, told) in [
-        ("http://127.0.0.1:1/", "--streams means nothing without HTTP/2"),
-        ("http://127.0.0.1:1/ --http2 --think 1s", "--think means nothing for streams"),
-        ("http://127.0.0.1:1/ --http2 --no-keepalive", "--no-keepalive means nothing for streams"),
-        ("ws://127.0.0.1:1/", "--streams means nothing for ws://"),
+        ("http://127.0.0.1:1/", "--streams requires HTTP/2"),
+        ("http://127.0.0.1:1/ --http2 --think 1s", "--think does not apply to streams"),
+        ("http://127.0.0.1:1/ --http2 --no-keepalive", "--no-keepalive does not apply to streams"),
+        ("ws://127.0.0.1:1/", "--streams"),
     ] {
         let run = throng(&format!("bench {flags} --streams 8 -n 1")).run().exits(2);
         run.check(run.to_string().contains(told), told);

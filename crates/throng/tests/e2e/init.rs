@@ -104,7 +104,7 @@ fn what_is_written_is_good() {
     for kind in KINDS {
         // Nobody listens there, and nobody has to.
         let run = written(kind, "127.0.0.1:1", "check my.yaml").run().exits(0);
-        run.says(&["the scenario is good; nothing was sent", "session ", "thresholds"]);
+        run.says(&["the scenario is valid; nothing was sent", "session ", "thresholds"]);
         run.check(run.err.is_empty(), "there are warnings");
     }
 }
@@ -116,7 +116,7 @@ fn what_is_written_can_be_tried() {
         let address = target.address.to_string();
         let run = written(kind, &address, "try my.yaml --pause 50ms").run().exits(0);
         let last = run.out.lines().last().unwrap_or_default();
-        let steps = last.strip_suffix(" steps, all good").and_then(|it| it.parse().ok());
+        let steps = last.strip_suffix(" steps, all ok").and_then(|it| it.parse().ok());
         run.check(steps.is_some_and(|steps: u64| steps >= kind.steps), "all is good");
         run.says(&["✓ ", "→ ", "← ", "paused"]);
         run.check(!run.out.contains('✗'), "something failed");
@@ -159,7 +159,7 @@ fn a_file_that_is_there_is_kept() {
 
     // The accounts are the person's own, with a scenario beside them that is new.
     let run = own("init api").run().exits(0);
-    run.says(&["api.yaml is written", "accounts.csv is there already and is kept"]);
+    run.says(&["api.yaml is written", "accounts.csv already exists and was kept"]);
     assert_eq!(read(&run, "accounts.csv"), "also mine");
     let run = own("init api --force").run().exits(0);
     run.check(read(&run, "accounts.csv").starts_with("user,password\n"), "rows of the template");

@@ -30,13 +30,13 @@ fn labels_stand_in_everything_that_is_told_of_a_run() {
     );
     run.check(run.json()["run"]["labels"] == labels, "in JSON");
     run.check(run.row("steps", "page {tier:gold}")["labels"]["tier"] == "gold", "of a step");
-    run.check(run.row("steps", "page {tier:gold}")["ok"] == 4, "a row of its own");
-    run.check(run.row("steps", "page {tier:silver}")["failed"] == 4, "a row of its own");
+    run.check(run.row("steps", "page {tier:gold}")["ok"] == 4, "its own row");
+    run.check(run.row("steps", "page {tier:silver}")["failed"] == 4, "its own row");
     run.check(run.row("transactions", "visit")["labels"]["tier"] == "gold", "of a transaction");
     let read = |path: &str| std::fs::read_to_string(run.folder().join(path)).expect("a file");
     let info: serde_json::Value = serde_json::from_str(&read("record/run.json")).expect("JSON");
-    run.check(info["labels"] == labels, "in the record");
-    run.check(info["steps"][0]["labels"]["tier"] == "gold", "in the record");
+    run.check(info["labels"] == labels, "in the run directory");
+    run.check(info["steps"][0]["labels"]["tier"] == "gold", "in the run directory");
     let junit = read("junit.xml");
     run.check(junit.contains("<property name=\"label.release\" value=\"1.4\"/>"), &junit);
     for file in ["junit.xml", "record/run.json", "record/scenario.yaml"] {

@@ -42,7 +42,7 @@ fn an_address_without_a_way_is_no_want_of_ports() {
     let line = "bench http://[::1]:9/ -c 1 -n 2 --json";
     let run = Throng::under("unshare --net", line).run();
     run.fails("unreachable", "network", None);
-    run.check(format!("{run}").contains("no address from which"), "it does not say why");
+    run.check(format!("{run}").contains("no source address"), "it does not say why");
 }
 
 #[test]

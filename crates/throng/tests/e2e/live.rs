@@ -88,7 +88,7 @@ load: [{{users: 4, for: 4s}}]
         let (heard, asked, run) = watched(&line, text);
         let run = run.exits(0);
         assert_eq!(heard[0], ("waiting".into(), serde_json::json!({"setup": true})), "{run}");
-        assert!(asked.contains("the run has not begun yet"), "{asked}");
+        assert!(asked.contains("the run has not started yet"), "{asked}");
         assert_eq!(heard[1].0, "all", "{run}");
         let named =
             |name: &'static str| heard.iter().filter(move |it| it.0 == name).map(|it| it.1.clone());

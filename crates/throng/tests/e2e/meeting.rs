@@ -97,6 +97,6 @@ fn others_meet_when_a_process_is_killed() {
 fn parts_that_are_run_apart_have_no_meeting() {
     let scribe = Scribe::start();
     let run = running(&all_meet(&scribe)).arg("--part=1/3").run().exits(2);
-    run.says(&["`rendezvous` does not work across parts that are run apart", "nothing was sent"]);
+    run.says(&["`rendezvous` does not work across parts that run separately", "nothing was sent"]);
     assert!(scribe.book().is_empty(), "{run}");
 }

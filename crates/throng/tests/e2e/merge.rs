@@ -77,9 +77,12 @@ fn parts_that_are_merged_are_the_whole() {
     // Two of them, and a half and the whole of a third.
     let gap = merge(folder, &[0, 1], "gap").exits(5);
     let reasons = gap.json()["outcome"]["invalid_reasons"].to_string();
-    gap.check(reasons.contains("part 4/4") && reasons.contains("record is missing"), &reasons);
+    gap.check(
+        reasons.contains("part 4/4") && reasons.contains("no run of this part was given"),
+        &reasons,
+    );
     let twice = merge(folder, &[0, 1, 1], "twice").exits(2);
-    twice.says(&["had the parts 2 to 3 of 4", "give each run once"]);
+    twice.says(&["ran parts 2 to 3 of 4", "give each run only once"]);
 }
 
 /// In a terminal of so many columns.
@@ -144,8 +147,8 @@ fn what_does_not_belong_together_is_refused() {
     let other = scenario(&target).replace("101", "102");
     let line = throng("run s.yaml --quiet --part 2/2").arg("--out").arg(folder.join("4"));
     line.file("s.yaml", other).run();
-    merge(folder, &[0, 4], "scenario").exits(2).says(&["its scenario is another"]);
-    merge(folder, &[0, 9], "nowhere").exits(2).says(&["is not the directory of a run"]);
+    merge(folder, &[0, 4], "scenario").exits(2).says(&["its scenario differs from that of"]);
+    merge(folder, &[0, 9], "nowhere").exits(2).says(&["is not a run directory"]);
     assert!(!folder.join("nowhere").exists() && !folder.join("seed").exists());
     // A record that exists is not written over.
     merge(folder, &[0, 1], "all").exits(0);

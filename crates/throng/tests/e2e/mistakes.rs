@@ -90,7 +90,7 @@ fn thirty_mistakes_give_thirty_messages() {
             &format!("missing {missing:?}, more {more:?}"),
         );
         run.check(messages.len() == 30, "no mistake is told twice");
-        run.says(&["30 mistakes; nothing was sent"]);
+        run.says(&["30 errors; nothing was sent"]);
         run.check(run.out.is_empty(), "the output is for plans and runs");
         run.check(run.folder().read_dir().expect("a folder").count() == 1, "nothing is recorded");
     }

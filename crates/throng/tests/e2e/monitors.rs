@@ -113,7 +113,7 @@ load: [{{users: 2, for: 4500ms}}]
     let json = run.json();
     let works = source(&run, &json, "works");
     assert_eq!((&works["read"], &works["failed"]), (&exporter.asked(0).into(), &0.into()), "{run}");
-    run.check((5..=7).contains(&exporter.asked(0)), "once a second");
+    run.check((5..=7).contains(&exporter.asked(0)), "once per second");
     let series = works["series"].as_array().expect("series");
     let names: Vec<&Value> = series.iter().map(|row| &row["name"]).collect();
     assert_eq!(names, ["jobs{kind=\"mail\"}", "done"], "what is no number is nothing: {run}");
@@ -127,15 +127,15 @@ load: [{{users: 2, for: 4500ms}}]
     assert_eq!((read + failed) as u64, exporter.asked(1), "{run}");
     run.check(read >= 2.0 && failed >= 2.0, "every second one fails");
     let trouble = |name: &str| source(&run, &json, name)["trouble"].to_string();
-    assert_eq!(trouble("hangs"), "\"no answer in time\"", "{run}");
-    assert_eq!(trouble("shut"), "\"it answers with the status 401\"", "{run}");
+    assert_eq!(trouble("hangs"), "\"no response in time\"", "{run}");
+    assert_eq!(trouble("shut"), "\"it responds with status 401\"", "{run}");
     let refused = trouble(&format!("127.0.0.1:{dead}"));
     run.check(refused.contains("Connection refused") && !refused.contains("io:"), &refused);
     run.says(&[
-        "works has nothing that matches `{__name__=\"never\"}`",
+        "works has no metric that matches `{__name__=\"never\"}`",
         "sick cannot be read: ",
         "sick is read again",
-        "hangs cannot be read: no answer in time; the run goes on",
+        "hangs cannot be read: no response in time; the run continues",
     ]);
 
     let record = run.folder().join("record");

@@ -161,13 +161,9 @@ fn check_and_try_show_what_is_done_once() {
     let setup = format!("  - {MAKE}");
     let text = scenario(&target, &setup, TEARDOWN, "[{iterations: 60, users: 6}]");
     let check = throng("check scenario.yaml").file("scenario.yaml", &text).run().exits(0);
-    check.says(&[
-        "setup · once in the run, within 1m",
-        "teardown · once in the run",
-        "120 requests",
-    ]);
+    check.says(&["setup · once per run, timeout 1m", "teardown · once per run", "120 requests"]);
     let tried = throng("try scenario.yaml").file("scenario.yaml", &text).run().exits(0);
-    tried.says(&["saved item = 42", "session user, user 1", "4 steps, all good"]);
+    tried.says(&["saved item = 42", "session user, user 1", "4 steps, all ok"]);
     target.comes_to("/requests", 4);
     let failing = text.replace("POST /echo?made", "POST /status/500");
     let tried = throng("try scenario.yaml").file("scenario.yaml", failing).run().exits(1);

@@ -34,7 +34,7 @@ fn counters_and_trends_are_exact_over_shards() {
     run.check(row("server time")["values"]["max"] == 250e6, &row("server time").to_string());
     run.has("/total/count", 12);
     let report = throng("report --details").arg(run.folder().join("record")).run().exits(0);
-    report.says(&["counted and measured", "orders", "basket", "1.25", "250ms"]);
+    report.says(&["counters and trends", "orders", "basket", "1.25", "250ms"]);
 }
 
 #[test]

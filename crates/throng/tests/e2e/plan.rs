@@ -39,12 +39,12 @@ fn a_scenario_that_has_not_run_is_reckoned_by_sizes() {
     let line = "plan im.yaml --users 1M --machine 8cores,16GiB --explain";
     let run = plan(line);
     run.says(&[
-        "1,000,000 users at once, to ws://192.0.2.1",
+        "1,000,000 concurrent users, to ws://192.0.2.1",
         "500,000 heartbeats/s",
-        "by the sizes of this build, +15 %",
+        "from the sizes in this build, +15 %",
         "1 table of 1,048,576",
         "with 16 source addresses on each",
-        "where the bytes of a user go",
+        "memory per user (bytes)",
         "throng run im.yaml --set users=10000\n",
         "throng doctor im.yaml --users 1000000",
         "throng run im.yaml --set users=1000000",
@@ -77,7 +77,7 @@ fn a_run_measures_what_the_next_one_needs() {
     run.check((5_000.0..5_000_000.0).contains(&connect), "the CPU of a connection");
     run.check(run.json()["target_is_local"] == true, "both ends are here");
     run.check(number(&run, "/needs/0/needed") > 100_000.0 * (user + 4_000.0), "memory");
-    plan("plan im.yaml --explain --from").says(&["measured by the run before, with 2,000 users"]);
+    plan("plan im.yaml --explain --from").says(&["measured in run before, with 2,000 users"]);
     // The same in Chinese, and of another scenario.
     let other = text.replace("members who stay", "others");
     let run = throng("plan im.yaml --lang zh --from").file("im.yaml", other).arg(&record).run();
@@ -89,12 +89,15 @@ fn the_peak_of_a_day_is_shown_with_its_numbers() {
     let line = "plan --pv 3M --per-machine 58/s";
     throng(line).run().exits(0).says(&[
         "(3,000,000 x 80%) / (86,400 s x 20%) = 139/s",
-        "139/s / 58/s per machine = 3 machines of the service",
+        "139/s / 58/s per machine = 3 service machines",
         "throng bench http://HOST/ -c 14 --rate 139/s",
     ]);
     let run = throng("plan --pv 3M --share 50% --of-day 10% --json").run().exits(0);
     run.check((number(&run, "/peak/per_s") - 173.61).abs() < 0.01, "the formula");
-    throng("plan --pv 3M").run().exits(0).says(&["with `--per-machine RATE`"]);
+    throng("plan --pv 3M").run().exits(0).says(&[
+        "give `--per-machine RATE`, or run this scenario, to see how many service machines this \
+         needs",
+    ]);
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn what_cannot_be_planned_is_said_with_a_cure() {
     for (line, cure) in [
         ("plan", "give a scenario, --users N"),
         ("plan --users 0", "at least 1"),
-        ("plan --users 9_000_000_000_000", "are more than there are people"),
+        ("plan --users 9_000_000_000_000", "users are too many for a plan"),
         ("plan --users 5 --machine 16", "8cores,16GiB"),
         ("plan --users 5 --machine 16,8", "8cores,16GiB"),
         ("plan --pv 5 --share 0%", "more than 0"),
@@ -124,7 +127,7 @@ fn what_cannot_be_planned_is_said_with_a_cure() {
         ("plan --share 5%", "--pv"),
         ("plan --pv 5 --rate 5", "cannot be used with"),
         ("plan nothing.yaml", "give the path of a scenario file"),
-        ("plan --users 5 --from nowhere", "is not the directory of a run"),
+        ("plan --users 5 --from nowhere", "is not a run directory"),
     ] {
         let run = throng(line).run().exits(2);
         run.check(run.err.contains(cure), &format!("`{line}` does not say `{cure}`"));

@@ -194,7 +194,7 @@ load: [{{users: 6, for: 60s}}]
         let line = format!("run s.yaml --json --shards 1 --processes {processes}");
         let run = throng(&line).file("s.yaml", &text).run().exits(0);
         run.has("/total/ok", 91);
-        run.says(&["the run ended with its data"]);
+        run.says(&["the run ended when its data ran out"]);
     }
     let mut rows: Vec<String> = scribe.book().into_iter().map(|asked| asked.what).collect();
     rows.sort();

@@ -39,9 +39,9 @@ fn declarations_are_drawn() {
         "every packet",
         "│     magic     │",
         "always 0xc4a7",
-        "how many bytes the body has",
+        "length of the body in bytes",
         "join · kind 1 · to the target · answered by joined",
-        "said · kind 8 · from the target · a push: it comes unasked",
+        "said · kind 8 · from the target · a push (unsolicited)",
         "heartbeat: ping every 30s, answered by pong, lost after 10s",
     ]);
     is_narrow(&run);
@@ -62,7 +62,7 @@ fn what_was_encoded_is_decoded() {
     let hex = run.out.trim().to_string();
     run.check(hex.starts_with("c4 a7 00 00 00 15 01 00 00 00 09"), "the header");
     let run = with("protocol chat.yaml --decode").arg(&hex).run().exits(0);
-    run.says(&["join", "room", "42", "\"t-7\"", "all bytes fit the declaration"]);
+    run.says(&["join", "room", "42", "\"t-7\"", "all bytes match the declaration"]);
     is_narrow(&run);
     for text in [
         hex.replace(' ', ""),
@@ -82,14 +82,20 @@ fn what_was_encoded_is_decoded() {
 #[test]
 fn bytes_that_break_the_declaration_are_marked() {
     let run = with("protocol chat.yaml --decode").arg("c4a700000000630000 0000").run().exits(1);
-    run.says(&["broken packet", "byte 6", "`kind`", "^^", "do not fit the declaration"]);
+    run.says(&[
+        "broken packet",
+        "byte 6",
+        "`kind`",
+        "^^",
+        "the bytes do not match the declaration",
+    ]);
     is_narrow(&run);
     let run = with("protocol chat.yaml --decode").arg("c4a70000").run().exits(1);
     run.says(&["a packet that does not end"]);
     // The next packet is read.
     let bytes = [&b"\xc4\xa7\xff\xff\xff\xff\x09zzz"[..], &encoded("ping", 3)].concat();
     let run = with("protocol chat.yaml --decode x.bin").file("x.bin", bytes).run().exits(1);
-    run.says(&["broken packet", "10 bytes are passed over", "ping"]);
+    run.says(&["broken packet", "10 bytes are skipped", "ping"]);
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn captures_are_put_together() {
         let run = with("protocol chat.yaml --port 9000 --decode it.pcap").file("it.pcap", &file);
         let run = run.run().exits(0);
         run.says(&["10.0.0.1:40000 → 10.0.0.2:9000", "→ join", "← joined", "answers join after"]);
-        run.says(&["replies with their request: 1", "segments sent more than once: 1"]);
+        run.says(&["replies with their request: 1", "retransmitted segments: 1"]);
         let run = with("protocol chat.yaml --decode it.pcap --port 23").file("it.pcap", &file);
         run.run().exits(2).says(&["22, 9000"]);
     }
@@ -122,7 +128,7 @@ fn mistakes_have_a_cure() {
     for (line, last, said) in [
         ("protocol chat.yaml --encode", "joyn: {}", "did you mean `join`?"),
         ("protocol chat.yaml --encode", "join: {room: 1, user: x, token: a}", "`x`"),
-        ("protocol chat.yaml --decode", "c4 zz", "no digit of hex"),
+        ("protocol chat.yaml --decode", "c4 zz", "` is not a hexadecimal digit"),
         ("protocol chat.yaml --decode", "c4 a", "two digits"),
         ("protocol chat.yaml --decode", "no/such.pcap", "no such file"),
         ("protocol chat.yaml --message", "jon", "did you mean `join`?"),

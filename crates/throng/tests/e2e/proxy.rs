@@ -230,7 +230,7 @@ fn what_fails_on_the_way_is_the_proxys() {
     });
     failing(endless.address, &url, "proxy-failed", "network", "proxy");
     let silent = Faulty::start(|mut peer| while peer.hears() {});
-    failing(silent.address, &url, "proxy-failed", "network", "no answer of the proxy");
+    failing(silent.address, &url, "proxy-failed", "network", "no response from the proxy");
     assert_eq!(target.accepted(), 0);
 }
 

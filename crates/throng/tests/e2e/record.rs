@@ -140,7 +140,7 @@ fn a_killed_run_can_be_reported() {
     let run = child.wait().exits(1000 + libc::SIGKILL);
     let folder = run.folder().join("record");
     let again = report(&folder, "").exits(130);
-    again.says(&["WITHOUT AN END", "response time", "GET /"]);
+    again.says(&["INCOMPLETE", "response time", "GET /"]);
     let json = report(&folder, "--json").exits(130);
     json.check(json.json()["run"]["ended"].is_null(), "it has no end");
     // The line of the second second is in it.
@@ -255,12 +255,12 @@ fn a_full_disk_is_said_at_once_and_the_run_goes_on() {
     let url = target.http("/");
     let child =
         on_a_full_disk(&format!("bench {url} -c 10 -d 8s --details --out disk/record")).start();
-    let trouble = |_: &str, err: &str| err.contains("the run goes on").then_some(());
+    let trouble = |_: &str, err: &str| err.contains("the run continues").then_some(());
     child.hears("the trouble to be told", trouble);
     assert!(child.is_alive(), "it has ended");
     let run = child.wait().exits(5);
     run.says(&["error[", "could not be written", "latency"]);
-    run.check(run.err.matches("the run goes on").count() < 4, "it is said again and again");
+    run.check(run.err.matches("the run continues").count() < 4, "it is said again and again");
     run.check(run.took.as_secs() >= 7, "the run did not go on");
 }
 
@@ -278,16 +278,12 @@ fn a_record_from_which_seconds_were_removed_is_not_whole() {
     std::fs::write(&path, [&[*first], rest].concat().concat()).expect("a line is removed");
     report(&folder, "").exits(5).says(&["(record-incomplete)"]);
     let gone = report(&folder, "--details").exits(5);
-    gone.says(&[
-        "error[record-incomplete]",
-        "1 lines of the record are missing",
-        "the run counted",
-    ]);
+    gone.says(&["error[record-incomplete]", "1 result lines are missing", "the run counted"]);
     report(&folder, "--json").has("/record/lines_missing", 1);
     let twice = [&[*first, *second, *second], rest].concat().concat();
     std::fs::write(&path, twice).expect("a line is doubled");
     let twice = report(&folder, "--details").exits(5);
-    twice.says(&["error[record-incomplete]", "are there twice"]);
+    twice.says(&["error[record-incomplete]", "lines of results appear twice; each counts once"]);
 }
 
 #[test]
@@ -312,7 +308,7 @@ fn the_end_of_a_run_is_written_on_a_full_disk() {
     assert!(filled.is_err(), "it is full now");
     let run = child.wait().exits(5);
     run.says(&["ended with 5", "error[record-incomplete]", "the run counted"]);
-    run.check(!run.out.to_lowercase().contains("without an end"), "its end is recorded");
+    run.check(!run.out.to_lowercase().contains("incomplete"), "its end is recorded");
 }
 
 #[test]

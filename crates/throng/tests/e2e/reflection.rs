@@ -75,7 +75,7 @@ fn python() -> std::path::PathBuf {
 fn reflected(server: &Server) -> Run {
     let line = format!("protocol --reflect {} -o echo.desc", server.url(""));
     let run = throng(&line).run().exits(0);
-    let set = std::fs::read(run.folder().join("echo.desc")).expect("a set of descriptors");
+    let set = std::fs::read(run.folder().join("echo.desc")).expect("descriptor set");
     let url = server.url("/echo.v1.Echo/Say");
     let line = format!("bench {url} --proto echo.desc -n 10 -c 1 --json --no-record");
     throng(&line).file("echo.desc", set).arg("--body={\"text\": \"hi\"}").run().calls(10)
@@ -140,7 +140,10 @@ fn who_cannot_be_asked_is_told_with_the_cure() {
     let nobody = format!("127.0.0.1:{}", free_port());
     for (url, told) in [
         (silent.url(""), "has no server reflection"),
-        (silent.url("").replace("grpc:", "grpcs:"), "a server without TLS is `grpc://`"),
+        (
+            silent.url("").replace("grpc:", "grpcs:"),
+            "check the port and the certificate; for a server without TLS, write `grpc://`",
+        ),
         (format!("grpc://{nobody}"), "Connection refused"),
         (http.url("grpc", ""), "with TLS write `grpcs://`"),
         (http.url("grpcs", ""), "--insecure skips the check"),

@@ -208,7 +208,7 @@ fn an_edited_directory_is_refused() {
     for (from, to, told) in [
         ("\"files/people.csv\"", "\"../people.csv\"", "outside"),
         ("\"format\": ", "\"format\": 99", "format-unknown"),
-        ("\"bundle\"", "\"before\"", "without a bundle"),
+        ("\"bundle\"", "\"before\"", "was recorded without copies of its files"),
     ] {
         std::fs::write(&path, text.replace(from, to)).expect("an edit");
         again(&record, "").exits(2).says(&[told]);
@@ -232,7 +232,7 @@ fn what_is_not_in_the_record_must_be_as_it_was() {
     let unset = throng(&rerun).env("RERUN_ZONE", "north").run().exits(2);
     unset.says(&["error[rerun-impossible]", "`RERUN_TOKEN` was set", "nothing was sent"]);
     let other = throng(&rerun).env("RERUN_ZONE", "south").env("RERUN_TOKEN", SECRET).run().exits(2);
-    other.says(&["error[rerun-impossible]", "`RERUN_ZONE` had another value"]);
+    other.says(&["error[rerun-impossible]", "`RERUN_ZONE` had a different value"]);
     let text = std::fs::read_to_string(&people).expect("data").replace("p7\n", "p07\n");
     std::fs::write(&people, text).expect("other data");
     again(&record, "").exits(2).says(&["people.csv` has changed", "--allow-changed"]);

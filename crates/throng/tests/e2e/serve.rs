@@ -145,7 +145,13 @@ fn a_folder_of_runs_is_a_page_from_which_runs_are_started() {
     let inputs = serde_json::json!([["rate", "50", "text"], ["password", "", "password"]]);
     assert_eq!(told["inputs"], inputs);
     assert!(told["begun"].as_str().expect("text").ends_with("-shop"), "{told}");
-    assert!(told["second"].as_str().expect("text").contains("a run goes on already"), "{told}");
+    assert!(
+        told["second"]
+            .as_str()
+            .expect("text")
+            .contains("a run is already in progress: wait until it ends, or raise --runs-max"),
+        "{told}"
+    );
     assert!(told["live"].as_str().expect("text").starts_with("running"), "{told}");
     assert_eq!(told["count"], 320, "the value of the form was set");
     assert!(told["wrong"].as_str().expect("text").contains("wrong-type"), "{told}");

@@ -40,7 +40,7 @@ fn what_is_wanted_is_told_where_it_is_more_than_is_begun() {
     let target = Target::start("http --latency 20ms");
     let line = format!("bench {} -c 2 --rate 200 -d 3s --details --out record", target.http("/"));
     let run = throng(&line).run();
-    run.says(&[" wanted/s", " 200 ", "starts a second wanted", "were behind at most"]);
+    run.says(&[" wanted/s", " 200 ", "starts scheduled per second", "starts behind schedule"]);
     let again = throng(&format!("report --json {}", run.folder().join("record").display())).run();
     assert_eq!(again.wanted(), 600, "{again}");
     again.within("/users/starts_begun", 100.0, 310.0);
@@ -134,7 +134,7 @@ fn files_of_shapes_that_cannot_be_read_are_told_before_anything_is_sent() {
         ("{arrivals: {points: a.csv}}", "a.csv", "0,1\n5,2\n4,3\n", "a.csv:3"),
         ("{arrivals: {points: a.csv}}", "b.csv", "", "cannot be read"),
         ("{arrivals: {log: a.log}}", "a.log", "nothing\n", "a.log:1"),
-        ("{iterations: {log: a.log}, users: 1}", "a.log", "", "the log has no request"),
+        ("{iterations: {log: a.log}, users: 1}", "a.log", "", "the log has no requests"),
     ] {
         let (run, requests) = with_file(&target, load, name, content);
         run.says(&[said, "help: "]);

@@ -52,7 +52,7 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
     let child = controller(&fleet, &target, 16).start();
     under_way(&target, &child);
     let standby = resume(&fleet, "--standby").start();
-    standby.hears("it waits", |_, err| err.contains("stands by for run").then_some(()));
+    standby.hears("it waits", |_, err| err.contains("on standby for run").then_some(()));
     let record = child.folder().join("record").display().to_string();
     throng(&format!("control {record} mark")).arg("before all").run().exits(0);
     throng(&format!("control {record} rate 25/s")).run().exits(0);
@@ -61,7 +61,7 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
     child.signal(libc::SIGKILL);
     drop(child.wait());
     let run = standby.wait().exits(0);
-    run.says(&["goes on here"]);
+    run.says(&["continues here; its results so far are read again"]);
     is_whole(&target, &run);
     run.check(!lost(&run), "nobody is lost");
     let changes = run.json()["changes"].as_array().cloned().unwrap_or_default();
@@ -72,7 +72,7 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
     let count = run.json()["total"]["begun"].as_u64().unwrap_or(0);
     by_label(&run, "name", &["a", "b"], count);
     let none = resume(&fleet, "").run().exits(3);
-    none.says(&["no run of this fleet goes on"]);
+    none.says(&["no run of this fleet is in progress"]);
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn a_run_is_made_of_what_its_agents_have_kept() {
     assert_eq!(target.counts("/requests"), 152, "nothing is sent");
     let one = collect(&[&a]).exits(5);
     one.check(lost(&one), "b is missing");
-    collect(&[&a, &a]).exits(2).says(&["again", "give each part once"]);
-    collect(&[&fleet.keys]).exits(2).says(&["has no part of a run"]);
+    collect(&[&a, &a]).exits(2).says(&["again", "give each part only once"]);
+    collect(&[&fleet.keys]).exits(2).says(&["contains no part of a run"]);
     let second = controller_again(&mut fleet, &target);
-    collect(&[&second]).exits(2).says(&["there are parts of 2 runs", "--run"]);
+    collect(&[&second]).exits(2).says(&["parts of 2 runs were found", "--run"]);
 }
 
 /// Another run of agent `a`, which keeps both.
@@ -150,7 +150,7 @@ fn what_a_lost_agent_leaves_out_is_made_by_the_others_where_that_is_wanted() {
     agent.signal(libc::SIGTERM);
     agent.wait().exits(0);
     let run = child.wait().exits(5);
-    run.says(&["the other machines make 2.00 times their parts now"]);
+    run.says(&["the other machines now generate 2.00 times their parts"]);
     run.check(lost(&run), "a part was missing for a moment");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count") + 2.0, "{run}");
     // Of 750; half of 13 seconds would be missing.

@@ -154,7 +154,7 @@ fn a_run_in_which_nothing_succeeded_is_never_green() {
             .file("scenario.yaml", text)
             .run()
             .exits(1);
-        run.says(&["nothing succeeded: the status is not the expected one", "8 failed (100 %)"]);
+        run.says(&["nothing succeeded: the status is not as expected", "8 failed (100 %)"]);
         let xml = std::fs::read_to_string(run.folder().join("verdict.xml")).expect("a file");
         assert!(xml.contains("type=\"nothing-succeeded\""), "{xml}");
     }

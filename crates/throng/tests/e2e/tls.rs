@@ -313,9 +313,14 @@ fn what_both_ends_offer_is_said_where_they_agree_on_nothing() {
     hello.extend([7; 32]);
     hello.extend([0, 0, 47, 0]);
     for (answer, version, want) in [
-        (alert(70), "1.1", "throng offers TLS 1.2 and 1.3, and the target speaks neither"),
-        (hello, "1.1", "throng offers TLS 1.2 and 1.3, and the target chose TLS 1.1"),
-        (alert(40), "1.1", "the target found nothing in it that it speaks"),
+        (alert(70), "1.1", "throng offers TLS 1.2 and 1.3, but the target supports neither"),
+        (hello, "1.1", "throng offers TLS 1.2 and 1.3, but the target chose TLS 1.1"),
+        (
+            alert(40),
+            "1.1",
+            "throng offers TLS 1.2 and 1.3 with AES-GCM and ChaCha20, but the target supports \
+             none of these",
+        ),
         (alert(120), "2", "throng offers h2 (ALPN), and the target speaks none of them"),
         (alert(120), "auto", "throng offers h2, http/1.1 (ALPN)"),
     ] {

@@ -132,7 +132,10 @@ fn what_cannot_be_connected_to_is_named() {
     drop(UnixListener::bind(&path).expect("a socket"));
     let run = failing();
     run.fails("connect-refused", "target", Some(4));
-    run.check(run.out.contains("no program listens at this socket"), "what is missing");
+    run.check(
+        run.out.contains(": no program listens on this socket; check that the target is running"),
+        "what is missing",
+    );
     std::fs::remove_file(&path).expect("a socket");
     let _datagrams = UnixDatagram::bind(&path).expect("a socket");
     failing().fails("wrong-scheme", "scenario", Some(4));

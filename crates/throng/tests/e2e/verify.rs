@@ -128,7 +128,7 @@ fn a_saved_url_of_another_host_is_asked_there_or_not_at_all() {
     let before = first.counts("/requests");
     let run = self::run(&first.http(""), &save(&stranger.http("/anything/there")), 0);
     run.fails("scenario-failed", "scenario", Some(4));
-    run.says(&["which is no target of this scenario"]);
+    run.says(&["`, which is not a target of this scenario"]);
     assert_eq!((stranger.counts("/requests"), first.counts("/requests") - before), (0, 4), "{run}");
 }
 

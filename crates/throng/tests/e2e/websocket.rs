@@ -329,7 +329,7 @@ fn a_ledger_that_finds_no_id_is_no_success() {
         run.check(reason["reason"] == "deliveries-blind", "the reason");
         let report =
             throng(&format!("report --details {}/record", run.folder().display())).run().exits(5);
-        report.says(&["error[deliveries-blind]", "ids found: 0"]);
+        report.says(&["error[deliveries-blind]", "IDs found: 0 in"]);
         report.says(words);
     };
     // No id in what is sent, and none in what is received.
@@ -405,7 +405,7 @@ fn an_end_that_the_scenario_wants_is_no_loss() {
     let row = other.row("steps", "expect close");
     other.check(row["ok"] == 0 && row["failed"].as_u64() > Some(0), "another code is a failure");
     let never = run("{connect: /}, {expect: {close: any}, timeout: 200ms}, {disconnect: fin}");
-    never.says(&["the target has not ended the connection after 2"]);
+    never.says(&["the target did not close the connection within 2"]);
     let row = never.row("steps", "expect close");
     never.check(row["ok"] == 0 && row["failed"] == 12, "no end is a failure");
 }

@@ -49,7 +49,7 @@ fn a_whole_one_of_another_version_is_not_torn() {
     let mut bytes = vec![FORM + 1, 9, 9];
     bytes.extend(digest(&bytes));
     let text = format!("{BEGIN}{}", URL_SAFE_NO_PAD.encode(bytes));
-    assert_eq!(Token::parse(&text), Err(say!("the token is of another version of throng")));
+    assert_eq!(Token::parse(&text), Err(say!("the token is from a different version of throng")));
 }
 
 #[test]

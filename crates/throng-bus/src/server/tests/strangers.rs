@@ -11,7 +11,10 @@ fn is_refused<T: std::fmt::Debug>(done: Result<T, BusError>, what: &str) {
     match done {
         Err(BusError::Refused(said)) => {
             let said = said.english();
-            assert!(said.contains("does not let this machine use"), "{what}: {said}");
+            assert!(
+                said.contains("the bus does not allow this machine to use `"),
+                "{what}: {said}"
+            );
         }
         other => panic!("{what}: {other:?}"),
     }
@@ -110,8 +113,11 @@ async fn who_is_not_of_the_fleet_is_refused_and_hears_why() {
     };
     let other_key = KeyPair::new_user().seed().ok();
     let cases = [
-        (strange.clone(), "has not shown a certificate of this fleet"),
-        (with(good.seed.clone(), unsigned), "does not know who has signed our certificate"),
+        (strange.clone(), "did not present a certificate of this fleet"),
+        (
+            with(good.seed.clone(), unsigned),
+            "does not trust the issuer of this machine's certificate",
+        ),
         (old, "the certificate of `old` has expired"),
         (with(other_key, good_tls.clone()), "does not know the key of `a`"),
         (with(None, good_tls.clone()), "does not know the key of `a`"),
@@ -137,7 +143,7 @@ async fn an_old_certificate_of_the_bus_and_one_for_another_address_are_told() {
     let years = 11 * 365 * DAY;
     let old = Fleet::with(wall_now() - years, |_| {});
     let bus = Nats::connect(old.keys.controller().unwrap()).unwrap();
-    assert!(refused(&bus).await.contains("has expired, or this clock is wrong"));
+    assert!(refused(&bus).await.contains("has expired, or the clock of this machine is wrong"));
     let fleet = Fleet::start();
     let mut elsewhere = fleet.keys.controller().unwrap();
     elsewhere.address.set_ip([127, 0, 0, 2].into());
@@ -153,7 +159,7 @@ async fn an_old_certificate_of_the_bus_and_one_for_another_address_are_told() {
         }
     });
     let bus = Nats::connect(elsewhere).unwrap();
-    assert!(refused(&bus).await.contains("was not made for the address 127.0.0.2"));
+    assert!(refused(&bus).await.contains("was not issued for the address 127.0.0.2"));
 }
 
 #[tokio::test]
@@ -169,7 +175,7 @@ async fn nothing_is_said_in_plain_and_a_plain_server_is_none_of_ours() {
     let address = serve(b"INFO {\"server_id\":\"x\",\"version\":\"2.15.1\"}\r\n".to_vec());
     let identity = Identity { address, ..fleet.keys.controller().unwrap() };
     let bus = Nats::connect(identity).unwrap();
-    assert!(refused(&bus).await.contains("does not speak TLS first"));
+    assert!(refused(&bus).await.contains("does not start with TLS, so it is not a throng bus"));
 }
 
 #[tokio::test]
@@ -180,7 +186,7 @@ async fn an_old_server_is_refused_by_what_it_says() {
     let address = serve(info.as_bytes().to_vec());
     let identity = Identity { name: "a".to_string(), address, tls: None, seed: None };
     let said = refused(&Nats::connect(identity).unwrap()).await;
-    assert_eq!(said, "the bus is nats-server 2.9.10; throng needs 2.15.0 or later there");
+    assert_eq!(said, "the bus runs nats-server 2.9.10, but throng requires 2.15.0 or later");
 }
 
 /// Greets all who come, and answers their pings.

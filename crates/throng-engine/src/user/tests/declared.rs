@@ -419,7 +419,7 @@ fn a_reply_of_the_wrong_kind_is_told() {
     outcome.is_sound(15);
     assert_eq!(outcome.step(1).errors, [(Cause::Malformed, 3)]);
     assert!(
-        outcome.examples[0].detail.english().contains("no answer to `ask`"),
+        outcome.examples[0].detail.english().contains("not a reply to `ask`"),
         "{:?}",
         outcome.examples
     );

@@ -191,8 +191,8 @@ fn a_failure_may_stop_the_run() {
     let program = program(Scheme::Http, vec![session(code, 0)], HTTP, phase(drive, Some(3600 * S)));
     let outcome = played(program, moody_server(u64::MAX));
     let stopped = outcome.stopped.expect("it was stopped");
-    let want = "step `http` failed: the status is not the expected one: \
-                expected the status to be 200, got 503";
+    let want = "step `http` failed: the status is not as expected: expected the status to be 200, got \
+         503";
     assert_eq!((stopped.reason.english().as_str(), stopped.by), (want, StoppedBy::Rule));
     assert!(outcome.end < Time::from_secs(2), "{}", outcome.end);
 }

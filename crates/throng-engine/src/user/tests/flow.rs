@@ -50,7 +50,7 @@ fn all_items_have_their_turn() {
     assert_eq!(outcome.ended(EXPRESSIONS), (0, vec![(Cause::ExpressionFailed, 5)]));
     assert_eq!(outcome.step(2).begun, 0, "the step beside it has nothing to do with it");
     let example = &outcome.examples[0];
-    assert_eq!(example.detail, "`for_each` needs a list, and this is a whole number");
+    assert_eq!(example.detail, "`for_each` requires a list, but this is a whole number");
     let population = &outcome.sum.population;
     assert_eq!((population.iterations_started, population.iterations_finished), (5, 0));
 }

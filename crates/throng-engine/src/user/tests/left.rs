@@ -50,5 +50,5 @@ fn what_comes_beyond_the_end_of_an_answer_is_told() {
     outcome.is_sound(1);
     assert_eq!(outcome.ended(0), (0, vec![(Cause::Malformed, 3)]));
     let detail = &outcome.examples[0].detail;
-    assert_eq!(detail, "bytes came beyond the end of the answer, at least 10 of them");
+    assert_eq!(detail, "at least 10 bytes were received after the end of the response");
 }

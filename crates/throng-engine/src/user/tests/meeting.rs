@@ -72,7 +72,7 @@ fn who_waits_in_vain_goes_on_alone() {
         let waited = outcome.step(1).latency;
         assert!(waited.min() >= 1_000_000_000 && waited.max() < 1_002_000_000);
         let example = &outcome.examples[0];
-        assert_eq!(example.detail, "fewer than 11 users came within 1.00s");
+        assert_eq!(example.detail, "fewer than 11 users arrived within 1.00s");
     }
 }
 

@@ -91,10 +91,10 @@ fn what_is_not_idempotent_or_must_not_be_sent_again_fails() {
         assert_eq!((total.count, total.resent, total.ok), (2000, 0, 2000 - failed));
         assert!(failed > 20, "{failed}");
         assert!(heard.get() < 2000, "those that failed for it were not heard");
-        let words = "the target closed the idle connection just when the request was sent";
+        let words = "the target closed the idle connection just as the request was sent";
         let details: Vec<_> = outcome.examples.iter().map(|one| one.detail.english()).collect();
         assert!(
-            details.iter().any(|one| one == words) || details == ["closed before any answer"],
+            details.iter().any(|one| one == words) || details == ["closed before any response"],
             "{details:?}"
         );
     }

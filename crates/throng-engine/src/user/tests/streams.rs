@@ -214,7 +214,7 @@ fn who_refuses_everything_is_not_asked_for_ever() {
     let refuses = |stream: u32| answer(stream, MS, Fate::Refused);
     let goes = |_: u32| vec![(MS, goaway(0, 0))];
     let twice = "the target reset the stream: REFUSED_STREAM; it was sent 7 times";
-    let gone = "the target went away before it looked at the request; it was sent 7 times";
+    let gone = "the target sent GOAWAY before it processed the request; it was sent 7 times";
     type Act = fn(u32) -> Vec<(Duration, Deed)>;
     for (act, cause, text) in
         [(refuses as Act, Cause::Reset, twice), (goes as Act, Cause::ClosedEarly, gone)]

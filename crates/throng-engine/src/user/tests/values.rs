@@ -294,7 +294,7 @@ fn failed_checks_say_what_was_there() {
             &plain,
             vec![check(json("code"), equal(0.0))],
             Cause::JsonUnexpected,
-            "expected `json.code` to be 0, but the body is no JSON: `hello world`",
+            "expected `json.code` to be 0, but the body is not valid JSON: `hello world`",
         ),
         (
             &plain,
@@ -310,14 +310,14 @@ fn failed_checks_say_what_was_there() {
                 check(Pick::Body, Want::Contains(Text::literal("hello"))),
             ],
             Cause::CheckFailed,
-            "expected the size to be 3, got 11; \
-             expected the header `x-gone` to be there, it is absent",
+            "expected the size to be 3, got 11; expected the header `x-gone` to be found, but it \
+             is absent",
         ),
         (
             &plain,
             vec![check(Pick::Time, Want::Number(Comparison::Less, 1e6))],
             Cause::TooSlow,
-            "expected the time to be < 1.00ms, got 5.",
+            "expected the response time to be < 1.00ms, got 5.",
         ),
         (
             &plain,
@@ -496,7 +496,7 @@ fn exhausted_data_ends_the_run_or_the_step_or_begins_again() {
     unique.dedup();
     assert_eq!(unique.len(), 5);
     let stopped = outcome.stopped.expect("the run has stopped");
-    assert_eq!(stopped.reason, "`data.rows` has no row: every row was used");
+    assert_eq!(stopped.reason, "`data.rows` has no row: all rows were used");
     assert_eq!(outcome.sum.total().errors, [], "the end of the data is nobody's failure");
     let (outcome, sent) = rows_sent(Take::Unique, AtEnd::Error, 1, 7);
     assert_eq!((sent.len(), outcome.errors(Cause::DataExhausted)), (10, 4));

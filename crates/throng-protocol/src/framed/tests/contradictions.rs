@@ -40,18 +40,18 @@ fn messages_that_nobody_could_tell_apart() {
         |chat| chat.messages[3].kind = Some(placed(-1)),
         "protocol-bad-kind: `kind` cannot hold the kind -1",
     );
-    chat_with(|chat| chat.messages[3].kind = None, "protocol-bad-kind: `gift` has no kind");
+    chat_with(|chat| chat.messages[3].kind = None, "protocol-bad-kind: `gift` has no `kind`");
     chat_with(
         |chat| chat.messages[10].name = name("ping"),
-        "protocol-name-twice: two of the same name: the message `ping`",
+        "protocol-name-twice: the message `ping` is declared twice",
     );
     let mut two = one(vec![]);
     two.messages.push(Message { kind: None, ..push("other", 0, vec![]) });
-    one_mistake(two.clone(), "protocol-ambiguous: nothing tells `it` and `other` apart");
+    one_mistake(two.clone(), "protocol-ambiguous: `it` and `other` cannot be told apart");
     two.messages[1].push = false;
     assert!(mistakes(two.clone()).is_empty(), "one for each direction");
     two.messages[1].kind = Some(placed(4));
-    one_mistake(two, "protocol-bad-kind: `other` has a kind, and no field carries it");
+    one_mistake(two, "protocol-bad-kind: `other` has a kind, but no field carries it");
     one_mistake(
         Declaration { messages: vec![], ..one(vec![]) },
         "protocol-empty: there are no messages",
@@ -66,39 +66,39 @@ fn messages_that_nobody_could_tell_apart() {
 fn replies_and_heartbeats_that_lead_nowhere() {
     chat_with(
         |chat| chat.messages[4].answers.push(name("gifd")),
-        "protocol-bad-reply: `done` answers `gifd`, which is no message",
+        "protocol-bad-reply: `answers` of `done` lists `gifd`, which is not a message",
     );
     chat_with(
         |chat| chat.messages[4].answers.push(name("say")),
-        "protocol-bad-reply: `done` answers `say` twice",
+        "protocol-bad-reply: `answers` of `done` lists `say` twice",
     );
     let mut itself = chat_declaration();
     itself.messages[4].answers.push(name("done"));
     assert!(mistakes(itself.clone()).is_empty(), "the sequence number tells which request it is");
     itself.packet[3].role = Role::Value;
-    one_mistake(itself, "protocol-bad-reply: `done` answers itself");
+    one_mistake(itself, "protocol-bad-reply: `done` lists itself in `answers`");
     chat_with(
         |chat| chat.messages[7].answers.push(name("say")),
-        "protocol-bad-reply: `said` is a push, and answers `say`",
+        "protocol-bad-reply: `said` is a push, but `answers` lists `say`",
     );
     fn beat(chat: &mut Declaration) -> &mut Heartbeat {
         chat.heartbeat.as_mut().unwrap()
     }
     chat_with(
         |chat| beat(chat).send = name("pin"),
-        "protocol-bad-heartbeat: the heartbeat names `pin`, which is no message",
+        "protocol-bad-heartbeat: the heartbeat uses `pin`, which is not a message",
     );
     chat_with(
         |chat| beat(chat).expect = Some(name("pang")),
-        "protocol-bad-heartbeat: the heartbeat names `pang`, which is no message",
+        "protocol-bad-heartbeat: the heartbeat uses `pang`, which is not a message",
     );
     chat_with(
         |chat| beat(chat).expect = Some(name("done")),
-        "protocol-bad-heartbeat: the heartbeat expects `done`, which does not answer `ping`",
+        "protocol-bad-heartbeat: the heartbeat expects `done`, which is not a reply to `ping`",
     );
     chat_with(
         |chat| beat(chat).every = std::time::Duration::ZERO,
-        "protocol-bad-heartbeat: a heartbeat every 0 s would never end",
+        "protocol-bad-heartbeat: the heartbeat interval must be more than 0",
     );
     let mut chat = chat_declaration();
     beat(&mut chat).expect = None;
@@ -118,13 +118,13 @@ fn acknowledgements_that_cannot_be_sent() {
     assert!(with("like", vec![("count", from("id"))]).is_empty());
     let code = "protocol-bad-acknowledgement";
     let cases = [
-        (with("lik", vec![]), "`said` is acknowledged by `lik`, which is no message"),
+        (with("lik", vec![]), "`said` is acknowledged with `lik`, which is not a message"),
         (with("like", vec![]), "the field `count` is missing"),
         (with("like", vec![("count", from("idd"))]), "there is no field `idd`"),
         (with("like", vec![("cont", from("id"))]), "`like` has no field `cont`"),
         (
             with("light", vec![("colour", Copied::Literal(Literal::Int(999)))]),
-            "it is a `u8`: 999 does not fit: it holds 0 to 255",
+            "it is a `u8`: 999 is out of range (0 to 255)",
         ),
     ];
     for (found, expected) in cases {
@@ -136,7 +136,7 @@ fn acknowledgements_that_cannot_be_sent() {
 fn packets_whose_end_nobody_could_find() {
     chat_with(
         |chat| chat.packet[1] = uint("length", 32),
-        "protocol-no-length: nothing says where a packet ends",
+        "protocol-no-length: the end of a packet is not defined",
     );
     chat_with(
         |chat| chat.packet[1] = length(16, Counts::Body, 128 * 1024),
@@ -144,25 +144,26 @@ fn packets_whose_end_nobody_could_find() {
     );
     chat_with(
         |chat| chat.packet[1] = length(64, Counts::Body, 1 << 40),
-        "protocol-bad-length: a limit of 1099511627776 bytes is more than 1073741824",
+        "protocol-bad-length: the limit of 1099511627776 bytes exceeds the maximum of 1073741824",
     );
     chat_with(
         |chat| chat.packet[1] = length(16, Counts::Packet, 8),
-        "protocol-bad-length: a packet has at least 9 bytes, and `length` allows 8",
+        "protocol-bad-length: a packet has at least 9 bytes, but `length` allows only 8",
     );
     chat_with(
         |chat| chat.packet.insert(1, text("name")),
-        "protocol-bad-length: `length` stands behind parts of no fixed size, so nobody finds it",
+        "protocol-bad-length: `length` comes after parts of variable size, so it cannot be \
+         located",
     );
     chat_with(
         |chat| chat.packet.insert(2, text("name")),
-        "protocol-bad-length: `length` counts the body, and other parts behind it have no fixed \
+        "protocol-bad-length: `length` counts the body, but other parts after it have no fixed \
          size",
     );
     let mut chat = chat_declaration();
     chat.packet[1] = length(32, Counts::After, 64 * 1024);
     chat.packet.push(text("name"));
-    one_mistake(chat, "protocol-bad-role: `name` stands behind the body and has no fixed size");
+    one_mistake(chat, "protocol-bad-role: `name` comes after the body and has no fixed size");
     let ten = |fields: Vec<Field>| Declaration {
         framing: Framing::Fixed(placed(10)),
         transport: Transport::Tcp,
@@ -170,20 +171,20 @@ fn packets_whose_end_nobody_could_find() {
     };
     one_mistake(
         ten(vec![uint("a", 64), uint("b", 64)]),
-        "protocol-bad-fixed: `it` has at least 16 bytes, and a packet has 10",
+        "protocol-bad-fixed: `it` has at least 16 bytes, but a packet has only 10",
     );
     one_mistake(
         Declaration { packet: vec![uint("a", 64), uint("b", 64), body()], ..ten(vec![]) },
-        "protocol-bad-fixed: a packet has at least 16 bytes, and `fixed` says 10",
+        "protocol-bad-fixed: a packet has at least 16 bytes, but `fixed` is 10",
     );
     one_mistake(
         Declaration { packet: vec![uint("a", 64)], ..ten(vec![]) },
-        "protocol-bad-fixed: the fields of a packet have 8 bytes, and `fixed` says 10",
+        "protocol-bad-fixed: the fields of a packet have 8 bytes, but `fixed` is 10",
     );
     let delimiter = Framing::Delimiter { bytes: placed(Vec::new()), bytes_max: 9 };
     one_mistake(
         Declaration { framing: delimiter, ..one(vec![]) },
-        "protocol-bad-delimiter: the delimiter of packets is empty",
+        "protocol-bad-delimiter: the packet delimiter is empty",
     );
 }
 
@@ -216,27 +217,27 @@ fn messages_that_no_packet_can_hold() {
     };
     one_mistake(
         counted(8, vec![block(300)]),
-        "protocol-bad-length: `it` has at least 301 bytes, and a packet at most 256",
+        "protocol-bad-length: `it` has at least 301 bytes, but a packet can have at most 256",
     );
     assert!(mistakes(counted(8, vec![block(255)])).is_empty());
     one_mistake(
         counted(8, vec![block(200), block(56)].into_iter().enumerate().map(renamed).collect()),
-        "protocol-bad-length: `it` has at least 257 bytes, and a packet at most 256",
+        "protocol-bad-length: `it` has at least 257 bytes, but a packet can have at most 256",
     );
     let long = Literal::Text("x".repeat(300));
     let constant = Field { constant: Some(placed(long)), ..text("y") };
     one_mistake(
         counted(8, vec![constant]),
-        "protocol-bad-length: `it` has at least 303 bytes, and a packet at most 256",
+        "protocol-bad-length: `it` has at least 303 bytes, but a packet can have at most 256",
     );
     one_mistake(
         one(vec![block(70_000)]),
-        "protocol-too-large: `it` has at least 70000 bytes, and a packet at most 65507",
+        "protocol-too-large: `it` has at least 70000 bytes, but a packet can have at most 65507",
     );
     let delimiter = Framing::Delimiter { bytes: placed(b"\n".to_vec()), bytes_max: 64 };
     one_mistake(
         Declaration { framing: delimiter, ..one(vec![block(65)]) },
-        "protocol-too-large: `it` has at least 65 bytes, and a packet at most 64",
+        "protocol-too-large: `it` has at least 65 bytes, but a packet can have at most 64",
     );
 }
 
@@ -255,14 +256,14 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
             ..one(vec![text("a")])
         }
     };
-    let code = "protocol-bad-delimiter: a packet would end in";
-    let length_cut = format!("{code} `length`: its delimiter may stand there");
+    let code = "protocol-bad-delimiter: a packet could end inside";
+    let length_cut = format!("{code} `length`, which can contain the delimiter");
     one_mistake(with(b"\n", length(16, Counts::After, 900)), &length_cut);
     one_mistake(with(b"\r\n", length(16, Counts::After, 900)), &length_cut);
     one_mistake(with(b"\0", length(16, Counts::After, 5)), &length_cut);
     assert!(mistakes(with(b"\n", length(8, Counts::After, 9))).is_empty());
     let seq = |ty: Type| role("seq", ty, Role::Correlates);
-    let seq_cut = format!("{code} `seq`: its delimiter may stand there");
+    let seq_cut = format!("{code} `seq`, which can contain the delimiter");
     one_mistake(with(b"\n", seq(Type::Unsigned(32))), &seq_cut);
     one_mistake(with(b"\xff", seq(Type::Varint)), &seq_cut);
     assert!(mistakes(with(b"\r\n", seq(Type::Unsigned(32)))).is_empty());
@@ -271,7 +272,7 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
         declaration.messages[0].kind = Some(placed(kind));
         mistakes(declaration)
     };
-    let kind_cut = "protocol-bad-delimiter: the kind 2570 has the delimiter of packets in it";
+    let kind_cut = "protocol-bad-delimiter: the kind 2570 contains the packet delimiter";
     assert_eq!(kind(0x0a0a), [kind_cut]);
     assert!(kind(0x0b0c).is_empty());
 }
@@ -280,27 +281,28 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
 fn roles_at_the_wrong_place() {
     chat_with(
         |chat| chat.packet.push(role("again", Type::Unsigned(8), Role::Selects)),
-        "protocol-role-twice: two fields of the packet are its kind of message",
+        "protocol-role-twice: two packet fields serve as the message kind",
     );
     chat_with(
         |chat| chat.packet.swap(2, 4),
-        "protocol-bad-role: `kind` stands behind the body that it chooses",
+        "protocol-bad-role: `kind` comes after the body that it selects",
     );
     chat_with(
         |chat| chat.packet[3] = role("seq", Type::Signed(32), Role::Correlates),
-        "protocol-bad-role: `seq` is no integer that can serve this purpose",
+        "protocol-bad-role: the type of `seq` cannot serve this purpose",
     );
     chat_with(
         |chat| chat.packet[3].constant = Some(placed(Literal::Int(1))),
-        "protocol-bad-role: `seq` has a purpose, so it is always there and has no `const`",
+        "protocol-bad-role: `seq` has a special purpose, so it cannot have `if`, `const` or \
+         `default`",
     );
     chat_with(
         |chat| chat.messages[3].body[0].role = Role::Correlates,
-        "protocol-bad-role: `gift` stands in no packet",
+        "protocol-bad-role: `gift` is not a field of `packet`",
     );
     let mut headless = one(vec![uint("a", 8)]);
     headless.packet = vec![uint("b", 8)];
-    one_mistake(headless, "protocol-no-body: `it` has fields, and the packet has no body for them");
+    one_mistake(headless, "protocol-no-body: `it` has fields, but the packet has no body for them");
 }
 
 #[track_caller]
@@ -325,41 +327,41 @@ fn fields_that_contradict_themselves() {
     fields_with(vec![uint("a", 12)], "protocol-bad-type: there are no integers of 12 bits");
     fields_with(
         vec![field("a", Type::Text(Extent::Rest)), uint("b", 8)],
-        "protocol-rest-not-last: `a` takes all that is left, and something follows it",
+        "protocol-rest-not-last: `a` takes all remaining bytes, but something follows it",
     );
     let rest = Field { repeat: Some(Repeat::Rest), ..uint("a", 8) };
     fields_with(
         vec![rest, uint("b", 8)],
-        "protocol-rest-not-last: `a` takes all that is left, and something follows it",
+        "protocol-rest-not-last: `a` takes all remaining bytes, but something follows it",
     );
     fields_with(
         vec![field("a", Type::Bits(3)), field("b", Type::Bits(4))],
-        "protocol-bad-bits: these neighbouring fields have 7 bits, which is no whole number of \
+        "protocol-bad-bits: these adjacent fields have 7 bits, which is not a whole number of \
          bytes",
     );
     fields_with(
         vec![field("a", Type::Bits(65))],
-        "protocol-bad-bits: a field of bits has 1 to 64 bits, not 65",
+        "protocol-bad-bits: a bit field must have 1 to 64 bits, not 65",
     );
     fields_with(
         vec![constant(byte.clone(), Literal::Int(256))],
-        "protocol-bad-constant: the constant of `c` does not fit: 256 does not fit: it holds 0 to \
-         255",
+        "protocol-bad-constant: the constant of `c` is not valid: 256 is out of range (0 to \
+         255)",
     );
     fields_with(
         vec![constant(fixed.clone(), Literal::Text("abc".into()))],
-        "protocol-bad-constant: the constant of `c` does not fit: it has 3 bytes, and the field \
+        "protocol-bad-constant: the constant of `c` is not valid: it has 3 bytes, but the field \
          has 2",
     );
     fields_with(
         vec![default(byte.clone(), Literal::Text("x".into()))],
-        "protocol-bad-default: the default of `d` does not fit: a whole number is needed, not the \
+        "protocol-bad-default: the default of `d` is not valid: expected a whole number, not the \
          text `x`",
     );
     fields_with(
         vec![default(fixed, Literal::Text("abc".into()))],
-        "protocol-bad-default: the default of `d` does not fit: it has 3 bytes, and the field has \
-         2",
+        "protocol-bad-default: the default of `d` is not valid: it has 3 bytes, but the field \
+         has 2",
     );
     let always = Field { repeat: Some(Repeat::Times(2)), ..constant(byte, Literal::Int(1)) };
     fields_with(vec![always], "protocol-bad-repeat: `c` cannot be repeated");
@@ -373,11 +375,11 @@ fn labels_and_limits_that_do_not_fit() {
     };
     fields_with(
         vec![labels(&[("x", 1), ("x", 2)])],
-        "protocol-bad-label: two values are called `x`",
+        "protocol-bad-label: two values are named `x`",
     );
     fields_with(
         vec![labels(&[("x", 1), ("y", 1)])],
-        "protocol-bad-label: 1 is called both `x` and `y`",
+        "protocol-bad-label: 1 is named both `x` and `y`",
     );
     fields_with(
         vec![labels(&[("x", 300)])],
@@ -405,13 +407,13 @@ fn conditions_that_never_hold() {
         |ty: Type, comparison, value| mistakes(one(vec![field("n", ty), asked(comparison, value)]));
     let never = "protocol-bad-reference: this condition never holds: `n` is";
     for (ty, comparison, value, range) in [
-        (Type::Unsigned(8), Equal, 300, "0 to 255"),
-        (Type::Unsigned(8), Less, 0, "0 to 255"),
-        (Type::Unsigned(8), LessOrEqual, -1, "0 to 255"),
-        (Type::Signed(8), Greater, 127, "-128 to 127"),
-        (Type::Bool, GreaterOrEqual, 2, "0 to 1"),
-        (Type::Unsigned(8), HasBits, 0x100, "0 to 255"),
-        (Type::Unsigned(8), HasBits, -1, "0 to 255"),
+        (Type::Unsigned(8), Equal, 300, "between 0 and 255"),
+        (Type::Unsigned(8), Less, 0, "between 0 and 255"),
+        (Type::Unsigned(8), LessOrEqual, -1, "between 0 and 255"),
+        (Type::Signed(8), Greater, 127, "between -128 and 127"),
+        (Type::Bool, GreaterOrEqual, 2, "between 0 and 1"),
+        (Type::Unsigned(8), HasBits, 0x100, "between 0 and 255"),
+        (Type::Unsigned(8), HasBits, -1, "between 0 and 255"),
     ] {
         assert_eq!(compared(ty, comparison, value), [format!("{never} {range}")]);
     }
@@ -438,11 +440,11 @@ fn references_that_lead_nowhere() {
     let by = |counter: &str| field("t", Type::Text(Extent::Field(name(counter))));
     fields_with(
         vec![by("n"), uint("n", 8)],
-        "protocol-bad-reference: no earlier field of the same list is called `n`",
+        "protocol-bad-reference: no earlier field in the same list is named `n`",
     );
     fields_with(
         vec![text("n"), by("n")],
-        "protocol-bad-reference: `n` is no whole number, so it cannot say how much there is",
+        "protocol-bad-reference: `n` is not a whole number, so it cannot give a length or a count",
     );
     let asking = |asked: &str| Field {
         condition: Some(Condition { field: name(asked), comparison: Comparison::Equal, value: 1 }),
@@ -450,16 +452,16 @@ fn references_that_lead_nowhere() {
     };
     fields_with(
         vec![asking("n"), uint("n", 8)],
-        "protocol-bad-reference: no earlier field of the same list is called `n`",
+        "protocol-bad-reference: no earlier field in the same list is named `n`",
     );
     fields_with(
         vec![text("n"), asking("n")],
-        "protocol-bad-reference: `n` cannot be asked whether a field is there",
+        "protocol-bad-reference: `n` cannot be used in a condition",
     );
     let twice = Field { repeat: Some(Repeat::Field(name("n"))), ..by("n") };
     fields_with(
         vec![uint("n", 8), twice],
-        "protocol-bad-reference: `n` cannot say both how long and how many",
+        "protocol-bad-reference: `n` cannot give both a length and a count",
     );
     let sum = |algorithm, bits, over: &[&str]| {
         let over = over.iter().map(|over| name(over)).collect();
@@ -471,7 +473,7 @@ fn references_that_lead_nowhere() {
     );
     fields_with(
         vec![sum(Checksum::Crc32, 32, &["later"]), uint("later", 8)],
-        "protocol-bad-checksum: no earlier field of the same list is called `later`",
+        "protocol-bad-checksum: no earlier field in the same list is named `later`",
     );
     let mut recursive = one(vec![field("a", Type::Struct(0))]);
     recursive.types = vec![
@@ -481,8 +483,8 @@ fn references_that_lead_nowhere() {
     assert_eq!(
         mistakes(recursive),
         [
-            "protocol-recursive: the structure `x` has itself in it",
-            "protocol-recursive: the structure `y` has itself in it"
+            "protocol-recursive: the structure `x` contains itself",
+            "protocol-recursive: the structure `y` contains itself"
         ]
     );
     let many = |fields: usize| {
@@ -491,7 +493,7 @@ fn references_that_lead_nowhere() {
     };
     let mut large = one(vec![]);
     large.types = vec![many(16_385)];
-    one_mistake(large, "protocol-too-large: the messages have more than 16384 fields in all");
+    one_mistake(large, "protocol-too-large: the messages have more than 16384 fields in total");
 }
 
 /// Structures that double with every level would be enormous when all their fields are laid out.

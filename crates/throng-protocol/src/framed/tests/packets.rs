@@ -171,7 +171,10 @@ fn what_has_a_condition_is_there_only_if_it_holds() {
         }
     }
     let error = try_write(&protocol, "it", &values, 0);
-    assert_eq!(error, Err("at.x: it is needed, as `b3` is, and nobody gives it".to_owned()));
+    assert_eq!(
+        error,
+        Err("at.x: it is required because of the value of `b3`, but is missing".to_owned())
+    );
 }
 
 #[test]
@@ -217,15 +220,15 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
         packet[at] = byte;
         wrong(&chat, &packet)
     };
-    assert_eq!(changed(1, 0), "byte 0, `magic`: here is c4 00, where every packet has c4 a7");
+    assert_eq!(changed(1, 0), "byte 0, `magic`: found c4 00, but every packet has c4 a7 here");
     assert_eq!(
         changed(5, 3),
-        "byte 2, `length`: the length is 3, which makes 14 bytes in all, but there are 13"
+        "byte 2, `length`: the length is 3, which means 14 bytes in total, but there are 13"
     );
-    assert_eq!(changed(3, 9), "byte 2, `length`: the length is 589826, the most is 65536");
+    assert_eq!(changed(3, 9), "byte 2, `length`: the length is 589826; the maximum is 65536");
     assert_eq!(changed(6, 99), "byte 6, `kind`: no message has the kind 99");
-    assert_eq!(changed(6, 2), "byte 13, `online`: 4 bytes are needed here, and 0 are left");
-    assert_eq!(changed(6, 9), "byte 11, `body`: 2 bytes are left behind the last field");
+    assert_eq!(changed(6, 2), "byte 13, `online`: 4 bytes are needed here, but only 0 are left");
+    assert_eq!(changed(6, 9), "byte 11, `body`: 2 bytes are left after the last field");
     assert_eq!(wrong(&chat, &[]), "byte 0 of the packet: the packet is empty");
 
     let every = every_type();
@@ -246,18 +249,15 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
     );
     assert_eq!(
         changed(&[0b1100_0001], &[0b1100_0000]),
-        "byte 31, `b7`: the bits are 0b1, where every packet has 0b101"
+        "byte 31, `b7`: the bits are 0b1, but every packet has 0b101 here"
     );
     assert_eq!(changed(b"h\xc3", b"h\xff"), "byte 40, `line`: the text is not UTF-8: byte 0xff");
-    assert_eq!(
-        changed(b"\r\n", b"\r\r"),
-        "byte 39, `line`: its delimiter 0d 0a does not come any more"
-    );
+    assert_eq!(changed(b"\r\n", b"\r\r"), "byte 39, `line`: its delimiter 0d 0a is missing");
     assert_eq!(
         changed(b"\x02\0\xff", b"\x40\0\xff"),
-        "byte 46, `blob`: it has 64 bytes, the most is 40"
+        "byte 46, `blob`: it has 64 bytes; the maximum is 40"
     );
-    assert_eq!(changed(b"[1,", b"[1;"), "byte 57, `data`: the text is not JSON from here on: ;");
+    assert_eq!(changed(b"[1,", b"[1;"), "byte 57, `data`: the text is not valid JSON from here: ;");
 }
 
 #[test]
@@ -265,9 +265,9 @@ fn a_count_that_nobody_can_have_costs_no_memory() {
     let zero = Type::Fields(vec![]);
     let times = Repeat::Prefixed(Prefix::Unsigned(32));
     for (ty, reason) in [
-        (Type::Unsigned(8), "4294967295 items have at least 4294967295 bytes"),
-        (Type::Text(prefixed(16)), "4294967295 items have at least 8589934590 bytes"),
-        (zero, "there are 4294967295 items, the most is 16777216"),
+        (Type::Unsigned(8), "4294967295 items need at least 4294967295 bytes"),
+        (Type::Text(prefixed(16)), "4294967295 items need at least 8589934590 bytes"),
+        (zero, "there are 4294967295 items; the maximum is 16777216"),
     ] {
         let many = Field { repeat: Some(times.clone()), ..field("many", ty) };
         let protocol = compiled(one(vec![many]));
@@ -280,7 +280,7 @@ fn a_count_that_nobody_can_have_costs_no_memory() {
     assert!(told.ends_with("the packet has more than 262144 parts"), "{told}");
     let huge = field("huge", Type::Bytes(prefixed(64)));
     let told = wrong(&compiled(one(vec![huge])), &[0xff; 9]);
-    assert!(told.contains("the most is 16777216"), "{told}");
+    assert!(told.contains("the maximum is 16777216"), "{told}");
 }
 
 fn read_all(protocol: &Protocol, parts: &[&[u8]]) -> Vec<Vec<u8>> {
@@ -375,14 +375,14 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         assert!(broken.is_lost);
         broken.said().english()
     };
-    assert_eq!(lost(&[0xc5]), "byte 0, `magic`: here is c5, where every packet has c4 a7");
+    assert_eq!(lost(&[0xc5]), "byte 0, `magic`: found c5, but every packet has c4 a7 here");
     assert_eq!(
         lost(&[0xc4, 0xa8, 0]),
-        "byte 0, `magic`: here is c4 a8, where every packet has c4 a7"
+        "byte 0, `magic`: found c4 a8, but every packet has c4 a7 here"
     );
     assert_eq!(
         lost(&[0xc4, 0xa7, 1, 0, 0, 0]),
-        "byte 2, `length`: the length is 16777216, the most is 65536"
+        "byte 2, `length`: the length is 16777216; the maximum is 65536"
     );
     let whole = compiled(Declaration {
         packet: vec![length(16, Counts::Packet, 100), body()],
@@ -393,7 +393,7 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         PacketReader::new().read(Records::Declared(&whole), &[0, 1, 0], &mut |_| true).unwrap_err();
     assert_eq!(
         broken.said().english(),
-        "byte 0, `length`: the length is 1, but a packet has at least 2 bytes in all"
+        "byte 0, `length`: the length is 1, but a packet has at least 2 bytes in total"
     );
     let lines = compiled(Declaration {
         framing: Framing::Delimiter { bytes: placed(b"\n".to_vec()), bytes_max: 3 },
@@ -405,8 +405,8 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
     assert!(reader.read(Records::Declared(&lines), b"d", &mut |_| true).unwrap_err().is_lost);
     let refused =
         |line: &str| try_write(&lines, "it", &[("line", Value::from(line))], 0).unwrap_err();
-    assert_eq!(refused("a\nb"), ": the delimiter of packets stands in it");
-    assert_eq!(refused("abcd"), ": the packet has 4 bytes, the most is 3");
+    assert_eq!(refused("a\nb"), ": it contains the packet delimiter");
+    assert_eq!(refused("abcd"), ": the packet has 4 bytes; the maximum is 3");
 }
 
 #[test]
@@ -429,11 +429,11 @@ fn packets_of_a_fixed_size_are_filled_with_zeros() {
     assert_eq!(get(&protocol, &packet, "text"), Some(Value::from("ab")));
     assert_eq!(
         wrong(&protocol, b"\0\x02ab\0\x05\0\x01"),
-        "byte 5, `body`: what is left of the packet is not zeros"
+        "byte 5, `body`: the rest of the packet is not all zeros"
     );
     assert_eq!(
         wrong(&protocol, b"\0\x02ab\0\0\0\x02"),
-        "byte 7, `sum`: the checksum is 0x2, but the bytes make it 0x1"
+        "byte 7, `sum`: the checksum is 0x2, but these bytes require 0x1"
     );
     assert_eq!(
         wrong(&protocol, b""),
@@ -465,42 +465,42 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
         |name: &str, value: Value| try_write(&protocol, "it", &[(name, value)], 0).unwrap_err();
     assert_eq!(
         refused("small", Value::Int(256)),
-        "small: it is a `u8`: 256 does not fit: it holds 0 to 255"
+        "small: it is a `u8`: 256 is out of range (0 to 255)"
     );
     assert_eq!(
         refused("small", Value::from("abc")),
-        "small: it is a `u8`: a whole number is needed, not the text `abc`"
+        "small: it is a `u8`: expected a whole number, not the text `abc`"
     );
     assert_eq!(
         refused("small", Value::Float(1.5)),
-        "small: it is a `u8`: a whole number is needed, not 1.5"
+        "small: it is a `u8`: expected a whole number, not 1.5"
     );
     assert_eq!(
         refused("yes", Value::Int(2)),
-        "yes: it is a `bool`: true or false is needed, not a whole number"
+        "yes: it is a `bool`: expected true or false, not a whole number"
     );
     assert_eq!(
         refused("short", Value::from("x".repeat(256))),
-        "short: it has 256 bytes, the most is 255"
+        "short: it has 256 bytes; the maximum is 255"
     );
-    assert_eq!(refused("short", map("[1]")), "short: text is needed, not a list");
+    assert_eq!(refused("short", map("[1]")), "short: expected text, not a list");
     assert_eq!(
         refused("line", Value::from("a\nb")),
-        "line: the delimiter that ends it stands in it"
+        "line: it contains the delimiter that ends it"
     );
-    assert_eq!(refused("two", Value::from("abc")), "two: it has 3 bytes, and 2 are needed");
-    assert_eq!(refused("two", Value::Int(1)), "two: bytes are needed, not a whole number");
+    assert_eq!(refused("two", Value::from("abc")), "two: it has 3 bytes, but 2 are required");
+    assert_eq!(refused("two", Value::Int(1)), "two: expected bytes, not a whole number");
     assert_eq!(
         refused("f", Value::from("fast")),
-        "f: it is a `f32`: a number is needed, not the text `fast`"
+        "f: it is a `f32`: expected a number, not the text `fast`"
     );
     assert_eq!(
         refused("f", Value::from("1e400")),
-        "f: it is a `f32`: 1e400 does not fit: it holds -3.4028e38 to 3.4028e38"
+        "f: it is a `f32`: 1e400 is out of range (-3.4028e38 to 3.4028e38)"
     );
     assert_eq!(
         refused("f", Value::Float(1e39)),
-        "f: it is a `f32`: 1e39 does not fit: it holds -3.4028e38 to 3.4028e38"
+        "f: it is a `f32`: 1e39 is out of range (-3.4028e38 to 3.4028e38)"
     );
     for infinite in [Value::from("-inf"), Value::Float(f64::NEG_INFINITY)] {
         let packet = write(&protocol, "it", &[("f", infinite)], 0);
@@ -512,7 +512,9 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
         ..one(vec![])
     });
     assert_eq!(try_write(&narrow, "it", &[], 255), Ok(vec![255]));
-    assert!(try_write(&narrow, "it", &[], 256).unwrap_err().starts_with("seq: 256 does not fit"));
+    assert!(
+        try_write(&narrow, "it", &[], 256).unwrap_err().starts_with("seq: 256 is out of range")
+    );
 }
 
 #[test]
@@ -534,30 +536,30 @@ fn what_is_given_is_checked_before_anything_runs() {
     );
     assert_eq!(
         prepare("ping", fields(&[("kind", int.clone())])),
-        "kind: `kind` is set by the protocol itself; leave it out: it follows from the declaration"
+        "kind: `kind` is set automatically; leave it out: its value follows from the declaration"
     );
     assert_eq!(
         prepare("ping", fields(&[("seq", Value::Int(1 << 32))])),
-        "seq: it is a `u32`: 4294967296 does not fit: it holds 0 to 4294967295; \
-         give it a value that fits its type in the declaration"
+        "seq: it is a `u32`: 4294967296 is out of range (0 to 4294967295); give it a value \
+         of its declared type"
     );
     assert_eq!(
         prepare("light", Given::Fields(vec![("colour".into(), Given::Items(vec![]))])),
-        "colour: `colour` is no list, and is given one; give one value"
+        "colour: `colour` is not a list, but was given one; give one value"
     );
     assert_eq!(
         prepare("light", Given::Fields(vec![("colour".into(), Given::Fields(vec![]))])),
-        "colour: `colour` has no fields, and is given some; give one value"
+        "colour: `colour` has no fields, but was given some; give one value"
     );
     assert_eq!(
         prepare("light", fields(&[("colour", Value::Int(300))])),
-        "colour: it is a `u8`: 300 does not fit: it holds 0 to 255; \
-         give it a value that fits its type in the declaration"
+        "colour: it is a `u8`: 300 is out of range (0 to 255); give it a value of its \
+         declared type"
     );
     let every = every_type();
     let id = every.message("it").unwrap();
     let counted = every.prepare(id, &fields(&[("n", int)])).unwrap_err();
-    assert_eq!(counted.message, "`n` is set by the protocol itself");
+    assert_eq!(counted.message, "`n` is set automatically");
 }
 
 #[test]
@@ -571,12 +573,12 @@ fn paths_that_lead_nowhere_say_so() {
     assert_eq!(told("colur"), "there is no field `colur`; did you mean `colour`?");
     assert_eq!(
         told("points.x"),
-        "`points` is a list, and `x` is a field of its items; choose an item: `points[0].x`"
+        "`points` is a list, and `x` is a field of its items; select an item: `points[0].x`"
     );
     assert_eq!(told("points[0].z"), "there is no field `z`; did you mean `x`?");
-    assert!(told("u24[0]").starts_with("`u24` is no list"));
+    assert!(told("u24[0]").starts_with("`u24` is not a list"));
     assert!(told("u24.x").starts_with("`u24` is u24 and has no fields"));
-    assert!(told("[0]").starts_with("a path begins with the name of a field"));
+    assert!(told("[0]").starts_with("a path must start with a field name"));
     assert!(told("pair[x]").starts_with("`x` is not an index"));
     assert!(told("pair[0]x").starts_with("a dot is missing"));
     for path in ["", ".u24", "at.", "at..x"] {
@@ -672,11 +674,11 @@ fn protobuf_is_written_and_read() {
     assert_eq!(wrong(&protocol, b"\x08\x01\x12\x01\xff"), "byte 4, `report`: `name` is not UTF-8");
     assert_eq!(
         wrong(&protocol, b"\x08\x01\x12\x05a"),
-        "byte 2, `report`: field 2 has 5 bytes, and 1 are left"
+        "byte 2, `report`: field 2 has 5 bytes, but only 1 are left"
     );
     assert_eq!(
         wrong(&protocol, b"\x0d\x01\0\0\0"),
-        "byte 0, `report`: `id` is not written as its type is"
+        "byte 0, `report`: `id` is not encoded as its type requires"
     );
     let mut deep = Vec::new();
     for _ in 0..DEPTH_MAX {
@@ -685,7 +687,9 @@ fn protobuf_is_written_and_read() {
     }
     let mut packet = vec![8, 1];
     write_bytes(6, &deep, &mut packet);
-    assert!(wrong(&protocol, &packet).contains("more than 64 protobuf messages lie in each other"));
+    assert!(
+        wrong(&protocol, &packet).contains("protobuf messages are nested more than 64 levels deep")
+    );
     // Unknown fields are passed over.
     assert_eq!(get(&protocol, b"\x08\x01\xf8\x3f\x01", "report.id"), Some(Value::Int(1)));
 }
@@ -876,7 +880,7 @@ fn packets_are_described_part_by_part() {
         "7..11 seq u32 3 correlation",
         "11..19 id u64 1 ",
         "19..27 sent_ns u64 2 ",
-        "27..29 text u16 2 how many bytes follow",
+        "27..29 text u16 2 number of bytes that follow",
         "29..31 text str hi ",
     ];
     assert_eq!(shown, expected);
@@ -925,7 +929,7 @@ fn what_was_read_of_a_broken_packet_is_known() {
     assert_eq!(*broken.excerpt, packet[..]);
     assert_eq!(
         broken.said().english(),
-        "byte 13, `online`: 4 bytes are needed here, and 0 are left"
+        "byte 13, `online`: 4 bytes are needed here, but only 0 are left"
     );
     // Before the field nothing is known, nor of the packet that was read before.
     packet[0] = 0;
@@ -934,11 +938,11 @@ fn what_was_read_of_a_broken_packet_is_known() {
     assert_eq!(broken.excerpt.len(), packet.len());
     assert_eq!(
         wrong(&one_of("a"), b"\x01"),
-        "byte 0, `a`: 2 bytes are needed here, and one is left"
+        "byte 0, `a`: 2 bytes are needed here, but only 1 is left"
     );
     assert_eq!(
         wrong(&one_of("a"), b"\0\0\x01"),
-        "byte 2, `body`: one byte is left behind the last field"
+        "byte 2, `body`: 1 byte is left after the last field"
     );
 }
 
@@ -972,7 +976,7 @@ fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
         assert!(broken.is_lost && packets == 1, "{cut}");
         assert_eq!(
             broken.said().english(),
-            "byte 0, `magic`: here is c4 a8, where every packet has c4 a7"
+            "byte 0, `magic`: found c4 a8, but every packet has c4 a7 here"
         );
     }
 }

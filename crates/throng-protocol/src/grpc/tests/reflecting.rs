@@ -86,7 +86,7 @@ fn a_schema_is_asked_for_file_by_file() {
     let asked = discovered(&server, Discovery::new(["shop.Orders"])).unwrap();
     assert_eq!(asked, want[1..]);
     let told = discovered(&server, Discovery::new(["shop.Order"])).unwrap_err();
-    assert_eq!(told, "the server does not tell of `shop.Order`: not found");
+    assert_eq!(told, "the server does not describe `shop.Order`: not found");
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn answers_that_do_not_fit_are_told() {
     let server = Server::new();
     let files = server.answer(&Question::File("item.proto".into()));
     let told = |bytes: &[u8]| Discovery::new([]).answer(bytes).unwrap_err();
-    assert_eq!(told(&files), "server reflection answers what was not asked");
-    assert!(told(b"").english().ends_with("the response of server reflection is empty"));
+    assert_eq!(told(&files), "server reflection sent an unexpected reply");
+    assert!(told(b"").english().ends_with("the server reflection response is empty"));
     assert!(told(b"\x32\xff").english().starts_with("server reflection, byte 1:"));
     assert!(
         told(&server.answer(&Question::File("x".into())))
@@ -118,24 +118,23 @@ fn answers_that_do_not_fit_are_told() {
     let mut discovery = Discovery::new(["shop.Orders"]);
     discovery.answer(&server.answer(&Question::Symbol("shop.Orders".into()))).unwrap();
     assert!(
-        discovery
-            .finish()
-            .unwrap_err()
-            .english()
-            .starts_with("the descriptors do not fit together")
+        discovery.finish().unwrap_err().english().starts_with("the descriptors are inconsistent:")
     );
     // One of a syntax that is not known.
     let mut discovery = Discovery::new(["a"]);
     let file = field(1, b"\x0a\x01a\x62\x06proto9");
     discovery.answer(&field(4, &file)).unwrap();
     let told = discovery.finish().unwrap_err();
-    assert_eq!(told, "`a` is not of proto2, proto3 or an edition");
+    assert_eq!(told, "the syntax of `a` is not proto2, proto3 or an edition");
     // More than a server may have.
     let mut discovery = Discovery::new(["a"]);
     let files: Vec<u8> =
         (0..=FILES_MAX).flat_map(|at| field(1, &field(1, at.to_string().as_bytes()))).collect();
     let told = discovery.answer(&field(4, &files)).unwrap_err();
-    assert!(told.english().starts_with("the server has more than 1024 files"), "{told:?}");
+    assert!(
+        told.english().starts_with("the server has more than 1024 descriptor files"),
+        "{told:?}"
+    );
 }
 
 #[test]

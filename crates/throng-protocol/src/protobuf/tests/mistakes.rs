@@ -39,29 +39,29 @@ fn unknown_fields_tell_the_nearest() {
 #[test]
 fn wrong_types_are_told_with_what_is_needed() {
     for (message, json, path, wrong) in [
-        ("Scalars", json!({"an_int32": "many"}), "an_int32", "a whole number is needed"),
-        ("Scalars", json!({"anInt32": 1.5}), "anInt32", "a whole number is needed, not 1.5"),
-        ("Scalars", json!({"an_int32": 3_000_000_000_u64}), "an_int32", "does not fit"),
-        ("Scalars", json!({"a_uint64": -1}), "a_uint64", "does not fit"),
-        ("Scalars", json!({"a_bool": "maybe"}), "a_bool", "true or false is needed"),
-        ("Scalars", json!({"a_string": [1]}), "a_string", "text is needed"),
-        ("Scalars", json!({"some_bytes": "a!"}), "some_bytes", "bytes as base64 are needed"),
-        ("Scalars", json!({"a_double": {"x": 1}}), "a_double", "is needed"),
-        ("Lists", json!({"packed": 1}), "packed", "a list is needed, not a whole number"),
-        ("Lists", json!({"packed": [1, "x"]}), "packed.1", "a whole number is needed"),
+        ("Scalars", json!({"an_int32": "many"}), "an_int32", "expected a whole number"),
+        ("Scalars", json!({"anInt32": 1.5}), "anInt32", "expected a whole number, not 1.5"),
+        ("Scalars", json!({"an_int32": 3_000_000_000_u64}), "an_int32", "is out of range"),
+        ("Scalars", json!({"a_uint64": -1}), "a_uint64", "is out of range"),
+        ("Scalars", json!({"a_bool": "maybe"}), "a_bool", "expected true or false, not"),
+        ("Scalars", json!({"a_string": [1]}), "a_string", "expected text, not"),
+        ("Scalars", json!({"some_bytes": "a!"}), "some_bytes", "expected bytes as base64"),
+        ("Scalars", json!({"a_double": {"x": 1}}), "a_double", "expected"),
+        ("Lists", json!({"packed": 1}), "packed", "expected a list, not a whole number"),
+        ("Lists", json!({"packed": [1, "x"]}), "packed.1", "expected a whole number"),
         ("Lists", json!({"texts": ["a", null]}), "texts.1", "null"),
         ("Lists", json!({"scalars": [{}, {"a_bool": 7}]}), "scalars.1.a_bool", "true or false"),
-        ("Lists", json!({"trees": {"name": "x"}}), "trees", "a list is needed, not a map"),
-        ("Lists", json!({"packed": {"1": 1}}), "packed", "a list is needed, not a map"),
-        ("Maps", json!({"labels": [1]}), "labels", "a map is needed"),
-        ("Maps", json!({"by_number": {"x": {}}}), "by_number.x", "a whole number is needed"),
+        ("Lists", json!({"trees": {"name": "x"}}), "trees", "expected a list, not a map"),
+        ("Lists", json!({"packed": {"1": 1}}), "packed", "expected a list, not a map"),
+        ("Maps", json!({"labels": [1]}), "labels", "expected a map, not"),
+        ("Maps", json!({"by_number": {"x": {}}}), "by_number.x", "expected a whole number"),
         ("Maps", json!({"by_number": {"7": {"maybe": "x"}}}), "by_number.7.maybe", "whole"),
-        ("Tree", json!({"left": "x"}), "left", "a map of fields is needed, not text"),
+        ("Tree", json!({"left": "x"}), "left", "expected a map of fields, not text"),
         ("Known", json!({"at": "yesterday"}), "at", "a time such as"),
         ("Known", json!({"at": "2026-02-29T00:00:00Z"}), "at", "a time such as"),
         ("Known", json!({"at": 7}), "at", "a time such as"),
         ("Known", json!({"took": "5"}), "took", "a duration such as `1.5s`"),
-        ("Known", json!({"list": 1}), "list", "a list is needed"),
+        ("Known", json!({"list": 1}), "list", "expected a list, not"),
         ("Known", json!({"packed": {"@type": "x.y/No.Such"}}), "packed.@type", "no message"),
     ] {
         let (at, message, _) = told(message, &json);
@@ -77,14 +77,14 @@ fn names_of_enums_are_suggested() {
         (path.as_str(), message.as_str()),
         ("colour", "`GREN` is not a value of `shapes.v1.Colour`")
     );
-    assert_eq!(help, "did you mean `GREEN`? it has `COLOUR_UNKNOWN`, `RED`, `GREEN`, `DARK`");
+    assert_eq!(help, "did you mean `GREEN`? available: `COLOUR_UNKNOWN`, `RED`, `GREEN`, `DARK`");
 }
 
 #[test]
 fn members_of_a_oneof_exclude_each_other() {
     let (path, message, _) = told("Tree", &json!({"number": 1, "paint": "RED"}));
     assert_eq!(path, "paint");
-    assert_eq!(message, "`number` and `paint` are both of the oneof `leaf`");
+    assert_eq!(message, "`number` and `paint` both belong to the oneof `leaf`");
     // One that is null is not given.
     let schema = schema();
     assert_eq!(
@@ -115,7 +115,7 @@ fn no_message_is_deeper_than_it_may_be() {
     assert!(schema.prepare(tree, &given(&nested(DEPTH_MAX - 1))).is_ok());
     let wrong = schema.prepare(tree, &given(&nested(DEPTH_MAX))).unwrap_err();
     assert!(
-        wrong.message.english().starts_with("more than 64 protobuf messages"),
+        wrong.message.english().starts_with("protobuf messages are nested more than 64"),
         "{}",
         wrong.message.english()
     );

@@ -45,7 +45,7 @@ fn unknown_methods_tell_what_is_near() {
     assert_eq!(told("Wotch").1, "shapes.v1.Painter/Watch");
     assert!(told("").2.english().contains("package.Service/Method"));
     let none = Schema::default().find_method("a.B/C").unwrap_err();
-    assert_eq!(none.help, "the descriptors have no services");
+    assert_eq!(none.help, "the descriptors contain no services");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn paths_lead_to_fields_of_every_kind() {
         "`shapes.v1.Scalars` has no field `an_int3`; an_int3; did you mean `an_int32`?"
     );
     assert!(told("lists.trees.left").starts_with("`trees` is a list; left; write `trees[0].left`"));
-    assert!(told("scalars[0]").starts_with("there is no list before it; 0;"));
-    assert!(told("known.at.seconds").starts_with("one value has no parts; seconds;"));
+    assert!(told("scalars[0]").starts_with("the index does not follow a list; 0;"));
+    assert!(told("known.at.seconds").starts_with("a single value has no parts; seconds;"));
     for path in ["a..b", ".", "lists.texts[", "lists.texts[x]", "maps.labels[\"a", "tree."] {
         assert!(schema.field(all, path).is_err(), "{path}");
     }

@@ -147,11 +147,11 @@ fn what_cannot_be_used_is_named_and_is_no_reference() {
     for reason in [
         "001-shop: ",
         "is damaged",
-        "003-shop: the record has format 99",
+        "003-shop: the run directory has format 99",
         "005-shop: it has not ended",
-        "002-shop: its record is not complete",
+        "002-shop: its data is incomplete",
         "no-run: ",
-        "is not the directory of a run",
+        "is not a run directory",
     ] {
         assert!(all.contains(reason), "{all}");
     }
@@ -187,7 +187,7 @@ fn scenarios_steps_labels_and_the_newest_are_chosen() {
     assert!(told.contains("did you mean `GET /cart`?"), "{told}");
     let labels = vec![("parity".to_string(), "neither".to_string())];
     let told = History::read(folder.path(), &Asked { labels, ..asked() }).unwrap_err();
-    assert!(told.render(false).contains("with these labels"), "{told:?}");
+    assert!(told.render(false).contains("has these labels"), "{told:?}");
     let one = folder.path().join("000-shop");
     let told = History::read(&one, &asked()).unwrap_err().render(false);
     assert!(told.contains("is the directory of one run"), "{told}");
@@ -235,7 +235,7 @@ fn what_else_has_changed_is_told_where_it_has() {
     let history = History::read(folder.path(), &asked()).unwrap();
     let unlike = |run: &Past| run.unlike.iter().map(Said::english).collect::<Vec<_>>();
     let unlike: Vec<_> = history.scenarios[0].runs.iter().map(unlike).collect();
-    assert_eq!(unlike, [vec![], vec![], vec!["the scenario is another one".to_string()]]);
+    assert_eq!(unlike, [vec![], vec![], vec!["the scenarios differ".to_string()]]);
 }
 
 #[test]

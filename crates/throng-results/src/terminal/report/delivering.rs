@@ -43,7 +43,7 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more = say!("… and {{}} better deliveries: `throng report --json` has all");
+    let more = say!("… and {{}} better deliveries: `throng report --json` lists all");
     out.push_str(&left_out(rows.len(), shown.len(), more, style));
     for row in &shown {
         for line in rare(row, style).into_iter().chain(examples(row, style)) {
@@ -85,13 +85,13 @@ fn examples(row: &DeliveryRow, style: &Style) -> Vec<String> {
 fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let c = &row.counts;
     let counters = [
-        (c.excused, say!("{{}} undetermined: their receiver, or the run, was gone before")),
-        (c.after_lost, say!("{{}} came after they had been counted as lost")),
-        (c.stray, say!("{{}} came to users who were not in their audience")),
-        (c.foreign, say!("{{}} came that none of its senders had sent")),
-        (c.unwatched, say!("{{}} messages were not watched for all of their receivers")),
-        (c.sent_without_id, say!("`match` found no id in {{}} messages that were sent")),
-        (c.received_without_id, say!("`match` found no id in {{}} messages that were received")),
+        (c.excused, say!("{{}} undetermined: the receiver left or the run ended first")),
+        (c.after_lost, say!("{{}} arrived after they were counted as lost")),
+        (c.stray, say!("{{}} reached users outside their audience")),
+        (c.foreign, say!("{{}} arrived that no user of this run sent")),
+        (c.unwatched, say!("{{}} messages were not tracked for all of their receivers")),
+        (c.sent_without_id, say!("`match` found no ID in {{}} sent messages")),
+        (c.received_without_id, say!("`match` found no ID in {{}} received messages")),
     ];
     let filled = counters.iter().filter(|(count, _)| *count > 0);
     filled.map(|(count, words)| style.say(words.clone().filled(&[&format_count(*count)]))).collect()

@@ -27,7 +27,7 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
     let late = &own.lateness;
     if !late.is_empty() {
         lines.push(vec![
-            style.say(say!("late by p50 {}", nanos(late.p50_ns))),
+            style.say(say!("lateness p50 {}", nanos(late.p50_ns))),
             format!("p99 {}", nanos(late.p99_ns)),
             style.say(say!("max {}", nanos(late.max_ns))),
         ]);
@@ -38,12 +38,12 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
     }
     if own.late_seconds > 0 && !generator_is_to_blame(summary) {
         let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
-        lines.push(vec![style.say(say!("late in {} of {} seconds", late, seconds))]);
+        lines.push(vec![style.say(say!("behind schedule in {} of {} seconds", late, seconds))]);
     }
     let verdict = match summary.population.unmet {
         _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
         0 if summary.population.dropped > 0 => style.say(starts_dropped_text(summary)),
-        0 if own.late_seconds == 0 => style.say(say!("the schedule was held")),
+        0 if own.late_seconds == 0 => style.say(say!("the schedule was kept")),
         0 => String::new(),
         _ => style.say(unmet_text(summary)),
     };
@@ -58,7 +58,7 @@ fn together(summary: &Summary, style: &Style) -> Option<Vec<String>> {
     let own = &summary.generator.together;
     let mean = own.mean().filter(|_| own.max > 1)?;
     Some(vec![
-        style.say(say!("{} begun in one waking", format!("{mean:.1}"))),
+        style.say(say!("{} started per wake-up", format!("{mean:.1}"))),
         style.say(say!("at most {}", format_count(own.max))),
         style.say(say!("precision {}", nanos(summary.info.precision_ns))),
     ])
@@ -90,15 +90,15 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
         pressure.push(style.say(say!("throttled in {} of {} periods", throttled, periods)));
     }
     if summary.generator.lost_ns > 0 {
-        pressure.push(style.say(say!("stood still for {}", nanos(summary.generator.lost_ns))));
+        pressure.push(style.say(say!("stalled for {}", nanos(summary.generator.lost_ns))));
     }
     let mut memory = Vec::new();
     for (bytes, words) in [
         (r.users_bytes, say!("{{}} for users")),
         (r.connections_bytes, say!("{{}} for connections")),
-        (r.recorder_bytes, say!("{{}} for records")),
+        (r.recorder_bytes, say!("{{}} for recording")),
         (r.kernel_socket_bytes, say!("{{}} in kernel sockets")),
-        (r.memory_available_bytes, say!("{{}} left at least")),
+        (r.memory_available_bytes, say!("at least {{}} left")),
     ] {
         if bytes > 0 {
             memory.push(style.say(words.clone().filled(&[&format_bytes(bytes as f64)])));
@@ -106,10 +106,10 @@ fn resources(summary: &Summary, style: &Style) -> Vec<Vec<String>> {
     }
     let ports_left = ports_scarce(summary).unwrap_or(0);
     let short = [
-        (r.packets_dropped, say!("{{}} packets dropped here")),
-        (r.listen_dropped, say!("{{}} connections dropped by listeners here")),
-        (ports_left, say!("{{}} source ports left at least")),
-        (summary.growth.held_seconds, say!("growth held for {{}} s")),
+        (r.packets_dropped, say!("{{}} packets dropped on this host")),
+        (r.listen_dropped, say!("{{}} connections dropped by listeners on this host")),
+        (ports_left, say!("at least {{}} source ports left")),
+        (summary.growth.held_seconds, say!("growth paused for {{}} s")),
     ];
     let filled = short.iter().filter(|(count, _)| *count > 0);
     let short = filled

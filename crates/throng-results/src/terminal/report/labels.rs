@@ -14,7 +14,7 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let head = [
-        say!("machines with"),
+        say!("by label"),
         say!("machines"),
         say!("users"),
         say!("attempts"),
@@ -47,7 +47,7 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
             max,
         ]);
     }
-    let more = say!("… and {{}} better rows: `throng report --json` has all");
+    let more = say!("… and {{}} better rows: `throng report --json` lists all");
     let more = left_out(summary.labels.len(), shown.len(), more, style);
     let steps = match summary.labels.iter().any(|row| row.steps.len() > 1) {
         true => dim(&style.say(say!("by step: `throng report --json`")), style),
@@ -61,7 +61,7 @@ fn name(row: &LabelRow, style: &Style) -> String {
     let label = clean(&row.label);
     match &row.value {
         Some(value) => format!("{label}={}", clean(value)),
-        None if row.others > 0 => style.say(say!("{} others of {}", row.others, label)),
+        None if row.others > 0 => style.say(say!("{} other values of {}", row.others, label)),
         None => style.say(say!("no {}", label)),
     }
 }

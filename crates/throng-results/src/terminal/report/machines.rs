@@ -22,7 +22,7 @@ pub(super) fn machines(summary: &Summary, style: &Style) -> String {
         say!("cores"),
         say!("memory"),
         say!("host"),
-        say!("late p99"),
+        say!("lateness p99"),
         Said::of_others("max"),
     ]);
     let mut shown: Vec<_> = pick(&summary.machines, |it| it.generator.lateness.p99_ns);
@@ -39,6 +39,6 @@ pub(super) fn machines(summary: &Summary, style: &Style) -> String {
             nanos(own.lateness.max_ns).into(),
         ]);
     }
-    let more = say!("… and {{}} more of them: `throng report --json` has all");
+    let more = say!("… and {{}} more: `throng report --json` lists all");
     table.render(style) + &left_out(summary.machines.len(), shown.len(), more, style)
 }

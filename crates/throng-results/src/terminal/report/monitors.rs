@@ -19,7 +19,7 @@ pub(super) fn monitors(summary: &Summary, style: &Style) -> String {
 fn monitor(row: &MonitorRow, style: &Style) -> String {
     let name = super::super::text::clean(&row.name);
     let of: String = match &row.machine {
-        Some(machine) => style.say(say!("{name}, read from {machine}")),
+        Some(machine) => style.say(say!("{name}, read by {machine}")),
         None => name,
     };
     let title = throng_base::Said::of_others(of.clone());
@@ -47,11 +47,11 @@ fn monitor(row: &MonitorRow, style: &Style) -> String {
     if row.failed > 0 {
         let (failed, all) = (format_count(row.failed), format_count(all));
         let detail = row.trouble.clone().unwrap_or_default();
-        let told = say!("{of}: {failed} of {all} readings failed, the last one: {detail}");
+        let told = say!("{of}: {failed} of {all} reads failed, most recently: {detail}");
         text.push_str(&style.say(told));
         text.push('\n');
     } else if all == 0 {
-        text.push_str(&style.say(say!("{of}: it was never read")));
+        text.push_str(&style.say(say!("{of}: never read")));
         text.push('\n');
     }
     text

@@ -45,7 +45,7 @@ pub(super) fn once(summary: &Summary, style: &Style) -> String {
         steps_left = steps_left.saturating_sub(once.steps.len());
     }
     let all: usize = summary.once.iter().map(|once| once.steps.len()).sum();
-    let more = say!("… and {{}} more steps: `throng report --json` has all");
+    let more = say!("… and {{}} more steps: `throng report --json` lists all");
     let mut out = table.render(style);
     out.push_str(&left_out(all, all.min(ROWS_MAX), more, style));
     out

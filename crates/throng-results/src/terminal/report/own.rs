@@ -23,7 +23,7 @@ pub(super) fn own(summary: &Summary, style: &Style) -> String {
         false => std::array::from_fn(|_| Said::default()),
     };
     let head = [
-        say!("counted and measured"),
+        say!("counters and trends"),
         say!("count"),
         say!("per second"),
         mean,
@@ -49,7 +49,7 @@ pub(super) fn own(summary: &Summary, style: &Style) -> String {
             max.into(),
         ]);
     }
-    let more = say!("… and {{}} more of them: `throng report --json` has all");
+    let more = say!("… and {{}} more: `throng report --json` lists all");
     table.render(style) + &left_out(summary.own.len(), shown.len(), more, style)
 }
 

@@ -29,6 +29,6 @@ pub(super) fn service(summary: &Summary, style: &Style) -> String {
     }
     table.leave_out_columns_of(super::NOTHING);
     table.leave_out_for_names(&[say!("p99.99"), say!("p90")], style);
-    let meaning = say!("from the sending of a request on; above, from when it was due");
+    let meaning = say!("counted from sending; above: from the scheduled start");
     table.render(style) + &note(meaning, style)
 }

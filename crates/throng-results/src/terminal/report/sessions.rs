@@ -14,7 +14,7 @@ pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
     }
     let head = [
         say!("session"),
-        say!("begun"),
+        say!("started"),
         say!("finished"),
         say!("failed"),
         say!("interrupted"),
@@ -42,6 +42,6 @@ pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
             max,
         ]);
     }
-    let more = say!("… and {{}} better sessions: `throng report --json` has all");
+    let more = say!("… and {{}} better sessions: `throng report --json` lists all");
     table.render(style) + &left_out(summary.sessions.len(), shown.len(), more, style)
 }

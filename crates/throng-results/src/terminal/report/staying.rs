@@ -24,8 +24,8 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
     let failed_head = if has_failed { say!("failed") } else { Said::default() };
     let head = [
         say!("funnel"),
-        say!("came"),
-        say!("through"),
+        say!("entered"),
+        say!("passed"),
         failed_head,
         cut_off_head,
         say!("p50"),
@@ -81,7 +81,7 @@ fn stage_failures(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     rows.sort_by_key(|(stage, cause, count)| (std::cmp::Reverse(*count), *stage, *cause));
-    let mut table = Table::new([say!("failed in"), say!("times"), say!("cause"), say!("blame")])
+    let mut table = Table::new([say!("failed in"), say!("count"), say!("cause"), say!("blame")])
         .words_in(&[2, 3]);
     for (stage, cause, count) in rows.iter().take(ROWS_MAX) {
         table.row([
@@ -101,7 +101,7 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
     }
     let begun = || summary.phases.iter().filter(|phase| phase.begun);
     let has_held = begun().any(|phase| phase.held_seconds > 0);
-    let held_head = if has_held { say!("held") } else { Said::default() };
+    let held_head = if has_held { say!("paused") } else { Said::default() };
     let head = [
         say!("online"),
         say!("at the end"),
@@ -139,10 +139,10 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
             held.into(),
         ]);
     }
-    let more = say!("… and {{}} better phases: `throng report --json` has all");
+    let more = say!("… and {{}} better phases: `throng report --json` lists all");
     let held = match has_held {
         true => {
-            note(say!("held: the generator was at one of its limits and let nobody come"), style)
+            note(say!("paused: the generator was at one of its limits and added no users"), style)
         }
         false => String::new(),
     };
@@ -156,11 +156,8 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
     }
     // Streams of messages have times between them; columns without a head are left out.
     let is_stream = summary.pushed.iter().any(|row| !row.latency.is_empty());
-    let times = if is_stream {
-        [say!("between p50"), say!("p99"), say!("max")]
-    } else {
-        Default::default()
-    };
+    let times =
+        if is_stream { [say!("gap p50"), say!("p99"), say!("max")] } else { Default::default() };
     let [p50, p99, max] = times;
     let mut table = Table::new([
         say!("pushed"),
@@ -189,7 +186,7 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
             time(nanos(l.max_ns)).into(),
         ]);
     }
-    let more = say!("… and {{}} rarer messages: `throng report --json` has all");
+    let more = say!("… and {{}} rarer messages: `throng report --json` lists all");
     table.render(style) + &left_out(summary.pushed.len(), shown.len(), more, style)
 }
 
@@ -199,7 +196,7 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     let ends = [
         (connections.closed_by_us, say!("{{}} by throng")),
         (connections.reset_by_us, say!("{{}} reset by throng")),
-        (connections.vanished, say!("{{}} left by throng without a word")),
+        (connections.vanished, say!("{{}} silently dropped by throng")),
         (connections.half_closed, say!("{{}} half-closed by throng")),
         (connections.closed_by_target, say!("{{}} by the target")),
         (connections.reset, say!("{{}} reset by the target")),
@@ -209,7 +206,7 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
     let lives = &summary.lifecycle;
     let mut items: Vec<String> = Vec::new();
     for (count, words) in [
-        (lives.begun, say!("{{}} begun")),
+        (lives.begun, say!("{{}} started")),
         (lives.complete, say!("{{}} complete")),
         (lives.broken, say!("{{}} broken")),
     ] {
@@ -218,7 +215,8 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
         }
     }
     let whole = summary.complete_share().map(share);
-    items.extend(whole.map(|whole| style.say(say!("{} of the ended were complete", whole))));
+    items
+        .extend(whole.map(|whole| style.say(say!("{} of ended connections were complete", whole))));
     for (label, items) in [
         (say!("life cycle"), items),
         (say!("heartbeats"), heartbeats(summary, style)),
@@ -250,15 +248,15 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
     }
     if beats.counts.without_answer > 0 && beats.counts.answered + beats.counts.lost > 0 {
         let without = format_count(beats.counts.without_answer);
-        items.push(style.say(say!("{} without an answer of their own", without)));
+        items.push(style.say(say!("{} that expect no reply", without)));
     }
     if beats.counts.skipped > 0 {
         let skipped = format_count(beats.counts.skipped);
-        items.push(style.say(say!("{} not sent, as throng was late", skipped)));
+        items.push(style.say(say!("{} not sent because throng fell behind", skipped)));
     }
     if beats.counts.faulty > 0 {
         let faulty = format_count(beats.counts.faulty);
-        items.push(style.say(say!("{} late, doubled or not sent, on purpose", faulty)));
+        items.push(style.say(say!("{} deliberately late, duplicated or not sent", faulty)));
     }
     if !l.is_empty() {
         items.extend(l.percentile(Percentile::P50).map(|ns| format!("p50 {}", nanos(ns))));
@@ -273,14 +271,14 @@ fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
     if tcp.count == 0 {
         return Vec::new();
     }
-    let mut items = vec![style.say(say!("{} looked at", format_count(tcp.count)))];
+    let mut items = vec![style.say(say!("{} sampled", format_count(tcp.count)))];
     if !l.is_empty() {
         items.push(style.say(say!("round trip p50 {}", nanos(l.p50_ns))));
         items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));
     }
     let again = format!("{:.2}", tcp.retransmits as f64 / tcp.count as f64);
-    items.push(style.say(say!("{} segments of each sent again", again)));
+    items.push(style.say(say!("{} retransmitted segments per connection", again)));
     let backlog = format_bytes(tcp.backlog_bytes_max as f64);
-    items.push(style.say(say!("{} backlog at most", backlog)));
+    items.push(style.say(say!("{} backlog at peak", backlog)));
     items
 }

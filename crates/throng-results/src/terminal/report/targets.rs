@@ -47,7 +47,7 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
             failures(not_opened(row)),
         ]);
     }
-    let more = say!("… and {{}} better addresses: `throng report --json` has all");
+    let more = say!("… and {{}} better addresses: `throng report --json` lists all");
     table.render(style) + &left_out(summary.targets.len(), shown.len(), more, style)
 }
 

@@ -22,7 +22,7 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
     let (count, failed) = (format_count(total.count), format_count(total.failed));
     let part = share(total.failed as f64 / total.count.max(1) as f64);
     let ok = style.say(say!("{} ok/s", rate(total.ok_per_s)));
-    let cut_off = style.say(say!("{} cut off by the end", format_count(total.interrupted)));
+    let cut_off = style.say(say!("{} cut off at the end", format_count(total.interrupted)));
     let mut items = vec![count, ok, style.say(say!("{} failed ({})", failed, part))];
     let columns = style.columns() - LABEL_COLUMNS;
     if joined(&items, columns) != items.join(" · ") {
@@ -57,8 +57,8 @@ pub(super) fn starts(summary: &Summary, style: &Style) -> String {
     let mut items: Vec<String> =
         missed.map(|(count, words)| style.say(words.filled(&[&format_count(count)]))).collect();
     if population.wanted > 0 {
-        items.push(style.say(say!("{} starts a second wanted", wanted)));
-        items.push(style.say(say!("{} begun", begun)));
+        items.push(style.say(say!("{} starts scheduled per second", wanted)));
+        items.push(style.say(say!("{} started", begun)));
     }
     labelled(say!("schedule"), &joined(&items, style.columns() - LABEL_COLUMNS), style)
 }
@@ -71,7 +71,7 @@ pub(super) fn users(summary: &Summary, style: &Style) -> String {
     let connections = &summary.connections;
     let missed = connections.attempted.saturating_sub(connections.opened);
     let told = [
-        (summary.users_online_max, say!("{{}} at most online")),
+        (summary.users_online_max, say!("{{}} online at peak")),
         (connections.opened, say!("{{}} connections opened")),
         (missed, say!("{{}} not opened")),
         (summary.lifecycle.broken, say!("{{}} broken")),

@@ -104,13 +104,13 @@ pub(super) fn notices(summary: &Summary, room: &Room, style: &Style) -> String {
     told.iter().take(room.notices).for_each(|one| out += &notice(one, room.notice_lines, style));
     if let Some(left) = ports_scarce(summary) {
         let left = throng_base::units::format_count(left);
-        let text = style.say(say!("only {} source ports were left on this computer", left));
+        let text = style.say(say!("only {} source ports were left on this host", left));
         out += &line(Ink::Warn, &format!("⚠ {text}"), style);
     }
     match told.len().saturating_sub(room.notices) {
         0 => out,
         more => {
-            let text = style.say(say!("… more warnings under --details: {}", more));
+            let text = style.say(say!("… more warnings with --details: {}", more));
             out + &line(Ink::Warn, &text, style)
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> Strin
             Verdict::NotMet(figure) => (Ink::Bad, "✗", say!("NOT MET"), Some(figure)),
             Verdict::Unknown => (Ink::Warn, "✗", say!("nothing to measure"), None),
             Verdict::Indeterminate(figure) => {
-                (Ink::Warn, "?", say!("indeterminate: throng was late"), Some(figure))
+                (Ink::Warn, "?", say!("undetermined: throng fell behind"), Some(figure))
             }
         };
         let figure = figure.map(|figure| figure_text(threshold.unit, figure)).unwrap_or_default();
@@ -105,7 +105,7 @@ pub(super) fn errors(summary: &Summary, room: &Room, style: &Style) -> String {
     match kinds.len().saturating_sub(shown) {
         0 => out,
         more => {
-            let text = style.say(say!("… more kinds of errors under --details: {}", more));
+            let text = style.say(say!("… more kinds of errors with --details: {}", more));
             out + &labelled(Said::default(), &text, style)
         }
     }

@@ -59,8 +59,8 @@ fn the_summary_in_chinese() {
         load      10.0s    64  101,000   100  10,090  1.04ms  2.90ms  3.99ms
         * 不计入统计：其他数据均不包含该阶段
 
-        用户         最高在线 64 · 启动 60 · 只统计计入统计的阶段
-        连接         最高并存 64 · 建立 60 · 只统计计入统计的阶段
+        用户         最高在线 64 · 启动 60 · 仅含被测量的阶段
+        连接         最高并存 64 · 建立 60 · 仅含被测量的阶段
         断开方式     由 throng 关闭 50
         流量         接收 82.3 MB (8.23 MB/s) · 发送 4.54 MB (454 KB/s)
 
@@ -73,7 +73,7 @@ fn the_summary_in_chinese() {
                      文件描述符上限 1024（硬限制 20000） · 端口 32768–60999
                      tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
 
-        记录         throng-runs/20261121-120301-quick-check
+        运行目录     throng-runs/20261121-120301-quick-check
                      throng report throng-runs/20261121-120301-quick-check
                      throng 0.1.0 (10d8f4b21) · 随机种子 42
     "#]]
@@ -114,7 +114,7 @@ fn transactions_and_a_stop_in_chinese() {
         80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                      2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
         20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
-        失败 · 不算尝试，不计入比例
+        失败 · 不属于尝试，因此没有比例
         20  doors open: 到达集合点的用户不足，等待超时（rendezvous-timeout，责任方：场景）
     "#]].assert_eq(&sections(&text, &["错误[", "步骤", "响应时间", "事务", "错误 ·", "失败 ·", "目标"]));
     assert_fits(&text, 110);
@@ -130,7 +130,7 @@ fn a_run_that_does_not_stand_in_chinese() {
         错误[generator-late]: 本次运行的数据不能反映被测服务
           = throng 在 10 秒中有 7 秒落后计划超过 10 ms（最长 380ms）
           = 109,638 次发起中有 8,638 次（7.9 %）未能发起，同时压力机滞后
-          = 每一百次发起中就有一次滞后 371ms 以上（最长 380ms）
+          = 有 1 % 的发起滞后 371ms 以上（最长 380ms）
           = 原因：本机 CPU 从 00:05 起占用率达到 100 %
           = 建议: 将速率降到本机能够维持的 10,090/s，或换用更快的主机
         错误[generator-limited]: 本机无法承受该负载
@@ -138,16 +138,16 @@ fn a_run_that_does_not_stand_in_chinese() {
           = 原因：4,900 × 本机源端口已耗尽（ports-exhausted）
           = 建议: 保持长连接、增加源地址，或扩大 ip_local_port_range
         错误[record-incomplete]: 本次运行的部分数据缺失
-          = 记录中有 3 行未能写入
+          = 有 3 行结果未能写入
         错误 · 占 101,000 次尝试的比例
         4,900   4.85 %  GET /: 本机源端口已耗尽（ports-exhausted，责任方：压力机）
            80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                         2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry
                         again later
            20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
-        用户         最高在线 64 · 启动 60 · 只统计计入统计的阶段
-        计划         8,638 次未能发起 · 385 次因等待空闲用户而推迟
-        连接         最高并存 64 · 建立 60 · 只统计计入统计的阶段
+        用户         最高在线 64 · 启动 60 · 仅含被测量的阶段
+        计划         8,638 次未能发起 · 385 次发起因等待空闲用户而推迟
+        连接         最高并存 64 · 建立 60 · 仅含被测量的阶段
         断开方式     由 throng 关闭 50
         流量         接收 82.3 MB (8.23 MB/s) · 发送 4.54 MB (454 KB/s)
         压力机       占用 0.95 核 · 每次尝试 CPU 94.1µs · 内存 45.2 MB · 整机 CPU 88.3 %

@@ -31,27 +31,27 @@ fn the_summary_of_a_chat_room() {
         say                    900µs   900µs   900µs   900µs   900µs   900µs   900µs
         all                    952µs   900µs   900µs   900µs  2.00ms  2.00ms  2.00ms
         room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
-        – too few values: p90 takes 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
-        failures · of what is no attempt, in no share
+        – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
+        failures · not attempts, so without a share
         2  room talk: a message did not reach a user of its audience in time
            (delivery-lost, blame: target)
-           at 5.00s: message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers
-           on one shard: users 5, 77
+           at 5.00s: message 0x2a sent by user 17 at 1.30s did not reach 2 of 500
+           receivers on one shard: users 5, 77
         deliveries    sent    expected   delivered  lost  twice  late  out of order
         room talk   20,000  20,000,000  19,999,928     2      1    10             0
         whispers         0           0           0     0      0     0             0
-        room talk: 70 undetermined: their receiver, or the run, was gone before
-        room talk: 4 came to users who were not in their audience
-        room talk: at 6.00s: message 0x2b came to user 5 once more
-        users        1,000 at most online
-        connections  1,000 at most open · 1,000 opened
-                     100 opened in the busiest second · 100 a second on average
+        room talk: 70 undetermined: the receiver left or the run ended first
+        room talk: 4 reached users outside their audience
+        room talk: at 6.00s: message 0x2b was delivered to user 5 again
+        users        1,000 online at peak
+        connections  1,000 open at peak · 1,000 opened · 100 opened in the peak second
+                     100 per second on average
         closed       2 half-closed by throng
         heartbeats   300 sent · 280 answered · 0 lost (0 %)
-                     20 late, doubled or not sent, on purpose
+                     20 deliberately late, duplicated or not sent
         messages     20,000 sent · 20,020,000 received · 20,000,000 of them pushes
-                     2 that break the protocol · 10 replies to nothing
-                     20 not acted on, as a handler was busy
+                     2 violating the protocol · 10 replies without a request
+                     20 skipped because a handler was busy
     "#]]
     .assert_eq(&sections(&sample::chat(), &full(), &wanted));
 }
@@ -72,14 +72,14 @@ fn the_summary_of_a_chat_room_in_chinese() {
         room talk (投递)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
         – 样本太少：p90 需要 10 个，p95 20 个，p99 100 个，p99.9 1,000 个，p99.99 10,000
         个
-        失败 · 不算尝试，不计入比例
+        失败 · 不属于尝试，因此没有比例
         2  room talk: 消息未按时到达应收用户（delivery-lost，责任方：被测服务）
            5.00s 时：用户 17 在 1.30s 发出的消息 0x2a：一个分片的 500 个接收者中 2 个未
            收到，用户 5, 77
-        投递         发送        预计        送达  丢失  重复  迟到  乱序
+        投递         发送      应送达        送达  丢失  重复  迟到  乱序
         room talk  20,000  20,000,000  19,999,928     2     1    10     0
         whispers        0           0           0     0     0     0     0
-        room talk: 70 次无法判定：接收者或运行在此之前就结束了
+        room talk: 70 次无法判定：接收者先离开，或运行先结束
         room talk: 4 条到达了不应收到的用户
         room talk: 6.00s 时：消息 0x2b 重复到达用户 5
         whispers: 6 条在计为丢失之后到达
@@ -103,19 +103,19 @@ fn what_is_not_watched_meets_no_threshold() {
         live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        error[deliveries-unwatched]: not every message of the ledger was watched
-          = 1,234 of 20,000 messages of `room talk` were not watched for all of their receivers
-          = cause: the memory of the ledger was full, or the id of a message was used again
-          = help: give every message an id of its own; shorten `lost_after`, or send fewer messages
+        error[deliveries-unwatched]: some messages in the ledger were not tracked
+          = 1,234 of 20,000 messages of `room talk` were not tracked for all of their receivers
+          = cause: the ledger's memory was full, or a message ID was reused
+          = help: give each message a unique ID; shorten `lost_after`, or send fewer messages
         deliveries    sent    expected   delivered  lost  twice  late  out of order
         room talk   20,000  20,000,000  19,999,928     2      1    10             0
         whispers         0           0           0     0      0     0             0
-        room talk: 70 undetermined: their receiver, or the run, was gone before
-        room talk: 6 came after they had been counted as lost
-        room talk: 4 came to users who were not in their audience
-        room talk: 5 came that none of its senders had sent
-        room talk: 1,234 messages were not watched for all of their receivers
-        room talk: at 6.00s: message 0x2b came to user 5 once more
+        room talk: 70 undetermined: the receiver left or the run ended first
+        room talk: 6 arrived after they were counted as lost
+        room talk: 4 reached users outside their audience
+        room talk: 5 arrived that no user of this run sent
+        room talk: 1,234 messages were not tracked for all of their receivers
+        room talk: at 6.00s: message 0x2b was delivered to user 5 again
     "#]]
     .assert_eq(&sections(&with_threshold, &full(), &wanted));
     assert_eq!(exit_of(&with_threshold), 5);
@@ -124,19 +124,19 @@ fn what_is_not_watched_meets_no_threshold() {
         live chat room · thresholds not met
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        warning[deliveries-unwatched]: not every message of the ledger was watched
-          = 1,234 of 1,234 messages of `whispers` were not watched for all of their receivers
-          = cause: the memory of the ledger was full, or the id of a message was used again
-          = help: give every message an id of its own; shorten `lost_after`, or send fewer messages
+        warning[deliveries-unwatched]: some messages in the ledger were not tracked
+          = 1,234 of 1,234 messages of `whispers` were not tracked for all of their receivers
+          = cause: the ledger's memory was full, or a message ID was reused
+          = help: give each message a unique ID; shorten `lost_after`, or send fewer messages
         deliveries    sent    expected   delivered  lost  twice  late  out of order
         room talk   20,000  20,000,000  19,999,928     2      1    10             0
         whispers         0           0           0     0      0     0             0
-        room talk: 70 undetermined: their receiver, or the run, was gone before
-        room talk: 4 came to users who were not in their audience
-        room talk: at 6.00s: message 0x2b came to user 5 once more
-        whispers: 6 came after they had been counted as lost
-        whispers: 5 came that none of its senders had sent
-        whispers: 1,234 messages were not watched for all of their receivers
+        room talk: 70 undetermined: the receiver left or the run ended first
+        room talk: 4 reached users outside their audience
+        room talk: at 6.00s: message 0x2b was delivered to user 5 again
+        whispers: 6 arrived after they were counted as lost
+        whispers: 5 arrived that no user of this run sent
+        whispers: 1,234 messages were not tracked for all of their receivers
     "#]]
     .assert_eq(&sections(&without, &full(), &wanted));
     assert_eq!(exit_of(&without), 1);
@@ -150,10 +150,10 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
         live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        error[deliveries-blind]: the ledger found no id in any message
-          = ids found: 0 in 20,000 sent and 20,000,000 received messages of `room talk`
-          = `match` found no id in what user 5 sent: `hello`
-          = help: point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
+        error[deliveries-blind]: the delivery ledger found no ID in any message
+          = IDs found: 0 in 20,000 sent and 20,000,000 received messages of `room talk`
+          = `match` found no ID in a message sent by user 5: `hello`
+          = help: point `match` at the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
     .assert_eq(&sections(&sent, &full(), &wanted));
     let received = sample::chat_blind(false);
@@ -161,10 +161,10 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
         live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        error[deliveries-blind]: the ledger found no id in any message
-          = ids found: 0 in 0 sent and 20,000,000 received messages of `room talk`
-          = `match` found no id in what user 5 sent: `hello`
-          = help: point `match` to the id: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
+        error[deliveries-blind]: the delivery ledger found no ID in any message
+          = IDs found: 0 in 0 sent and 20,000,000 received messages of `room talk`
+          = `match` found no ID in a message sent by user 5: `hello`
+          = help: point `match` at the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
     .assert_eq(&sections(&received, &full(), &wanted));
     assert_eq!((exit_of(&sent), exit_of(&received)), (5, 5));
@@ -174,18 +174,18 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
 fn what_was_dropped_here_meets_no_threshold() {
     let wanted = ["error[", "warning[", "messages"];
     expect![[r#"
-        error[messages-dropped]: throng dropped messages that came
-          = 1,234 messages were dropped, as more waited for one user than throng keeps
-          = cause: messages came faster than an `expect` or a handler took them
-          = help: let handlers take less time for a message, or spread the messages over more users
+        error[messages-dropped]: throng dropped incoming messages
+          = 1,234 messages were dropped because too many were waiting for one user
+          = cause: messages arrived faster than an `expect` or a handler processed them
+          = help: make handlers take less time per message, or spread the messages over more users
     "#]]
     .assert_eq(&sections(&sample::chat_dropped(true), &full(), &wanted));
     assert_eq!(exit_of(&sample::chat_dropped(true)), 5);
     expect![[r#"
-        warning[messages-dropped]: throng dropped messages that came
-          = 1,234 messages were dropped, as more waited for one user than throng keeps
-          = cause: messages came faster than an `expect` or a handler took them
-          = help: let handlers take less time for a message, or spread the messages over more users
+        warning[messages-dropped]: throng dropped incoming messages
+          = 1,234 messages were dropped because too many were waiting for one user
+          = cause: messages arrived faster than an `expect` or a handler processed them
+          = help: make handlers take less time per message, or spread the messages over more users
     "#]]
     .assert_eq(&sections(&sample::chat_dropped(false), &full(), &wanted));
     assert_ne!(exit_of(&sample::chat_dropped(false)), 5);

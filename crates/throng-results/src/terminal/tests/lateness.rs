@@ -20,18 +20,22 @@ fn a_target_on_this_machine_that_used_its_processors_is_named() {
     let text = summary_text(&beside_its_target(), &full());
     let told = text.split("\n\n").nth(2).unwrap();
     expect![[r#"
-        warning[generator-strained]: throng shares this machine with the target and was late
+        warning[generator-strained]: throng fell behind; it shares this host with the target
           = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 20.0ms)
-          = cause: threads of throng waited 3.00s for a processor
+          = cause: throng's threads waited 3.00s for a processor
           = cause: the CPU of this host was 100 % busy from 00:02 on
           = cause: throng used 0.4 of 2 cores on average, other processes 1.6
-          = help: run throng on another machine than the target, or lower the load"#]]
+          = help: run throng on a different machine from the target, or lower the load"#]]
     .assert_eq(told);
     // That throng itself used them is said of throng.
     let mut own = beside_its_target();
     own.generator.cores = 1.6;
     let text = summary_text(&own, &full());
-    assert!(!text.contains("other processes") && text.contains("throng itself was late"), "{text}");
+    assert!(
+        !text.contains("other processes")
+            && text.contains("throng fell behind schedule; results are affected"),
+        "{text}"
+    );
     let elsewhere = sample::summary_of(sample::info(), &sample::intervals(), &sample::events());
     assert!(!summary_text(&elsewhere, &full()).contains("same host"));
 }

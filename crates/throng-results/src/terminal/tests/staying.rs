@@ -48,13 +48,13 @@ fn the_tables_of_a_million_users() {
                          (connect-refused, blame: target)
           200  <0.001 %  connect /acc: the connection was not established in time
                          (connect-timeout, blame: target)
-            3  <0.001 %  stay: the target ended the connection while the user stayed
-                         (lost, blame: target)
+            3  <0.001 %  stay: the target dropped the connection while the user was
+                         online (lost, blame: target)
                          at 5m00s: read: Connection reset by peer (os error 104)
 
         slowest step heartbeat (mean 2.00ms) · 98.4 % of the time in all steps
 
-        funnel              came    through  failed     p50     p90     p99     max
+        funnel           entered     passed  failed     p50     p90     p99     max
         connect        1,001,203  1,000,003   1,200   453µs  1.38ms  1.71ms  1.71ms
         upgrade        1,000,003  1,000,003       0  1.27ms  3.85ms  4.75ms  4.76ms
         login          1,000,003  1,000,003       0  3.52ms  10.8ms  13.3ms  13.3ms
@@ -62,7 +62,7 @@ fn the_tables_of_a_million_users() {
         steady         1,000,003  1,000,000       3  10m49s  10m57s  10m57s  10m59s
         end            1,000,000  1,000,000       0   350µs   350µs   350µs   350µs
 
-        failed in  times  cause            blame
+        failed in  count  cause            blame
         connect    1,000  connect-refused  target
         connect      200  connect-timeout  target
         steady         2  reset            target
@@ -99,43 +99,44 @@ fn streams_have_times_between_their_messages() {
     let at = text.find("pushed  ").unwrap();
     let table: Vec<&str> = text[at..].lines().take(3).map(str::trim_end).collect();
     expect![[r#"
-        pushed                  messages  per second       in  between p50    p99    max
-        broadcast             10,500,000      15,672  1.26 GB        310µs  310µs  310µs
-        someone went offline           0           0      0 B            –      –      –"#]]
+        pushed                  messages  per second       in  gap p50    p99    max
+        broadcast             10,500,000      15,672  1.26 GB    310µs  310µs  310µs
+        someone went offline           0           0      0 B        –      –      –"#]]
     .assert_eq(&table.join("\n"));
 }
 
 #[test]
 fn what_stands_below_the_tables_of_a_million_users() {
     expect![[r#"
-        users        1,000,000 at most online · 1,000,000 started · 1,000,000 finished
-        connections  1,000,000 at most open · 1,000,003 opened
-                     20,000 opened in the busiest second · 1,493 a second on average
+        users        1,000,000 online at peak · 1,000,000 started · 1,000,000 finished
+        connections  1,000,000 open at peak · 1,000,003 opened
+                     20,000 opened in the peak second · 1,493 per second on average
                      3 reconnects · 1,200 not opened · 1,000 refused
         closed       1,000,000 by throng · 1 by the target · 2 reset by the target
-        life cycle   1,000,003 begun · 1,000,000 complete · 3 broken
-                     99.99 % of the ended were complete
+        life cycle   1,000,003 started · 1,000,000 complete · 3 broken
+                     99.99 % of ended connections were complete
         heartbeats   21,166,443 sent · 21,166,441 answered · 2 lost (<0.001 %)
                      p50 758µs · p99 6.72ms · max 6.74ms
-        TCP          67,000 looked at · round trip p50 45.0µs · p99 45.0µs
-                     0.00 segments of each sent again · 1.46 KB backlog at most
+        TCP          67,000 sampled · round trip p50 45.0µs · p99 45.0µs
+                     0.00 retransmitted segments per connection
+                     1.46 KB backlog at peak
         messages     21,166,443 sent · 31,666,443 received · 10,500,000 of them pushes
         bytes        3.48 GB (5.20 MB/s) received · 1.69 GB (2.53 MB/s) sent
 
         generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
-                     640 MB for users · 320 MB for connections · 1.90 MB for records
-                     2.60 GB in kernel sockets · 8.00 GB left at least
-                     late by p50 150µs · p99 150µs · max 150µs
-                     the schedule was held
+                     640 MB for users · 320 MB for connections · 1.90 MB for recording
+                     2.60 GB in kernel sockets · at least 8.00 GB left
+                     lateness p50 150µs · p99 150µs · max 150µs
+                     the schedule was kept
 
         host         box-1 · Linux 6.18.5 · Debian GNU/Linux 13 (trixie) · KVM
                      AMD EPYC 7B13 · 2 cores · 25.8 GB memory · cgroup limit 17.2 GB
                      1024 (hard 20000) descriptors · ports 32768–60999 · tcp_tw_reuse 2
                      somaxconn 4096 · clock tsc
 
-        record       throng 0.1.0 (10d8f4b21) · seed 42
+        directory    throng 0.1.0 (10d8f4b21) · seed 42
     "#]]
     .assert_eq(&halves(&full()).1);
 }
@@ -198,7 +199,7 @@ fn the_tables_of_a_million_users_in_chinese() {
         连接的结束           次数    最小    平均     p50     p90     p99    最大
         由 throng 关闭  1,000,000  10m40s  10m50s  10m49s  10m57s  10m57s  10m59s
         由被测服务关闭          1   4m40s   4m40s       –       –       –   4m40s
-        被被测服务重置          2   4m40s   4m40s   4m40s       –       –   4m40s
+        由被测服务重置          2   4m40s   4m40s   4m40s       –       –   4m40s
 
         推送                        消息    每秒     接收
         broadcast             10,500,000  15,672  1.26 GB
@@ -224,8 +225,8 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
         用户         最高在线 1,000,000 · 启动 1,000,000 · 完成 1,000,000
         连接         最高并存 1,000,000 · 建立 1,000,003 · 单秒最多建立 20,000
                      平均每秒 1,493 · 重连 3 · 未能建立 1,200 · 被拒绝 1,000
-        断开方式     由 throng 关闭 1,000,000 · 由被测服务关闭 1 · 被被测服务重置 2
-        生命周期     开始 1,000,003 · 完整 1,000,000 · 异常断开 3
+        断开方式     由 throng 关闭 1,000,000 · 由被测服务关闭 1 · 由被测服务重置 2
+        生命周期     启动 1,000,003 · 完整 1,000,000 · 异常断开 3
                      已结束连接的完整率 99.99 %
         心跳         发送 21,166,443 · 已响应 21,166,441 · 丢失 2（<0.001 %）
                      p50 758µs · p99 6.72ms · 最大 6.74ms
@@ -246,7 +247,7 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
                      文件描述符上限 1024（硬限制 20000） · 端口 32768–60999
                      tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
 
-        记录         throng 0.1.0 (10d8f4b21) · 随机种子 42
+        运行目录     throng 0.1.0 (10d8f4b21) · 随机种子 42
     "#]]
     .assert_eq(&halves(&chinese).1);
 }
@@ -310,19 +311,19 @@ fn a_generator_at_its_limit_is_told() {
         ws://127.0.0.1:8089 · 11m10s · 24,166,449 ok · 1,203 failed · 36,069 ok/s
         2026-11-21T12:03:01.000Z
 
-        online  at the end    least     most     opened  opened/s  broken  held
-        fill       612,000   20,000  612,000  1,000,000    20,000       0  20 s
-        hold       612,000  612,000  612,000          3      0.01       3  40 s
-        drain            0        0  612,000          0         0       0   0 s
-        held: the generator was at one of its limits and let nobody come
+        online  at the end    least     most     opened  opened/s  broken  paused
+        fill       612,000   20,000  612,000  1,000,000    20,000       0    20 s
+        hold       612,000  612,000  612,000          3      0.01       3    40 s
+        drain            0        0  612,000          0         0       0     0 s
+        paused: the generator was at one of its limits and added no users
 
         generator    0.90 cores used · 24.9µs CPU per attempt · 1.40 GB memory
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
-                     640 MB for users · 320 MB for connections · 1.90 MB for records
-                     2.60 GB in kernel sockets · 8.00 GB left at least
-                     growth held for 60 s
-                     late by p50 150µs · p99 150µs · max 150µs
+                     640 MB for users · 320 MB for connections · 1.90 MB for recording
+                     2.60 GB in kernel sockets · at least 8.00 GB left
+                     growth paused for 60 s
+                     lateness p50 150µs · p99 150µs · max 150µs
                      the result is invalid, see above"#]]
     .assert_eq(&sections(&text, &["a million", "online", "generator"]));
     let summary = sample::im_held(true);
@@ -364,28 +365,29 @@ fn every_way_in_which_a_connection_ends_is_told() {
     let text = summary_text(&summary, &full());
     assert_fits(&text, 80);
     expect![[r#"
-        funnel             came   through failed   cut off    p50    p90    p99    max
+        funnel          entered    passed failed   cut off    p50    p90    p99    max
         connect       1,001,200 1,000,000  1,200         0  453µs 1.38ms 1.71ms 1.71ms
         upgrade       1,000,000 1,000,000      0         0 1.27ms 3.85ms 4.75ms 4.76ms
         login         1,000,000 1,000,000      0         0 3.52ms 10.8ms 13.3ms 13.3ms
         first message 1,000,000 1,000,000      0         –  34.0s  34.0s  34.0s  34.0s
         steady        1,000,000         0      0 1,000,000      –      –      –      –
 
-        failed in  times  cause            blame
+        failed in  count  cause            blame
         connect    1,000  connect-refused  target
         connect      200  connect-timeout  target
 
-        users        1,000,000 at most online · 1,000,000 started
-        connections  1,000,000 at most open · 1,000,000 opened
-                     20,000 opened in the busiest second · 10,000 a second on average
+        users        1,000,000 online at peak · 1,000,000 started
+        connections  1,000,000 open at peak · 1,000,000 opened
+                     20,000 opened in the peak second · 10,000 per second on average
                      1,200 not opened · 1,000 refused
-        closed       1 by throng · 2 reset by throng · 3 left by throng without a word
+        closed       1 by throng · 2 reset by throng · 3 silently dropped by throng
                      4 by the target · 5 reset by the target · 6 timed out
-        life cycle   1,000,000 begun
+        life cycle   1,000,000 started
         heartbeats   2,516,633 sent · 2,516,633 answered · 0 lost (0 %) · p50 758µs
                      p99 6.72ms · max 6.74ms
-        TCP          10,000 looked at · round trip p50 45.0µs · p99 45.0µs
-                     0.00 segments of each sent again · 1.46 KB backlog at most
+        TCP          10,000 sampled · round trip p50 45.0µs · p99 45.0µs
+                     0.00 retransmitted segments per connection
+                     1.46 KB backlog at peak
         messages     2,516,633 sent · 3,516,633 received · 1,000,000 of them pushes
         bytes        382 MB (3.82 MB/s) received · 201 MB (2.01 MB/s) sent
 
@@ -393,10 +395,11 @@ fn every_way_in_which_a_connection_ends_is_told() {
                      host 83.0 % busy
                      busiest shard 71.0 % · softirq 21.0 % · steal 1.20 %
                      92.0 % waiting for a core
-                     640 MB for users · 320 MB for connections · 1.90 MB for records
-                     2.60 GB in kernel sockets · 8.00 GB left at least
-                     17 packets dropped here · 12 connections dropped by listeners here
-                     late by p50 150µs · p99 150µs · max 150µs
-                     the schedule was held"#]]
+                     640 MB for users · 320 MB for connections · 1.90 MB for recording
+                     2.60 GB in kernel sockets · at least 8.00 GB left
+                     17 packets dropped on this host
+                     12 connections dropped by listeners on this host
+                     lateness p50 150µs · p99 150µs · max 150µs
+                     the schedule was kept"#]]
     .assert_eq(&sections(&text, &["funnel", "failed in", "users", "generator"]));
 }

@@ -154,7 +154,7 @@ fn shapes() -> Vec<(&'static str, Summary)> {
         ("brief", brief()),
         ("interrupted", interrupted()),
         ("merged", merged()),
-        ("never began", never_began()),
+        ("never started", never_began()),
         ("failed throughout", failed_throughout(true)),
     ]
 }
@@ -236,11 +236,11 @@ fn a_good_run_in_short() {
             ✓ errors < 0.1%    0.099 %
             errors       80 (0.079 %) status-unexpected in GET / · blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                         → look at an answer with --details, and at its log
+                         → look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / · blame: target
-                         no complete answer came in time
-                         → look at what the target waits for, or raise the timeout
-            record       throng-runs/20261121-120301-quick-check
+                         no complete response arrived in time
+                         → find what the target waits for, or raise the timeout
+            directory    throng-runs/20261121-120301-quick-check
                          all figures: throng report --details
         "#]],
     );
@@ -258,7 +258,7 @@ fn a_merged_run_in_short() {
               ms behind schedule in 10 of 10 seconds (worst 130ms), on
               generator-2.of-a-very-long.internal.domain.that.goes.on.example
               → lower the load, or use more machines
-            … more warnings under --details: 1
+            … more warnings with --details: 1
             attempts     242,400 · 24,216 ok/s · 240 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
@@ -271,9 +271,9 @@ fn a_merged_run_in_short() {
             ✓ errors < 0.1%    0.099 %
             errors       192 (0.079 %) status-unexpected in GET / · blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                         → look at an answer with --details, and at its log
-                         … more kinds of errors under --details: 1
-            record       throng-runs/20261121-120301-merged
+                         → look at a response with --details, and the target's log
+                         … more kinds of errors with --details: 1
+            directory    throng-runs/20261121-120301-merged
             throng report throng-runs/20261121-120301-merged --details
         "#]],
     );
@@ -291,7 +291,7 @@ fn a_merged_run_on_a_narrow_page() {
               throng was more than 10 ms behind schedule in 10 of 10
               seconds (worst 130ms), on …
               → lower the load, or use more machines
-            … more warnings under --details: 1
+            … more warnings with --details: 1
             attempts     242,400 · 24,216 ok/s · 240 failed (0.099 %)
             response time    p50    p90    p95    p99  p99.9    max
             all 2 steps   1.04ms 2.47ms 2.70ms 2.90ms 3.88ms 3.99ms
@@ -304,9 +304,9 @@ fn a_merged_run_on_a_narrow_page() {
             ✓ errors < 0.1%    0.099 %
             errors       192 status-unexpected in GET / · blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31m…
-                         → look at an answer with --details, and at its…
-                         … more kinds of errors under --details: 1
-            record       throng-runs/20261121-120301-merged
+                         → look at a response with --details, and the t…
+                         … more kinds of errors with --details: 1
+            directory    throng-runs/20261121-120301-merged
             throng report throng-runs/20261121-120301-merged --details
         "#]],
     );
@@ -324,7 +324,7 @@ fn a_merged_run_on_a_dumb_terminal() {
               ms behind schedule in 10 of 10 seconds (worst 130ms), on
               generator-2.of-a-very-long.internal.domain.that.goes.on.example
               > lower the load, or use more machines
-            ~ more warnings under --details: 1
+            ~ more warnings with --details: 1
             attempts     242,400 | 24,216 ok/s | 240 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
@@ -337,9 +337,9 @@ fn a_merged_run_on_a_dumb_terminal() {
             + errors < 0.1%    0.099 %
             errors       192 (0.079 %) status-unexpected in GET / | blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                         > look at an answer with --details, and at its log
-                         ~ more kinds of errors under --details: 1
-            record       throng-runs/20261121-120301-merged
+                         > look at a response with --details, and the target's log
+                         ~ more kinds of errors with --details: 1
+            directory    throng-runs/20261121-120301-merged
             throng report throng-runs/20261121-120301-merged --details
         "#]],
     );
@@ -381,11 +381,11 @@ fn a_good_run_on_a_narrow_page() {
             ✓ errors < 0.1%    0.099 %
             errors       80 status-unexpected in GET / · blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31m…
-                         → look at an answer with --details, and at its…
+                         → look at a response with --details, and the t…
                          20 (0.020 %) timeout in GET / · blame: target
-                         no complete answer came in time
-                         → look at what the target waits for, or raise …
-            record       throng-runs/20261121-120301-quick-check
+                         no complete response arrived in time
+                         → find what the target waits for, or raise the…
+            directory    throng-runs/20261121-120301-quick-check
                          all figures: throng report RUN --details
         "#]],
     );
@@ -413,11 +413,11 @@ fn a_good_run_on_a_dumb_terminal() {
             + errors < 0.1%    0.099 %
             errors       80 (0.079 %) status-unexpected in GET / | blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                         > look at an answer with --details, and at its log
+                         > look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / | blame: target
-                         no complete answer came in time
-                         > look at what the target waits for, or raise the timeout
-            record       throng-runs/20261121-120301-quick-check
+                         no complete response arrived in time
+                         > find what the target waits for, or raise the timeout
+            directory    throng-runs/20261121-120301-quick-check
             throng report throng-runs/20261121-120301-quick-check --details
         "#]],
     );
@@ -450,7 +450,7 @@ fn a_good_run_in_chinese() {
                          20 (0.020 %) timeout 位置：GET / · 责任方：被测服务
                          未在超时时间内收到完整响应
                          → 查明被测服务在等什么，或调大超时: `throng explain timeout`
-            记录         throng-runs/20261121-120301-quick-check
+            运行目录     throng-runs/20261121-120301-quick-check
             throng report throng-runs/20261121-120301-quick-check --details
         "#]],
     );
@@ -468,7 +468,7 @@ fn a_target_that_refuses_in_short() {
             errors       1,500 (100 %) connect-refused in GET / · blame: target
                          connect 127.0.0.1:8443: Connection refused (os error 111)
                          → check that the target listens on this port
-            record       none · all figures: run it again with --details
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -485,7 +485,7 @@ fn an_invalid_run_in_short() {
               ms behind schedule in 7 of 10 seconds (worst 380ms); cause: the CPU of this
               host was 100 % busy from 00:05 on
               → lower the rate to 10,090/s, which this host sustained, or use a faster host
-            … more warnings under --details: 2
+            … more warnings with --details: 2
             attempts     101,000 · 9,600 ok/s · 5,000 failed (4.95 %)
             schedule     8,638 starts never happened
             response time     p50     p90     p95     p99   p99.9     max
@@ -497,10 +497,10 @@ fn an_invalid_run_in_short() {
             p99          ██████████  2.90ms
             ✗ http p99 < 1ms  2.90ms  NOT MET
             errors       4,900 (4.85 %) ports-exhausted in GET / · blame: generator
-                         no source port was left here
+                         throng ran out of source ports
                          → add source addresses, or keep connections open
-                         … more kinds of errors under --details: 2
-            record       none · all figures: run it again with --details
+                         … more kinds of errors with --details: 2
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -513,7 +513,7 @@ fn a_shop_that_a_rule_stopped_in_short() {
         &expect![[r#"
             quick check · FAILED · stopped by a rule                                  exit 4
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
-            ⚠ a rule of the scenario stopped the run (stopped-by-rule): it was stopped at
+            ⚠ a rule in the scenario stopped the run (stopped-by-rule): it was stopped at
               11.0s: half of the baskets are \u{1b}[31mempty
               → `throng explain stopped-by-rule`
             attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
@@ -530,10 +530,10 @@ fn a_shop_that_a_rule_stopped_in_short() {
             … more thresholds: 3 met, 1 not met
             errors       80 (0.079 %) status-unexpected in GET / · blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                         → look at an answer with --details, and at its log
+                         → look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / · blame: target
-                         … more kinds of errors under --details: 1
-            record       none · all figures: run it again with --details
+                         … more kinds of errors with --details: 1
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -547,7 +547,7 @@ fn a_million_users_in_short() {
             a million people in an IM server · PASSED · 4 of 4 thresholds met         exit 0
             ws://127.0.0.1:8089 · 1,000,000 users · 11m10s · 2026-11-21 12:03:01 UTC
             attempts     24,167,652 · 36,069 ok/s · 1,203 failed (0.005 %)
-            users        1,000,000 at most online · 1,000,003 connections opened · 3 broken
+            users        1,000,000 online at peak · 1,000,003 connections opened · 3 broken
             heartbeats   21,166,443 sent · 2 lost (<0.001 %) · p99 6.72ms
             response time    p50     p90     p95     p99   p99.9     max
             all 3 steps    758µs  4.82ms  6.72ms  6.72ms  6.72ms  6.74ms
@@ -563,8 +563,8 @@ fn a_million_users_in_short() {
                          the target refused the connection
                          → check that the target listens on this port
                          200 (<0.001 %) connect-timeout in connect /acc · blame: target
-                         … more kinds of errors under --details: 1
-            record       none · all figures: run it again with --details
+                         … more kinds of errors with --details: 1
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -578,7 +578,7 @@ fn a_chat_room_in_short() {
             live chat room · FAILED · 2 of 2 thresholds not met                       exit 1
             https://127.0.0.1:8443 · 1,000 users · 10.0s · 2026-11-21 12:03:01 UTC
             attempts     21,000 · 2,100 ok/s · 0 failed (0 %)
-            users        1,000 at most online · 1,000 connections opened
+            users        1,000 online at peak · 1,000 connections opened
             heartbeats   300 sent · 0 lost (0 %)
             deliveries   room talk · 20,000,000 expected · 2 lost · 70 undetermined
             response time            p50     p90     p95     p99   p99.9     max
@@ -593,9 +593,9 @@ fn a_chat_room_in_short() {
             ✗ room talk lost = 0   2  NOT MET
             ✗ room talk twice = 0  1  NOT MET
             errors       2 delivery-lost in room talk · blame: target
-                         message 0x2a of user 17 at 1.30s did not reach 2 of 500 receivers …
-                         → follow one lost message through the target
-            record       none · all figures: run it again with --details
+                         message 0x2a sent by user 17 at 1.30s did not reach 2 of 500 recei…
+                         → trace one lost message through the target
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -617,12 +617,12 @@ fn a_second_in_short() {
             ✓ http p99 < 50ms   2.90ms
             ✓ errors < 0.1%    0.099 %
             errors       8 (0.079 %) status-unexpected in GET / · blame: target
-                         the status is not the expected one
-                         → look at an answer with --details, and at its log
+                         the status is not as expected
+                         → look at a response with --details, and the target's log
                          2 (0.020 %) timeout in GET / · blame: target
-                         no complete answer came in time
-                         → look at what the target waits for, or raise the timeout
-            record       none · all figures: run it again with --details
+                         no complete response arrived in time
+                         → find what the target waits for, or raise the timeout
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -649,11 +649,11 @@ fn an_interrupted_run_in_short() {
             ✓ errors < 0.1%    0.099 %
             errors       40 (0.079 %) status-unexpected in GET / · blame: target
                          HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                         → look at an answer with --details, and at its log
+                         → look at a response with --details, and the target's log
                          10 (0.020 %) timeout in GET / · blame: target
-                         no complete answer came in time
-                         → look at what the target waits for, or raise the timeout
-            record       none · all figures: run it again with --details
+                         no complete response arrived in time
+                         → find what the target waits for, or raise the timeout
+            directory    none · all figures: run again with --details
         "#]],
     );
 }
@@ -664,12 +664,12 @@ fn a_run_that_never_began_in_short() {
         &never_began(),
         &Style::plain(),
         &expect![[r#"
-        quick check · FAILED · 2 of 2 thresholds not met                          exit 1
-        https://127.0.0.1:8443 · 0s · 2026-11-21 12:03:01 UTC
-        ✗ http p99 < 50ms  nothing to measure
-        ✗ errors < 0.1%    nothing to measure
-        record       none · all figures: run it again with --details
-    "#]],
+            quick check · FAILED · 2 of 2 thresholds not met                          exit 1
+            https://127.0.0.1:8443 · 0s · 2026-11-21 12:03:01 UTC
+            ✗ http p99 < 50ms  nothing to measure
+            ✗ errors < 0.1%    nothing to measure
+            directory    none · all figures: run again with --details
+        "#]],
     );
 }
 
@@ -684,22 +684,22 @@ fn a_crowded_run_in_short() {
             ⚠ this run does not measure the target (generator-late): throng was more than 10
               ms behind schedule in 0 of 10 seconds (worst 0s)
               → lower the rate to 2,100/s, which this host sustained, or use a faster host
-            ⚠ only 3 source ports were left on this computer
-            … more warnings under --details: 3
+            ⚠ only 3 source ports were left on this host
+            … more warnings with --details: 3
             attempts     21,000 · 2,100 ok/s · 0 failed (0 %)
-            schedule     1,000 starts were dropped · 100,000 starts a second wanted
-            users        1,000 at most online · 1,000 connections opened
+            schedule     1,000 starts were dropped · 100,000 starts scheduled per second
+            users        1,000 online at peak · 1,000 connections opened
             heartbeats   300 sent · 0 lost (0 %)
             deliveries   room talk · 0 of 20,000,000 delivered · 20,000,000 lost (100 %)
             response time        p50    p90    p95     p99   p99.9     max
             all 1,002 steps  ~40.0ms  900µs  900µs  2.00ms  2.00ms  2.00ms
-            ~ half of it or more can be throng's own lateness
+            ~ half of this time or more can be throng's own lateness
             slowest step GET /catalogue/of/everything/that/there/is/999 (mean 2.00ms)
             ✗ GET /catalogue/o…re/is/0 p99 < 50ms  1.00s  NOT MET · the largest of 17 values
             … more thresholds: 0 met, 9 not met
             errors       1,000,000 resolve-failed in GET /…/is/0 · blame: target or scenario
-                         … more kinds of errors under --details: 19
-            record       /srv/deep/deep/deep/deep/deep/dee…ep/deep/deep/deep/deep/deep/deep/
+                         … more kinds of errors with --details: 19
+            directory    /srv/deep/deep/deep/deep/deep/dee…ep/deep/deep/deep/deep/deep/deep/
                          all figures: throng report RUN --details
         "#]],
     );
@@ -720,13 +720,13 @@ fn what_goes_wrong_in_several_steps_is_told_once() {
     expect![[r#"
         errors       1,287 (1.29 %) status-unexpected in 3 steps · blame: target
                      HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
-                     → look at an answer with --details, and at its log
+                     → look at a response with --details, and the target's log
                      20 (0.020 %) timeout in GET / · blame: target"#]]
     .assert_eq(&errors(80));
     expect![[r#"
         errors       1,287 status-unexpected in 3 steps
                      HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31m…
-                     → look at an answer with --details, and at its…
+                     → look at a response with --details, and the t…
                      20 (0.020 %) timeout in GET / · blame: target"#]]
     .assert_eq(&errors(60));
 }
@@ -746,7 +746,7 @@ fn the_cause_of_lateness_is_never_cut() {
         let text = assert_short(&summary, &Style::plain());
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(joined.contains(cause), "{text}");
-        assert!(joined.contains("run throng on another machine"), "{text}");
+        assert!(joined.contains("run throng on a different machine"), "{text}");
     }
     let text = assert_short(&late(sample::summary()), &Style::plain());
     assert!(text.contains("https://127.0.0.1:8443 (same host)"), "{text}");

@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
         view.say(say!("+ more  - less  p pause  g go on  n next phase  m mark  q stop  ? help"));
     frame.render_widget(Paragraph::new(keys).style(view.dim()), foot);
     if area.height < LINES_MIN || area.width < COLUMNS_MIN {
-        let text = view.say(say!("the window is too small for curves"));
+        let text = view.say(say!("the window is too small for charts"));
         return frame.render_widget(Paragraph::new(text), body);
     }
     let [curves, tables, events] = Layout::vertical([
@@ -119,7 +119,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     items.push(Span::styled(view.say(say!("host {} busy", cpu)), ink));
     if now.late_ns >= LATE_NS_TOLD {
         let late = nanos(now.late_ns);
-        items.push(Span::styled(view.say(say!("throng is late by {}", late)), view.bad()));
+        items.push(Span::styled(view.say(say!("throng is {} behind schedule", late)), view.bad()));
     }
     let mut line = Vec::new();
     for item in items {
@@ -188,8 +188,8 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     };
     let mut rates = Vec::new();
     if seconds.iter().any(|second| second.wanted > 0) {
-        rates.push(curve(say!("wanted"), Color::DarkGray, &|it| Some(it.wanted as f64)));
-        rates.push(curve(say!("begun"), Color::Cyan, &|it| Some(it.begun as f64)));
+        rates.push(curve(say!("scheduled"), Color::DarkGray, &|it| Some(it.wanted as f64)));
+        rates.push(curve(say!("started"), Color::Cyan, &|it| Some(it.begun as f64)));
     }
     rates.push(curve(say!("ok"), Color::Green, &|it| Some(it.ok as f64)));
     if seconds.iter().any(|second| second.failed > 0) {
@@ -322,7 +322,7 @@ fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let hidden = figures.order.len().saturating_sub(room);
     let title = match hidden {
         0 => view.say(say!("steps")),
-        hidden => view.say(say!("steps, {} better ones are not shown", hidden)),
+        hidden => view.say(say!("steps ({} better ones not shown)", hidden)),
     };
     let heads = vec![say!("step"), say!("/s"), say!("failed"), say!("p50"), say!("p99")];
     let [rate, failed, p50, p99] = FIGURES.map(Constraint::Length);
@@ -344,7 +344,7 @@ fn draw_funnel(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     };
     let rows: Vec<Row<'_>> = stages.map(row).collect();
     let [came, through, failed] = [7, 7, 6].map(Constraint::Length);
-    let heads = vec![say!("stage"), say!("came"), say!("through"), say!("failed")];
+    let heads = vec![say!("stage"), say!("entered"), say!("passed"), say!("failed")];
     let open = last_whole(view.figures).open;
     let title = view.say(say!("connections: {} open", format_count(open)));
     let table = Table::new(rows, [Constraint::Fill(1), came, through, failed]);
@@ -367,7 +367,7 @@ fn draw_errors(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     }
     let title = match causes.len().saturating_sub(room) {
         0 => view.say(say!("errors")),
-        hidden => view.say(say!("errors, {} more kinds are not shown", hidden)),
+        hidden => view.say(say!("errors ({} more kinds not shown)", hidden)),
     };
     frame.render_widget(Paragraph::new(lines).block(view.block(&title)), area);
 }
@@ -388,21 +388,21 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     }
     lines.truncate(room);
     lines.reverse();
-    let title = view.say(say!("what happened"));
+    let title = view.say(say!("events"));
     frame.render_widget(Paragraph::new(lines).block(view.block(&title)), area);
 }
 
 /// What the keys do, above everything else.
 fn draw_help(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let keys = [
-        ("+", say!("10 % more in the running phase")),
-        ("-", say!("as much less")),
-        ("p", say!("pause: no more users come")),
-        ("g", say!("go on: users come again")),
-        ("n", say!("end this phase: the next one begins")),
+        ("+", say!("10 % more in the current phase")),
+        ("-", say!("the same amount less")),
+        ("p", say!("pause: no more users are added")),
+        ("g", say!("go on: users are added again")),
+        ("n", say!("end this phase: the next one starts")),
         ("m", say!("mark this moment")),
         ("q", say!("stop: users finish their step and leave")),
-        ("?", say!("this help, and away with it")),
+        ("?", say!("show or hide this help")),
     ];
     let lines: Vec<Line<'_>> = keys
         .into_iter()

@@ -72,7 +72,7 @@ impl Desk<'_> {
             Command::Abort => {
                 self.interrupted();
                 self.order(Order::Abort);
-                Ok(say!("the run ends at once"))
+                Ok(say!("the run ends immediately"))
             }
         };
         match done {
@@ -85,7 +85,7 @@ impl Desk<'_> {
         let pauses = *command == Command::Pause;
         if self.steer.paused == pauses {
             return Ok(match pauses {
-                true => say!("paused already: no users come until `go-on`"),
+                true => say!("already paused: no users are added until `go-on`"),
                 false => say!("the run was not paused"),
             });
         }
@@ -95,8 +95,8 @@ impl Desk<'_> {
         let phase = running.map_or(0, |(phase, _)| *phase);
         self.amended(command, (now + GROWTH_AHEAD, self.running.load_of(phase), phase));
         Ok(match pauses {
-            true => say!("paused: no users come until `go-on`"),
-            false => say!("users come again"),
+            true => say!("paused: no users are added until `go-on`"),
+            false => say!("growth resumed"),
         })
     }
 
@@ -105,8 +105,8 @@ impl Desk<'_> {
         let program = &self.conduct.program;
         let one = &program.loads[number];
         let Some((phase, begun)) = self.running.loads()[number] else {
-            let help = say!("see what goes on: `throng control status`");
-            return Err((say!("the load does not go on now"), help));
+            let help = say!("show the running loads: `throng control status`");
+            return Err((say!("the load is not running now"), help));
         };
         let at = (now + GROWTH_AHEAD).max(self.steer.amended);
         let within = usize::from(self.running.phase_within(number));
@@ -177,13 +177,14 @@ impl Desk<'_> {
         let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
         let names = names.join(", ");
         match load {
-            Some(load) => loads.iter().position(|one| one.name == load).ok_or_else(|| {
-                (say!("the run has no load `{load}`"), say!("it has these: {names}"))
-            }),
+            Some(load) => loads
+                .iter()
+                .position(|one| one.name == load)
+                .ok_or_else(|| (say!("the run has no load `{load}`"), say!("its loads: {names}"))),
             None if loads.len() == 1 => Ok(0),
             None => Err((
                 say!("the run has several loads"),
-                say!("say which with `throng control --load NAME`: {names}"),
+                say!("choose one with `throng control --load NAME`: {names}"),
             )),
         }
     }

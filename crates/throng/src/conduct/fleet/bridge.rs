@@ -73,7 +73,7 @@ impl Bridge {
                         yield_now().await;
                     }
                     None => {
-                        self.lost_all(&say!("the bus is gone for good"));
+                        self.lost_all(&say!("the connection to the bus is permanently lost"));
                         break;
                     }
                 },
@@ -108,7 +108,7 @@ impl Bridge {
             return;
         }
         let name = &self.agents[agent].name;
-        self.notice(say!("{name} is lost, and its users with it: {detail}", detail = &detail));
+        self.notice(say!("{name} was lost, with all its users: {detail}", detail = &detail));
         let event = Event::MachineLost { at_ns, machine: agent as u16, detail };
         self.tell(agent, Message::Event(event));
     }
@@ -135,7 +135,7 @@ impl Bridge {
             Output::News { name, news } => self.news(&name, &news),
             Output::StopWanted => self.tell(0, Message::StopWanted),
             Output::Deposed => {
-                self.lost_all(&say!("another controller has taken this run over"));
+                self.lost_all(&say!("another controller has taken over this run"));
             }
             Output::GivenUp(missing) => {
                 let agent = missing.agent;
@@ -191,21 +191,21 @@ impl Bridge {
         let number = self.agents.iter().position(|agent| agent.name == name);
         let Some(number) = number.filter(|number| !self.agents[*number].is_over) else { return };
         match news {
-            News::Suspected => self.notice(say!("agent `{name}` is silent")),
+            News::Suspected => self.notice(say!("agent `{name}` does not respond")),
             News::Lost => {
                 self.agents[number].silent = Some(Instant::now());
-                self.lost(number, say!("it is not heard any more, and ended its load by itself"));
+                self.lost(number, say!("it no longer responds, and ended its load by itself"));
             }
             News::Back => {
                 self.agents[number].silent = None;
-                self.notice(say!("agent `{name}` is heard again"));
+                self.notice(say!("agent `{name}` responds again"));
             }
             News::Restarted(_) => {
                 self.agents[number].silent = Some(Instant::now());
-                self.lost(number, say!("its agent began anew"));
+                self.lost(number, say!("its agent restarted"));
             }
             News::Twice(_) => {
-                self.notice(say!("two processes say that they are agent `{name}`"));
+                self.notice(say!("two processes claim to be agent `{name}`"));
             }
             News::Joined | News::TooMany => {}
         }
@@ -237,9 +237,9 @@ fn told_missing(missing: &Missing) -> Said {
     }
     let gaps = gaps.join(", ");
     match missing.open_from {
-        Some(from) if gaps.is_empty() => say!("its lines from number {from} on have not come"),
-        Some(from) => say!("its lines {gaps} and those from number {from} on have not come"),
-        None => say!("its lines {gaps} have not come"),
+        Some(from) if gaps.is_empty() => say!("its lines from number {from} on are missing"),
+        Some(from) => say!("its lines {gaps} and those from number {from} on are missing"),
+        None => say!("its lines {gaps} are missing"),
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_told_once_whoever_knows_it_first() {
-        let lost = say!("nobody gave it orders any more, so its load ended in order");
+        let lost = say!("it received no more commands, so it ended its load gracefully");
         let own = Message::Event(Event::MachineLost { at_ns: 7, machine: 0, detail: lost });
         let over = Message::Over { at_ns: 8, whole: true };
         let lines: Vec<u8> = [own, over]
@@ -279,10 +279,10 @@ mod tests {
         let told = |lines: &[std::ops::Range<u64>], open_from| {
             told_missing(&Missing { agent: 0, lines: lines.to_vec(), open_from }).english()
         };
-        assert_eq!(told(&[], Some(7)), "its lines from number 7 on have not come");
+        assert_eq!(told(&[], Some(7)), "its lines from number 7 on are missing");
         let gaps = [2..3, 5..9];
-        assert_eq!(told(&gaps, None), "its lines 2, 5–8 have not come");
-        let text = "its lines 2, 5–8 and those from number 12 on have not come";
+        assert_eq!(told(&gaps, None), "its lines 2, 5–8 are missing");
+        let text = "its lines 2, 5–8 and those from number 12 on are missing";
         assert_eq!(told(&gaps, Some(12)), text);
         let many: Vec<_> = (0..20).map(|it| it * 3..it * 3 + 1).collect();
         assert!(told(&many, None).ends_with("21, … have not come"));

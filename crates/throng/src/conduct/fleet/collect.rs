@@ -52,7 +52,7 @@ fn unfit(message: Said, help: Said) -> Box<Diagnostic> {
 fn unreadable(path: &Path, error: &std::io::Error) -> Box<Diagnostic> {
     let error = Said::of_error(error);
     let message = say!("{}: {error}", path.display());
-    unfit(message, say!("give the directories that agents keep: `--dir`, or copies of them"))
+    unfit(message, say!("give the `--dir` directories of the agents, or copies of them"))
 }
 
 /// One run from the directories of its agents.
@@ -93,8 +93,8 @@ fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
         let before = parts.len();
         look(directory, 3, &mut parts).map_err(|error| unreadable(directory, &error))?;
         if parts.len() == before {
-            let message = say!("{} has no part of a run", directory.display());
-            return Err(unfit(message, say!("give what `throng agent` keeps in its `--dir`")));
+            let message = say!("{} contains no part of a run", directory.display());
+            return Err(unfit(message, say!("give the `--dir` directory of `throng agent`")));
         }
     }
     Ok(parts)
@@ -129,12 +129,12 @@ fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Di
     let names = names.join(", ");
     match named {
         Some(run) => runs.remove(run).ok_or_else(|| {
-            unfit(say!("no part of run {run} is there"), say!("these are: {names}"))
+            unfit(say!("no part of run {run} was found"), say!("runs found: {names}"))
         }),
         None if runs.len() == 1 => Ok(runs.into_values().next().unwrap_or_default()),
         None => {
-            let help = say!("name one of them with --run: {names}");
-            Err(unfit(say!("there are parts of {} runs", runs.len()), help))
+            let help = say!("choose one of them with --run: {names}");
+            Err(unfit(say!("parts of {} runs were found", runs.len()), help))
         }
     }
 }
@@ -142,7 +142,7 @@ fn of_one_run(parts: Vec<Part>, named: Option<&str>) -> Result<Vec<Part>, Box<Di
 /// The run, and by place in its plan the lines of each part that is there.
 fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnostic>> {
     let Some(first) = parts.first() else {
-        return Err(unfit(say!("its part was not given"), say!("give each part once")));
+        return Err(unfit(say!("its part was not given"), say!("give each part only once")));
     };
     let (plan, bundle) = (first.kept.plan.clone(), Run::open(&first.home.join(BUNDLE))?);
     let mut paths: Vec<Option<PathBuf>> = plan.parts.iter().map(|_| None).collect();
@@ -151,12 +151,12 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
     for Part { home, kept } in parts {
         let place = kept.place;
         let Some(part) = plan.parts.get(place).filter(|_| kept.plan == plan) else {
-            let message = say!("{} is of another run of the same id", home.display());
+            let message = say!("{} belongs to a different run with the same ID", home.display());
             return Err(unfit(message, say!("leave it out")));
         };
         if paths[place].is_some() {
-            let message = say!("{} has the part of `{}` again", home.display(), part.agent);
-            return Err(unfit(message, say!("give each part once")));
+            let message = say!("{} repeats the part of `{}`", home.display(), part.agent);
+            return Err(unfit(message, say!("give each part only once")));
         }
         let lines = home.join(LINES_FILE);
         let (shards, start) = said_first(&lines).map_err(|error| unreadable(&lines, &error))?;
@@ -167,10 +167,13 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
     }
     let Some(start_unix_ns) = start_unix_ns else {
         let help = say!("nothing was sent in this run");
-        return Err(unfit(say!("run {} never began", plan.run), help));
+        return Err(unfit(say!("run {} never started", plan.run), help));
     };
     let told = plan.told.read().ok_or_else(|| {
-        unfit(say!("the plan of run {} cannot be read", plan.run), say!("use the same throng"))
+        unfit(
+            say!("the plan of run {} cannot be read", plan.run),
+            say!("use the same version of throng"),
+        )
     })?;
     let past = VecDeque::new();
     Ok((Begun { plan, told, start_unix_ns, machines, bundle, past, is_over: true }, paths))
@@ -232,7 +235,7 @@ impl Reader {
     fn tell(&mut self, tell: &Lines) -> bool {
         let message = self.lines.next().and_then(|line| serde_json::from_slice(&line.ok()?).ok());
         let message = message.unwrap_or_else(|| Message::Lost {
-            detail: say!("its lines end before its load was over"),
+            detail: say!("its lines end before the end of its load"),
         });
         let is_last = matches!(message, Message::Over { .. } | Message::Lost { .. });
         tell.send((self.machine, message)).is_ok() && !is_last

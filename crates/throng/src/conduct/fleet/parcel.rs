@@ -41,7 +41,7 @@ impl Drop for Moment {
 fn unwritable(path: &Path, error: &io::Error) -> Box<Diagnostic> {
     let error = Said::of_error(error);
     let message = say!("{}: {error}", path.display());
-    let help = say!("name a directory that you may write to with TMPDIR");
+    let help = say!("set TMPDIR to a writable directory");
     Box::new(Diagnostic::error("record-impossible", message).help(help))
 }
 
@@ -75,8 +75,8 @@ pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>,
         !matches!(file.no_copy, None | Some(NoCopy::Merged))
     };
     if let Some(file) = info.files.iter().find(left_out) {
-        let message = say!("`{}` does not go to the agents of a fleet", file.path);
-        let help = say!("keys and files that cannot be read stay where they are: use one machine");
+        let message = say!("`{}` cannot be sent to the agents of a fleet", file.path);
+        let help = say!("keys and unreadable files are not sent to agents: use one machine");
         return Err(Box::new(Diagnostic::error("fleet-unbridged", message).help(help)));
     }
     let mut packed = Vec::new();

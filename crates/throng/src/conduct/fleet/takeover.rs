@@ -86,7 +86,10 @@ impl Takeover {
     }
 
     fn gone(&self) -> Box<Diagnostic> {
-        fleet::bus_failed(self.keys.address(), &say!("the bus is gone for good"))
+        fleet::bus_failed(
+            self.keys.address(),
+            &say!("the connection to the bus is permanently lost"),
+        )
     }
 
     /// The run that was named, or the newest one that is not over.
@@ -106,8 +109,8 @@ impl Takeover {
             newest = newest.max(Some((plan.valid_from_ms, plan.run)));
         }
         newest.map(|(_, run)| run).ok_or_else(|| {
-            let message = say!("no run of this fleet goes on");
-            let help = say!("name one whose lines are still in the log: `throng resume RUN`");
+            let message = say!("no run of this fleet is in progress");
+            let help = say!("give a run whose lines are still in the log: `throng resume RUN`");
             Box::new(unfit(message, help))
         })
     }
@@ -147,13 +150,13 @@ impl Takeover {
     async fn commands(&mut self, run: &str, standby: bool, errors: Screen) -> Found<()> {
         let until = Instant::now() + COMMAND_TIME;
         if standby {
-            errors.say(say!("stands by for run {run}: takes it over when its controller is gone"));
+            errors.say(say!("on standby for run {run}: takes over when its controller is gone"));
         }
         loop {
             let output = tokio::select! {
                 output = self.outputs.recv() => output,
                 () = sleep_until(until), if !standby => {
-                    let message = say!("another controller commands this fleet");
+                    let message = say!("another controller is in charge of this fleet");
                     let help = say!("to take over when it is gone: `throng resume --standby`");
                     return Err(Box::new(unfit(message, help)));
                 }
@@ -172,14 +175,21 @@ impl Takeover {
     /// What there is of the run, and what comes of its agents until each of them has been ready.
     async fn resumes(&mut self, run: &str) -> Found<(Left, Vec<Output>)> {
         let Some(plan) = self.plan(run).await? else {
-            let message = say!("the bus has no run {run} that this fleet's operator has signed");
-            let help = say!("runs are kept for a week; `throng collect` reads those of agents");
+            let message = say!("the bus has no run {run} signed by the operator of this fleet");
+            let help =
+                say!("the bus keeps runs for a week; `throng collect` reads those kept by agents");
             return Err(Box::new(unfit(message, help)));
         };
         if plan.version != fleet::build() {
-            let message =
-                say!("run {run} is of throng {}, and this is {}", plan.version, fleet::build());
-            return Err(Box::new(unfit(message, say!("take it over with the same throng"))));
+            let message = say!(
+                "run {run} was started with throng {}, but this is {}",
+                plan.version,
+                fleet::build()
+            );
+            return Err(Box::new(unfit(
+                message,
+                say!("take it over with the same version of throng"),
+            )));
         }
         let _ = self.inputs.send(Input::Resume { run: run.to_string() });
         let until = Instant::now() + READY_TIME;
@@ -224,8 +234,8 @@ impl Takeover {
         let run = left.plan.run.clone();
         let Some(start_unix_ns) = left.start_unix_ns else {
             call_off(&self.inputs, &mut self.outputs).await;
-            let message = say!("run {run} had not begun when its controller was gone");
-            let help = say!("it is called off, and nothing was sent: start it again");
+            let message = say!("run {run} had not started when its controller was lost");
+            let help = say!("it was canceled, and nothing was sent: start it again");
             return Err(refused(Box::new(unfit(message, help))));
         };
         let ready: Vec<Option<Ready>> = (0..left.plan.parts.len())
@@ -241,7 +251,7 @@ impl Takeover {
             is_over: left.is_over,
             plan: left.plan,
         };
-        errors.say(say!("run {run} goes on here; what it has told so far is read again"));
+        errors.say(say!("run {run} continues here; its results so far are read again"));
         let spare = ready.iter().flatten().map(|ready| ready.users_spare).min();
         let spare = spare.unwrap_or(Spare::NONE);
         let names = begun.told.names.clone();

@@ -92,7 +92,7 @@ fn the_memory_of_the_host_is_kept_without_being_told() {
     let bound = MemoryBound::Group;
     let group = MemoryLeft { available_bytes: 10_000_000, floor_bytes: GIB, bound };
     let seen = Seen { memory_left: Some(group), ..left(0) };
-    let detail = "its control group has 10.0 MB of memory left, 1.07 GB have to stay";
+    let detail = "its control group has 10.0 MB of memory left, 1.07 GB must stay free";
     let detail = Said::of_others(detail);
     let reason = Reason { limit: Limit::HostMemory, detail };
     assert_eq!(limits.see(&seen, Time::from_secs(9)), Some(Deed::Hold(reason)));

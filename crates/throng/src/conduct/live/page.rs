@@ -135,7 +135,7 @@ impl Watched {
             return Reply::text(400, "not a valid command\n");
         };
         let Some(asked) = self.state.borrow().asked.clone() else {
-            let told = json!({"refused": tell!("the run has not begun yet"), "help": ""});
+            let told = json!({"refused": tell!("the run has not started yet"), "help": ""});
             return Reply::new(200, "application/json", told.to_string());
         };
         let (reply, answered) = oneshot::channel();
@@ -146,7 +146,7 @@ impl Watched {
             Ok(Ok(Answer::Refused { message, help })) => {
                 json!({"refused": message.spoken(), "help": help.spoken()})
             }
-            Ok(Err(_)) | Err(_) => json!({"refused": tell!("the run is over"), "help": ""}),
+            Ok(Err(_)) | Err(_) => json!({"refused": tell!("the run has ended"), "help": ""}),
         };
         Reply::new(200, "application/json", told.to_string())
     }

@@ -39,7 +39,7 @@ fn a_folder_of_runs_shows_its_trend_and_since_when_it_is_another() {
     against("--last 2").exits(0).says(&["shop: 2 runs", "passed: http p50"]);
     let run = against("--baseline build-1 --markdown").exits(1);
     run.says(&["### shop: 8 runs", "| 2099-01-08 00:00:00 |", "**failed**: http p50"]);
-    history(folder.path(), "--label branch=other").run().exits(2).says(&["with these labels"]);
+    history(folder.path(), "--label branch=other").run().exits(2).says(&["has these labels"]);
     let step = history(folder.path(), "--last 1").arg("--step").arg("GET /").run().exits(0);
     step.says(&["shop, GET /: 1 run"]);
 }

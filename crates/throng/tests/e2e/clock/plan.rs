@@ -41,13 +41,13 @@ fn a_measured_run_says_how_many_agents_make_a_load() {
     // Twice what was measured, on machines that are described.
     plan("--rate 600/s --machine 64cores,64GiB").says(&[
         "1, each with 64 cores and 68.7 GB of memory",
-        "that may be taken: the limit",
-        "what its link carries was not measured",
+        ": the limit",
+        "sent; the capacity of the link was not measured",
         "for n in $(seq 1); do throng fleet token agent-$n > agent-$n.token; done",
         "throng agent --join agent-1.token",
         "throng run reads.yaml --rate 600/s --fleet --agents 1\n",
     ]);
     plan("--lang zh").says(&["集群的代理", "throng run reads.yaml --fleet --agents "]);
     let unmeasured = throng("plan reads.yaml --fleet").file("reads.yaml", &text).run().exits(2);
-    unmeasured.says(&["no run tells what a machine carries", "--from DIR"]);
+    unmeasured.says(&["no run shows how much one machine can do", "--from DIR"]);
 }
