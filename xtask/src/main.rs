@@ -6,6 +6,7 @@ mod dist;
 mod packages;
 mod suite;
 mod tidy;
+mod voice;
 mod web;
 mod workspace;
 
@@ -23,6 +24,8 @@ cargo xtask <chore>
                           fuzz tests with new seeds (10 minutes); a case that fails is kept in
                           crates/throng-fuzz/corpus
   tidy                    the rules of the house that no compiler checks
+  sentences [COUNT] [--seed N]
+                          sentences of pages, help and messages, drawn at random (100), to be read
   dist [--target TRIPLE]… [--binary FILE]
                           what is handed out, into target/dist: static binary, .deb, archive,
                           each installed and tried; --binary packages one that is there
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => suite::run(rest),
         ["fuzz", rest @ ..] => suite::fuzz(rest),
         ["tidy"] => tidy::run(),
+        ["sentences", rest @ ..] => voice::run(rest),
         ["dist", rest @ ..] => dist::run(rest),
         ["web"] => workspace::load().and_then(|workspace| web::make(&workspace)),
         ["bench", rest @ ..] => bench::run(rest),

@@ -20,7 +20,7 @@ const OWN_LATENESS: &str = "undetermined: the generator's own lateness can expla
 const SUCCEEDED: &str = "at least one attempt succeeded";
 const ENDED: &str = "the run completed";
 
-/// The run as one test suite: a test case for each threshold, one for the validity of the result, and
+/// The run as one test suite: a test case per threshold, one for the validity of the result, and
 /// one for the end of the run.
 pub fn junit(summary: &Summary) -> String {
     let mut cases: Vec<Case> = summary.thresholds.iter().map(threshold_case).collect();

@@ -87,7 +87,7 @@ fn first_sentence(text: &str) -> &str {
     &text[..ends.min().unwrap_or(text.len())]
 }
 
-/// The text of a section. In Chinese, the examples of the English section replace the links to them.
+/// The text of a section. In Chinese, the examples of the English section replace their links.
 fn with_examples(section: &Section<'_>) -> String {
     let english = sections(&CODES).into_iter().find(|english| english.code == section.code);
     let text = english.map_or("", |english| english.text);

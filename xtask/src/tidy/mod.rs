@@ -14,6 +14,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use crate::voice::{self, words};
 use crate::workspace::{self, Workspace};
 
 /// A rule broken: where, what, and what cures it.
@@ -45,6 +46,7 @@ pub(crate) fn run() -> Result<(), String> {
     findings.extend(check_workspace(&workspace));
     findings.extend(check_catalogue(&workspace.root, &files));
     findings.extend(check_circles(&workspace.root, &files));
+    findings.extend(check_words(&workspace.root, &files));
     if findings.is_empty() {
         crate::say(&format!("tidy: {} files, nothing found", files.len()));
         return Ok(());
@@ -84,6 +86,13 @@ fn check_catalogue(root: &Path, files: &[String]) -> Vec<Finding> {
     let covered = files.iter().filter(|file| catalogue::covers(file));
     let sources: Vec<(String, String)> = covered.map(|file| (file.clone(), read(file))).collect();
     catalogue::check(&read(catalogue::FILE), &sources)
+}
+
+fn check_words(root: &Path, files: &[String]) -> Vec<Finding> {
+    let page = fs::read_to_string(root.join(words::FILE)).unwrap_or_default();
+    let mistakes = words::check(&page, &voice::all(root, files));
+    let finding = |one: words::Mistake| Finding::new(&one.file, one.line, one.what, one.instead);
+    mistakes.into_iter().map(finding).collect()
 }
 
 fn check_circles(root: &Path, files: &[String]) -> Vec<Finding> {

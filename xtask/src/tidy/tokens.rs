@@ -195,7 +195,7 @@ impl Reader<'_> {
                 Some("n") => text.push('\n'),
                 Some("t") => text.push('\t'),
                 Some("r") => text.push('\r'),
-                Some("x") => drop(self.take(2)),
+                Some("x") => text.extend(self.byte()),
                 Some("u") => text.extend(self.unicode()),
                 Some(other) => text.push_str(other),
                 None => {
@@ -207,6 +207,12 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// `20` of `\x20`.
+    fn byte(&mut self) -> Option<char> {
+        let hex = self.take(2);
+        u8::from_str_radix(&hex, 16).ok().map(char::from)
     }
 
     /// `{1f}` of `\u{1f}`.

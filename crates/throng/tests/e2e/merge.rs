@@ -121,7 +121,7 @@ fn the_summary_of_a_merged_run_fits_wherever_it_is_printed() {
             let width = line.chars().count();
             run.check(width <= *columns, &format!("{width} columns: {line}"));
         }
-        for part in ["GET /work", "GET /come", "status-unexpected", "record"] {
+        for part in ["GET /work", "GET /come", "status-unexpected", "directory"] {
             run.check(plain.contains(part), part);
         }
         run.check(*columns < 80 || plain.contains("3 machines"), "of how many machines");
