@@ -248,11 +248,21 @@ impl Machine {
         pings
     }
 
+    /// Whether the peer answers our leave: it is waited for.
+    pub fn awaits_end(&self) -> bool {
+        match self {
+            Machine::Call(call) => call.sends(),
+            _ => self.traits().closes,
+        }
+    }
+
     /// Writes the leave that is taken; false where it is taken without a word.
     pub fn close(&mut self, code: u16, mask: [u8; 4], out: &mut Vec<u8>) -> bool {
         match self {
             Machine::WebSocket(_) => write_close(out, Some(code), "", Some(mask)),
-            Machine::Call(call) => call.half_close(out),
+            Machine::Call(call) if call.sends() => call.half_close(out),
+            // All has been said, and the target need not end by itself.
+            Machine::Call(call) => call.cancel(out),
             _ => return false,
         }
         true

@@ -264,8 +264,9 @@ impl Active<'_> {
     /// waits for the end of one already says goodbye to another without waiting.
     pub(super) fn close(&mut self, line: u8, cx: &mut Context<'_>) {
         let Some(connection) = self.user.connection(line) else { return };
-        let closes = connection.machine.traits().closes;
-        if closes && self.user.send_close(line, 1000, cx).is_ok() {
+        let machine = &connection.machine;
+        let (closes, awaits_end) = (machine.traits().closes, machine.awaits_end());
+        if closes && self.user.send_close(line, 1000, cx).is_ok() && awaits_end {
             self.user.goodbye_said(line);
             if !matches!(self.task.doing, Doing::Closing) {
                 self.task.line = line;

@@ -135,6 +135,17 @@ impl CallStream {
         }
     }
 
+    /// Whether more messages may be sent.
+    pub fn sends(&self) -> bool {
+        !self.0.half_closed
+    }
+
+    /// Gives the call up: the target is told not to go on with it.
+    pub fn cancel(&mut self, out: &mut Vec<u8>) {
+        self.0.over = true;
+        self.0.lasting.cancel(out);
+    }
+
     /// Whether its status has come.
     pub fn is_over(&self) -> bool {
         self.0.over

@@ -161,6 +161,22 @@ fn a_status_that_ends_a_chat_is_a_loss() {
     run.check(statuses["RESOURCE_EXHAUSTED"].as_u64() >= Some(10), &statuses.to_string());
 }
 
+/// A stream that never ends by itself is given up when its user disconnects, and that is no
+/// failure of the target.
+#[test]
+fn a_stream_that_has_not_ended_is_canceled() {
+    let target = Target::start("http");
+    let steps = "- {connect: echo.v1.Echo/Count, message: {to: 100000, pause_ms: 20}}\n\
+                 - {expect: {number: 3}}\n\
+                 - disconnect";
+    let run = calling(&target.url("grpc", ""), steps, &times(8, 4)).run().exits(0);
+    run.check(run.took.as_secs() < 5, "it waits for no stream");
+    run.has("/lifecycle/complete", 8);
+    run.has("/lifecycle/broken", 0);
+    run.has("/connections/closed_by_us", 8);
+    target.comes_to("/connections/open", 0);
+}
+
 #[test]
 fn a_status_is_shown_as_grpc_numbers_and_names_it() {
     let target = Target::start("http");
