@@ -125,8 +125,8 @@ macro_rules! scenario_maps {
              phases.",
         graceful_stop: Duration => "How long users may take to finish after the last phase.",
         precision: Duration =>
-            "How late starts, ends of pauses and heartbeats may be, so that several share one \
-             wake-up; `0s` wakes up for each. Default: `250us`.",
+            "The maximum delay of starts, ends of pauses and heartbeats, so that several share \
+             one wake-up; with `0s`, each has its own. Default: `250us`.",
         thresholds: List(&Text) => "Pass/fail criteria, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
             "Conditions that stop the run early: `errors > 10% over 10s for 20s`.",
@@ -293,7 +293,7 @@ macro_rules! scenario_maps {
         steps [List Step]: Steps => "The steps of an iteration.",
         after [List Step]: Steps => "Steps that run once, when the user leaves.",
         headers: HEADERS =>
-            "Headers of all its requests. A header with a saved value is sent once the user has \
+            "Headers of all its HTTP requests. A header with a saved value is sent once the user has \
              the value.",
         timeout: Duration => "The timeout of steps that do not set their own.",
         on_error: ON_ERRORS => "What a user does if a step fails.",

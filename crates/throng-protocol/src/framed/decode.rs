@@ -318,7 +318,7 @@ impl<'a> Decoder<'a> {
             }
             Varint::Short => Err(self.cut(id, (end - self.at) as u64 + 1, end)),
             Varint::Long => {
-                let reason = say!("the number has more bytes than 64 bits need");
+                let reason = say!("the number uses more bytes than a 64-bit value needs");
                 Err(self.broken(id, self.at, reason))
             }
         }

@@ -222,7 +222,7 @@ fn by_length(table: &Table, length: &Length, bytes: &[u8]) -> Result<Begun, Brok
             Varint::Complete { raw, bytes } => (raw, bytes),
             Varint::Short => return Ok(Begun::Needs(bytes.len() + 1)),
             Varint::Long => {
-                let reason = say!("the number has more bytes than 64 bits need");
+                let reason = say!("the number uses more bytes than a 64-bit value needs");
                 return Err(lost(length.offset, table.path(length.node), reason));
             }
         },

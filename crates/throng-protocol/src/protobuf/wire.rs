@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
             }
             Varint::Short => Err(self.cut()),
             Varint::Long => {
-                let reason = say!("the number has more bytes than 64 bits need");
+                let reason = say!("the number uses more bytes than a 64-bit value needs");
                 Err(Wrong { position: self.at, reason })
             }
         }

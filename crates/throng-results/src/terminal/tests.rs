@@ -336,7 +336,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         3.01s  user 370  basket 10 \u{1b}[31mis empty\nthough it was filled
         … and 2 more lines: events.ndjson lists all
 
-        record       throng 0.1.0 (10d8f4b21) · seed 42
+        directory    throng 0.1.0 (10d8f4b21) · seed 42
     "#]]
     .assert_eq(&sections.join("\n\n"));
 }
@@ -720,20 +720,20 @@ fn the_summary_of_users_who_only_stay() {
             – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
 
             errors · shares of 200 attempts
-            1  0.50 %  stay: the target dropped the connection while the user was online (lost,
-                       blame: target)
+            1  0.50 %  stay: the target dropped the connection while the user was online
+                       (lost, blame: target)
 
-            funnel   came  through    p50    p90    p99    max
-            connect   100      100  900µs  900µs  900µs  900µs
+            funnel   entered  passed    p50    p90    p99    max
+            connect      100     100  900µs  900µs  900µs  900µs
 
             online  at the end  least  most  opened  opened/s  broken
             load           100    100   100     100      10.0       0
 
             users        100 online at peak
-            connections  100 at most open · 100 opened · 100 opened in the peak second
+            connections  100 open at peak · 100 opened · 100 opened in the peak second
                          10 per second on average
 
-            record       throng 0.1.0 (10d8f4b21) · seed 42
+            directory    throng 0.1.0 (10d8f4b21) · seed 42
         "#]],
     );
 }

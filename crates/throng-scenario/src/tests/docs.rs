@@ -306,7 +306,7 @@ fn reference() -> String {
     let words = |words: &[&str]| {
         words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
     };
-    out += &format!("\nThese may be written as a word alone: {}. ", words(keys::BARE_VERBS));
+    out += &format!("\nThese steps can be written without a value: {}. ", words(keys::BARE_VERBS));
     out += &format!("Not in this version: {}.\n\n", words(keys::VERBS_LATER));
     for (_, kind) in keys::MAP_KINDS.iter().filter(|(_, kind)| !is_verb(kind)) {
         out += &table(kind);
@@ -397,7 +397,7 @@ fn describe(shape: &Shape) -> String {
         Shape::Expression => "expression".into(),
         Shape::Nothing => "nothing".into(),
         Shape::Steps => "[steps](#verbs)".into(),
-        Shape::List(inner) => format!("list of {}", of(inner)),
+        Shape::List(inner) => format!("list, each {}", of(inner)),
         Shape::Map(inner) => format!("names, each with {}", of(inner)),
         Shape::Kind(kind) => link(kind),
         Shape::OneOf(shapes) => {

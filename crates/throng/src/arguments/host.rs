@@ -41,8 +41,8 @@ pub(crate) struct PlanArguments {
     /// Size of each machine that runs throng, `8cores,16GiB`; this host by default
     #[arg(long, visible_alias = "machines", value_name = "MACHINE", value_parser = Described::parse)]
     pub(crate) machine: Option<Described>,
-    /// Show how many fleet agents are needed, on machines like that of the run, and the commands to
-    /// start them
+    /// Show how many fleet agents are needed, on machines like the one that ran the test, and the
+    /// commands to start them
     #[arg(long, conflicts_with = "pv")]
     pub(crate) fleet: bool,
     /// Take the cost per user from this run, instead of the last run of this scenario

@@ -110,8 +110,8 @@ pub(crate) struct LimitArguments {
     /// together more than this share of the host's: `80%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
-    /// Start no users while throng uses more memory than this, including kernel memory for its
-    /// connections; half of it may be bodies and messages: `8GiB`
+    /// Stop adding users while throng uses more memory than this, kernel memory for connections
+    /// included; bodies and messages may use half of it: `8GiB`
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub(crate) max_memory: Option<u64>,
     /// Reduce the load generated here, down to a tenth, while other programs use more than this

@@ -118,7 +118,7 @@ fn what_is_near_a_selector_that_finds_nothing_is_shown() {
         "`id=(\\d+)` has no match in 39 bytes\n",
         "4 steps, 4 failed",
     ]);
-    let hint = "`json.data.tokn` has no match;  is";
+    let hint = "`json.data.tokn` has no match; there is";
     run.check(run.out.matches(hint).count() == 2, "once by each step");
     let after = run.out.split("json-unexpected").nth(1).is_some_and(|rest| rest.contains(hint));
     run.check(after, "it stands behind the failure");
@@ -319,7 +319,7 @@ fn messages_are_shown_too() {
 - disconnect"#;
     let text = one_session(&format!("tcp://{}", target.address), &times(1, 1), steps);
     let run = trying("", &text).run().exits(0);
-    run.says(&["✓ connect", "→ 00 01 fe ff", "← 00 01 fe ff", "→ bye", "← bye", "all good"]);
+    run.says(&["✓ connect", "→ 00 01 fe ff", "← 00 01 fe ff", "→ bye", "← bye", "all ok"]);
 }
 
 #[test]

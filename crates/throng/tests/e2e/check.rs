@@ -90,7 +90,7 @@ const SAID: &str = "a shop\n\
      \x20     think 2s..4s\n\
      \x20 after\n\
      \x20   http POST /logout\n\
-     \x20 an iteration: ~3.7 requests, ~2.00s of pauses (2.00s to 6.00s)\n\
+     \x20 per iteration: ~3.7 requests, ~2.00s of pauses (2.00s to 6.00s)\n\
      \n\
      session robot · 25 % of the users\n\
      \x20 steps\n\
@@ -100,7 +100,7 @@ const SAID: &str = "a shop\n\
      \x20   during 2s\n\
      \x20     http GET /b\n\
      \x20     think 500ms\n\
-     \x20 an iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)\n\
+     \x20 per iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)\n\
      \n\
      data accounts: csv accounts.csv, 300 rows, take unique; up to 75 are needed\n\
      data colours: list, 2 rows, take random\n\

@@ -37,7 +37,7 @@ fn a_slower_target_is_named_and_an_equal_one_is_not() {
     });
 
     let run = fail_if(compare(&before, &after, ""), "http p50 > +50%").run().exits(1);
-    run.says(&["before", "after", "worse", "failed: http p50 > +50%", "note: target:"]);
+    run.says(&["before", "after", "worse", "triggered: http p50 > +50%", "note: target:"]);
     let run = compare(&before, &after, "--json").run().exits(0);
     let held = run.json()["comparisons"][0].clone();
     let figures = held["rows"][0]["figures"].as_array().expect("figures").clone();
@@ -49,7 +49,7 @@ fn a_slower_target_is_named_and_an_equal_one_is_not() {
     run.says(&["### after compared with before", "| all attempts | p50 |", "**worse**"]);
 
     let conditions = fail_if(compare(&before, &same, ""), "p50 > +100%");
-    fail_if(conditions, "failed > +1%").run().exits(0).says(&["passed: p50 > +100%"]);
+    fail_if(conditions, "failed > +1%").run().exits(0).says(&["not triggered: p50 > +100%"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn runs_are_written_side_by_side_as_a_page() {
         run.check(text.contains(part), part);
     }
     let told = crate::page::drawn(&page);
-    for part in [">Runs side by side<", ">two<", ">Response times p50<"] {
+    for part in [">Comparison of runs<", ">two<", ">Response times p50<"] {
         run.check(told.contains(part), &told);
     }
     let missing = folder.path().join("missing/compare.html");

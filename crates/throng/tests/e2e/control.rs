@@ -42,7 +42,7 @@ fn a_run_is_changed_by_commands_and_says_so() {
     tell(&child, "end-phase").exits(0);
     // What was due while it was paused is not missed.
     let run = child.wait().exits(0);
-    run.check(run.wanted() > 0, "starts were wanted");
+    run.check(run.wanted() > 0, "starts were scheduled");
     let json = run.json();
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
     let changes = json["changes"].as_array().expect("changes");
@@ -54,7 +54,7 @@ fn a_run_is_changed_by_commands_and_says_so() {
     assert_eq!(json["phases"][1]["name"], "last", "{run}");
     run.check(!run.folder().join("record/control.sock").exists(), "the socket is left");
     let over = throng(&format!("control {} more", run.folder().join("record").display())).run();
-    over.exits(2).says(&["is over"]);
+    over.exits(2).says(&["has ended"]);
 }
 
 /// There are rows for two more users than the ten that are planned.

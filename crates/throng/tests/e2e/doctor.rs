@@ -49,7 +49,7 @@ fn a_few_users_fit_everywhere() {
 #[test]
 fn far_too_many_users_fit_nowhere() {
     let run = throng(&format!("doctor --users {FAR_TOO_MANY}")).run().exits(3);
-    run.says(&["not fit", "[memory]", "[source-addresses]", "ip addr add", "for good"]);
+    run.says(&["fail", "[memory]", "[source-addresses]", "ip addr add", "permanently"]);
     run.says(&["this host does not meet the requirements for 100,000,000 users"]);
     let run = throng(&format!("doctor --users {FAR_TOO_MANY} --json")).run().exits(3);
     let json = is_examined(&run, false);

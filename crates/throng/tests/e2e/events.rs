@@ -203,7 +203,7 @@ fn what_is_no_event_stream_does_not_open() {
     let (steps, connect) = ("      - stay: 1s", "        on_error: leave\n");
     for (version, node) in nodes() {
         for (path, words) in [
-            ("/html", "the answer is `text/html`, not `text/event-stream`"),
+            ("/html", "the response is `text/html`, not `text/event-stream`"),
             ("/none", "the event stream request got status 204 instead of 200"),
         ] {
             let load = "{iterations: 1, users: 1}";

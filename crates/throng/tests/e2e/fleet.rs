@@ -308,7 +308,7 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     run.says(&[
         "1 of 2 agents refuse to start",
         "strict",
-        "not among the targets",
+        "not in the list of targets",
         "nothing was sent",
     ]);
     agent.signal(libc::SIGTERM);
@@ -316,7 +316,7 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
     let small = fleet.agent("strict", &strict, "--users-max 3").start();
     small.hears("joined", |_, err| err.contains("joined").then_some(()));
     let run = fleet.run(&target, "--agents 2").run().exits(3);
-    run.says(&["its owner allows 3", "nothing was sent"]);
+    run.says(&["its owner allows only 3", "nothing was sent"]);
     let run = fleet.run(&target, "--agent-label name=north").run().exits(3);
     run.says(&["no agent that can take part is online", "a: it has the labels name=a"]);
     let text = std::fs::read_to_string(&strict).expect("a token");

@@ -51,7 +51,7 @@ fn a_full_screen_shows_curves_and_hears_keys() {
     let url = target.http("/");
     let line = format!("bench {url} --rate 200/s -d 60s --out record --expect-status 200 --tui");
     let mut child = terminal(&line, (80, 24)).start();
-    for part in ["per second", "steps", "what happened", "status-unexpected"] {
+    for part in ["per second", "steps", "events", "status-unexpected"] {
         child.hears(part, |out, _| out.contains(part).then_some(()));
     }
     child.types("?");
@@ -137,7 +137,7 @@ fn shell(line: &str) -> Child {
 fn a_run_that_is_stopped_gives_its_screen_back_and_takes_it_again() {
     let target = Target::start("http");
     let mut child = shell(&long(&target));
-    child.hears("the screen", |out, _| out.contains("what happened").then_some(()));
+    child.hears("the screen", |out, _| out.contains("events").then_some(()));
     let process = throng_below(child.id()).expect("throng");
     // SAFETY: the call takes two numbers; the process lives, as its screen is there.
     unsafe { libc::kill(process, libc::SIGTSTP) };
@@ -158,7 +158,7 @@ fn a_run_that_is_stopped_gives_its_screen_back_and_takes_it_again() {
     // All of it is drawn, not what has changed alone.
     child.hears("the screen again", |out, _| {
         let drawn = since(out, TAKEN);
-        let all = out.rfind(GIVEN_BACK) < out.rfind(TAKEN) && drawn.contains("what happened");
+        let all = out.rfind(GIVEN_BACK) < out.rfind(TAKEN) && drawn.contains("events");
         (all && drawn.contains("steps")).then_some(())
     });
     child.types("m");
@@ -186,7 +186,7 @@ fn lowest_line(drawn: &str) -> u16 {
 fn a_terminal_that_changes_its_size_is_filled_again() {
     let target = Target::start("http");
     let mut child = shell(&format!("{}; echo code=$?", long(&target)));
-    child.hears("the screen", |out, _| out.contains("what happened").then_some(()));
+    child.hears("the screen", |out, _| out.contains("events").then_some(()));
     let process = throng_below(child.id()).expect("throng");
     let terminal = std::fs::read_link(format!("/proc/{process}/fd/0")).expect("a terminal");
     assert_eq!(lowest_line(&child.output()), 24);

@@ -32,7 +32,7 @@ fn what_was_held_is_in_the_record_and_told_again() {
     let target = Target::start("im");
     let line = "run ramp.yaml --max-memory 1MiB --out record --lang zh";
     let run = throng(line).file("ramp.yaml", ramp(&target)).run().exits(5);
-    run.says(&["暂时不再增加用户：throng 及其连接占用"]);
+    run.says(&["暂停增长：throng 及其连接占用"]);
     let read = |name: &str| {
         std::fs::read_to_string(run.folder().join("record").join(name)).expect("a file")
     };

@@ -53,5 +53,5 @@ fn what_is_no_folder_of_runs_is_told() {
     history(folder.path(), "--step GTE").run().exits(2).says(&["no run has a step"]);
     let file = one.join("run.json");
     std::fs::write(&file, "{").expect("a file");
-    history(folder.path(), "").run().exits(2).says(&["passed over: one:", "is damaged"]);
+    history(folder.path(), "").run().exits(2).says(&["skipped: one:", "is damaged"]);
 }

@@ -81,7 +81,7 @@ const KINDS: &[Kind] = &[
 fn written(kind: &Kind, address: &str, line: &str) -> Throng {
     let url = format!("{}://{address}", kind.scheme);
     let init = throng(&format!("init {} my.yaml --target {url}", kind.word)).run().exits(0);
-    init.says(&["my.yaml is written", "throng check my.yaml"]);
+    init.says(&["wrote my.yaml", "throng check my.yaml"]);
     init.check(init.err.is_empty(), "it complains");
     let read = |name: &str| std::fs::read_to_string(init.folder().join(name));
     let text = read("my.yaml").expect("a scenario");
@@ -117,7 +117,7 @@ fn what_is_written_can_be_tried() {
         let run = written(kind, &address, "try my.yaml --pause 50ms").run().exits(0);
         let last = run.out.lines().last().unwrap_or_default();
         let steps = last.strip_suffix(" steps, all ok").and_then(|it| it.parse().ok());
-        run.check(steps.is_some_and(|steps: u64| steps >= kind.steps), "all is good");
+        run.check(steps.is_some_and(|steps: u64| steps >= kind.steps), "all is ok");
         run.says(&["✓ ", "→ ", "← ", "paused"]);
         run.check(!run.out.contains('✗'), "something failed");
         run.check(run.err.is_empty(), "it complains");
@@ -159,7 +159,7 @@ fn a_file_that_is_there_is_kept() {
 
     // The accounts are the person's own, with a scenario beside them that is new.
     let run = own("init api").run().exits(0);
-    run.says(&["api.yaml is written", "accounts.csv already exists and was kept"]);
+    run.says(&["wrote api.yaml", "accounts.csv already exists and was kept"]);
     assert_eq!(read(&run, "accounts.csv"), "also mine");
     let run = own("init api --force").run().exits(0);
     run.check(read(&run, "accounts.csv").starts_with("user,password\n"), "rows of the template");

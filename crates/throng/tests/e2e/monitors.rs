@@ -134,7 +134,7 @@ load: [{{users: 2, for: 4500ms}}]
     run.says(&[
         "works has no metric that matches `{__name__=\"never\"}`",
         "sick cannot be read: ",
-        "sick is read again",
+        "sick can be read again",
         "hangs cannot be read: no response in time; the run continues",
     ]);
 

@@ -94,10 +94,10 @@ fn the_peak_of_a_day_is_shown_with_its_numbers() {
     ]);
     let run = throng("plan --pv 3M --share 50% --of-day 10% --json").run().exits(0);
     run.check((number(&run, "/peak/per_s") - 173.61).abs() < 0.01, "the formula");
-    throng("plan --pv 3M").run().exits(0).says(&[
-        "give `--per-machine RATE`, or run this scenario, to see how many service machines this \
-         needs",
-    ]);
+    throng("plan --pv 3M")
+        .run()
+        .exits(0)
+        .says(&["give `--per-machine RATE`, or run this scenario"]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn bytes_that_break_the_declaration_are_marked() {
     ]);
     is_narrow(&run);
     let run = with("protocol chat.yaml --decode").arg("c4a70000").run().exits(1);
-    run.says(&["a packet that does not end"]);
+    run.says(&["an unfinished packet"]);
     // The next packet is read.
     let bytes = [&b"\xc4\xa7\xff\xff\xff\xff\x09zzz"[..], &encoded("ping", 3)].concat();
     let run = with("protocol chat.yaml --decode x.bin").file("x.bin", bytes).run().exits(1);
@@ -129,7 +129,7 @@ fn mistakes_have_a_cure() {
         ("protocol chat.yaml --encode", "joyn: {}", "did you mean `join`?"),
         ("protocol chat.yaml --encode", "join: {room: 1, user: x, token: a}", "`x`"),
         ("protocol chat.yaml --decode", "c4 zz", "` is not a hexadecimal digit"),
-        ("protocol chat.yaml --decode", "c4 a", "two digits"),
+        ("protocol chat.yaml --decode", "c4 a", "two hexadecimal digits"),
         ("protocol chat.yaml --decode", "no/such.pcap", "no such file"),
         ("protocol chat.yaml --message", "jon", "did you mean `join`?"),
         ("protocol", "none.yaml", "give the path of a protocol file"),

@@ -219,7 +219,7 @@ fn what_fails_on_the_way_is_the_proxys() {
     failing(it, &url, "proxy-refused", "scenario", "does not allow a tunnel");
     let open = Tunneller::open();
     let behind = format!("http://127.0.0.1:{}/", nobody.port());
-    failing(open.server.address, &behind, "proxy-failed", "network", "it answered 502");
+    failing(open.server.address, &behind, "proxy-failed", "network", "it returned 502");
     let closing = Faulty::start(|mut peer| assert!(peer.hears()));
     failing(closing.address, &url, "proxy-failed", "network", "closed");
     let babbling = Faulty::says("SSH-2.0-OpenSSH\r\n");

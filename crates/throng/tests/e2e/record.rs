@@ -283,7 +283,7 @@ fn a_record_from_which_seconds_were_removed_is_not_whole() {
     let twice = [&[*first, *second, *second], rest].concat().concat();
     std::fs::write(&path, twice).expect("a line is doubled");
     let twice = report(&folder, "--details").exits(5);
-    twice.says(&["error[record-incomplete]", "lines of results appear twice; each counts once"]);
+    twice.says(&["error[record-incomplete]", "result lines appear twice; each counts once"]);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn the_end_of_a_run_is_written_on_a_full_disk() {
     assert!(filled.is_err(), "it is full now");
     let run = child.wait().exits(5);
     run.says(&["ended with 5", "error[record-incomplete]", "the run counted"]);
-    run.check(!run.out.to_lowercase().contains("incomplete"), "its end is recorded");
+    run.check(!run.out.contains("the run is incomplete"), "its end is recorded");
 }
 
 #[test]

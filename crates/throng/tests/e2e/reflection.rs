@@ -146,7 +146,7 @@ fn who_cannot_be_asked_is_told_with_the_cure() {
         ),
         (format!("grpc://{nobody}"), "Connection refused"),
         (http.url("grpc", ""), "with TLS write `grpcs://`"),
-        (http.url("grpcs", ""), "--insecure skips the check"),
+        (http.url("grpcs", ""), "skip the check with --insecure"),
     ] {
         let run = throng(&format!("protocol --reflect {url}")).run().exits(4);
         run.check(run.to_string().contains(told), told);

@@ -153,7 +153,7 @@ load: [{{iterations: 4, users: 1}}]
         node.url("http")
     );
     let tried = throng("try several.yaml").file("several.yaml", &text).run().exits(0);
-    tried.says(&["transaction page\nparallel\n✓ http GET /", "✓ transaction page", "all good"]);
+    tried.says(&["transaction page\nparallel\n✓ http GET /", "✓ transaction page", "all ok"]);
     let run = throng("run several.yaml --json").file("several.yaml", text).run().exits(0);
     run.has("/total/failed", 0);
     run.has("/connections/opened", 3);

@@ -211,7 +211,7 @@ fn a_server_without_tls_fails_the_handshake() {
     let ssh = Faulty::says("SSH-2.0-OpenSSH_9.2\r\n");
     let run = bench(&ssh.url("https"), "--insecure").exits(4);
     run.fails("wrong-scheme", "scenario", None);
-    run.says(&["begins with `SSH-2.0"]);
+    run.says(&["sent `SSH-2.0"]);
     let closes = Faulty::says("");
     bench(&closes.url("https"), "--insecure").fails("tls-failed", "target", None);
 }
@@ -321,7 +321,7 @@ fn what_both_ends_offer_is_said_where_they_agree_on_nothing() {
             "throng offers TLS 1.2 and 1.3 with AES-GCM and ChaCha20, but the target supports \
              none of these",
         ),
-        (alert(120), "2", "throng offers h2 (ALPN), and the target speaks none of them"),
+        (alert(120), "2", "throng offers h2 (ALPN), but the target supports none"),
         (alert(120), "auto", "throng offers h2, http/1.1 (ALPN)"),
     ] {
         let faulty = Faulty::says(answer);

@@ -181,8 +181,14 @@ fn all_kinds_of_checks_find_what_is_wrong() {
     bad(&url, "/bytes/5", "{json.code: 0}", "json-unexpected", &["JSON"]);
     bad(&url, "/status/503", "{status: [2xx, 301]}", "status-unexpected", &["503"]);
     // What is no JSON is so whoever looks at it.
-    bad(&url, "/", "{json.code: 0}", "json-unexpected", &["no JSON"]);
-    bad(&url, "/", "{that: \"${response.json.code == 0}\"}", "json-unexpected", &["no JSON"]);
+    bad(&url, "/", "{json.code: 0}", "json-unexpected", &["not valid JSON"]);
+    bad(
+        &url,
+        "/",
+        "{that: \"${response.json.code == 0}\"}",
+        "json-unexpected",
+        &["not valid JSON"],
+    );
     bad(&url, "/json", "{header: {x-none: present}}", "header-unexpected", &["x-none"]);
     bad(
         &url,

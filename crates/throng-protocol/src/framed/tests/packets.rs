@@ -245,7 +245,7 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
     );
     assert_eq!(
         changed(&[0xac, 2, 1], &[0xff; 12]),
-        "byte 28, `var`: the number has more bytes than 64 bits need"
+        "byte 28, `var`: the number uses more bytes than a 64-bit value needs"
     );
     assert_eq!(
         changed(&[0b1100_0001], &[0b1100_0000]),

@@ -155,7 +155,7 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
             return Err(unfit(message, say!("leave it out")));
         };
         if paths[place].is_some() {
-            let message = say!("{} repeats the part of `{}`", home.display(), part.agent);
+            let message = say!("{} contains the same part as `{}`", home.display(), part.agent);
             return Err(unfit(message, say!("give each part only once")));
         }
         let lines = home.join(LINES_FILE);

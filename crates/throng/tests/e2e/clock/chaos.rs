@@ -60,7 +60,7 @@ fn tells(seed: u64) -> String {
     let keys = format!("--fleet={}", chaos.fleet.keys.display());
     let run = throng("run s.yaml --json --out record").arg(keys).file("s.yaml", scenario(&target));
     let child = run.arg(format!("--agents={}", story.agents)).start();
-    child.hears("the agents", |_, err| err.contains("make the load").then_some(()));
+    child.hears("the agents", |_, err| err.contains("generate the load").then_some(()));
     let run = chaos.lives_through(&story, child).wait();
     judged(&story, &chaos, &target, &run)
 }

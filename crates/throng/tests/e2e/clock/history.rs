@@ -25,7 +25,7 @@ fn a_folder_of_runs_shows_its_trend_and_since_when_it_is_another() {
 
     let run = history(folder.path(), "").run().exits(0);
     run.says(&["shop: 8 runs", "2099-01-05 00:00:00", "branch=main", "since run build-5: rate"]);
-    run.says(&["passed over: empty:", "p99   "]);
+    run.says(&["skipped: empty:", "p99   "]);
     let json = history(folder.path(), "--json").run().exits(0).json();
     let trend = &json["scenarios"][0];
     assert_eq!(trend["runs"].as_array().map(Vec::len), Some(8));
@@ -36,9 +36,9 @@ fn a_folder_of_runs_shows_its_trend_and_since_when_it_is_another() {
 
     let against =
         |words: &str| history(folder.path(), words).arg("--fail-if").arg("http p50 > +50%").run();
-    against("--last 2").exits(0).says(&["shop: 2 runs", "passed: http p50"]);
+    against("--last 2").exits(0).says(&["shop: 2 runs", "not triggered: http p50"]);
     let run = against("--baseline build-1 --markdown").exits(1);
-    run.says(&["### shop: 8 runs", "| 2099-01-08 00:00:00 |", "**failed**: http p50"]);
+    run.says(&["### shop: 8 runs", "| 2099-01-08 00:00:00 |", "**triggered**: http p50"]);
     history(folder.path(), "--label branch=other").run().exits(2).says(&["has these labels"]);
     let step = history(folder.path(), "--last 1").arg("--step").arg("GET /").run().exits(0);
     step.says(&["shop, GET /: 1 run"]);
