@@ -671,7 +671,7 @@ impl Summary {
                  connections)"
             ))
             .note(say!("requests beyond that waited in throng until a stream was free"))
-            .help(say!("lower `streams` (--streams) to {max}, or use more users (-c)"))
+            .help(say!("lower `streams` (--streams) to {max}, or use more users (--users)"))
     }
 
     /// An error where a threshold stands on messages.
@@ -691,19 +691,24 @@ impl Summary {
     fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {
         let seconds = self.measured.as_secs_f64().max(1e-9);
         let done = self.population.iterations_started as f64 / seconds;
+        let told = Diagnostic::error("too-few-users", say!("the requested load was not reached"))
+            .note(reason.text());
+        if done < 1.0 {
+            return told
+                .note(say!("cause: no user was free: they failed or left before they started"))
+                .help(say!("look at the first failures, for example of a login in `before`"));
+        }
         let help = match needed.map(format_count) {
             Some(needed) => say!(
-                "allow about {needed} users (-c), or lower the rate to {done:.0}/s, which these \
+                "allow about {needed} users (--users), or lower the rate to {done:.0}/s, which these \
                  users sustained"
             ),
             None => say!(
-                "allow more users (-c), or lower the rate to {done:.0}/s, which these users \
+                "allow more users (--users), or lower the rate to {done:.0}/s, which these users \
                  sustained"
             ),
         };
-        Diagnostic::error("too-few-users", say!("the requested load was not reached"))
-            .note(reason.text())
-            .note(say!("cause: every user was still busy, or paused, when the next start was due"))
+        told.note(say!("cause: every user was still busy, or paused, when the next start was due"))
             .help(help)
     }
 

@@ -491,7 +491,7 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
         error[too-few-users]: the requested load was not reached
           = 240 of 300 starts (80.0 %) never happened: too few users for this rate
           = cause: every user was still busy, or paused, when the next start was due
-          = help: allow about 50 users (-c), or lower the rate to 6/s, which these users sustained
+          = help: allow about 50 users (--users), or lower the rate to 6/s, which these users sustained
         warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 1 of 1 seconds (worst 20.0ms)
           = help: lower the load, or use a faster host

@@ -57,7 +57,7 @@ fn far_too_many_users_fit_nowhere() {
     run.check(memory["severity"] == "unfit", "memory is the least it has");
     run.check(memory["ceiling"].as_u64() > Some(1_000), "it can hold some");
     let chinese = throng(&format!("doctor --users {FAR_TOO_MANY} --lang zh")).run().exits(3);
-    chinese.says(&["承载不了", "源地址", "ip addr add"]);
+    chinese.says(&["个用户的要求", "源地址", "ip addr add"]);
 }
 
 #[test]
