@@ -34,14 +34,13 @@ fn panics(who: &str) -> [(); 2] {
         match who {
             // Nothing of what the desk has is dropped, and the run goes on.
             "a shard" => {
-                let shard =
-                    std::thread::spawn(|| panic!("deliberately late, duplicated or not sent"));
+                let shard = std::thread::spawn(|| panic!("on purpose"));
                 assert!(shard.join().is_err());
                 assert!(keys.keep(), "the keys were not given back");
                 dashboard.take_again();
                 dashboard.draw(throng_base::Time::ZERO, None);
             }
-            _ => panic!("deliberately late, duplicated or not sent"),
+            _ => panic!("on purpose"),
         }
     };
     let ended = std::panic::catch_unwind(run);

@@ -167,7 +167,10 @@ fn a_report_says_what_the_run_said() {
     // The record names its folder as it was given.
     let tail = |run: &Run| -> Vec<String> {
         let summary = run.out.lines().skip_while(|line| !line.starts_with("bench "));
-        summary.filter(|line| !line.contains("directory")).map(String::from).collect()
+        summary
+            .filter(|line| !line.contains("directory") && !line.contains("record"))
+            .map(String::from)
+            .collect()
     };
     for (details, lines_min) in [("", 8), ("--details", 30)] {
         let run = throng(&format!("{line} --out=record {details}")).run();

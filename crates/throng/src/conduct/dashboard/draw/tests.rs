@@ -90,7 +90,7 @@ fn everything_has_its_place_on_a_small_terminal() {
         "90 failed",
         "3 offline",
         "per second",
-        "wanted",
+        "scheduled",
         "response time",
         "p99",
         "users",
@@ -111,9 +111,16 @@ fn everything_has_its_place_on_a_small_terminal() {
 fn help_names_every_key() {
     let figures = figures(1, 3);
     let text = screen(&figures, (80, 24), true, Language::English);
-    for key in
-        ["+  10 %", "-  as", "p  pause", "g  go on", "n  end", "m  mark", "q  stop", "?  this"]
-    {
+    for key in [
+        "+  10 %",
+        "-  the same",
+        "p  pause",
+        "g  go on",
+        "n  end",
+        "m  mark",
+        "q  stop",
+        "?  this",
+    ] {
         assert!(text.contains(key), "{key}:\n{text}");
     }
     let hidden = screen(&figures, (80, 24), false, Language::English);
@@ -139,7 +146,7 @@ fn any_size_and_any_run_is_drawn() {
 #[test]
 fn of_a_thousand_steps_those_that_fail_are_shown() {
     let text = screen(&figures(1_000, 3), (80, 24), false, Language::English);
-    let steps = text.split("steps, ").nth(1).unwrap_or_default();
+    let steps = text.split("steps (").nth(1).unwrap_or_default();
     assert!(steps.contains("better ones not shown)"), "{text}");
     assert!(steps.lines().nth(2).is_some_and(|line| line.contains("/1 ")), "{text}");
 }
