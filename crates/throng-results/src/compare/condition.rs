@@ -42,6 +42,16 @@ pub enum Fails {
 }
 
 impl Fails {
+    /// For people; [`Fails::word`] is for programs.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Fails::No => "not triggered",
+            Fails::Yes => "triggered",
+            Fails::Perhaps => "undetermined",
+            Fails::Unknown => "unknown",
+        }
+    }
+
     pub fn word(self) -> &'static str {
         match self {
             Fails::No => "passed",

@@ -24,7 +24,7 @@ pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Compariso
     }
     for (at, judged) in held.judged.iter().enumerate() {
         let gap = if at == 0 { "\n" } else { "" };
-        out += &format!("{gap}- **{}**: {}\n", judged.fails.word(), escape(&judged.text));
+        out += &format!("{gap}- **{}**: {}\n", judged.fails.shown(), escape(&judged.text));
     }
     out
 }

@@ -54,7 +54,7 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
         notes.push(format!("Note: since run {}: {}", escape(&run.name()), escape(&differs)));
     }
     for judged in &trend.judged {
-        notes.push(format!("**{}**: {}", judged.fails.word(), escape(&judged.text)));
+        notes.push(format!("**{}**: {}", judged.fails.shown(), escape(&judged.text)));
     }
     for (at, note) in notes.iter().enumerate() {
         let gap = if at == 0 { "\n" } else { "" };

@@ -119,7 +119,7 @@ fn help_names_every_key() {
         "n  end",
         "m  mark",
         "q  stop",
-        "?  this",
+        "?  show",
     ] {
         assert!(text.contains(key), "{key}:\n{text}");
     }
