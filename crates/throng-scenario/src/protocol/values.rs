@@ -212,7 +212,7 @@ fn parse_condition<'t>(text: &'t str, earlier: &[Field]) -> Result<Compared<'t>,
             Comparison::NotEqual if compared.value == 0 => {
                 Ok(Compared { comparison: Comparison::Equal, ..compared })
             }
-            _ => Err((say!("`not` must be followed by a name only"), CONDITION_HELP)),
+            _ => Err((say!("only a name can follow `not`"), CONDITION_HELP)),
         };
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {

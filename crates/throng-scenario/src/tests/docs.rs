@@ -397,8 +397,8 @@ fn describe(shape: &Shape) -> String {
         Shape::Expression => "expression".into(),
         Shape::Nothing => "nothing".into(),
         Shape::Steps => "[steps](#verbs)".into(),
-        Shape::List(inner) => format!("list, each {}", of(inner)),
-        Shape::Map(inner) => format!("names, each with {}", of(inner)),
+        Shape::List(inner) => format!("list of: {}", of(inner)),
+        Shape::Map(inner) => format!("map of names to: {}", of(inner)),
         Shape::Kind(kind) => link(kind),
         Shape::OneOf(shapes) => {
             let shapes: Vec<String> = shapes.iter().map(describe).collect();

@@ -20,7 +20,7 @@ pub(crate) struct PlanArguments {
     /// Sets a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE", requires = "file")]
     pub(crate) set: Vec<String>,
-    /// Number of concurrent users, instead of that of the scenario
+    /// Number of concurrent users; overrides the scenario
     #[arg(long, value_parser = count)]
     pub(crate) users: Option<u64>,
     /// Requests per second of all users together

@@ -122,8 +122,8 @@ fn describe(shape: &Shape) -> String {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             words.join(", ")
         }
-        Shape::List(inner) => format!("list, each {}", describe(inner)),
-        Shape::Map(inner) => format!("names, each with {}", describe(inner)),
+        Shape::List(inner) => format!("list of: {}", describe(inner)),
+        Shape::Map(inner) => format!("map of names to: {}", describe(inner)),
         Shape::Kind(kind) => {
             let what = kind.what.english();
             let link = what.replace('`', "").replace(' ', "-").to_lowercase();

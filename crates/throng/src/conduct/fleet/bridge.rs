@@ -238,7 +238,7 @@ fn told_missing(missing: &Missing) -> Said {
     let gaps = gaps.join(", ");
     match missing.open_from {
         Some(from) if gaps.is_empty() => say!("its lines from number {from} on are missing"),
-        Some(from) => say!("its lines {gaps} and those from number {from} on are missing"),
+        Some(from) => say!("its lines {gaps} are missing, and all lines from {from} on"),
         None => say!("its lines {gaps} are missing"),
     }
 }
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(told(&[], Some(7)), "its lines from number 7 on are missing");
         let gaps = [2..3, 5..9];
         assert_eq!(told(&gaps, None), "its lines 2, 5–8 are missing");
-        let text = "its lines 2, 5–8 and those from number 12 on are missing";
+        let text = "its lines 2, 5–8 are missing, and all lines from 12 on";
         assert_eq!(told(&gaps, Some(12)), text);
         let many: Vec<_> = (0..20).map(|it| it * 3..it * 3 + 1).collect();
         assert!(told(&many, None).ends_with("21, … are missing"));
