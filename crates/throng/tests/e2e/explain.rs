@@ -24,7 +24,7 @@ fn all_codes_are_listed_with_a_sentence() {
 fn a_code_is_explained_with_its_example() {
     let run = explain("unknown-key").exits(0);
     run.check(run.out.starts_with("unknown-key\n\n"), "its name is not first");
-    run.says(&["\n    # wrong\n    target: ", "chek: {status: 200}", "here `check`"]);
+    run.says(&["\n    # wrong\n    target: ", "chek: {status: 200}", "should be `check`"]);
     run.check(!run.out.contains("```"), "that is not for a terminal");
 }
 
