@@ -363,7 +363,14 @@ impl State {
         // Nobody has asked for what was kept.
         let kept = self.take_kept(line);
         self.count_unasked(&kept);
-        let Some(connection) = self.lines.get_mut(line).connection.take() else { return };
+        let place = self.lines.get_mut(line);
+        let Some(connection) = place.connection.take() else {
+            // What they had of the budget is given back.
+            if let Some(loss) = &mut place.loss {
+                loss.left = None;
+            }
+            return;
+        };
         let is_lost = cause.is_some() || matches!(ended, Ended::ResetByUs | Ended::Vanished);
         if is_lost && let Some(resume) = connection.machine.resume() {
             self.memory().keep_resume(line, Some(resume));

@@ -32,7 +32,9 @@ impl Active<'_> {
         self.begin(stay.step);
         if let Some(time) = stay.time.filter(|time| {
             let is_late = is_scheduled && self.task.due + *time < self.user.now;
-            is_late && !time.is_zero() && !stay.awaits_end
+            let has_duties =
+                stay.heartbeat.is_some() || !stay.every.is_empty() || !stay.handlers.is_empty();
+            is_late && !time.is_zero() && !stay.awaits_end && !has_duties
         }) {
             self.step_ok(stay.step, &Attempt::default());
             return self.catch_up(time);

@@ -161,7 +161,8 @@ impl Task {
 
     /// A branch of the session: as late as that, where its iteration started late.
     pub(super) fn branch(begins: u32, session: &Task, now: Time) -> Task {
-        let is_scheduled = session.is_scheduled;
+        // On time, they are due when they begin: what waits for a connection is not late.
+        let is_scheduled = session.is_scheduled && session.due < now;
         let due = if is_scheduled { session.due } else { now };
         Task { pc: begins, body: begins, of: NO_LINE, is_scheduled, ..Task::session(due) }
     }
