@@ -152,8 +152,10 @@ pub(crate) struct SessionPlan {
 }
 
 /// How many lines a link has whose connection many requests share: one for that, and others for
-/// those before it that the target is leaving while answers over them are on their way.
-const SHARED_WIDTH: u8 = 4;
+/// those before it that the target is leaving while answers over them are on their way. A target
+/// that ages its connections leaves one each few seconds, and each goes on until its longest
+/// stream has ended.
+const SHARED_WIDTH: u8 = 8;
 
 /// What is known beforehand of a link of a session.
 pub(crate) struct LinkPlan {

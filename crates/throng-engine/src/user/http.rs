@@ -218,10 +218,15 @@ impl Active<'_> {
         let waited = throng_base::units::format_duration(self.user.now - since);
         let is_over_one = self.task.is_pass() || self.user.multiplexes(plan.first);
         let (max, width) = (self.user.streams_max(plan), plan.width);
+        let mut lines = plan.first..plan.first + width;
         let detail = match (is_over_one, max) {
             (true, Some(max)) => {
                 say!("no stream was free for {waited}: the target allows {max} at once")
             }
+            (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
+                "no connection was ready to take the request for {waited}: the target announced \
+                 the end of all {width}, and did not respond to every request sent over them"
+            ),
             (true, None) => say!("no connection was ready to take the request for {waited}"),
             (false, _) => say!("all {width} connections to the target were in use for {waited}"),
         };
