@@ -266,7 +266,7 @@ mod tests {
             Diagnostic::error("unknown-key", of_others("`thinktime` is not a key of a step"))
                 .at(span)
                 .label(of_others("did you mean `think`?"))
-                .help(of_others("a step must have one of `http`, `think`"))
+                .help(of_others("a step must have one of these verbs: `http`, `think`"))
                 .render(false);
         assert_eq!(
             text,
@@ -275,7 +275,7 @@ mod tests {
              \x20 |\n\
              2 |   - thinktime: 2s\n\
              \x20 |     ^^^^^^^^^ did you mean `think`?\n\
-             \x20 = help: a step must have one of `http`, `think`\n"
+             \x20 = help: a step must have one of these verbs: `http`, `think`\n"
         );
     }
 

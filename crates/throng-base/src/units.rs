@@ -110,7 +110,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 /// `500/s`, `30/m`, `3600/h`, `1/2s`: events per second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let Some((number, unit)) = text.trim().split_once('/') else {
-        return error(say!("the unit of time of the rate is missing"), RATE_HELP);
+        return error(say!("the time unit of the rate is missing"), RATE_HELP);
     };
     let value = decimal(number.trim(), RATE_HELP)?;
     let seconds = match unit.trim() {
@@ -120,7 +120,7 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
         "d" | "day" => 86_400.0,
         time if time.starts_with(|c: char| c.is_ascii_digit()) => {
             match parse_duration(time)?.as_secs_f64() {
-                0.0 => return error(say!("the time of the rate is zero"), RATE_HELP),
+                0.0 => return error(say!("the time interval of the rate is zero"), RATE_HELP),
                 seconds => seconds,
             }
         }
@@ -147,7 +147,7 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     };
     let value = decimal(digits, COUNT_HELP)? * factor;
     if value.fract() != 0.0 || value > 1e15 {
-        return error(say!("not a whole number, or too large"), COUNT_HELP);
+        return error(say!("the count is not a whole number, or it is too large"), COUNT_HELP);
     }
     Ok(value as u64)
 }

@@ -230,9 +230,8 @@ pub async fn is_durable(keys: &Keys) -> Result<bool, BusError> {
 /// What must be said where it does not.
 pub fn not_durable() -> Said {
     say!(
-        "the bus server does not write to disk immediately, so a power failure can lose results \
-         that agents no longer have; set `sync_interval: always` under `jetstream` in its \
-         configuration file"
+        "the bus server does not write to disk immediately, so a power failure can lose results; \
+         set `sync_interval: always` under `jetstream` in its configuration file"
     )
 }
 

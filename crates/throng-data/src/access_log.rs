@@ -133,7 +133,7 @@ impl Log {
     fn finish(mut self) -> Result<Seconds, DataError> {
         self.flush();
         let Some(first) = self.counts.keys().next().copied() else {
-            let help = say!("use a log in the common or combined format that is not empty");
+            let help = say!("use a non-empty log in the common or combined format");
             return Err(DataError::new("data-empty", say!("the log has no requests")).help(help));
         };
         let since = |(second, count): (i64, u64)| ((second - first) as u64, count);
@@ -145,7 +145,7 @@ fn no_time() -> DataError {
     let message = say!("the line has no time in brackets");
     let help = say!(
         "lines in the common or combined format contain a time such as `[10/Oct/2026:13:55:36 \
-         +0000]`; remove all others"
+         +0000]`; remove all other lines"
     );
     DataError::new("data-malformed", message).help(help)
 }
@@ -159,8 +159,9 @@ fn back_in_time(seconds: i64) -> DataError {
 
 fn too_long() -> DataError {
     let most = format_count(SECONDS_MAX as u64);
-    let message = say!("the log has requests in more than {most} different seconds");
-    DataError::new("data-malformed", message).help(say!("cut out the part to replay"))
+    let message = say!("the requests in the log are spread over more than {most} distinct seconds");
+    DataError::new("data-malformed", message)
+        .help(say!("shorten the log to the part that you want to replay"))
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ pub(crate) fn miscounted(found: usize, columns: usize, separator: u8) -> DataErr
     let (message, help) = if found < columns {
         (
             say!("the row has {found} of {columns} fields"),
-            say!("add the missing fields; an empty one still needs its `{separator}`"),
+            say!("add the missing fields; an empty field still needs its separator `{separator}`"),
         )
     } else {
         (

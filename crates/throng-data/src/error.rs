@@ -56,7 +56,7 @@ impl DataError {
             io::ErrorKind::NotFound => {
                 say!("check the path; it is relative to the folder of the scenario")
             }
-            io::ErrorKind::PermissionDenied => say!("allow your user to read the file"),
+            io::ErrorKind::PermissionDenied => say!("give your user permission to read the file"),
             _ => say!("check that the file can be read, for example with `head`"),
         };
         let cause = Said::of_error(cause);

@@ -167,7 +167,7 @@ fn parse_pattern(text: &str) -> Result<Generator, DataError> {
             '*' => LETTERS_DIGITS,
             '\\' => {
                 let Some(next) = chars.next() else {
-                    let message = say!("the pattern `{text}` ends in a `\\`");
+                    let message = say!("the pattern `{text}` ends with a `\\`");
                     return Err(DataError::new("data-generator", message).help(say!(
                         "`\\` escapes the next character; write `\\\\` for a backslash"
                     )));
@@ -260,7 +260,7 @@ mod tests {
                 "1..99999999999999999999",
                 "the range `1..99999999999999999999` does not fit into 64 bits",
             ),
-            ("ab\\", "the pattern `ab\\` ends in a `\\`"),
+            ("ab\\", "the pattern `ab\\` ends with a `\\`"),
         ] {
             let error = Generator::parse(text).unwrap_err();
             assert_eq!(error.message, want);

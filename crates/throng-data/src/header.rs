@@ -41,7 +41,7 @@ pub(crate) fn header(
         return Err(DataError::new("data-empty", say!("the file has no header line"))
             .file(path)
             .help(say!(
-                "the first line names the columns, or `columns: [name, …]` in the scenario does"
+                "name the columns in the first line, or with `columns: [name, …]` in the scenario"
             )));
     };
     let text = walk.text(&row)?;
@@ -52,7 +52,7 @@ pub(crate) fn header(
         )
         .file(path)
         .line(row.line)
-        .help(say!("end lines with a line feed, for example with `mac2unix`")));
+        .help(say!("convert the line endings to line feeds, for example with `mac2unix`")));
     }
     let names: Vec<String> = csv::fields(text, separator)
         .take(COLUMNS_MAX + 1)

@@ -86,7 +86,7 @@ impl PointsFile<'_> {
                     let columns: Vec<String> =
                         header.iter().map(|name| format!("`{name}`")).collect();
                     Err(DataError::new("data-column", say!("there is no column `{name}`"))
-                        .help(say!("the file has {}", columns.join(", "))))
+                        .help(say!("the columns of the file are: {}", columns.join(", "))))
                 }
             },
         };
@@ -176,14 +176,14 @@ fn short(text: &str) -> String {
 }
 
 fn back_in_time(time: &str, before: &str) -> DataError {
-    let message = say!("the time goes back, from `{}` to `{}`", short(before), short(time));
+    let message = say!("the time goes backward from `{}` to `{}`", short(before), short(time));
     let help = say!("sort the rows by time; times after midnight need a date (`2026-01-31 00:05`)");
     DataError::new("data-malformed", message).help(help)
 }
 
 fn too_many() -> DataError {
     let most = format_count(POINTS_MAX as u64);
-    let help = say!("remove points on a straight line between their neighbors");
+    let help = say!("remove points that are on a straight line between their neighbors");
     DataError::new("data-malformed", say!("there are more than {most} points")).help(help)
 }
 

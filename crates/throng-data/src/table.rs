@@ -270,7 +270,10 @@ fn check_used(source: &Source, names: &[String]) -> Result<(), DataError> {
     let known = names.iter().map(String::as_str).filter(|name| !name.is_empty());
     let help = match (did_you_mean(missing, known), other) {
         (_, Some(other)) if names.len() == 1 => {
-            say!("write `separator: \"{}\"` if that separates the columns", other.escape_default())
+            say!(
+                "write `separator: \"{}\"` if this character separates the columns",
+                other.escape_default()
+            )
         }
         (Some(near), _) => say!("did you mean `{near}`?"),
         _ => say!("the columns are {}", listed(names)),

@@ -361,7 +361,7 @@ fn mistakes_have_line_cause_and_cure() {
 #[test]
 fn cures_fit_the_mistake() {
     for (content, help) in [
-        ("a;b\n1;2\n", "write `separator: \";\"` if that separates the columns"),
+        ("a;b\n1;2\n", "write `separator: \";\"` if this character separates the columns"),
         ("bb,a\n1,2\n", "did you mean `bb`?"),
         ("x,yyy\n1,2\n", "the columns are `x`, `yyy`"),
     ] {
@@ -378,8 +378,9 @@ fn cures_fit_the_mistake() {
     assert_eq!(
         error.diagnostic().render(false),
         format!(
-            "error[data-malformed]: the row has 1 of 2 fields\n  = in {place}\n  \
-             = help: add the missing fields; an empty one still needs its `,`\n"
+            "error[data-malformed]: the row has 1 of 2 fields\n\
+             \x20 = in {place}\n\
+             \x20 = help: add the missing fields; an empty field still needs its separator `,`\n"
         )
     );
 }

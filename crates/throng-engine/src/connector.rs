@@ -421,11 +421,12 @@ fn multiplexes(shard: &Lane, order: &Order, transport: &Transport) -> Result<boo
 }
 
 const NO_HTTP2: Said = say!(
-    "throng offers h2 (ALPN), but the target chose no protocol; use HTTP version `auto` or `1.1`"
+    "throng offers h2 (ALPN), but the target did not choose a protocol; use HTTP version `auto` \
+     or `1.1`"
 );
 
 const NO_GRPC: Said =
-    say!("throng offers h2 (ALPN), which gRPC requires, but the target chose no protocol");
+    say!("throng offers h2 (ALPN), which gRPC requires, but the target did not choose a protocol");
 
 async fn timed<T>(
     shard: &Lane,
@@ -812,7 +813,7 @@ pub(crate) async fn converse<T>(
 
 fn closed(reader: &mut ResponseReader) -> Failure {
     let detail = match reader.close(&mut |_| {}) {
-        Ok(_) => say!("closed before the response"),
+        Ok(_) => say!("the connection was closed before the response"),
         Err(error) => Said::of_others(error.to_string()),
     };
     Failure::new(Cause::ClosedEarly, detail)

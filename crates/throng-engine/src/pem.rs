@@ -19,7 +19,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     let found: Result<Vec<_>, _> = found.collect();
     let found = found.map_err(|error| unreadable(Said::of_others(error.to_string())))?;
     match found.is_empty() {
-        true => Err(say!("{} has no certificate (PEM)", path.display())),
+        true => Err(say!("{} does not contain a PEM certificate", path.display())),
         false => Ok(found),
     }
 }
@@ -37,7 +37,7 @@ pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
         ));
     }
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
-        pem::Error::NoItemsFound => say!("{} has no private key (PEM)", path.display()),
+        pem::Error::NoItemsFound => say!("{} does not contain a PEM private key", path.display()),
         error => unreadable(Said::of_others(error.to_string())),
     })
 }

@@ -104,7 +104,7 @@ const SERVICE_HELP: Said =
     say!("check the service name, or give its .proto files with --proto FILE");
 
 fn without_reflection(target: &Target) -> ReflectError {
-    let message = say!("{} has no server reflection", target.authority());
+    let message = say!("{} does not support server reflection", target.authority());
     let help =
         say!("enable it on the server, or give the .proto files of the service with --proto FILE");
     failed(message, help)
@@ -330,7 +330,7 @@ impl Asker<'_> {
 
     fn read(&mut self, buffer: &mut [u8], called: &mut Called) -> Result<(), ReflectError> {
         let now = self.clock.now();
-        let silent = || say!("it did not answer within {}", format_duration(SILENCE));
+        let silent = || say!("it did not respond within {}", format_duration(SILENCE));
         let count = match self.carrier.read(buffer) {
             Ok(count) if now < self.until => count,
             Err(error) if !is_timeout(&error) => {

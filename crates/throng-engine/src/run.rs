@@ -233,7 +233,7 @@ fn prepared(
 fn no_thread(index: usize, shards: usize, error: &std::io::Error) -> StartError {
     StartError::Host(say!(
         "cannot create the thread of shard {index} of {shards}: {error}; raise `ulimit -u` and \
-         the pids limit of the cgroup, or raise `ulimit -n` so that fewer shards are needed"
+         the cgroup pids limit, or raise `ulimit -n` to reduce the number of shards"
     ))
 }
 
@@ -342,9 +342,8 @@ impl Thread {
             && self.spread.needs_own_tables
         {
             return failed(say!(
-                "the users do not fit into one descriptor table, and shards are not allowed \
-                 their own tables: {error}; raise `ulimit -n`, or let the sandbox allow \
-                 unshare(2)"
+                "one descriptor table is too small for all users, and shards cannot create their \
+                 own: {error}; raise `ulimit -n`, or allow unshare(2) in the sandbox"
             ));
         }
         let runtime = match tokio::runtime::Builder::new_current_thread()

@@ -317,8 +317,8 @@ impl Plan {
             let done = socket.and_then(|socket| self.set_options(&socket, *address, kind));
             done.map_err(|error| match error.raw_os_error() {
                 Some(libc::EPERM) => say!(
-                    "`transparent` needs the capability CAP_NET_ADMIN: run as \
-                                      root, or `setcap cap_net_admin+ep` the program"
+                    "`transparent` requires the capability CAP_NET_ADMIN: run as root, or run \
+                     `setcap cap_net_admin+ep` on the program"
                 ),
                 _ => say!(
                     "cannot create a socket with the options in `source`: {error}",
@@ -357,9 +357,8 @@ impl Plan {
         let interface = if target.ip().is_loopback() { "lo" } else { "eth0" };
         tried.map_err(|error| match error.raw_os_error() {
             Some(libc::EADDRNOTAVAIL) => say!(
-                "this host does not have the source address `{source}`; add it with `ip addr add \
-                 {source} dev {interface}`, or set `transparent: true` in `source` to use it \
-                 without adding it"
+                "the source address `{source}` is not configured on this host; add it with `ip \
+                 addr add {source} dev {interface}`, or set `transparent: true` in `source`"
             ),
             _ => say!(
                 "the source address `{source}` cannot be used: {error}",
@@ -460,13 +459,13 @@ impl Plan {
         let ports = self.ports_count;
         if tried == 0 {
             return say!(
-                "{target}: this host has none of the source addresses; add them with `ip addr \
-                 add`"
+                "{target}: none of the source addresses is configured on this host; add them \
+                 with `ip addr add`"
             );
         }
         say!(
             "{target}: all {ports} source ports on each of {tried} source addresses are in use; \
-             list more addresses in `source`, or add some to the host with `ip addr add`"
+             list more addresses in `source`, or add them with `ip addr add`"
         )
     }
 }
@@ -507,7 +506,7 @@ fn host_ports() -> (u16, u16) {
 fn of_interface(name: &str) -> Result<Vec<IpAddr>, Said> {
     let found = system::interface_addresses(name).map_err(|error| {
         say!(
-            "the interfaces of this host cannot be listed: {error}",
+            "cannot list the network interfaces of this host: {error}",
             error = Said::of_error(&error)
         )
     })?;

@@ -43,8 +43,8 @@ pub(crate) fn spread(
     if descriptors < DESCRIPTORS_MIN {
         return Err(say!(
             "this process can open {descriptors} files but needs at least {DESCRIPTORS_MIN}; \
-             raise the limit with `ulimit -Hn 20000` as root, or with `LimitNOFILE=` in its \
-             service"
+             raise the limit with `ulimit -Hn 20000` as root, or `LimitNOFILE=` in the systemd \
+             unit"
         ));
     }
     let usable = descriptors - DESCRIPTORS_RESERVED.min(descriptors / 2);
@@ -57,7 +57,7 @@ pub(crate) fn spread(
     if tables > SHARDS_MAX {
         return Err(say!(
             "{users} users need {tables} tables of {descriptors} descriptors, but a run can have \
-             at most {SHARDS_MAX}; `ulimit -Hn 20000` as root makes each table larger"
+             at most {SHARDS_MAX}; enlarge the tables with `ulimit -Hn 20000` as root"
         ));
     }
     // A shard without a single user would only cost.

@@ -78,7 +78,7 @@ fn roots(options: &Tls, found: Vec<CertificateDer<'static>>) -> Result<RootCertS
     // Some systems carry roots that are not valid any more; the others are enough.
     let (trusted, _) = store.add_parsable_certificates(found);
     match (trusted, &options.ca) {
-        (0, Some(path)) => Err(say!("{} has no certificate to trust", path.display())),
+        (0, Some(path)) => Err(say!("{} does not contain a valid certificate", path.display())),
         (0, None) => Err(say!(
             "this system has no trusted root certificates; install the package \
                           ca-certificates, or name a file with `ca`"
@@ -118,20 +118,20 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
             say!("the certificate has expired; --insecure skips the check")
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            say!("the certificate is not valid yet; is the clock of this machine right?")
+            say!("the certificate is not valid yet; check the clock of this machine")
         }
         CertificateError::NotValidForName => {
-            say!("the certificate is for another name; set that name with --server-name NAME")
+            say!("the certificate is for a different name; set that name with --server-name NAME")
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names = match presented.is_empty() {
-                true => say!("no name at all (a subjectAltName is missing)"),
+                true => say!("no name (subjectAltName is missing)"),
                 false => Said::of_others(
                     presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", "),
                 ),
             };
             say!(
-                "the certificate is not for {}, but for {names}; set the expected name with \
+                "the certificate is valid for {names}, not for {}; set the expected name with \
                  --server-name NAME",
                 expected.to_str()
             )
@@ -141,8 +141,8 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
         CertificateError::BadSignature => say!("the signature of the certificate is not valid"),
         other if is_authority_alone(other) => {
             say!(
-                "the certificate is a self-signed CA certificate; trust it by giving it as \
-                 --cacert FILE, or skip the check with --insecure"
+                "the certificate is a self-signed CA certificate; trust it with --cacert FILE, \
+                 or skip the check with --insecure"
             )
         }
         other => say!("the certificate was rejected: {other}"),
@@ -343,8 +343,8 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         assert!(check(OWN, "else.test", IN_2030).contains("not for else.test, but for own.test;"));
         assert!(check(OWN, "own.test", IN_2020).contains("not valid yet"));
         assert!(check(OTHER, "own.test", IN_2030).contains(
-            "the certificate is a self-signed CA certificate; trust it by giving it as --cacert \
-             FILE, or skip the check with --insecure"
+            "the certificate is a self-signed CA certificate; trust it with --cacert FILE, or \
+             skip the check with --insecure"
         ));
     }
 

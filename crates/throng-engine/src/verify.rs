@@ -266,8 +266,10 @@ impl<'a> Looking<'a> {
         let what = want::name_of(&save.pick);
         let body = shown(self.looked.document.bytes());
         let detail = match &save.pick {
-            Pick::Header(header) => say!("`{name}` is not saved: there is no header `{header}`"),
-            _ => say!("`{name}` is not saved: {what} is not in `{body}`"),
+            Pick::Header(header) => {
+                say!("`{name}` was not saved: the header `{header}` is missing")
+            }
+            _ => say!("`{name}` was not saved: {what} was not found in `{body}`"),
         };
         (Cause::SaveFailed, detail)
     }

@@ -188,7 +188,7 @@ impl<'a> Evaluator<'a> {
             }
             Value::Map(_) => Ok(container.get(&item.to_text()).is_some()),
             Value::Text(_) => Err(Fault(say!(
-                "`in` works on lists and maps: for text, write `text.contains(part)`"
+                "`in` supports only lists and maps: for text, write `text.contains(part)`"
             ))),
             other => Err(not_for("in", other)),
         }

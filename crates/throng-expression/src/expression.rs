@@ -262,7 +262,7 @@ fn syntax_error(tokens: &Tokens<'_>, errors: &cel::ParseErrors) -> Box<CompileEr
     if message.contains("unescape") || message.contains("unicode") {
         return error
             .message(say!("{found} has an invalid escape sequence"))
-            .help(say!("write \\\\ for a backslash, or use a raw text r'…'"));
+            .help(say!("write \\\\ for a backslash, or use raw text r'…'"));
     }
     if message.contains("has() macro") {
         return error
@@ -275,9 +275,9 @@ fn syntax_error(tokens: &Tokens<'_>, errors: &cel::ParseErrors) -> Box<CompileEr
             .help(say!("for example: [1, 2].map(x, x * 2)"));
     }
     if token.kind == TokenKind::TokIdent && message.contains("mismatched") {
-        return error
-            .message(say!("`{found}` is not expected here"))
-            .help(say!("put an operator between two values, and text between ' and '"));
+        return error.message(say!("`{found}` is not expected here")).help(say!(
+            "put an operator between two values, and enclose text in single quotes (')"
+        ));
     }
     error.message(say!("`{found}` is not expected here"))
 }

@@ -34,7 +34,7 @@ macro_rules! functions {
 #[rustfmt::skip]
 functions! {
     Random "random.int" (low: WHOLE, high: WHOLE) -> INT = random::int,
-        "a whole number from `low` to `high`, both included", "random.int(1, 9)";
+        "a whole number from `low` to `high`, inclusive", "random.int(1, 9)";
     Random "random.u64" () -> INT = random::u64,
         "any unsigned 64-bit whole number", "random.u64()";
     Random "random.float" (; low: NUMBER, high: NUMBER) -> FLOAT = random::float,
@@ -42,7 +42,7 @@ functions! {
     Random "random.bool" () -> BOOL = random::bool,
         "true or false, equally likely", "random.bool()";
     Random "random.string" (length: WHOLE; alphabet: TEXT) -> TEXT = random::string,
-        "this many random letters and digits, or characters of `alphabet`", "random.string(8, 'abc')";
+        "this many random letters and digits, or random characters from `alphabet`", "random.string(8, 'abc')";
     Random "random.hex" (length: WHOLE) -> TEXT = random::hex,
         "this many random hexadecimal digits", "random.hex(16)";
     Random "random.bytes" (length: WHOLE) -> BYTES = random::bytes,
@@ -50,7 +50,7 @@ functions! {
     Random "random.uuid" () -> TEXT = random::uuid,
         "a version 4 UUID", "random.uuid()";
     Random "random.choice" (list: LIST) -> ANY = random::choice,
-        "a random item of the list, all equally likely", "random.choice(['red', 'green'])";
+        "a random item of the list; all items are equally likely", "random.choice(['red', 'green'])";
     Random "random.normal" (mean: NUMBER, deviation: NUMBER) -> FLOAT = random::normal,
         "a normally distributed random number", "random.normal(100, 15)";
     Random "random.exponential" (mean: NUMBER) -> FLOAT = random::exponential,
@@ -61,9 +61,10 @@ functions! {
     Clock "now.ms" () -> INT = moment::ms, "milliseconds since 1970", "now.ms()";
     Clock "now.s" () -> INT = moment::s, "seconds since 1970", "now.s()";
     Clock "now.iso" () -> TEXT = moment::iso,
-        "the time in UTC in RFC 3339 format, with milliseconds", "now.iso()";
+        "the UTC time in RFC 3339 format, with milliseconds", "now.iso()";
     Clock "now.format" (format: TEXT) -> TEXT = moment::format,
-        "the time in UTC: %Y %y %m %d %H %I %M %S %p %L (ms) %N (ns) %s %j %a %A %b %B %F %T %%",
+        "the UTC time, formatted with these codes: %Y %y %m %d %H %I %M %S %p %L (ms) %N (ns) %s \
+         %j %a %A %b %B %F %T %%",
         "now.format('%Y-%m-%d')";
 
     Plain "hash.md5" (data: OCTETS) -> TEXT = digest::md5,
@@ -108,14 +109,14 @@ functions! {
     Plain "base64.url" (data: OCTETS) -> TEXT = encoding::base64_url,
         "base64 for URLs, without padding", "base64.url('abc')";
     Plain "base64.decode" (text: TEXT) -> OCTETS = encoding::base64_decode,
-        "the decoded base64, of either kind: text, or bytes if it is not text",
+        "the data decoded from standard or URL base64: text, or bytes if it is not text",
         "base64.decode('YWJj')";
     Plain "hex" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "hexadecimal digits", "hex('abc')";
     Plain "hex.encode" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "the same as hex", "hex.encode('abc')";
     Plain "hex.decode" (text: TEXT) -> OCTETS = encoding::hex_decode,
-        "the decoded hexadecimal digits: text, or bytes if they are not text",
+        "the data decoded from hexadecimal digits: text, or bytes if it is not text",
         "hex.decode('616263')";
     Plain "json" (value: ANY) -> TEXT = encoding::json_encode,
         "the value as JSON", "json({'a': [1, 'x']})";
@@ -124,22 +125,22 @@ functions! {
     Plain "json.parse" (text: OCTETS) -> ANY = encoding::json_parse,
         "the value parsed from JSON text", "json.parse('{\"a\": 1}').a";
     Plain "url.encode" (text: OCTETS) -> TEXT = encoding::url_encode,
-        "percent-encoded, except for letters, digits and - . _ ~", "url.encode('a b&c')";
+        "the text percent-encoded, except for letters, digits and - . _ ~", "url.encode('a b&c')";
     Plain "url.decode" (text: TEXT) -> OCTETS = encoding::url_decode,
         "percent-decoded", "url.decode('a%20b')";
 
     Variadic "min" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::min,
-        "the smallest of several numbers or of a list", "min(3, 1, 2)";
+        "the smallest of several numbers, or of the numbers in a list", "min(3, 1, 2)";
     Variadic "max" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::max,
-        "the largest of several numbers or of a list", "max(3, 1, 2)";
+        "the largest of several numbers, or of the numbers in a list", "max(3, 1, 2)";
     Plain "abs" (number: NUMBER) -> NUMBER = numbers::abs,
         "the absolute value", "abs(-5)";
     Plain "round" (number: NUMBER) -> NUMBER = numbers::round,
-        "the nearest whole number, halves away from zero", "round(2.5)";
+        "the nearest whole number; halves are rounded away from zero", "round(2.5)";
     Plain "floor" (number: NUMBER) -> NUMBER = numbers::floor,
-        "rounded down to a whole number", "floor(2.9)";
+        "the number rounded down to a whole number", "floor(2.9)";
     Plain "ceil" (number: NUMBER) -> NUMBER = numbers::ceil,
-        "rounded up to a whole number", "ceil(2.1)";
+        "the number rounded up to a whole number", "ceil(2.1)";
 
     Plain "int" (value: ANY) -> INT = numbers::int,
         "a whole number, parsed from text or truncated from a number", "int('42')";
@@ -165,21 +166,21 @@ functions! {
     Member "matches" (text: TEXT, pattern: TEXT) -> BOOL = text::matches,
         "whether the regular expression matches anywhere in the text", "'abc'.matches('^a.c$')";
     Member "lowerAscii" (text: TEXT) -> TEXT = text::lower_ascii,
-        "A to Z in lower case", "'ABC'.lowerAscii()";
+        "the text with A to Z in lower case", "'ABC'.lowerAscii()";
     Member "upperAscii" (text: TEXT) -> TEXT = text::upper_ascii,
-        "a to z in upper case", "'abc'.upperAscii()";
+        "the text with a to z in upper case", "'abc'.upperAscii()";
     Member "lower" (text: TEXT) -> TEXT = text::lower,
-        "all letters in lower case", "'ÄBC'.lower()";
+        "the text with all letters in lower case", "'ÄBC'.lower()";
     Member "upper" (text: TEXT) -> TEXT = text::upper,
-        "all letters in upper case", "'äbc'.upper()";
+        "the text with all letters in upper case", "'äbc'.upper()";
     Member "trim" (text: TEXT) -> TEXT = text::trim,
-        "without white space at both ends", "' abc '.trim()";
+        "the text without leading and trailing white space", "' abc '.trim()";
     Member "replace" (text: TEXT, old: TEXT, new: TEXT; limit: WHOLE) -> TEXT = text::replace,
-        "with every `old` (or the first `limit` of them) replaced", "'a-b-c'.replace('-', '+')";
+        "the text with every `old` (or only the first `limit`) replaced by `new`", "'a-b-c'.replace('-', '+')";
     Member "split" (text: TEXT, separator: TEXT; limit: WHOLE) -> LIST = text::split,
         "a list of the parts between the separators, at most `limit`", "'a,b,c'.split(',')";
     Member "join" (list: LIST; separator: TEXT) -> TEXT = text::join,
-        "the items as one text", "['a', 'b'].join('-')";
+        "the items joined into one text", "['a', 'b'].join('-')";
     Member "substring" (text: TEXT, start: WHOLE; end: WHOLE) -> TEXT = text::substring,
         "the characters from `start` up to, but not including, `end`", "'abcdef'.substring(1, 3)";
     Member "charAt" (text: TEXT, index: WHOLE) -> TEXT = text::char_at,

@@ -570,10 +570,10 @@ impl<'a> Lowering<'a> {
             let symbol = operator.symbol();
             let (a, b) = (types.0.name(), types.1.name());
             let error = CompileError::new("wrong-arguments", span.0, span.1)
-                .message(say!("`{symbol}` cannot take {a} and {b}"));
+                .message(say!("`{symbol}` cannot be used with {a} and {b}"));
             let joins =
                 operator == Operator::Add && (types.0 == Types::TEXT || types.1 == Types::TEXT);
-            let help = say!("write string(…) around a number to join it with text");
+            let help = say!("to join a number with text, convert the number with string(…)");
             self.doubts.push(*error.help(if joins { help } else { Said::default() }));
         }
         let node = Node::Binary(operator, Box::new([left.node, right.node]));
@@ -766,7 +766,7 @@ fn unknown_function(name: &str, span: (usize, usize)) -> Box<CompileError> {
             say!("available: {}", all.join(", "))
         }
         None if name.starts_with("__") => {
-            say!("JMeter functions are not supported: use a variable, `${{vars.users}}`")
+            say!("JMeter functions are not supported: use a variable such as `${{vars.users}}`")
         }
         None => Said::default(),
     };
@@ -783,7 +783,7 @@ struct Nowhere {
 
 impl Nowhere {
     fn nothing() -> Fault {
-        Fault(say!("no names are available here"))
+        Fault(say!("names cannot be used in this expression"))
     }
 }
 

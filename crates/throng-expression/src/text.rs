@@ -144,7 +144,8 @@ pub(crate) fn substring(call: &mut Call<'_>) -> Result<Value, Fault> {
     let start = position(call, text, 1)?;
     let end = if call.get(2).is_some() { position(call, text, 2)? } else { text.len() };
     let part = text.get(start..end);
-    part.map(Value::from).ok_or_else(|| Fault(say!("`substring` ends before it starts")))
+    part.map(Value::from)
+        .ok_or_else(|| Fault(say!("the end index of `substring` is before its start index")))
 }
 
 pub(crate) fn char_at(call: &mut Call<'_>) -> Result<Value, Fault> {

@@ -54,8 +54,10 @@ impl<'a> Tokens<'a> {
     pub(crate) fn new(text: &'a str) -> Result<Tokens<'a>, Box<CompileError>> {
         if text.len() > EXPRESSION_BYTES_MAX {
             return Err(CompileError::new("bad-expression", 0, text.len())
-                .message(say!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"))
-                .help(say!("compute a part of it in a `set` step and use its result here")));
+                .message(say!("an expression can have at most {EXPRESSION_BYTES_MAX} bytes"))
+                .help(say!(
+                    "compute part of the expression in a `set` step, and use the result here"
+                )));
         }
         let mut tokens = Tokens { text, all: Vec::new() };
         let mut lexer = Lexer::new(text);
@@ -124,7 +126,9 @@ impl<'a> Tokens<'a> {
             if open.len() > NESTING_MAX + 1 || depth > TREE_DEPTH_MAX {
                 return Err(CompileError::new("bad-expression", start, end)
                     .message(say!("the expression is nested too deeply"))
-                    .help(say!("compute a part of it in a `set` step and use its result here")));
+                    .help(say!(
+                        "compute part of the expression in a `set` step, and use the result here"
+                    )));
             }
         }
         match open.pop() {
@@ -198,19 +202,19 @@ fn bad_token(text: &str, start: usize, end: usize) -> Box<CompileError> {
     let first = found.chars().next().unwrap_or(' ');
     if found.contains(['"', '\'']) {
         return error
-            .message(say!("the text is never closed"))
-            .label(say!("the quote is opened here"));
+            .message(say!("the text has no closing quote"))
+            .label(say!("the opening quote is here"));
     }
     match first {
         '&' | '|' => error
             .message(say!("`{first}` is not an operator"))
             .label(say!("write `{first}{first}`")),
         '`' => error
-            .message(say!("the name in backticks is never closed"))
-            .label(say!("it opens here")),
+            .message(say!("the name has no closing backtick"))
+            .label(say!("the opening backtick is here")),
         '‘' | '’' | '“' | '”' | '「' | '」' => error
             .message(say!("text cannot be quoted with `{first}` here"))
-            .help(say!("write text between ' and ' or \" and \"")),
+            .help(say!("put text in single or double quotes")),
         _ if first.is_ascii_digit() || first == '.' => error
             .message(say!("`{found}` is not a number"))
             .help(say!("write `5`, `1.5` or `0x1f`")),
@@ -218,7 +222,7 @@ fn bad_token(text: &str, start: usize, end: usize) -> Box<CompileError> {
             error.message(say!("`{first}` is not allowed in an expression"))
         }
         _ => error.message(say!("`{first}` is not allowed in an expression")).help(say!(
-            "a name consists of the letters a to z, digits and _; write text between ' and '"
+            "a name consists of the letters a to z, digits and _; put text in single quotes"
         )),
     }
 }

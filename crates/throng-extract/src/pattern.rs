@@ -26,7 +26,8 @@ pub struct Pattern {
 impl Pattern {
     pub fn parse(text: &str) -> Result<Pattern, PathError> {
         let whole = (0, text.len());
-        let help = say!("look-around and back-references are not supported; write `\\.` for a dot");
+        let help =
+            say!("look-around and back-references are not supported; to match a dot, write `\\.`");
         check_syntax(text, &help)?;
         let regex = RegexBuilder::new(text)
             .size_limit(PATTERN_BYTES_MAX)
@@ -37,7 +38,10 @@ impl Pattern {
                 regex::Error::CompiledTooBig(_) => PathError::new(
                     whole,
                     say!("the pattern is too large when compiled"),
-                    say!("use smaller counts in `{{…}}`, and `(?-u:\\w)` for an ASCII-only `\\w`"),
+                    say!(
+                        "use smaller counts in `{{…}}`, or replace `\\w` with `(?-u:\\w)` to \
+                         match only ASCII"
+                    ),
                 ),
                 error => PathError::new(whole, Said::of_others(error.to_string()), help),
             })?;

@@ -264,7 +264,7 @@ impl<B: Bus, H: Host> Agent<B, H> {
                 biased;
                 () = &mut leave, if !self.leaves => {
                     self.leaves = true;
-                    self.cut_short(&say!("its machine was asked to leave"));
+                    self.cut_short(&say!("it received a request to leave"));
                 }
                 changed = link.changed() => {
                     if changed.is_err() {

@@ -36,7 +36,7 @@ impl Refusal {
             Refusal::TooLarge => say!("the body is too large to search"),
             Refusal::TooManyNodes => say!("the body has too many elements to search"),
             Refusal::TooDeep => say!("the body is nested too deeply to search"),
-            Refusal::TooMuchWork => say!("the path needs too many steps in this body"),
+            Refusal::TooMuchWork => say!("searching this body takes too many steps"),
         }
     }
 }

@@ -8,9 +8,9 @@ impl Cause {
     /// What to do next, in a few words.
     pub fn next(self) -> Said {
         match self {
-            Cause::ResolveFailed => say!("check the host name, and the DNS of this host"),
+            Cause::ResolveFailed => say!("check the host name and the DNS settings of this host"),
             Cause::ConnectRefused => say!("check that the target listens on this port"),
-            Cause::ConnectTimeout => say!("look for a firewall, or a full accept queue"),
+            Cause::ConnectTimeout => say!("check for a firewall or a full accept queue"),
             Cause::Unreachable => say!("check the route and the address"),
             Cause::DescriptorsExhausted => say!("raise the limit of open files (`ulimit -n`)"),
             Cause::PortsExhausted => say!("add source addresses, or keep connections open"),
@@ -20,14 +20,16 @@ impl Cause {
             Cause::ProxyFailed => say!("check the address and the log of the proxy"),
             Cause::ProxyRefused => say!("check the user and password for the proxy"),
             Cause::TlsFailed => say!("try the target with `openssl s_client`"),
-            Cause::CertificateRefused => say!("give --cacert, or --insecure for a test server"),
-            Cause::ClientCertificate => say!("give --cert and --key that the target trusts"),
-            Cause::WrongScheme => say!("try http instead of https, or the other way round"),
-            Cause::UpgradeRefused => say!("check its response: path, Origin or token"),
+            Cause::CertificateRefused => say!("use --cacert, or --insecure for a test server"),
+            Cause::ClientCertificate => {
+                say!("use a certificate that the target trusts: --cert, --key")
+            }
+            Cause::WrongScheme => say!("try http instead of https, or vice versa"),
+            Cause::UpgradeRefused => say!("check the response, then the path, Origin and token"),
             Cause::ClosedEarly | Cause::Reset => {
                 say!("check the target's log and its connection limit")
             }
-            Cause::Timeout => say!("find what the target waits for, or raise the timeout"),
+            Cause::Timeout => say!("find out what the target waits for, or raise the timeout"),
             Cause::Malformed => say!("look at a response with --details"),
             Cause::TooLarge => say!("raise the limit if such responses are normal"),
             Cause::StatusUnexpected => {
@@ -38,16 +40,16 @@ impl Cause {
             | Cause::JsonUnexpected
             | Cause::HeaderUnexpected
             | Cause::FieldUnexpected
-            | Cause::CheckFailed => say!("compare a response with the check: --details"),
-            Cause::TooSlow => say!("find what is slow, or allow more time in the check"),
+            | Cause::CheckFailed => say!("use --details to compare a response with the check"),
+            Cause::TooSlow => say!("find out what is slow, or allow more time in the check"),
             Cause::CodingFailed => say!("look at its Content-Encoding with --details"),
-            Cause::RedirectFailed => say!("see where it leads with `throng try`"),
+            Cause::RedirectFailed => say!("use `throng try` to see where the redirect leads"),
             Cause::HeartbeatLost => say!("check the target's load at that time"),
             Cause::DeliveryLost => say!("trace one lost message through the target"),
-            Cause::Lost => say!("check the target's log for why it closed"),
+            Cause::Lost => say!("find the reason for the close in the target's log"),
             Cause::SaveFailed => say!("look at a response with `throng try`"),
             Cause::MessagesDropped => say!("make handlers take less time per message"),
-            Cause::NetworkFailed => say!("check the network in between: `ip -s link`"),
+            Cause::NetworkFailed => say!("check the network path to the target: `ip -s link`"),
             Cause::GeneratorFailed => say!("look at the example with --details"),
             Cause::ExpressionFailed => say!("run one user with `throng try`"),
             Cause::DataExhausted => say!("add rows, or let the data repeat"),

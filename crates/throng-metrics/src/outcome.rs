@@ -77,7 +77,7 @@ causes! {
     /// EACCES and EPERM, as of a local firewall.
     Denied, "denied", Generator, "this host does not allow the connection";
     /// Of the proxy itself, or of its way to the target: it does not say which.
-    ProxyFailed, "proxy-failed", Network, "the proxy, or the target behind it, was not reached";
+    ProxyFailed, "proxy-failed", Network, "the proxy, or the target behind it, could not be reached";
     /// 407 and other refusals.
     ProxyRefused, "proxy-refused", Scenario, "the proxy does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
@@ -87,11 +87,11 @@ causes! {
     ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate \
                                                         that it trusts";
     /// TLS to a port without it, or the other way round.
-    WrongScheme, "wrong-scheme", Scenario, "the port does not speak the protocol of the target URL";
+    WrongScheme, "wrong-scheme", Scenario, "the port does not use the protocol of the target URL";
     UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event \
                                                 stream";
     /// FIN before the answer was complete.
-    ClosedEarly, "closed-early", Target, "the target closed before the response was complete";
+    ClosedEarly, "closed-early", Target, "the target closed the connection before the response was complete";
     Reset, "reset", Target, "the target reset the connection";
     Timeout, "timeout", Target, "no complete response arrived in time";
     Malformed, "malformed", Target, "the response violates the protocol";
@@ -115,7 +115,7 @@ causes! {
     Lost, "lost", Target, "the target dropped the connection while the user was online";
     /// XPath, CSS selector, size, digest, expression.
     CheckFailed, "check-failed", Target, "the response failed a check";
-    SaveFailed, "save-failed", Target, "a value to save was not in the response";
+    SaveFailed, "save-failed", Target, "the response does not contain a value to save";
     /// More messages waited for an `expect` or a handler of one user than the generator keeps.
     MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
@@ -125,7 +125,7 @@ causes! {
     DataFailed, "data-failed", Scenario, "a row of a data source could not be read";
     RendezvousTimeout, "rendezvous-timeout", Scenario, "too few users reached a rendezvous in time";
     /// Nothing was sent, hence no latency; too few users for the rate.
-    ScenarioFailed, "scenario-failed", Scenario, "the scenario asks for something impossible";
+    ScenarioFailed, "scenario-failed", Scenario, "the scenario requires something that is not possible";
 }
 
 impl Cause {

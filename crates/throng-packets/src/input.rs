@@ -94,10 +94,10 @@ fn no_file(name: &str, reason: &Said) -> Box<Diagnostic> {
 
 fn bad_hex(name: &str, text: &str, mistake: &HexMistake) -> Box<Diagnostic> {
     let message = match mistake.kind {
-        HexMistakeKind::Empty => say!("there are no bytes"),
+        HexMistakeKind::Empty => say!("the input contains no bytes"),
         HexMistakeKind::NoDigit(found) => say!("`{found}` is not a hexadecimal digit"),
         HexMistakeKind::OddDigits => {
-            say!("a byte has two hexadecimal digits, but one is missing here")
+            say!("a byte requires two hexadecimal digits, but one is missing here")
         }
         HexMistakeKind::TooLong => say!("the input is larger than 64 MiB"),
     };

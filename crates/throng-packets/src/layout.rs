@@ -100,7 +100,10 @@ pub fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
             let (hex, most) = (hex_text(&bytes.value), size_text(u64::from(*bytes_max)));
-            say!("each packet ends with {hex} (not part of the packet), after at most {most}")
+            say!(
+                "each packet ends with the delimiter {hex} (not part of the packet) and has at \
+                 most {most}"
+            )
         }
         Framing::Fixed(bytes) => say!("each packet has {} bytes", bytes.value),
         Framing::Length => match declaration.transport {
@@ -311,7 +314,7 @@ impl<'d> Laying<'d> {
                 add(say!("prefixed with the count as {}", prefix.word()));
             }
             Some(Repeat::Field(id)) => add(say!("`{}` gives the count", id.value)),
-            Some(Repeat::Rest) => add(say!("repeats to the end")),
+            Some(Repeat::Rest) => add(say!("repeats until the end")),
             Some(Repeat::Times(_)) | None => {}
         }
         if let Some(condition) = &field.condition {
@@ -365,7 +368,7 @@ fn role_notes(field: &Field) -> Vec<Said> {
         Role::Checksum { algorithm, over } => {
             let name = algorithm.word();
             notes.push(match over.is_empty() {
-                true => say!("{name} over everything before it"),
+                true => say!("{name} over all preceding bytes"),
                 false => {
                     let ids: Vec<String> =
                         over.iter().map(|id| format!("`{}`", id.value)).collect();

@@ -219,9 +219,12 @@ fn heartbeat_text(heartbeat: &Heartbeat) -> String {
     let expect = heartbeat.expect.as_ref().map(|expect| &expect.value);
     match (expect, heartbeat.lost_after.map(write_duration)) {
         (Some(expect), Some(lost_after)) => {
-            tell!("heartbeat: {send} every {every}, answered by {expect}, lost after {lost_after}")
+            tell!(
+                "heartbeat: {send} every {every}, expected reply {expect}, considered lost after \
+                 {lost_after}"
+            )
         }
-        (Some(expect), None) => tell!("heartbeat: {send} every {every}, answered by {expect}"),
+        (Some(expect), None) => tell!("heartbeat: {send} every {every}, expected reply {expect}"),
         (None, _) => tell!("heartbeat: {send} every {every}"),
     }
 }

@@ -33,7 +33,7 @@ pub struct How {
     pub json: bool,
     /// Nothing is shortened.
     pub full: bool,
-    /// Only this message.
+    /// Show only this message.
     pub only: Option<String>,
     /// No packets, only what they came to.
     pub summary: bool,
@@ -108,8 +108,12 @@ impl<'p> Telling<'p> {
                 let text = match (is_cut_off, bytes.len()) {
                     (true, 1) => say!("1 byte is left: an unfinished packet"),
                     (true, left) => say!("{left} bytes are left: an unfinished packet"),
-                    (false, 1) => say!("1 byte is left of a packet that continues"),
-                    (false, left) => say!("{left} bytes are left of a packet that continues"),
+                    (false, 1) => {
+                        say!("1 byte is left: the rest of the packet is not in the input")
+                    }
+                    (false, left) => {
+                        say!("{left} bytes are left: the rest of the packet is not in the input")
+                    }
                 };
                 out += &self.remark(place, &text);
                 out += &self.excerpt(bytes, None);
@@ -433,7 +437,7 @@ fn remarks(tally: &Tally, passed: Option<&Passed>, repeated: u64) -> Vec<Said> {
     if let Some(passed) = passed {
         add(repeated, &|n| say!("retransmitted segments: {n}"));
         add(passed.others, &|n| say!("frames that are neither TCP nor UDP: {n}"));
-        add(passed.fragments, &|n| say!("frames with IP fragments, not read: {n}"));
+        add(passed.fragments, &|n| say!("skipped frames with IP fragments: {n}"));
         let link = passed.link_type;
         add(passed.foreign, &|n| say!("frames with the unsupported link type {link}: {n}"));
         if passed.torn {

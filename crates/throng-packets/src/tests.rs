@@ -136,6 +136,6 @@ fn what_is_decoded_may_be_any_file_of_a_size_that_is_held() {
     // It never ends.
     let endless = "cannot read /dev/zero: it is larger than 256 MiB";
     assert_eq!(wrong("/dev/zero").as_deref(), Some(endless));
-    assert_eq!(wrong("/dev/null").as_deref(), Some("there are no bytes"));
+    assert_eq!(wrong("/dev/null").as_deref(), Some("the input contains no bytes"));
     assert!(matches!(find("c4a7", &declaration), Ok(Input::Bytes(bytes)) if bytes.len() == 2));
 }

@@ -213,7 +213,7 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), Box<Diagnostic>> {
              {FORMAT_MIN} to {FORMAT}"
     );
     let told = Diagnostic::error("format-unknown", message)
-        .note(say!("cause: {}: it was written by another version of throng", path.display()))
+        .note(say!("cause: {} was written by another version of throng", path.display()))
         .help(say!("read it with the version of throng that wrote it, or a newer one"));
     Err(Box::new(told))
 }

@@ -63,7 +63,10 @@ impl RecordError {
                 say!("free some space: recording continues as soon as there is room")
             }
             io::ErrorKind::FileTooLarge => {
-                say!("this process may not write larger files: raise `ulimit -f` and run it again")
+                say!(
+                    "this process is not allowed to write larger files: raise `ulimit -f`, then \
+                     run the test again"
+                )
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 say!("choose another directory for the run")

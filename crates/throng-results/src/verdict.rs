@@ -46,8 +46,7 @@ impl InvalidReason {
     pub fn text(&self) -> Said {
         match self {
             InvalidReason::StartsUnmet { unmet, due } => say!(
-                "{} of {} starts ({:.1} %) never happened, while the generator was behind \
-                 schedule",
+                "{} of {} starts ({:.1} %) never happened while the generator was behind schedule",
                 format_count(*unmet),
                 format_count(*due),
                 percent(*unmet, *due)
@@ -73,7 +72,7 @@ impl InvalidReason {
                 percent(*unmet, *due)
             ),
             InvalidReason::NothingAnswered { cut_off } => say!(
-                "no response arrived before the end of the run, which cut off {}",
+                "no response arrived before the end of the run (iterations cut off: {})",
                 format_count(*cut_off)
             ),
             InvalidReason::GrowthGivenUp { hold } => given_up_text(hold),
@@ -103,7 +102,7 @@ impl InvalidReason {
                 say!("machine {name} was lost after {}: {detail}", duration(*at_ns))
             }
             InvalidReason::BackedOff { name, at_ns, percent, detail } => say!(
-                "machine {} backed off from {} on, to {} % of its part: {}",
+                "machine {} backed off at {}, down to {} % of its part: {}",
                 clean(name),
                 duration(*at_ns),
                 percent,
@@ -352,8 +351,8 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
         let reason = match was_reached(summary) {
-            true => say!("the target became unreachable; the run gave up at {at}"),
-            false => say!("the target could not be reached; the run gave up at {at}"),
+            true => say!("the target became unreachable; the run ended at {at}"),
+            false => say!("the target could not be reached; the run ended at {at}"),
         };
         return (Exit::TargetUnreachable, vec![reason]);
     }
@@ -523,8 +522,9 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
     }
     if damage.unequal > 0 {
         let unequal = format_count(damage.unequal);
-        reasons
-            .push(say!("in {unequal} result lines, ok and failed do not add up to all attempts"));
+        reasons.push(say!(
+            "in {unequal} result lines, ok plus failed does not equal the number of attempts"
+        ));
     }
     if let (Some(read), Some(run)) = (&damage.totals, &summary.info.totals) {
         reasons.push(match (run.count, run.ok) == (read.count, read.ok) {
@@ -583,7 +583,7 @@ impl Summary {
                 | InvalidReason::DataEnded { .. }
                 | InvalidReason::MessagesDropped { .. } => None,
                 InvalidReason::MachineLost { .. } => {
-                    let help = say!("its last results are not known: run the test again");
+                    let help = say!("its last results are missing: run the test again");
                     Some(Diagnostic::error("machine-lost", reason.text()).help(help))
                 }
                 InvalidReason::BackedOff { .. } => Some(backed_off(reason)),
@@ -667,10 +667,10 @@ impl Summary {
         let message = say!("the target allows fewer streams than `streams` requests");
         Diagnostic::warning("streams-limited", message)
             .note(say!(
-                "it allows {max} concurrent streams per connection ({limited} of {all} \
-                 connections)"
+                "the target allows {max} concurrent streams per connection on {limited} of {all} \
+                 connections"
             ))
-            .note(say!("requests beyond that waited in throng until a stream was free"))
+            .note(say!("excess requests waited in throng until a stream was free"))
             .help(say!("lower `streams` (--streams) to {max}, or use more users (--users)"))
     }
 
@@ -695,8 +695,11 @@ impl Summary {
             .note(reason.text());
         if done < 1.0 {
             return told
-                .note(say!("cause: no user was free: they failed or left before they started"))
-                .help(say!("look at the first failures, for example of a login in `before`"));
+                .note(say!(
+                    "cause: no user was free: users failed or left before they started an \
+                     iteration"
+                ))
+                .help(say!("look at the first failures, for example a failed login in `before`"));
         }
         let help = match needed.map(format_count) {
             Some(needed) => say!(
@@ -769,15 +772,18 @@ fn stop(stopped: &Stopped) -> Diagnostic {
         StopBy::Bug => Diagnostic::error("bug", say!("a bug in throng ended the run")),
     };
     let told = match reason.is_empty() {
-        true => told.note(say!("it was stopped at {at}")),
-        false => told.note(say!("it was stopped at {at}: {reason}")),
+        true => told.note(say!("the run was stopped at {at}")),
+        false => told.note(say!("the run was stopped at {at}: {reason}")),
     };
     match stopped.by {
         StopBy::Rule => told.note(say!("figures and thresholds cover the time until then")),
         StopBy::DataShort => told
             .note(say!("thresholds are not evaluated: most of the load may be missing"))
-            .help(say!("add rows, or set what happens then: `at_end: stop` or `at_end: wrap`")),
-        StopBy::Data => told.help(say!("add rows, or let the data repeat, to run the whole load")),
+            .help(say!(
+                "add rows, or define what happens when rows run out: `at_end: stop` or `at_end: \
+                 wrap`"
+            )),
+        StopBy::Data => told.help(say!("to run the whole load, add rows or let the data repeat")),
         StopBy::Bug => told.help(say!("please report this line with the command and the scenario")),
     }
 }

@@ -43,8 +43,8 @@ fn check_length(cx: &mut Context<'_>, headers: &Headers, body: &Text, node: &Nod
         let error = cx.error("bad-header", message, node.place);
         cx.note(
             error
-                .label(say!("this has {} bytes", body.len()))
-                .help(say!("remove the header: throng sends the right one")),
+                .label(say!("the body has {} bytes", body.len()))
+                .help(say!("remove the header: throng sends the correct length")),
         );
     }
 }
@@ -82,7 +82,9 @@ pub(crate) fn read_hex(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
             let error = cx
                 .error("bad-value", message, node.place)
                 .label(say!("each byte needs two digits"));
-            cx.fail(error.help(say!("write `\"00 ff 7e\"`, in quotes; spaces are allowed")))
+            cx.fail(
+                error.help(say!("write the bytes in quotes: `\"00 ff 7e\"`; spaces are allowed")),
+            )
         }
     }
 }
@@ -219,8 +221,8 @@ fn part_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
     match text.chars().any(|c| c.is_ascii_control()) {
         true => cx.bad_value(
             node,
-            say!("the header of a part cannot contain control characters"),
-            say!("write it on one line"),
+            say!("the headers of a part cannot contain control characters"),
+            say!("write the value on one line"),
         ),
         false => Some(text),
     }

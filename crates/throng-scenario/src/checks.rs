@@ -141,8 +141,9 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
 /// A message has neither status nor headers.
 pub(crate) fn only_http(cx: &mut Context<'_>, key: &Key) {
     let message = say!("a message has no `{}`", shorten(&key.text));
-    let error =
-        cx.error("wrong-check", message, key.place).label(say!("only HTTP responses have it"));
+    let error = cx
+        .error("wrong-check", message, key.place)
+        .label(say!("only available for HTTP responses"));
     cx.note(error.help(say!("check `text`, `json` or `time`")));
 }
 
@@ -189,12 +190,12 @@ fn read_status(cx: &mut Context<'_>, node: &Node) -> Option<StatusSet> {
         match parse_status(&text) {
             Some(range) => ranges.push(range),
             None => {
-                let message = say!("`{}` is not a status", shorten(&text));
+                let message = say!("`{}` is not an HTTP status", shorten(&text));
                 let ranged = text.replacen('-', "..", 1);
                 let error = cx.error("bad-value", message, node.place);
                 let error = error.label(match parse_status(&ranged) {
                     Some(_) => say!("did you mean `{ranged}`?"),
-                    None => say!("100 to 599"),
+                    None => say!("valid statuses are 100 to 599"),
                 });
                 let help = say!("write `200`, `2xx`, `200..299`, or a list: `[200, 304]`");
                 return cx.fail(error.help(help));
@@ -397,7 +398,7 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
 
 /// `digest: {sha256: …}`
 fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
-    let help = say!("write `digest: {{sha256: …}}` with the digest of the body in hexadecimal");
+    let help = say!("write `digest: {{sha256: …}}` with the hexadecimal digest of the body");
     for (key, value) in cx.entries(node, say!("a map of digests"), help.clone()).unwrap_or_default()
     {
         let Some(digest) = Digest::parse(&key.text) else {
@@ -417,9 +418,12 @@ fn read_digests(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             Some(digits) => {
                 let digits = digits.trim_ascii().to_ascii_lowercase();
                 if digits.len() != digest.digits() || !digits.iter().all(u8::is_ascii_hexdigit) {
-                    let message = say!("the digest has the wrong length");
-                    let label =
-                        say!("`{}` has {} hexadecimal digits", digest.name(), digest.digits());
+                    let message = say!("the digest is not valid");
+                    let label = say!(
+                        "a `{}` digest has {} hexadecimal digits",
+                        digest.name(),
+                        digest.digits()
+                    );
                     let error = cx.error("bad-value", message, value.place).label(label);
                     cx.note(error.help(help.clone()));
                     continue;
@@ -457,7 +461,7 @@ fn read_time(cx: &mut Context<'_>, node: &Node) -> Option<(Comparison, Duration)
         Ok(limit) if !limit.is_zero() => Some((comparison, limit)),
         Ok(_) => cx.bad_value(
             node,
-            say!("a time limit of zero always fails"),
+            say!("a check with a time limit of zero always fails"),
             say!("write `time: < 500ms`"),
         ),
         Err(reason) => {

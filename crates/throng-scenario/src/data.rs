@@ -24,8 +24,8 @@ pub(crate) fn read_data(cx: &mut Context<'_>, node: &Node) {
     let entries = cx.entries(node, say!("a map of sources"), HELP).unwrap_or_default();
     if let Some((key, _)) = entries.get(SOURCES_MAX) {
         let message = say!("more than {SOURCES_MAX} data sources");
-        let error = cx.error("too-many", message, key.place).label(say!("one too many"));
-        cx.note(error.help(say!("put rows of one kind into one file")));
+        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!("combine rows of the same kind in one file")));
     }
     for (key, value) in entries.into_iter().take(SOURCES_MAX) {
         if !matches!(cx.data.find(&key.text), Known::No) {
@@ -50,8 +50,8 @@ fn read_source(
     node: &Node,
 ) -> Option<(Source, Option<Vec<String>>)> {
     if !is_name(&key.text) {
-        let message = say!("`{}` is not a valid source name", shorten(&key.text));
-        let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+        let message = say!("`{}` is not a valid data source name", shorten(&key.text));
+        let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
         return cx.fail(error.help(say!(
             "a name consists of letters, digits and `_`: \
                                         `test_accounts`"
@@ -73,7 +73,8 @@ fn read_source(
     for (field, owner, owner_name) in belongs {
         if let Some(key) = field.key().filter(|_| !owner.is(kind)) {
             let name = &key.text;
-            let message = say!("`{name}` belongs to `{owner_name}`, not to `{}`", kind.text);
+            let message =
+                say!("`{name}` is valid only with `{owner_name}`, not with `{}`", kind.text);
             let error = cx.error("conflicting-keys", message, key.place);
             cx.note(error.label(say!("has no effect here")).help(say!("remove `{name}`")));
         }
@@ -250,7 +251,7 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         .collect();
     for (name, place) in unused {
         let warning = cx
-            .warning("unused-data", say!("no step uses the data `{name}`"), place)
+            .warning("unused-data", say!("no step uses the data source `{name}`"), place)
             .label(say!("never used"))
             .help(say!("write `${{data.{name}.COLUMN}}` where it is needed, or remove it"));
         cx.note(warning);

@@ -62,12 +62,14 @@ pub(crate) fn read_declared(
         let (place, _) = place_of(fields, &[number.to_string()], name.place);
         match &mut given {
             Given::Fields(all) if all.iter().any(|(name, _)| name == number) && asks => {
-                let message = say!("throng sets `{number}` of a request");
+                let message = say!("throng sets `{number}` in requests");
                 let error = cx
                     .error("bad-field", message, place)
                     .label(say!("the reply has the same value"));
-                let help =
-                    say!("leave it out; a `send` can set it to answer a request from the target");
+                let help = say!(
+                    "leave it out; set it only in a `send` that replies to a request from \
+                         the target"
+                );
                 return cx.fail(error.help(help));
             }
             Given::Fields(all) if all.iter().all(|(name, _)| name != number) && !asks => {

@@ -104,11 +104,11 @@ pub(crate) fn read_deliveries(
         cx.note(error.label(say!("empty")).help(HELP));
     }
     if let Some((key, _)) = entries.get(DELIVERIES_MAX) {
-        let message = say!("more than {DELIVERIES_MAX} deliveries");
-        let error = cx.error("too-many", message, key.place).label(say!("one too many"));
-        cx.note(
-            error.help(say!("all messages of one kind are one delivery, regardless of the sender")),
-        );
+        let message = say!("there are more than {DELIVERIES_MAX} deliveries");
+        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!(
+            "declare one delivery for all messages of a kind, regardless of the sender"
+        )));
     }
     let mut senders = HashMap::new();
     let mut all = Vec::new();
@@ -127,7 +127,8 @@ pub(crate) fn read_deliveries(
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
                 let message = say!("`{name}` is in two deliveries");
                 let error = cx.error("conflicting-keys", message, key.place);
-                let error = error.label(say!("`{}` already contains it", shorten(&first)));
+                let error =
+                    error.label(say!("the delivery `{}` already contains it", shorten(&first)));
                 cx.note(error.help(say!("give the steps of one delivery a different `name`")));
             }
         }
@@ -219,7 +220,7 @@ impl Reader<'_, '_> {
         if late_after > lost_after {
             let node = fields.late_after.node().or(fields.lost_after.node())?;
             let message = say!("`late_after` cannot be longer than `lost_after`");
-            let help = say!("write at most the value of `lost_after`");
+            let help = say!("write a duration that is not longer than `lost_after`");
             return self.cx.bad_value(node, message, help);
         }
         Some((late_after, lost_after))
@@ -498,7 +499,8 @@ impl Reader<'_, '_> {
                 let message = say!("`regex` and `prefix` cannot be used together");
                 let error = self.cx.error("conflicting-keys", message, prefix.place);
                 let error = error.label(say!("`regex` is already given"));
-                self.cx.note(error.help(say!("the regular expression can match the prefix, too")));
+                self.cx
+                    .note(error.help(say!("match the prefix in the regular expression instead")));
             }
             let pick = read_pick(self.cx, "regex", &text, node.place)?;
             return Some(Mark { prefix: None, pick });
@@ -527,7 +529,7 @@ impl Reader<'_, '_> {
                             '[1].id'}}`; \
                             only messages of a declared protocol have fields"
                 );
-                self.cx.fail(error.label(say!("not a field path")).help(help))
+                self.cx.fail(error.label(say!("this is not a field path")).help(help))
             }
         }
     }

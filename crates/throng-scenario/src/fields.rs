@@ -131,7 +131,8 @@ fn read_given(cx: &mut Context<'_>, node: &Node, leaves: &mut Vec<Text>) -> Opti
             }
             if leaves.len() >= LEAVES_MAX {
                 let message = say!("a message has more than {LEAVES_MAX} values");
-                let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+                let error =
+                    cx.error("too-many", message, node.place).label(say!("this exceeds the limit"));
                 return cx.fail(error.help(say!("write text or bytes instead of separate values")));
             }
             leaves.push(leaf);
@@ -293,5 +294,5 @@ pub(crate) fn warn_hidden(cx: &mut Context<'_>, kinds: &Kinds, word: &str, place
         ),
     };
     let warning = cx.warning("hidden-field", message, place).label(say!("not the field"));
-    cx.note(warning.help(say!("write `field: {{{word}: …}}` for the field")));
+    cx.note(warning.help(say!("write `field: {{{word}: …}}` to refer to the field")));
 }

@@ -21,7 +21,7 @@ impl Context<'_> {
         }
         if let Some((at, quote)) = quoted_json(text) {
             let place = self.place_in(node, at, quote.len_utf8());
-            let message = say!("`{quote}` is not a JSON quote");
+            let message = say!("`{quote}` is not a valid quote in JSON");
             let warning = self.warning("other-quotes", message, place);
             let help =
                 say!("use straight quotes `\"`, or write the whole body as YAML: `json: {{…}}`");
@@ -37,7 +37,7 @@ impl Context<'_> {
             };
             let Some(known) = known else { continue };
             let place = self.place_in(node, at, written.len());
-            let message = say!("`{written}` is sent as it is written");
+            let message = say!("`{written}` is sent literally");
             let warning = self.warning("other-placeholder", message, place);
             let warning = warning.label(say!("did you mean `${{{known}}}`?"));
             self.note(
@@ -46,11 +46,11 @@ impl Context<'_> {
         }
         for (at, written, name) in placeholders(text) {
             let place = self.place_in(node, at, written.len());
-            let message = say!("`{written}` is sent as it is written");
+            let message = say!("`{written}` is sent literally");
             let mut warning = self.warning("other-placeholder", message, place);
             warning = match self.known_name(name) {
                 Some(known) => warning.label(say!("did you mean `${{{known}}}`?")),
-                None => warning.label(say!("a placeholder of another tool")),
+                None => warning.label(say!("placeholder syntax of another tool")),
             };
             self.note(warning.help(say!(
                 "in throng, write `${{saved.name}}`, `${{vars.name}}` or `${{user.id}}`"
@@ -88,14 +88,14 @@ impl Context<'_> {
     pub(crate) fn check_sign(&mut self, node: &Node) -> Option<()> {
         let Kind::Scalar { text, plain } = &node.kind else { return Some(()) };
         if let Some(sign) = sign(text) {
-            let message = say!("`{sign}` has no meaning in front of a value");
+            let message = say!("`{sign}` is not supported before a value");
             let error = self.error("bad-value", message, self.place_of(node, sign));
             let help = match sign {
                 "=~" => say!("write `{{matches: 'id=\\d+'}}`"),
                 _ => {
                     say!(
-                        "write `that: \"${{response.json.code != 0}}\"`; for a text that \
-                         begins like this, write `\"${{'!'}}= 0\"`"
+                        "write `that: \"${{response.json.code != 0}}\"`; to match text that \
+                         starts with this sign, write `\"${{'!'}}= 0\"`"
                     )
                 }
             };
@@ -122,8 +122,8 @@ impl Context<'_> {
         let message = say!("`{}` is compared as text", shorten(text));
         let warning = self.warning("other-word", message, node.place);
         let help = say!(
-            "to check whether it exists, write `present` or `absent`; to compare with this \
-                 text, put it in quotes"
+            "to check whether a value exists, write `present` or `absent`; to compare with this \
+             text, put it in quotes"
         );
         self.note(warning.label(say!("did you mean `{meant}`?")).help(help));
     }

@@ -17,12 +17,12 @@ pub(crate) type Headers = Vec<(String, Text)>;
 
 /// Headers that are part of the framing; a wrong one would make every figure wrong.
 const RESERVED: &[(&str, Said)] = &[
-    ("transfer-encoding", say!("bodies are sent with Content-Length")),
-    ("sec-websocket-key", say!("throng makes a new one for every upgrade")),
-    ("sec-websocket-version", say!("throng sends it itself")),
+    ("transfer-encoding", say!("throng sends bodies with `Content-Length`")),
+    ("sec-websocket-key", say!("throng generates a new key for each upgrade")),
+    ("sec-websocket-version", say!("throng sends this header itself")),
     ("sec-websocket-extensions", say!("write `connection: {{deflate: true}}` for compression")),
     ("sec-websocket-protocol", say!("write `protocols: [name]`")),
-    ("upgrade", say!("throng sends it itself with `connect`")),
+    ("upgrade", say!("throng sends this header with `connect`")),
 ];
 
 /// The characters of methods and header names (RFC 9110, 5.6.2).
@@ -113,7 +113,7 @@ fn bad_value<T>(cx: &mut Context<'_>, place: Place, byte: u8) -> Option<T> {
     let message = say!("a header value cannot contain line breaks or control characters");
     let error = cx
         .error("bad-header", message, place)
-        .label(say!("it contains `{}`", byte.escape_ascii()))
+        .label(say!("the value contains `{}`", byte.escape_ascii()))
         .help(say!("write each header under its own name; a list sends the header several times"));
     cx.fail(error)
 }
@@ -201,7 +201,8 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
     {
         if !is_token(&key.text) {
             let message = say!("`{}` is not a valid cookie name", shorten(&key.text));
-            let error = cx.error("bad-header", message, key.place).label(say!("not a token"));
+            let error =
+                cx.error("bad-header", message, key.place).label(say!("not a valid HTTP token"));
             cx.note(error.help(help.clone()));
             continue;
         }
@@ -215,7 +216,7 @@ pub(crate) fn read_cookies(cx: &mut Context<'_>, node: &Node) -> Headers {
                 "the value of a cookie cannot contain spaces, `,`, `;`, `\"` or \
                                 `\\`"
             );
-            let help = say!("encode it: `\"${{url.encode(vars.name)}}\"`");
+            let help = say!("encode the value: `\"${{url.encode(vars.name)}}\"`");
             let _: Option<()> = cx.bad_value(value, message, help);
             continue;
         }
@@ -238,7 +239,7 @@ fn read_auth(cx: &mut Context<'_>, node: &Node) -> Option<Auth> {
         let error = cx.error("unknown-key", message, key.place);
         let help = say!("write `headers: {{Authorization: \"Bearer ${{saved.token}}\"}}`");
         return cx.fail(
-            error.label(say!("only a user name and a password are allowed here")).help(help),
+            error.label(say!("`auth` takes a user name and a password, not a token")).help(help),
         );
     }
     let fields = ast::Auth::read(cx, node)?;
@@ -312,8 +313,8 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
     let upper = method.to_ascii_uppercase();
     let near = did_you_mean(&upper, METHODS).filter(|near| *near != method);
     let message = match method {
-        "CONNECT" => say!("`CONNECT` is for proxies"),
-        _ if !is_token(method) => say!("`{}` is not a method", shorten(method)),
+        "CONNECT" => say!("the method `CONNECT` is not supported: it is only for proxies"),
+        _ if !is_token(method) => say!("`{}` is not an HTTP method", shorten(method)),
         _ if METHODS.contains(&upper.as_str()) && upper != method => {
             say!("`{method}` is not a method: methods are written in capitals")
         }
@@ -323,9 +324,9 @@ pub(crate) fn check_method(cx: &mut Context<'_>, node: &Node, method: &str) -> O
     if let Some(near) = near {
         error = error.label(say!("did you mean `{near}`?"));
     }
-    cx.fail(
-        error.help(say!("write `http: GET /path`; any other word in capitals is sent as it is")),
-    )
+    cx.fail(error.help(say!(
+        "write `http: GET /path`; any other word in capitals is sent unchanged as the method"
+    )))
 }
 
 /// A path and query that can stand in a request line.
@@ -365,7 +366,7 @@ pub(crate) fn check_path(cx: &mut Context<'_>, node: &Node, path: &Text) -> Opti
     } else {
         let right = crate::url::encode_path(&shown);
         (
-            say!("a path cannot contain spaces, control characters or non-ASCII letters"),
+            say!("a path cannot contain spaces, control characters or non-ASCII characters"),
             say!("write `{}`", shorten(&right)),
         )
     };
@@ -378,11 +379,11 @@ fn path_of_url(shown: &str) -> Said {
         Ok(url) => {
             let path = if url.path.is_empty() { "/" } else { &url.path };
             say!(
-                "the host belongs in `target: {}`, or in `targets` if there are several; write \
-                 the path `{path}`",
+                "write the host in `target: {}`, or in `targets` if there are several; here, \
+                 write only the path `{path}`",
                 url.origin()
             )
         }
-        Err(_) => say!("the host belongs in `target`; write the path `/…`"),
+        Err(_) => say!("write the host in `target`; here, write only the path `/…`"),
     }
 }

@@ -90,19 +90,20 @@ impl Reader {
         if self.open.contains(&path) {
             let message = say!("`{}` includes itself", shorten(&name));
             let error = cx.error("include-circle", message, node.place);
-            let error = error.label(say!("it is already being read"));
-            return cx.note(error.help(say!("remove one `include` of the cycle")));
+            let error = error.label(say!("this file is already being read"));
+            return cx.note(error.help(say!("remove one `include` from the cycle")));
         }
         if self.read.contains(&path) {
             return;
         }
         if self.read.len() >= INCLUDES_MAX || self.open.len() >= DEPTH_MAX {
             let message = match self.open.len() >= DEPTH_MAX {
-                true => say!("files include each other more than {DEPTH_MAX} levels deep"),
+                true => say!("included files are nested more than {DEPTH_MAX} levels deep"),
                 false => say!("more than {INCLUDES_MAX} files are included"),
             };
-            let error = cx.error("too-many", message, node.place).label(say!("one too many"));
-            return cx.note(error.help(say!("put what belongs together into one file")));
+            let error =
+                cx.error("too-many", message, node.place).label(say!("this exceeds the limit"));
+            return cx.note(error.help(say!("combine related files into one")));
         }
         self.read.push(path.clone());
         let place = node.place;
@@ -165,8 +166,8 @@ fn lend(cx: &mut Context<'_>, lent: &mut Vec<(Key, Node)>, map: &str, key: Key, 
     let message = say!("two included files define `{}`", shorten(&key.text));
     let error = cx.error("duplicate-name", message, key.place);
     let name = cx.source(place).name.clone();
-    let error = error.label(say!("`{}` defines it, too", shorten(&name)));
-    let help = say!("rename one of them, or define it in the scenario, which takes precedence");
+    let error = error.label(say!("`{}` also defines it", shorten(&name)));
+    let help = say!("rename one of them, or add a definition to the scenario: it takes precedence");
     cx.note(error.help(help));
 }
 
@@ -181,7 +182,7 @@ fn file_name(cx: &mut Context<'_>, node: &Node) -> Option<(String, PathBuf)> {
     if text.contains("${") {
         let message = say!("the path of an included file cannot contain expressions");
         let error = cx.error("expression-place", message, node.place);
-        return cx.fail(error.label(say!("`vars` are read later")).help(HELP));
+        return cx.fail(error.label(say!("`vars` is read after the included files")).help(HELP));
     }
     Some((text.clone(), tidy(&cx.path(node.place, text))))
 }
@@ -219,8 +220,9 @@ fn read_source(cx: &mut Context<'_>, node: &Node, name: &str, path: &Path) -> Op
         }
     };
     if sum + bytes.len() > SOURCE_BYTES_MAX {
-        let message = say!("the scenario and what it includes are larger than 16 MiB");
-        let error = cx.error("file-too-large", message, node.place).label(say!("one too many"));
+        let message = say!("the scenario and its included files are larger than 16 MiB in total");
+        let error =
+            cx.error("file-too-large", message, node.place).label(say!("this exceeds the limit"));
         return cx.fail(
             error.help(say!("put long texts into separate files: `body: {{file: a.json}}`")),
         );
@@ -246,5 +248,5 @@ fn warn_empty(cx: &mut Context<'_>, node: &Node, name: &str) {
     let message = say!("the included file `{}` is empty", shorten(name));
     let warning = cx.warning("unused-include", message, node.place).label(say!("it is empty"));
     let keys: Vec<String> = INCLUDED.names().map(|name| format!("`{name}`")).collect();
-    cx.note(warning.help(say!("an included file can have {}", keys.join(", "))));
+    cx.note(warning.help(say!("an included file can contain {}", keys.join(", "))));
 }

@@ -22,7 +22,7 @@ static ALL: &[Instead] = &[
     (
         &keys::SESSION,
         &["login", "setup", "on_start"],
-        say!("write what a user runs once before its steps under `before: […]`"),
+        say!("put the steps that each user runs once, before all others, under `before: […]`"),
     ),
     (
         &keys::SCENARIO,
@@ -48,7 +48,7 @@ static ALL: &[Instead] = &[
         &["rate", "ramp", "ramp_up", "rampup", "spawn_rate"],
         say!(
             "write `users: {{to: 10, rate: 5/s}}` for 10 users that start at this rate, \
-             `arrivals: 5/s` for new users, `iterations: 5/s` for iterations at this rate"
+             `arrivals: 5/s` for new users, or `iterations: 5/s` for iterations"
         ),
     ),
     (

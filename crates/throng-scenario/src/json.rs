@@ -31,7 +31,7 @@ fn warn_quoted(cx: &mut Context<'_>, node: &Node) {
     let message = say!("this JSON is sent as a quoted string");
     let warning = cx.warning("quoted-json", message, node.place);
     let help = say!(
-        "write the value as YAML, without quotes: `json: {{a: 1}}`; to send the text as it is, \
+        "write the value as YAML, without quotes: `json: {{a: 1}}`; to send the text unchanged, \
          write `body: '…'`"
     );
     cx.note(warning.label(say!("text, not a map")).help(help));
@@ -53,7 +53,8 @@ fn write_value(cx: &mut Context<'_>, node: &Node, out: &mut TextBuilder) -> Opti
             good
         }
         Kind::Map(_) => {
-            let entries = cx.entries(node, say!("a JSON value"), say!("write it as YAML"))?;
+            let entries =
+                cx.entries(node, say!("a JSON value"), say!("write the value as YAML"))?;
             out.bytes(b"{");
             let mut good = Some(());
             for (i, (key, value)) in entries.into_iter().enumerate() {

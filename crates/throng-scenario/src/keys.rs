@@ -244,7 +244,7 @@ macro_rules! scenario_maps {
         headers: Map(&Text) => "Headers of its requests.",
     } => later {
         agent: Anything => "A throng agent on the target's host.",
-            say!("use an exporter there: `url: \"http://127.0.0.1:9100/metrics\"`"),
+            say!("use an exporter on the target's host: `url: \"http://127.0.0.1:9100/metrics\"`"),
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
@@ -385,7 +385,7 @@ macro_rules! scenario_maps {
             "Background tasks that run repeatedly while this connection is open.",
     } => later {
         check: Kind(&CHECK) => "Checks of the response to the upgrade.",
-            say!("leave it out: only an upgrade that is accepted opens the connection"),
+            say!("leave it out: the connection opens only if the target accepts the upgrade"),
         save: Map(&Anything) => "Values to save from the response.",
             say!("leave it out and save from the first message: `- {{expect: any, save: {{…}}}}`"),
     }
@@ -691,7 +691,7 @@ macro_rules! scenario_maps {
         equals: Text => "The text equals this text.",
         matches: Text => "This regular expression matches somewhere in the text.",
     }
-    FOUND_CHECK FoundCheck = "a check of a match" {
+    FOUND_CHECK FoundCheck = "a match check" {
         contains: Text => "The matched text contains this text.",
         equals: Text => "The matched text equals this text.",
         matches: Text => "This regular expression matches somewhere in the matched text.",

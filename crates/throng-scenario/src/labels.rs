@@ -102,12 +102,12 @@ fn check_value(value: &str) -> Result<(), UnitError> {
     let (message, help) = if value.trim().is_empty() {
         (say!("the value is empty"), say!("give it a value, or remove it: `release: 1.4`"))
     } else if value.contains(is_break) {
-        (say!("it contains a line break"), say!("a label is one line in reports: `release: 1.4`"))
-    } else if value.contains(char::is_control) {
         (
-            say!("it contains a control character"),
-            say!("write it without tabs and other control characters"),
+            say!("it contains a line break"),
+            say!("a label value must be a single line: `release: 1.4`"),
         )
+    } else if value.contains(char::is_control) {
+        (say!("it contains a control character"), say!("remove tabs and other control characters"))
     } else if value.chars().count() > VALUE_CHARS_MAX {
         (
             say!("more than 256 characters"),
@@ -140,8 +140,8 @@ fn bad_label(
 fn too_many(cx: &mut Context<'_>, place: Option<Place>) {
     let message = say!("more than 32 labels");
     let error = match place {
-        Some(place) => cx.error("too-many", message, place).label(say!("one too many")),
+        Some(place) => cx.error("too-many", message, place).label(say!("this exceeds the limit")),
         None => throng_base::Diagnostic::error("too-many", message),
     };
-    cx.note(error.help(say!("labels are for finding reports: keep other data elsewhere")));
+    cx.note(error.help(say!("labels are for finding reports: put other data elsewhere")));
 }

@@ -176,8 +176,8 @@ fn warn_unmeasured(cx: &mut Context<'_>, loads: &[Load], node: Option<&Node>) {
             .warning("nothing-measured", say!("no phase is measured"), place)
             .label(say!("`measured: false`"))
             .help(say!(
-                "the summary and the thresholds will have no data: remove it from at least one \
-                 phase"
+                "the summary and the thresholds will have no data: remove `measured: false` from \
+                 at least one phase"
             ));
         cx.note(warning);
     }
@@ -193,7 +193,7 @@ fn read_phases(
     let mut phases = Vec::new();
     let items = cx.items(node, say!("a list of phases"), LOAD_HELP);
     if let Some([]) = items {
-        let error = cx.error("empty", say!("there is no phase"), node.place);
+        let error = cx.error("empty", say!("there are no phases"), node.place);
         cx.note(error.label(say!("empty")).help(LOAD_HELP));
     }
     if items.is_some_and(|items| items.len() >= PHASES_MAX) {
@@ -244,12 +244,14 @@ fn warn_of_bursts(cx: &mut Context<'_>, phases: &[Phase], precision: Duration, p
         return;
     }
     let (count, precision) = (format_count(together as u64), write_duration(precision));
-    let message =
-        say!("up to {count} starts are sent together: all that are due within {precision}");
+    let message = say!(
+        "up to {count} starts are combined into one burst: all that are due within \
+             {precision}"
+    );
     let finer = Duration::from_nanos((BURST_MIN / 2.0 / rate * 1e9) as u64 / 1_000 * 1_000);
     let help = say!("write `precision: {}`, or spread the load", write_duration(finer));
     let warning = cx.warning("burst", message, place);
-    cx.note(warning.label(say!("a burst for the target")).help(&help));
+    cx.note(warning.label(say!("the target receives a burst")).help(&help));
 }
 
 /// How late what is due may be done so that wakings are shared.
@@ -257,7 +259,7 @@ fn read_precision(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
     let precision = cx.duration(node)?;
     if precision > PRECISION_MAX {
         let most = write_duration(PRECISION_MAX);
-        let reason = say!("starts would be up to {} late", write_duration(precision));
+        let reason = say!("starts would be delayed by up to {}", write_duration(precision));
         return cx.bad_value(node, reason, say!("write at most `{most}`, such as `1ms`"));
     }
     Some(precision)
@@ -340,17 +342,22 @@ fn read_drive(cx: &mut Context<'_>, fields: &ast::Phase<'_>, state: &mut State) 
                 ),
             )?;
             if state.population == 0 && state.first && !fields.churn.is_there() {
-                return no_users(cx, fields.place, say!("there are no users to hold yet"));
+                return no_users(
+                    cx,
+                    fields.place,
+                    say!("the first phase has no users to keep running"),
+                );
             }
             Drive::Hold
         }
     };
     rate::check_beside(cx, fields, &drive)?;
     if let Some(key) = fields.at_once.key() {
-        let error = cx.error("conflicting-keys", say!("`at_once` belongs to `users`"), key.place);
+        let error =
+            cx.error("conflicting-keys", say!("`at_once` is valid only with `users`"), key.place);
         cx.note(
             error
-                .label(say!("there is no `users` here"))
+                .label(say!("this phase has no `users`"))
                 .help(say!("write `{{users: 100, at_once: true}}`")),
         );
     }

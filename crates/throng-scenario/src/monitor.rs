@@ -30,13 +30,15 @@ pub(crate) fn read_monitors(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) ->
     let Some(node) = fields.monitor.node() else { return Vec::new() };
     let items = cx.items(node, say!("a list of sources"), HELP).unwrap_or_default();
     if items.is_empty() && matches!(node.kind, Kind::List(_)) {
-        let error = cx.error("empty", say!("there is no source"), node.place);
+        let error = cx.error("empty", say!("the list of sources is empty"), node.place);
         cx.note(error.label(say!("empty")).help(HELP));
     }
     if let Some(one) = items.get(MONITORS_MAX) {
         let message = say!("more than 16 sources");
-        let error = cx.error("too-many", message, one.place).label(say!("one too many"));
-        cx.note(error.help(say!("let one Prometheus collect them, and use it as the source")));
+        let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!(
+            "collect these metrics with one Prometheus server, and use that server as the source"
+        )));
     }
     let mut monitors: Vec<Monitor> = Vec::new();
     for item in items.iter().take(MONITORS_MAX) {
@@ -126,8 +128,8 @@ fn read_metrics(cx: &mut Context<'_>, node: &Node) -> Vec<Metric> {
     }
     if let Some(one) = items.get(METRICS_MAX) {
         let message = say!("more than 64 metrics");
-        let error = cx.error("too-many", message, one.place).label(say!("one too many"));
-        cx.note(error.help(say!("keep those that show the bottlenecks of the service")));
+        let error = cx.error("too-many", message, one.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!("keep the metrics that show the bottlenecks of the service")));
     }
     items.iter().take(METRICS_MAX).filter_map(|item| read_metric(cx, item)).collect()
 }

@@ -56,10 +56,10 @@ impl Context<'_> {
     fn warn_early(&mut self) {
         for (slot, place) in std::mem::take(&mut self.session.early) {
             let Some(name) = self.session.slots.get(usize::from(slot)).cloned() else { continue };
-            let message = say!("`saved.{name}` is used before a step has saved it");
+            let message = say!("`saved.{name}` is used before a step saves it");
             let warning = self.warning("not-saved-yet", message, place);
             let help = say!(
-                "save it in an earlier step or in `before`; check whether it exists with \
+                "save it in an earlier step or in `before`; to check whether it exists, write \
                  `${{has(saved.{name})}}`"
             );
             let label = say!("it has no value in the first iteration");
@@ -117,7 +117,9 @@ impl Context<'_> {
             None => {
                 if !std::mem::replace(&mut self.session.full, true) {
                     let message = say!("a session saves more than {SLOTS_MAX} values");
-                    let error = self.error("too-many", message, place).label(say!("one too many"));
+                    let error = self
+                        .error("too-many", message, place)
+                        .label(say!("this exceeds the limit"));
                     self.note(
                         error.help(say!("save a whole map and use its fields: `saved.user.id`")),
                     );
@@ -131,7 +133,7 @@ impl Context<'_> {
     pub(crate) fn slot(&mut self, key: &Key) -> Option<u16> {
         if !is_name(&key.text) {
             let message = say!("`{}` is not a valid name for a value", shorten(&key.text));
-            let error = self.error("bad-value", message, key.place).label(say!("not a name"));
+            let error = self.error("bad-value", message, key.place).label(say!("not a valid name"));
             return self.fail(error.help(say!(
                 "a name consists of letters, digits and `_`: \
                                               `user_id`"
@@ -482,7 +484,7 @@ impl KnownNames<'_, '_> {
     fn environment(&mut self, name: Option<&str>) -> Resolved {
         let Some(name) = name else {
             let help = say!("write `${{env.NAME}}`");
-            let message = say!("which environment variable?");
+            let message = say!("the expression does not name an environment variable");
             return Err(UnknownName { message, label: None, help });
         };
         match (self.env)(name) {
@@ -508,7 +510,7 @@ impl KnownNames<'_, '_> {
                 let word = source.unwrap_or("");
                 let message = match source {
                     Some(source) => say!("there is no data source `{}`", shorten(source)),
-                    None => say!("which data source?"),
+                    None => say!("the expression does not name a data source"),
                 };
                 let help = say!("declare it: `data: {{accounts: {{csv: accounts.csv}}}}`");
                 return self.unknown(message, word, self.data.names(), "data.", help);
@@ -547,11 +549,13 @@ impl KnownNames<'_, '_> {
             return Err(UnknownName {
                 message: say!("saved values are not available here"),
                 label: Some(say!("only the steps of a session save values")),
-                help: say!("use it in the steps of the session, or use `vars` instead"),
+                help: say!(
+                    "use saved values only in the steps of a session, or use `vars` instead"
+                ),
             });
         }
         let Some(name) = name else {
-            let message = say!("which saved value?");
+            let message = say!("the expression does not name a saved value");
             return self.unknown(message, "", self.session.saved_names(), "saved.", SAVED_HELP);
         };
         match self.session.used(name) {
@@ -583,8 +587,8 @@ impl KnownNames<'_, '_> {
             }
             SetupNames::Open => {
                 return Err(UnknownName {
-                    message: say!("inside `setup`, its values are saved values"),
-                    label: Some(say!("known only after the setup")),
+                    message: say!("values such as `setup.NAME` are not available inside `setup`"),
+                    label: Some(say!("available only after the setup")),
                     help: say!("write `${{saved.NAME}}` for a value saved by an earlier step"),
                 });
             }
@@ -596,7 +600,7 @@ impl KnownNames<'_, '_> {
             None => {
                 let message = match name {
                     Some(name) => say!("no step of `setup` saves `{}`", shorten(name)),
-                    None => say!("which value of the setup?"),
+                    None => say!("the name of the `setup` value is missing"),
                 };
                 self.unknown(message, word, all, "setup.", SETUP_HELP)
             }
@@ -614,7 +618,7 @@ impl KnownNames<'_, '_> {
         ];
         if !self.has_answer {
             return Err(UnknownName {
-                message: say!("there is no `{root}` here"),
+                message: say!("`{root}` is not available here"),
                 label: Some(say!("only `check` and `save` can read the response")),
                 help: say!(
                     "save the value: `save: {{name: json.data.name}}`, then write \
@@ -631,7 +635,7 @@ impl KnownNames<'_, '_> {
             None => {
                 let message = match part {
                     Some(part) => say!("a response has no `{}`", shorten(part)),
-                    None => say!("which part of the response?"),
+                    None => say!("the expression does not name a part of the response"),
                 };
                 let words = PARTS.iter().map(|(name, _)| *name);
                 self.unknown(message, word, words, &format!("{root}."), Said::default())
@@ -643,7 +647,7 @@ impl KnownNames<'_, '_> {
     fn no_part(&self, word: &str) -> Resolved {
         let word = shorten(word);
         Err(UnknownName {
-            message: say!("an expression cannot read `{word}` of a message here"),
+            message: say!("an expression cannot read the field `{word}` of a message here"),
             label: Some(say!("a field of a declared message")),
             help: say!("write `check: {{{word}: …}}`, or save it and use `${{saved.{word}}}`"),
         })
@@ -703,8 +707,10 @@ impl KnownNames<'_, '_> {
     fn nothing(&self, path: &[&str]) -> Resolved {
         let name = path[0];
         let message = say!("`{}` is not known here", shorten(name));
-        let help =
-            say!("names start with one of {}", ROOTS.map(|root| format!("`{root}`")).join(", "));
+        let help = say!(
+            "a name must start with one of these: {}",
+            ROOTS.map(|root| format!("`{root}`")).join(", ")
+        );
         let label = if self.session.slot_of(name).is_some() {
             Some(say!("did you mean `saved.{name}`?"))
         } else if self.vars.has(name) {
@@ -748,7 +754,8 @@ fn pick_of(kinds: &Kinds, path: &[&str]) -> Result<(Pick, usize), UnknownName> {
     Err(mistake)
 }
 
-const SETUP_HELP: Said = say!("save it there: `setup: [{{http: GET /, save: {{NAME: json.id}}}}]`");
+const SETUP_HELP: Said =
+    say!("save the value in `setup`: `setup: [{{http: GET /, save: {{NAME: json.id}}}}]`");
 
 const SAVED_HELP: Said =
     say!("save it: `save: {{name: json.data.name}}`, or `- set: {{name: value}}`");

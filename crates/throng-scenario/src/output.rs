@@ -17,8 +17,8 @@ pub(crate) fn read_outputs(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) -> 
     let items = cx.items(node, say!("a list of outputs"), HELP).unwrap_or_default();
     if let Some(one) = items.get(OUTPUTS_MAX) {
         let error = cx.error("too-many", say!("more than 16 outputs"), one.place);
-        let error = error.label(say!("one too many"));
-        cx.note(error.help(say!("let one collector forward the metrics")));
+        let error = error.label(say!("this exceeds the limit"));
+        cx.note(error.help(say!("send the metrics to one collector that forwards them")));
     }
     items.iter().take(OUTPUTS_MAX).flat_map(|item| read_output(cx, item)).collect()
 }

@@ -136,7 +136,7 @@ pub(crate) fn read_given(cx: &mut Context<'_>, node: &Node) -> Vec<(String, Valu
     for (key, value) in cx.entries(node, say!("a map of variables"), help).unwrap_or_default() {
         if !is_name(&key.text) {
             let message = say!("`{}` is not a valid variable name", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+            let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
             cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
             continue;
         }

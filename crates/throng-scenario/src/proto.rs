@@ -238,15 +238,14 @@ impl Reading {
         let help = match wanted.root {
             None => {
                 say!(
-                    "the path is relative to the folder of the file that contains it, or to a \
-                     folder of `proto_path`"
+                    "write the path relative to the folder of this file, or to a folder of \
+                     `proto_path`"
                 )
             }
             Some(_) => {
                 say!(
-                    "imports are searched for in the folders of `proto_path`, in the folder of \
-                     the `proto` file, and next to the importing file; add the missing folder to \
-                     `proto_path`"
+                    "add the folder to `proto_path`; imports are searched for there, in the \
+                     folder of the `proto` file, and next to the importing file"
                 )
             }
         };
@@ -343,7 +342,7 @@ impl Reading {
         // It is told once.
         if std::mem::replace(&mut self.is_whole, false) {
             let message = say!("more than {PROTO_FILES_MAX} `.proto` files are read");
-            let error = cx.error("too-many", message, place).label(say!("one too many"));
+            let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
             cx.note(error.help(say!("move the messages that you use into one file")));
         }
         None

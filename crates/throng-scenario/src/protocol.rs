@@ -103,8 +103,10 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
             return unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8"));
         }
         Err(reason) => {
-            let help =
-                say!("the path of a protocol file is relative to the folder of the scenario file");
+            let help = say!(
+                "write the path of the protocol file relative to the folder of the scenario \
+                     file"
+            );
             return unreadable(cx, Said::of_error(&reason), help);
         }
     };
@@ -215,7 +217,7 @@ impl Reader<'_, '_> {
         let meta = fields.meta.node().and_then(|node| self.meta(node));
         let endian = fields.endian.node().and_then(|node| read_endian(self.cx, node));
         if let (Some(key), Some(_), Some(_)) = (fields.endian.key(), meta, endian) {
-            let message = say!("`endian` is given here and in `meta`");
+            let message = say!("`endian` is set both here and in `meta`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             self.cx.note(error.label(say!("the second one")).help(say!("keep one of them")));
         }
@@ -290,7 +292,7 @@ impl Reader<'_, '_> {
                     let message = say!("`max` requires `delimiter` here");
                     let error = self.cx.error("conflicting-keys", message, key.place);
                     let error = error.label(say!("there is no delimiter"));
-                    self.cx.note(error.help(say!("write `max` next to `counts`, or remove it")));
+                    self.cx.note(error.help(say!("write `max` next to `counts`, or remove `max`")));
                 }
                 let size = other.and_then(|(_, node)| Some((self.bytes(node)?, node.place)));
                 match size {
@@ -361,7 +363,7 @@ impl Reader<'_, '_> {
             if !values::is_name(&key.text) {
                 let message = say!("`{}` is not a valid message name", shorten(&key.text));
                 let error =
-                    self.cx.error("bad-value", message, key.place).label(say!("not a name"));
+                    self.cx.error("bad-value", message, key.place).label(say!("not a valid name"));
                 self.cx.note(error.help(NAME_HELP));
                 continue;
             }
@@ -402,7 +404,7 @@ impl Reader<'_, '_> {
         if let (true, Some(key)) = (message.push, fields.answers.key()) {
             let text = say!("`{}` has both `answers` and `push`", shorten(&message.name.value));
             let error = self.cx.error("conflicting-keys", text, key.place);
-            let help = say!("keep one of `answers` and `push`, or declare two messages");
+            let help = say!("keep either `answers` or `push`, or declare two messages");
             self.cx.note(error.label(say!("`push` is also set")).help(help));
         }
         if let Some((_, node)) = ast::one_of(self.cx, &[fields.body, fields.seq])
@@ -432,8 +434,10 @@ impl Reader<'_, '_> {
         let message = Placed { value: key.text.clone(), place: self.at(key.place) };
         let mut fields = Vec::new();
         if !given.is_null() {
-            let help =
-                say!("write `{{id: id}}`: its own field, and the field of the received message");
+            let help = say!(
+                "write `{{id: id}}`: the field to set, then the field of the received \
+                     message to copy"
+            );
             for (key, value) in self.cx.entries(given, say!("a map of fields"), help)? {
                 let Some(copied) = self.copied(value) else { continue };
                 let place = self.at(value.place);
@@ -483,7 +487,8 @@ impl Reader<'_, '_> {
             fields.expect.node().and_then(|node| self.name(node, say!("the name of a message")));
         let lost_after = fields.lost_after.node().and_then(|node| self.cx.time_limit(node));
         if let (Some(key), None) = (fields.lost_after.key(), fields.expect.node()) {
-            let message = say!("no reply is expected, so none can be lost");
+            let message =
+                say!("`lost_after` requires `expect`: a heartbeat without a reply cannot be lost");
             let error = self.cx.error("missing-key", message, key.place);
             self.cx.note(error.label(say!("`expect` is missing")).help(help));
         }
@@ -497,7 +502,8 @@ impl Reader<'_, '_> {
         let text = self.cx.text(node, want.clone())?;
         if !values::is_name(&text) {
             let message = say!("`{}` is not {want}", shorten(&text));
-            let error = self.cx.error("bad-value", message, node.place).label(say!("not a name"));
+            let error =
+                self.cx.error("bad-value", message, node.place).label(say!("not a valid name"));
             return self.cx.fail(error.help(NAME_HELP));
         }
         Some(Placed { value: text, place: self.at(node.place) })

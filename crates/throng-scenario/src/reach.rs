@@ -253,8 +253,8 @@ impl Reaches {
             let warning = cx.warning("never-runs", message, node.place);
             cx.note(
                 warning
-                    .label(say!("no session uses it"))
-                    .help(say!("remove this target, or those of the sessions")),
+                    .label(say!("no session uses this target"))
+                    .help(say!("remove this target, or the targets of the sessions")),
             );
         }
         reaches.common = match node {
@@ -336,7 +336,8 @@ impl Reaches {
         for (key, node) in entries {
             if !is_target_name(&key.text) {
                 let message = say!("`{}` is not a valid target name", shorten(&key.text));
-                let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+                let error =
+                    cx.error("bad-value", message, key.place).label(say!("not a valid name"));
                 cx.note(error.help(say!(
                     "a name consists of letters, digits, `_` and `-`: \
                                          `user-api`"
@@ -481,7 +482,7 @@ impl Reaches {
         self.targets.extend(targets);
         let numbers = first..self.targets.len();
         if self.targets.len() > usize::from(u16::MAX) {
-            let message = say!("more than 65,535 addresses");
+            let message = say!("there are more than 65,535 addresses");
             let error = cx.error("too-many", message, node.place).label(say!("too many"));
             cx.note(error.help(say!("use the address of a load balancer instead")));
             return reach;
@@ -595,12 +596,14 @@ fn check_transport(cx: &mut Context<'_>, node: &Node, reach: &Reach) {
             say!("`{}` does not support messages that end with a delimiter", scheme.word());
         let error = cx.error("scheme-mismatch", message, node.place);
         let help = say!("write the target as `ws://…` or `tcp://…`, or remove `delimiter`");
-        return cx.note(error.label(say!("they do not match")).help(help));
+        return cx.note(error.label(say!("the protocol and the target do not match")).help(help));
     }
     let Spoken::Declared(protocol) = &reach.spoken else { return };
     let transport = scheme_of(protocol.declaration().transport).word();
-    let message = say!("the protocol uses `{transport}`, but the target is `{}`", scheme.word());
-    let error = cx.error("scheme-mismatch", message, node.place).label(say!("they do not match"));
+    let message = say!("the protocol uses `{transport}`, but the target uses `{}`", scheme.word());
+    let error = cx
+        .error("scheme-mismatch", message, node.place)
+        .label(say!("the protocol and the target do not match"));
     let help = match scheme {
         Scheme::Http | Scheme::Https | Scheme::Grpc | Scheme::Grpcs => {
             say!("write the target as `{transport}://…`")

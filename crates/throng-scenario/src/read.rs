@@ -157,8 +157,8 @@ impl Found {
         let failed = self.has_errors();
         for (number, places) in &self.repeated {
             self.diagnostics[*number].notes.push(match places.len() {
-                1 => say!("the same in 1 other place"),
-                more => say!("the same in {more} other places"),
+                1 => say!("the same problem occurs in 1 other place"),
+                more => say!("the same problem occurs in {more} other places"),
             });
         }
         let number = |source: &Arc<Source>| {
@@ -169,7 +169,7 @@ impl Found {
             None => (None, 0),
         });
         if let (more @ 1.., Some(last)) = (self.more_errors, self.diagnostics.last_mut()) {
-            last.notes.push(say!("and {more} more errors, not shown"));
+            last.notes.push(say!("{more} more errors are not shown"));
         }
         self.mask();
         (self.diagnostics, failed)
@@ -431,7 +431,7 @@ impl<'a> Context<'a> {
             Ok(bytes) if bytes.len() > bytes_max => {
                 let message = match role {
                     FileRole::Certificate | FileRole::Key => say!("`{name}` is larger than 16 MiB"),
-                    _ => say!("the files that the scenario sends are larger than 1 GiB"),
+                    _ => say!("the files that the scenario sends are larger than 1 GiB in total"),
                 };
                 let error = self.error("file-too-large", message, node.place);
                 let error = error.label(say!("too large"));
@@ -446,7 +446,8 @@ impl<'a> Context<'a> {
                 let error = self
                     .error("file-unreadable", say!("`{name}` cannot be read"), node.place)
                     .label(Said::of_error(&reason));
-                let help = say!("file paths are relative to the folder of the scenario file");
+                let help =
+                    say!("file paths are relative to the folder that contains the scenario file");
                 self.fail(error.help(help))
             }
         }
@@ -648,6 +649,6 @@ impl Context<'_> {
         if let Some(word) = did_you_mean(&text, words.iter().map(|(word, _)| *word)) {
             error = error.label(say!("did you mean `{word}`?"));
         }
-        self.fail(error.help(say!("write one of {}", list.join(", "))))
+        self.fail(error.help(say!("write one of these: {}", list.join(", "))))
     }
 }

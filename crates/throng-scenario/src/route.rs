@@ -96,7 +96,7 @@ fn read_proxy(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
     let proxy = proxy?;
     match (user, &proxy.user, fields.user.key()) {
         (Some(_), Some(_), Some(key)) => {
-            let message = say!("the URL also has a user");
+            let message = say!("the URL also contains a user name");
             let error = cx.error("conflicting-keys", message, key.place);
             cx.fail(error.label(say!("the second one")).help(say!("keep one of them")))
         }
@@ -126,7 +126,8 @@ fn read_proxy_url(cx: &mut Context<'_>, node: &Node) -> Option<Proxy> {
 
 /// `/run/app.sock`, or `@name` for one without a file.
 pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<UnixSocket> {
-    const HELP: Said = say!("write `unix_socket: /run/app.sock`, or `@name` for an abstract one");
+    const HELP: Said =
+        say!("write `unix_socket: /run/app.sock`, or `@name` for an abstract socket");
     let text = cx.text(node, say!("the path of a socket"))?;
     let socket = match text.strip_prefix('@') {
         Some(name) => UnixSocket::Abstract(name.to_string()),
@@ -143,7 +144,7 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
         bytes if bytes > UnixSocket::NAME_BYTES_MAX => cx.bad_value(
             node,
             say!("a socket path can have at most 107 bytes"),
-            say!("create a symbolic link with a shorter path to its directory"),
+            say!("create a symbolic link with a shorter path to the socket's directory"),
         ),
         _ => Some(socket),
     }
@@ -166,7 +167,7 @@ fn read_endpoints(cx: &mut Context<'_>, key: &Key, help: Said) -> Option<Endpoin
     match parse_endpoints(&key.text) {
         Ok(endpoints) => Some(endpoints),
         Err(reason) => {
-            let message = say!("`{}` is not a host and port", shorten(&key.text));
+            let message = say!("`{}` is not a valid host and port", shorten(&key.text));
             let error = cx.error("bad-value", message, key.place).label(reason.message);
             cx.fail(error.help(help))
         }
@@ -181,7 +182,7 @@ fn read_other(cx: &mut Context<'_>, node: &Node) -> Option<Endpoints> {
         Ok(endpoints) => return Some(endpoints),
         Err(reason) => (reason.message, reason.help),
     };
-    let message = say!("`{}` is not a host and port", shorten(&text));
+    let message = say!("`{}` is not a valid host and port", shorten(&text));
     let error = cx.error("bad-value", message, node.place).label(reason);
     cx.fail(error.help(help))
 }
@@ -204,7 +205,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node) -> Option<IpAddr> {
     match parse_address(&text) {
         Ok(address) => Some(address),
         Err(reason) => {
-            let message = say!("`{}` is not an address", shorten(&text));
+            let message = say!("`{}` is not an IP address", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(reason.message);
             cx.fail(error.help(reason.help))
         }
@@ -217,10 +218,10 @@ fn warn_unused(cx: &mut Context<'_>, node: &Node, name: &str, used: impl Fn(&End
     for (key, _) in entries {
         if parse_endpoints(&key.text).is_ok_and(|place| !used(&place)) {
             let text = shorten(&key.text);
-            let message = say!("no connection uses `{text}` in `{name}`");
+            let message = say!("no connection uses the entry `{text}` in `{name}`");
             let warning =
                 cx.warning("unused-route", message, key.place).label(say!("has no effect"));
-            cx.note(warning.help(say!("write the host and port as in the target")));
+            cx.note(warning.help(say!("write the host and port as they are in the target")));
         }
     }
 }
@@ -231,7 +232,10 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
     let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((host, behind))) => (host, behind),
         Some(None) => {
-            return wrong(say!("the `]` of the address is missing"), say!("write `[::1]:8080`"));
+            return wrong(
+                say!("the `]` at the end of the address is missing"),
+                say!("write `[::1]:8080`"),
+            );
         }
         None if text.parse::<std::net::Ipv6Addr>().is_ok() => (text, ""),
         None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -256,10 +260,7 @@ fn parse_endpoints(text: &str) -> Result<Endpoints, RouteError> {
 fn parse_proxy(text: &str) -> Result<Proxy, RouteError> {
     let (scheme, rest) = text.trim().split_once("://").unwrap_or(("http", text.trim()));
     if !scheme.eq_ignore_ascii_case("http") {
-        return wrong(
-            say!("only HTTP proxies are supported, without TLS to the proxy"),
-            PROXY_HELP,
-        );
+        return wrong(say!("only `http://` proxies are supported"), PROXY_HELP);
     }
     // The scheme without a port of its own: there is no usual one of proxies.
     let url = Url::parse(&format!("tcp://{rest}")).map_err(|error| {
@@ -290,14 +291,14 @@ fn parse_address(text: &str) -> Result<IpAddr, RouteError> {
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     plain.parse().or_else(|_| match plain.parse::<std::net::SocketAddr>() {
         Ok(_) => wrong(
-            say!("it has a port"),
+            say!("the address contains a port"),
             say!(
                 "for another port, write `connect_to: {{\"shop.example:443\": \
                   \"127.0.0.1:8443\"}}`"
             ),
         ),
         Err(_) => wrong(
-            say!("not an IPv4 or IPv6 address"),
+            say!("this is not an IPv4 or IPv6 address"),
             say!(
                 "for a host name, write `connect_to: {{\"shop.example:443\": \
                  \"other.example:443\"}}`"
@@ -314,7 +315,7 @@ pub fn resolve_of_curl(text: &str) -> Result<(String, Vec<String>), (Said, Said)
     let text = text.strip_prefix('+').unwrap_or(text);
     let place = split_host(text).and_then(|(host, rest)| Some((host, rest.split_once(':')?)));
     let Some((host, (port, addresses))) = place else {
-        return Err((say!("host, port or address is missing"), HELP));
+        return Err((say!("the host, the port or the address is missing"), HELP));
     };
     let key = format!("{host}:{port}");
     if host.is_empty() {

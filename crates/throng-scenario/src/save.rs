@@ -29,7 +29,8 @@ pub(crate) fn read_saves(cx: &mut Context<'_>, field: Field<'_>, answer: Answer<
         .entries(node, say!("a map of names and values to save"), help.clone())
         .unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let warning = cx.warning("empty-check", say!("this saves nothing"), node.place);
+        let warning =
+            cx.warning("empty-check", say!("this `save` does not contain any values"), node.place);
         cx.note(warning.label(say!("empty")).help(help));
     }
     let mut saves = Vec::new();
@@ -83,8 +84,9 @@ fn read_save(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Option<Sa
 
 fn not_of_message<T>(cx: &mut Context<'_>, node: &Node, what: &str) -> Option<T> {
     let message = say!("a message has no `{}`", shorten(what));
-    let error =
-        cx.error("wrong-check", message, node.place).label(say!("only HTTP responses have it"));
+    let error = cx
+        .error("wrong-check", message, node.place)
+        .label(say!("only available for HTTP responses"));
     cx.fail(error.help(say!("save `body`, `json.PATH`, `size` or `time`")))
 }
 

@@ -171,7 +171,7 @@ fn later(key: &KeyDoc) -> Json {
 /// A step is a word alone, or a map that is looked at by its verb.
 fn step() -> Json {
     let list: Vec<String> = VERBS.iter().map(|(verb, _)| format!("`{verb}`")).collect();
-    let one_of = format!("a step must have one of {}", list.join(", "));
+    let one_of = format!("a step must have one of these verbs: {}", list.join(", "));
     let mut ways = Vec::new();
     for (verb, kind) in VERBS {
         let name = MAP_KINDS.iter().find(|(_, other)| std::ptr::eq(*other, *kind));

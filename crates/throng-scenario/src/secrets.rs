@@ -356,10 +356,12 @@ pub(crate) fn collect(cx: &mut Context<'_>, root: &Node, set: &[(String, String)
             continue;
         }
         let message = say!("the secret `{name}` is masked in this file");
-        let error = cx.error("masked-secret", message, *place).label(say!("not the secret itself"));
+        let error = cx
+            .error("masked-secret", message, *place)
+            .label(say!("this is the mask, not the secret"));
         let help = say!(
-            "run directories do not contain secrets: give it with `--set name=value`, or \
-                 write it here"
+            "run directories do not contain secrets: pass the secret with `--set name=value`, or \
+             write it here"
         );
         cx.note(error.help(help));
     }

@@ -98,7 +98,7 @@ pub(crate) fn warn_family(
     });
     let (Some(first), false) = (useless, families.is_empty()) else { return };
     let (own, other) = if first.is_ipv4() { ("IPv4", "IPv6") } else { ("IPv6", "IPv4") };
-    let message = say!("no connection can use `{first}`: it is {own}");
+    let message = say!("no connection can use `{first}`: it is an {own} address");
     let warning = cx.warning("unused-source", message, node.place);
     let label = say!("the target has only {other} addresses");
     cx.note(
@@ -128,10 +128,11 @@ fn parse_address(text: &str) -> Result<IpAddr, SourceError> {
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     match plain.parse() {
         Ok(address) => Ok(address),
-        Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => {
-            wrong(say!("it has a port"), say!("ports have a separate key: `ports: 20_000..60_000`"))
-        }
-        Err(_) => wrong(say!("not an IPv4 or IPv6 address"), HELP),
+        Err(_) if plain.contains(':') && plain.parse::<std::net::SocketAddr>().is_ok() => wrong(
+            say!("the address contains a port"),
+            say!("write the ports under a separate key: `ports: 20_000..60_000`"),
+        ),
+        Err(_) => wrong(say!("this is not an IPv4 or IPv6 address"), HELP),
     }
 }
 
@@ -148,7 +149,7 @@ fn parse_range(first: &str, last: &str) -> Result<SourceBlock, SourceError> {
     let last = parse_address(last)?;
     if first.is_ipv4() != last.is_ipv4() {
         return wrong(
-            say!("one end is IPv4 and the other IPv6"),
+            say!("one end is an IPv4 address and the other an IPv6 address"),
             say!("write one range per address family: `[127.1.0.1..127.1.0.9, ::1]`"),
         );
     }
@@ -163,7 +164,7 @@ fn parse_interface(name: &str) -> Result<SourceBlock, SourceError> {
     match !name.is_empty() && name.len() <= INTERFACE_BYTES_MAX && name.chars().all(is_name) {
         true => Ok(SourceBlock::Interface(name.to_string())),
         false => wrong(
-            say!("not a valid interface name"),
+            say!("this is not a valid interface name"),
             say!("write `interface eth0`; `ip -brief address` shows the interfaces"),
         ),
     }
@@ -176,7 +177,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
     let prefix = bits.bytes().all(|byte| byte.is_ascii_digit()).then(|| bits.parse::<u32>().ok());
     let Some(prefix) = prefix.flatten().filter(|prefix| *prefix <= width) else {
         return wrong(
-            say!("the prefix length must be a number of bits"),
+            say!("the prefix length is not a valid number of bits"),
             say!("write at most `{network}/{width}`"),
         );
     };
@@ -195,7 +196,7 @@ fn parse_network(network: &str, bits: &str) -> Result<SourceBlock, SourceError> 
         let begin = address(value & !host);
         return wrong(
             say!("the address has bits set after the prefix"),
-            say!("write `{begin}/{prefix}` for the network, or `{network}` alone"),
+            say!("write `{begin}/{prefix}` for the network, or only `{network}` for the address"),
         );
     }
     // IPv4 has a network and a broadcast address, IPv6 that of all routers (RFC 4291, 2.6.1);
@@ -219,13 +220,13 @@ fn read_ports(cx: &mut Context<'_>, node: &Node) -> Option<(u16, u16)> {
             .ok()
             .filter(|port| *port > 0)
             .ok_or(say!("ports range from 1 to 65535")),
-        Err(_) => Err(say!("not a number or a range")),
+        Err(_) => Err(say!("this is not a number or a range")),
     };
     match (port(first), port(last)) {
         (Ok(first), Ok(last)) if first <= last => Some((first, last)),
         (Ok(_), Ok(_)) => cx.bad_value(node, say!("the range starts after its end"), PORTS_HELP),
         (Err(label), _) | (_, Err(label)) => {
-            let message = say!("`{}` are not source ports", shorten(&text));
+            let message = say!("`{}` is not a valid source port or range of ports", shorten(&text));
             let error = cx.error("bad-value", message, node.place).label(label);
             cx.fail(error.help(PORTS_HELP))
         }
@@ -269,7 +270,10 @@ mod tests {
     #[test]
     fn mistakes_say_what_would_be_right() {
         for (text, part) in [
-            ("127.1.0.5/16", "write `127.1.0.0/16` for the network, or `127.1.0.5` alone"),
+            (
+                "127.1.0.5/16",
+                "write `127.1.0.0/16` for the network, or only `127.1.0.5` for the address",
+            ),
             ("fd00::5/64", "write `fd00::/64`"),
             ("127.1.0.0/33", "at most `127.1.0.0/32`"),
             ("127.1.0.0/+8", "a number of bits"),
@@ -277,11 +281,11 @@ mod tests {
             ("127.1.0.9..127.1.0.1", "write `127.1.0.1..127.1.0.9`"),
             ("127.1.0.1..::1", "one end is IPv4"),
             ("127.1.0.1-200", "write `127.1.0.1..127.1.0.200`"),
-            ("127.1.0.1:80", "it has a port"),
-            ("localhost", "not an IPv4 or IPv6 address"),
-            ("interface ", "not an IPv4 or IPv6 address"),
-            ("interface a name", "not a valid interface name"),
-            ("interface averyveryverylongname", "not a valid interface name"),
+            ("127.1.0.1:80", "the address contains a port"),
+            ("localhost", "this is not an IPv4 or IPv6 address"),
+            ("interface ", "this is not an IPv4 or IPv6 address"),
+            ("interface a name", "this is not a valid interface name"),
+            ("interface averyveryverylongname", "this is not a valid interface name"),
             ("", "not an IPv4"),
         ] {
             assert!(shown(text).contains(part), "{text}: {}", shown(text));

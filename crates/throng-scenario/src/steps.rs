@@ -244,14 +244,16 @@ impl<'n, 'p> Compiler<'n, 'p> {
 
 fn check_weights(cx: &mut Context<'_>, entries: &[Named<'_>], sessions: &[Session], node: &Node) {
     if sessions.iter().all(|session| session.weight == 0) {
-        let error = cx.error("never-runs", say!("all sessions have weight 0"), node.place);
+        let error = cx.error("never-runs", say!("all sessions have a weight of 0"), node.place);
         cx.note(
-            error.label(say!("no session ever runs")).help(say!("give one a weight of 1 or more")),
+            error
+                .label(say!("no session ever runs"))
+                .help(say!("give at least one of them a weight of 1 or more")),
         );
         return;
     }
     for ((key, _), _) in entries.iter().zip(sessions).filter(|(_, session)| session.weight == 0) {
-        let message = say!("the session `{}` has weight 0", shorten(&key.text));
+        let message = say!("the session `{}` has a weight of 0", shorten(&key.text));
         let warning =
             cx.warning("never-runs", message, key.place).label(say!("no user ever runs it"));
         cx.note(warning.help(say!("give it a weight of 1 or more, or remove it")));
@@ -428,7 +430,7 @@ fn read_list(cx: &mut Context<'_>, node: &Node) -> Option<Expression> {
     }?;
     match list.as_constant() {
         Some(value) if value.as_list().is_none() => {
-            let message = say!("this can never be a list");
+            let message = say!("this value can never be a list");
             cx.bad_value(node, message, say!("write `for_each: \"${{saved.ids}}\"` or `[a, b, c]`"))
         }
         Some(value) if value.len() == Some(0) => {

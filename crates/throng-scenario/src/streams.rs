@@ -19,7 +19,7 @@ pub(crate) fn read_streams(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
             cx.bad_value(node, say!("at least one stream is required"), say!("write `streams: 32`"))
         }
         count if count > STREAMS_MAX => {
-            let message = say!("more than {STREAMS_MAX} streams on one connection");
+            let message = say!("a connection can have at most {STREAMS_MAX} streams");
             cx.bad_value(node, message, say!("use more users instead"))
         }
         count => Some(count as u16),
@@ -39,7 +39,7 @@ pub(crate) fn check_streams(
     let Some(node) = node.filter(|_| options.streams > 1) else { return };
     let mut refuse = |message: Said, help: Said| {
         let error = cx.error("conflicting-keys", message, node.place);
-        cx.note(error.label(say!("several concurrent iterations per user")).help(help));
+        cx.note(error.label(say!("each user runs several iterations concurrently")).help(help));
     };
     let calls = |one: &Target| matches!(one.scheme, Scheme::Grpc | Scheme::Grpcs);
     if options.http_version != HttpVersion::Http2 && !targets.iter().all(calls) {
@@ -48,7 +48,7 @@ pub(crate) fn check_streams(
     }
     if !options.keep_alive {
         let message = say!("`streams` requires keep-alive connections");
-        refuse(message, say!("remove `keep_alive: false`, or `streams`"));
+        refuse(message, say!("remove either `keep_alive: false` or `streams`"));
     }
     for session in sessions {
         let steps = &session.steps;

@@ -229,10 +229,13 @@ impl<'s> Builder<'s> {
     fn enter(&mut self, place: Place, open: Open) -> Result<(), Box<Diagnostic>> {
         if self.open.len() >= NESTING_MAX {
             return Err(Box::new(
-                Diagnostic::error("too-deep", say!("more than {NESTING_MAX} levels deep"))
-                    .at(place.span(self.source))
-                    .label(say!("this level is too deep"))
-                    .help(say!("put deep JSON into a file: `body: {{file: deep.json}}`")),
+                Diagnostic::error(
+                    "too-deep",
+                    say!("the YAML is nested more than {NESTING_MAX} levels deep"),
+                )
+                .at(place.span(self.source))
+                .label(say!("this level is too deep"))
+                .help(say!("put deeply nested JSON into a file: `body: {{file: deep.json}}`")),
             ));
         }
         if let Some(Open::Map { key: None, .. }) = self.open.last() {

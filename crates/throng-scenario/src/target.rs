@@ -69,7 +69,7 @@ fn same_scheme(cx: &mut Context<'_>, node: &Node, first: &Target, target: &Targe
         let error = cx.error("scheme-mismatch", message, node.place);
         cx.note(
             error
-                .label(say!("the first one has `{}`", first.scheme.word()))
+                .label(say!("the first address uses `{}`", first.scheme.word()))
                 .help(say!("give a session its own `target`")),
         );
     }
@@ -145,7 +145,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
                 say!("a target URL cannot contain a user name or password"),
                 node.place,
             )
-            .label(say!("there is an `@` in it"))
+            .label(say!("the URL contains an `@`"))
             .help(say!("write `auth: {{user: name, password: word}}` in the steps"));
         return cx.fail(error);
     }
@@ -177,7 +177,7 @@ pub(crate) fn read_tls(
     if let Some(scheme) = targets.first().map(|one| one.scheme).filter(|_| !is_secure) {
         let warning = cx
             .warning("unused-tls", say!("`tls` has no effect here"), node.place)
-            .label(say!("the target uses `{}`, without TLS", scheme.word()))
+            .label(say!("the target uses `{}`, a scheme without TLS", scheme.word()))
             .help(say!("only `https`, `wss`, `tls` and `grpcs` targets use TLS"));
         cx.note(warning);
     }

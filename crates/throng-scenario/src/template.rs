@@ -185,7 +185,7 @@ impl NoUser {
 }
 
 fn nobody<T>() -> Result<T, Fault> {
-    Err(Fault(say!("it differs from user to user")))
+    Err(Fault(say!("the value differs from user to user")))
 }
 
 impl Scope for NoUser {
@@ -346,7 +346,8 @@ impl Context<'_> {
         }
         let message = say!("the values of this scenario are larger than 64 MiB in total");
         let place = self.place_in(node, at, inner.len() + 3);
-        let error = self.error("value-too-large", message, place).label(say!("one too many"));
+        let error =
+            self.error("value-too-large", message, place).label(say!("this exceeds the limit"));
         let help = say!(
             "a variable that uses another one twice is twice as large; put long texts into \
              separate files: `body: {{file: large.json}}`"
@@ -360,7 +361,7 @@ impl Context<'_> {
         let place = self.place_in(node, at, inner.len() + 3);
         let error = self.error("expression-place", message, place);
         let help = say!("{want} must be the same for all users: use `${{vars.name}}`");
-        self.fail(error.label(say!("it differs from user to user")).help(help))
+        self.fail(error.label(say!("the value differs from user to user")).help(help))
     }
 
     /// Adds the value of an expression that stands at `at` in the text of `node`.
@@ -437,8 +438,8 @@ impl Context<'_> {
             Err(at) => {
                 let place = self.place_in(node, at, text.len() - at);
                 let error = self
-                    .error("bad-template", say!("the `}}` of `${{` is missing"), place)
-                    .label(say!("it is not closed"))
+                    .error("bad-template", say!("the `}}` that closes `${{` is missing"), place)
+                    .label(say!("the expression is not closed"))
                     .help(say!("write `${{user.id}}`; for a literal `${{`, write `$${{`"));
                 self.fail(error)
             }
@@ -491,7 +492,7 @@ pub(crate) fn constant(cx: &mut Context<'_>, node: &Node) -> Option<Value> {
             values.into_iter().collect::<Option<Vec<Value>>>().map(|all| Value::List(all.into()))
         }
         Kind::Map(_) => {
-            let entries = cx.entries(node, say!("a value"), say!("write it as YAML"))?;
+            let entries = cx.entries(node, say!("a value"), say!("write the value as YAML"))?;
             let mut values = Vec::with_capacity(entries.len());
             let mut good = true;
             for (key, value) in entries {
@@ -511,7 +512,7 @@ pub(crate) fn read_condition(cx: &mut Context<'_>, node: &Node) -> Option<Expres
     match condition.may_be_condition() {
         true => Some(condition),
         false => {
-            let message = say!("this can never be true or false");
+            let message = say!("this value can never be true or false");
             cx.bad_value(node, message, say!("compare it with a value: `\"${{saved.code == 0}}\"`"))
         }
     }

@@ -111,11 +111,9 @@ fn read_each<T>(
 ) -> Vec<T> {
     let items = cx.items(node, what, help).unwrap_or_default();
     if let Some(item) = items.get(THRESHOLDS_MAX) {
-        let message = say!("more than {THRESHOLDS_MAX} thresholds");
-        let error = cx.error("too-many", message, item.place).label(say!("one too many"));
-        cx.note(error.help(say!(
-            "a threshold for a kind of step applies to all of its steps: `http p99 < 50ms`"
-        )));
+        let message = say!("there are more than {THRESHOLDS_MAX} thresholds");
+        let error = cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!("write one threshold for all steps of a kind: `http p99 < 50ms`")));
     }
     items.iter().take(THRESHOLDS_MAX).filter_map(|item| read(cx, item)).collect()
 }
@@ -151,7 +149,7 @@ impl Reader<'_, '_, '_> {
             (true, false) => say!("this condition always holds"),
         };
         let error = self.cx.error("bad-threshold", message, self.node.place);
-        let error = error.label(say!("it would end no run, or every run"));
+        let error = error.label(say!("it would never end a run, or it would end every run"));
         self.cx.fail(error.help(say!("write what must not happen: `errors > 10%`")))
     }
 
@@ -242,9 +240,17 @@ impl Reader<'_, '_, '_> {
     /// A threshold that no figure meets is a mistake; one that every figure meets says nothing.
     fn certain(&mut self, threshold: &Threshold) -> Option<()> {
         let (code, message, label) = if !threshold.can_fail() {
-            ("never-fails", say!("this threshold can never fail"), say!("every value meets it"))
+            (
+                "never-fails",
+                say!("this threshold can never fail"),
+                say!("every value meets this threshold"),
+            )
         } else if !threshold.can_be_met() {
-            ("never-met", say!("this threshold can never be met"), say!("no value meets it"))
+            (
+                "never-met",
+                say!("this threshold can never be met"),
+                say!("no value meets this threshold"),
+            )
         } else {
             return Some(());
         };
@@ -252,7 +258,7 @@ impl Reader<'_, '_, '_> {
             Unit::Share => {
                 say!("a share ranges from `0%` to `100%`: write `errors < 1%` or `errors = 0%`")
             }
-            _ => say!("no metric is below zero: compare with a larger value"),
+            _ => say!("metrics are never negative: compare with a larger value"),
         };
         if code == "never-met" {
             let error = self.cx.error(code, message, self.node.place).label(label);
@@ -281,8 +287,8 @@ impl Reader<'_, '_, '_> {
         if let [(one, ..), (other, ..), ..] = found.as_slice() {
             let (first, second) = (shorten(&one.name), shorten(&other.name));
             let message = say!("several loads have a phase `{}`", shorten(name));
-            let label = say!("`{first}` and `{second}` have it");
-            let help = say!("name the load: `in {first} / {}`", shorten(name));
+            let label = say!("both `{first}` and `{second}` have this phase");
+            let help = say!("add the name of the load: `in {first} / {}`", shorten(name));
             let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
             return self.cx.fail(error.help(help));
         }
@@ -375,7 +381,7 @@ impl Reader<'_, '_, '_> {
             return self.no_figure(left, word);
         };
         if let Some(counter) = self.counter(subject) {
-            let help = say!("a counter has `count` and `rate`");
+            let help = say!("a counter has only the metrics `count` and `rate`");
             return match measure {
                 Measure::Count | Measure::Rate => {
                     Some((Subject::Counter(counter), measure, Timed::Whole))
@@ -481,7 +487,7 @@ impl Reader<'_, '_, '_> {
             matches!(measure, Measure::Quantile(_) | Measure::Mean | Measure::Min | Measure::Max);
         let (good, help) = match subject {
             Subject::Steps(ids) if counters(ids) => {
-                (is_count, say!("a counter has `count` and `rate`"))
+                (is_count, say!("a counter has only the metrics `count` and `rate`"))
             }
             Subject::Trend { .. } => (
                 is_count || is_value,
@@ -491,7 +497,9 @@ impl Reader<'_, '_, '_> {
         };
         match good {
             true => Some(()),
-            false => self.fail("bad-threshold", say!("it does not have this metric"), word, help),
+            false => {
+                self.fail("bad-threshold", say!("this metric is not available here"), word, help)
+            }
         }
     }
 
@@ -506,7 +514,7 @@ impl Reader<'_, '_, '_> {
         let steps = self.names.steps;
         let good = matches!(subject, Subject::Steps(ids) if !ids.is_empty()
             && ids.iter().all(|id| steps[id.index()].kind == StepKind::Transaction));
-        let help = say!("write `NAME with pauses p95 < 10s` with the name of a transaction");
+        let help = say!("write `NAME with pauses p95 < 10s`, where NAME is a transaction");
         if !good {
             let part = if name.is_empty() { "with pauses" } else { name };
             return self.fail("bad-threshold", say!("only a transaction has pauses"), part, help);
@@ -552,7 +560,7 @@ impl Reader<'_, '_, '_> {
         let help = say!("write `first event p95 < 1s`, or the name of a `connect` step before it");
         if !self.connects(subject) {
             let part = if name.is_empty() { "first event" } else { name };
-            let message = say!("only a `connect` has a first event");
+            let message = say!("only a `connect` step has a first event");
             return self.fail("bad-threshold", message, part, help);
         }
         match Unit::of(subject, measure) {
@@ -587,7 +595,12 @@ impl Reader<'_, '_, '_> {
         }
         if self.subject(left).is_some() {
             let help = say!("name a metric: `p99`, `mean`, `max`, `rate`, `count` or `errors`");
-            return self.fail("bad-threshold", say!("the threshold has no metric"), left, help);
+            return self.fail(
+                "bad-threshold",
+                say!("the threshold does not name a metric"),
+                left,
+                help,
+            );
         }
         if let Some(figure) = word.strip_suffix('*').filter(|word| measure(word, false).is_some()) {
             let name = left.strip_suffix(word).unwrap_or("").trim();
@@ -738,7 +751,7 @@ impl Reader<'_, '_, '_> {
         self.cx.fail(match text.parse::<f64>() {
             Ok(share) if is_share && (0.0..=1.0).contains(&share) => {
                 let percent = (share * 1e8).round() / 1e6;
-                error.help(say!("a share is written as a percentage: `{percent}%`"))
+                error.help(say!("write the share as a percentage: `{percent}%`"))
             }
             _ => error.help(reason.help),
         })

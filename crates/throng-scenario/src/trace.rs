@@ -27,9 +27,9 @@ pub(crate) fn read_trace(cx: &mut Context<'_>, node: &Node) -> Option<Trace> {
 
 fn read_share(text: &str) -> Result<f64, UnitError> {
     let share = units::parse_share(text)?;
-    let help = say!("write a share above `0%`, and at most `100%`: `1%`");
+    let help = say!("write a share above `0%` and up to `100%`, such as `1%`");
     match share {
-        0.0 => Err(UnitError { message: say!("no request would carry it"), help }),
+        0.0 => Err(UnitError { message: say!("no request would carry the header"), help }),
         _ if share > 1.0 => Err(UnitError { message: say!("more than 100%"), help }),
         _ => Ok(share),
     }

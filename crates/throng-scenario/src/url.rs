@@ -101,7 +101,7 @@ fn split_port(host_port: &str) -> Result<(&str, &str), UrlError> {
     if let Some(rest) = host_port.strip_prefix('[') {
         let Some((host, after)) = rest.split_once(']') else {
             let help = say!("write an IPv6 address in brackets: `http://[::1]:8080`");
-            return wrong(say!("the `]` of the address is missing"), host_port, help);
+            return wrong(say!("the `]` at the end of the address is missing"), host_port, help);
         };
         let (address, zone) = host.split_once('%').map_or((host, "x"), |(host, zone)| (host, zone));
         if address.parse::<std::net::Ipv6Addr>().is_err() || zone_of(zone).is_none() {
@@ -138,8 +138,8 @@ pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
         return wrong(say!("the URL has no host"), part, say!("write `http://127.0.0.1:8080`"));
     }
     if !host.is_ascii() {
-        let help = say!("write the name as in DNS (`xn--…`)");
-        return wrong(say!("the host has letters that DNS does not allow"), host, help);
+        let help = say!("write the name in the form that DNS uses (`xn--…`)");
+        return wrong(say!("the host contains letters that DNS does not allow"), host, help);
     }
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     match host.chars().find(|c| !good(*c)) {

@@ -52,7 +52,7 @@ pub(crate) fn read(cx: &mut Context<'_>, nodes: &[&Node], set: &[(String, String
             declared.push(Declared { key, node, state: State::New });
         } else {
             let message = say!("`{}` is not a valid variable name", shorten(&key.text));
-            let error = cx.error("bad-value", message, key.place).label(say!("not a name"));
+            let error = cx.error("bad-value", message, key.place).label(say!("not a valid name"));
             cx.note(error.help(say!("a name consists of letters, digits and `_`: `user_count`")));
         }
     }
@@ -126,8 +126,8 @@ fn make(
 fn report_circle(cx: &mut Context<'_>, key: &Key, other: &Declared<'_>) {
     let message = say!("the variable `{}` depends on itself", shorten(&key.text));
     let label = match key.text == other.key.text {
-        true => say!("it refers to itself"),
-        false => say!("it depends on `{}`, which depends on it", shorten(&other.key.text)),
+        true => say!("its value refers to itself"),
+        false => say!("this variable and `{}` depend on each other", shorten(&other.key.text)),
     };
     let error = cx.error("variable-circle", message, key.place).label(label);
     cx.note(error.help(say!("give one of them a value that does not use the other")));
@@ -216,7 +216,7 @@ fn unknown_set(cx: &mut Context<'_>, name: &str, declared: &[Declared<'_>]) {
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     cx.note(error.help(match names.is_empty() {
         true => say!("declare it in the file: `vars: {{name: value}}`"),
-        false => say!("`vars` in the file has {}", names.join(", ")),
+        false => say!("`vars` in the file contains {}", names.join(", ")),
     }));
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn warn_unused(cx: &mut Context<'_>) {
         let warning = cx
             .warning("unused-variable", say!("the variable `{name}` is never used"), place)
             .label(say!("never used"))
-            .help(say!("write `${{vars.{name}}}` where it is needed, or remove it"));
+            .help(say!("use the variable as `${{vars.{name}}}`, or remove it"));
         cx.note(warning);
     }
 }

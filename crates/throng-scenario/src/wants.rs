@@ -68,8 +68,12 @@ pub(crate) fn read_delimiter(cx: &mut Context<'_>, node: &Node) -> Option<Box<[u
         && !cx.written(node.place).starts_with('"')
     {
         let warning = cx
-            .warning("literal-backslash", say!("this delimiter has a backslash"), node.place)
-            .label(say!("it is a line break only in double quotes"))
+            .warning(
+                "literal-backslash",
+                say!("this delimiter contains a literal backslash"),
+                node.place,
+            )
+            .label(say!("escape sequences work only in double quotes"))
             .help(say!("write `delimiter: \"\\r\\n\"`"));
         cx.note(warning);
     }

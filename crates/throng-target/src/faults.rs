@@ -64,7 +64,7 @@ impl FaultOptions {
             self.forget_every,
         ];
         if every.contains(&Some(0)) {
-            return Some(say!("the interval of a fault must be at least 1"));
+            return Some(say!("the interval between faults must be at least 1"));
         }
         let late = self.late_every.is_some() && self.late_by.is_zero();
         late.then_some(say!("the delay of late deliveries must be more than 0"))

@@ -77,7 +77,7 @@ impl Latency {
                 Some(say!("the range starts after its end"))
             }
             Latency::Stall { stall, every } if stall >= every => {
-                Some(say!("a stall as long as its interval leaves no time to respond"))
+                Some(say!("the stall must be shorter than its interval"))
             }
             _ => None,
         }
@@ -151,8 +151,8 @@ mod tests {
             ("20", "the unit of the duration is missing"),
             ("50ms..10ms", "the range starts after its end"),
             ("exponential", "the number is missing"),
-            ("stall 5s every 5s", "a stall as long as its interval leaves no time to respond"),
-            ("stall 5s every 0s", "a stall as long as its interval leaves no time to respond"),
+            ("stall 5s every 5s", "the stall must be shorter than its interval"),
+            ("stall 5s every 0s", "the stall must be shorter than its interval"),
             ("stall 5s each 10s", "is not a latency"),
         ] {
             let error = text.parse::<Latency>().unwrap_err().to_string();

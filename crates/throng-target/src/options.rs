@@ -203,30 +203,32 @@ impl Options {
                 Some(say!("the interval between broadcasts must be more than 0"))
             }
             _ if !share(self.errors) || !share(self.resets) || self.errors + self.resets > 1.0 => {
-                Some(say!("the shares of errors and resets, and their sum, must be from 0 to 1"))
+                Some(say!(
+                    "the shares of errors and resets, and their sum, must be between 0 and 1"
+                ))
             }
             _ if !share(self.refuse_streams) => {
-                Some(say!("the share of refused streams must be from 0 to 1"))
+                Some(say!("the share of refused streams must be between 0 and 1"))
             }
             _ if self.goaway_after == Some(0) || self.streams_max == 0 => {
                 Some(say!("an HTTP/2 connection must allow at least one request"))
             }
-            _ if self.workers == Some(0) => Some(say!("a server has at least one worker")),
+            _ if self.workers == Some(0) => Some(say!("a server must have at least one worker")),
             _ if self.workers.is_some_and(|n| n > WORKERS_MAX) => {
-                Some(say!("a server has at most 4096 workers"))
+                Some(say!("a server can have at most 4096 workers"))
             }
-            _ if self.body > BODY_BYTES_MAX => Some(say!("a body can have at most 1 TB")),
+            _ if self.body > BODY_BYTES_MAX => Some(say!("a body can be at most 1 TB")),
             _ if zero(self.close_after) => {
-                Some(say!("the age limit of a connection must be more than 0"))
+                Some(say!("the maximum connection age must be more than 0"))
             }
             _ if self.batch > BATCH_MAX => {
                 Some(say!("deliveries can be batched for at most one minute"))
             }
             _ if zero(self.slow_accept) => {
-                Some(say!("the time of a slow accept must be more than 0"))
+                Some(say!("the `--slow-accept` time must be more than 0"))
             }
             _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
-                Some(say!("only chat and push have deliveries that can be batched or faulty"))
+                Some(say!("only chat and push support batched deliveries and faults"))
             }
             Kind::Push(push) if push.fault().is_some() => push.fault(),
             _ => self.faults.fault().or_else(|| self.latency.fault()),

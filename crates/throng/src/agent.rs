@@ -52,7 +52,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
         Ok(own) => own,
         Err(why) => {
             let message = say!("{}: {why}", arguments.directory.display());
-            let help = say!("use --dir to give a writable directory");
+            let help = say!("set --dir to a writable directory");
             errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
             return Exit::HostUnfit;
         }
@@ -99,7 +99,8 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
                 }
                 Err(why) => {
                     let help =
-                        say!("ask the operator of the fleet for a new token, or what changed");
+                        say!("ask the operator of the fleet what has changed, or request a new \
+                             token");
                     let message = say!("agent `{name}` cannot continue: {why}", why = &why);
                     errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
                     Exit::HostUnfit
@@ -138,7 +139,8 @@ fn token(join: &str) -> Result<Token, Box<Diagnostic>> {
         true => join.to_string(),
         false => plain::read_given_text(Path::new(path), TOKEN_BYTES_MAX).map_err(|error| {
             let error = Said::of_error(&error);
-            let message = say!("`{join}` is neither a token nor a file with one: {error}");
+            let message =
+                say!("`{join}` is not a token, and throng cannot read it as a token file: {error}");
             let help = say!("paste the whole line that `throng fleet token NAME` prints");
             Box::new(Diagnostic::error("fleet-keys", message).help(help))
         })?,
@@ -203,16 +205,14 @@ async fn listen(mut happened: UnboundedReceiver<Happened>, errors: Screen, once:
             Happened::Link(Link::Begun | Link::Refused(_)) | Happened::Registered => {}
             Happened::Preparing { run } => errors.say(say!("run {run}: preparing")),
             Happened::Refused { run, why } => {
-                errors.say(say!("run {run}: does not take part: {why}", why = &why));
+                errors.say(say!("run {run}: this agent does not take part: {why}", why = &why));
             }
             Happened::Started { run } => errors.say(say!("run {run}: generating load")),
             Happened::Forged { run } => errors.say(say!(
-                "run {run}: received a command that the operator of the fleet did not sign; \
-                 ignored"
+                "run {run}: ignored a command that the operator of the fleet did not sign"
             )),
             Happened::Declined { run } => errors.say(say!(
-                "run {run}: more load was requested than the owner of this machine allows; \
-                 ignored"
+                "run {run}: ignored a request for more load than the owner of this machine allows"
             )),
             Happened::Alone { run } => errors.say(say!(
                 "run {run}: no contact with the bus or the controller for too long, so its load \
@@ -220,7 +220,8 @@ async fn listen(mut happened: UnboundedReceiver<Happened>, errors: Screen, once:
             )),
             Happened::Sent { run, lines } => {
                 let lines = format_count(lines);
-                errors.say(say!("run {run}: ended, all of its {lines} lines are in the log"));
+                errors
+                    .say(say!("run {run}: ended; all {lines} lines of this agent are in the log"));
                 if once {
                     return;
                 }

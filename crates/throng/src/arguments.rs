@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Runs a scenario file
     Run(RunArguments),
-    /// One of the processes of a run: `throng run --processes` starts it
+    /// Runs one of the processes of a run; started by `throng run --processes`
     #[command(hide = true)]
     Post,
     /// Manages a fleet of machines: its keys, its bus and its agents
@@ -84,11 +84,11 @@ pub(crate) enum Command {
     Resume(ResumeArguments),
     /// Rebuilds a run from what its agents have kept on disk, if the bus has lost it
     Collect(CollectArguments),
-    /// Reruns a recorded run, from its directory alone
+    /// Reruns a recorded run, using only its run directory
     Rerun(RerunArguments),
-    /// Checks whether this host can run a load, and shows how to fix what is missing
+    /// Checks whether this host can run a load, and shows how to fix each problem
     Doctor(DoctorArguments),
-    /// Shows the packet layouts of a declared protocol, decodes bytes and captures, encodes
+    /// Shows the packet layouts of a declared protocol, decodes bytes and captures, and encodes
     /// messages
     Protocol(ProtocolArguments),
     /// Explains the code of a message, such as `unknown-key`
@@ -105,12 +105,12 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Lists the runs in a folder with their trend and reports lasting changes
     History(HistoryArguments),
-    /// Serves the runs in a folder as a web page: list, trends, comparisons, reports; can also
-    /// start runs if allowed
+    /// Serves the runs in a folder as a web page with a list, trends, comparisons and reports; can
+    /// also start runs if allowed
     Serve(ServeArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
-    /// A reference server with known behavior, to test against
+    /// Starts a reference server with known behavior, to test against
     Target(Box<TargetArguments>),
     /// Prints the completion script for a shell: bash, fish or zsh
     Completions(CompletionsArguments),

@@ -90,7 +90,11 @@ pub(crate) fn attempt(arguments: &TryArguments) -> Exit {
         (steps, 0) => tell!("{steps} steps, all ok"),
         (steps, failed) => tell!("{steps} steps, {failed} failed"),
     };
-    screen.say(say!("seed {}; to reproduce: --seed {}", loaded.program.seed, loaded.program.seed));
+    screen.say(say!(
+        "seed {}; to reproduce this run, add --seed {}",
+        loaded.program.seed,
+        loaded.program.seed
+    ));
     screen.line(&result);
     match tally.failed {
         0 => Exit::Success,
@@ -195,7 +199,10 @@ fn shorten(statement: &mut Statement, arguments: &TryArguments) {
 /// Lets users through one by one, as the person presses Enter.
 fn ask_at_each_step(screen: Screen) -> Arc<Gate> {
     let gate = Arc::new(Gate::default());
-    screen.say(say!("Enter runs the next step, `c` and Enter all remaining steps, Ctrl-C quits"));
+    screen.say(say!(
+        "Press Enter to run the next step, `c` and Enter to run all remaining steps, or Ctrl-C \
+         to quit"
+    ));
     let asked = Arc::clone(&gate);
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
@@ -321,7 +328,7 @@ async fn tell(
                 }
                 Some(Update::Stopped(stopped)) => match stopped.by {
                     StoppedBy::Rule => telling.say(say!(
-                        "the scenario stops the run: {}",
+                        "the scenario stopped the run: {}",
                         stopped.reason.english()
                     )),
                     StoppedBy::Data | StoppedBy::DataShort => telling.say(say!(

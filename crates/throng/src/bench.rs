@@ -64,7 +64,7 @@ pub(crate) fn with_bench(
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
-            errors.say(say!("see the whole scenario of this command line with --print-scenario"));
+            errors.say(say!("use --print-scenario to see the whole scenario of this command line"));
             Exit::Usage
         }
     }
@@ -151,7 +151,7 @@ fn assemble(
 pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let unreadable = |reason: Said| {
         let message = say!("cannot read the cURL file {}: {reason}", path.display());
-        vec![mistake("file-unreadable", message, say!("give the path of a text file to --curl"))]
+        vec![mistake("file-unreadable", message, say!("set --curl to the path of a text file"))]
     };
     let text = plain::read_given_text(path, SOURCE_BYTES_MAX)
         .map_err(|error| unreadable(Said::of_error(&error)))?;
@@ -175,7 +175,7 @@ fn address(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
         let help = say!("write `throng bench http://127.0.0.1:8080/`, or --curl FILE");
         errors.push(mistake(
             "url-missing",
-            say!("there is nothing to load: no URL is given"),
+            say!("there is nothing to load: the URL is missing"),
             help,
         ));
     }
@@ -202,7 +202,7 @@ fn request(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagn
     headers(arguments, bench, errors);
     let bodies = [request.body.is_some(), request.body_file.is_some(), request.hex.is_some()];
     if bodies.iter().filter(|given| **given).count() > 1 {
-        let help = say!("give one of --body, --body-file and --hex");
+        let help = say!("give only one of --body, --body-file and --hex");
         errors.push(mistake("two-bodies", say!("more than one body is given"), help));
     }
     if let Some(text) = &request.body {
@@ -294,7 +294,8 @@ fn of_base64(
         Some(bytes) => Some((name, bytes.into_iter().map(char::from).collect())),
         None => {
             let message = say!("the value of `{name}` is not base64");
-            let help = say!("metadata whose name ends in `-bin` holds bytes: write it as base64");
+            let help =
+                say!("metadata with a name that ends in `-bin` contains bytes: write it as base64");
             errors.push(mistake("bad-value", message, help));
             None
         }
@@ -411,8 +412,18 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--http-version", request.http_version.is_some(), http, say!("http and https")),
         ("--streams", request.streams.is_some(), http || grpc, say!("http, https, grpc and grpcs")),
         ("--proto", !arguments.call.proto.is_empty(), grpc, say!("grpc and grpcs")),
-        ("--expect-text", wanted.expect_text.is_some(), !grpc, say!("all but grpc and grpcs")),
-        ("--expect-json", !wanted.expect_json.is_empty(), !grpc, say!("all but grpc and grpcs")),
+        (
+            "--expect-text",
+            wanted.expect_text.is_some(),
+            !grpc,
+            say!("schemes other than grpc and grpcs"),
+        ),
+        (
+            "--expect-json",
+            !wanted.expect_json.is_empty(),
+            !grpc,
+            say!("schemes other than grpc and grpcs"),
+        ),
         ("--follow", request.follow, http, say!("http and https")),
         ("--digest", request.digest, http, say!("http and https")),
         ("--method", request.method.is_some(), http, say!("http and https")),
@@ -424,11 +435,11 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
     for (flag, given, fits, schemes) in flags {
         if given && !fits {
             let message = say!("{flag} does not apply to {scheme}://, only to {schemes}");
-            errors.push(mistake("flag-without-effect", message, say!("leave it out")));
+            errors.push(mistake("flag-without-effect", message, say!("omit it")));
         }
     }
     if (tcp || udp) && arguments.heartbeat.is_some() && arguments.heartbeat_body.is_none() {
-        let message = say!("--heartbeat sends a ping, which only WebSocket has");
+        let message = say!("--heartbeat sends a ping, which only WebSocket supports");
         let help = say!("set the heartbeat message with --heartbeat-body TEXT");
         errors.push(mistake("flag-without-effect", message, help));
     }
@@ -452,7 +463,11 @@ fn streaming(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnos
     ];
     for (flag, _) in flags.iter().filter(|(_, given)| *given) {
         let message = say!("{flag} does not apply to streams");
-        errors.push(mistake("flag-without-effect", message, say!("remove it, or --streams")));
+        errors.push(mistake(
+            "flag-without-effect",
+            message,
+            say!("remove it, or remove --streams"),
+        ));
     }
 }
 
@@ -466,7 +481,7 @@ fn staying(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
     ];
     for (flag, _) in flags.iter().filter(|(_, given)| *given) {
         let message = say!("{flag} does not apply to users that stay connected");
-        errors.push(mistake("flag-without-effect", message, say!("leave it out")));
+        errors.push(mistake("flag-without-effect", message, say!("omit it")));
     }
 }
 

@@ -426,7 +426,7 @@ fn verified(
 fn unfit_secrets(text: &str, bundle: &BundleInfo, given: &Given) -> Vec<Diagnostic> {
     let masked = if bundle.masked { masked_in(text) } else { Masked::default() };
     let lines = masked.lines.iter().map(|line| {
-        let message = say!("line {line} of {SCENARIO_FILE} has a masked secret");
+        let message = say!("line {line} of {SCENARIO_FILE} contains a masked secret");
         refused(
             message,
             say!(
@@ -484,7 +484,7 @@ fn changed_file(file: &FileInfo) -> Option<Said> {
         Ok(sha256) if Some(&sha256) == file.sha256.as_ref() => None,
         Ok(_) => Some(say!("`{}` has changed since that run", file.path)),
         Err(error) => Some(say!(
-            "`{}` of that run cannot be read: {error}",
+            "`{}`, which that run used, cannot be read: {error}",
             file.path,
             error = Said::of_error(&error)
         )),

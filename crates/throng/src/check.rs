@@ -318,7 +318,7 @@ impl Report<'_> {
                 say!("{} users", format_count(planned.users.1))
             }
             Drive::Users(_) if planned.ramp.is_zero() => {
-                say!("{} users at once", format_count(planned.users.1))
+                say!("{} users, all started at once", format_count(planned.users.1))
             }
             Drive::Users(users) => {
                 let (from, to) = (format_count(planned.users.0), format_count(planned.users.1));
@@ -346,7 +346,7 @@ impl Report<'_> {
                     None => say!("iterations by {users} users"),
                 };
                 let rate = iterations.rate.as_ref().map(rate_words);
-                let drops = drops.then(|| say!("starts dropped if no user is free"));
+                let drops = drops.then(|| say!("starts are dropped if no user is free"));
                 return self.joined([Some(what), rate, by_chance(spacing), drops]);
             }
         };
@@ -392,10 +392,10 @@ fn churning(churn: &Churn) -> String {
     let ways: Vec<&str> = churn.ways.iter().map(|way| way.word()).collect();
     let ways = ways.join(", ");
     let text = match churn.amount {
-        Amount::Rate(rate) => say!("; {rate}/s disconnect ({ways}) and reconnect"),
+        Amount::Rate(rate) => say!("; {rate} users/s disconnect ({ways}) and reconnect"),
         Amount::Share { share, every } => {
             let (share, every) = (share * 100.0, write_duration(every));
-            say!("; {share} % disconnect every {every} ({ways}) and reconnect")
+            say!("; {share} % of the users disconnect every {every} ({ways}) and reconnect")
         }
     };
     text.spoken()
@@ -459,10 +459,10 @@ fn expected_text(expected: Expected) -> String {
         }
         (true, 0.0) => say!("per iteration: {requests}, no pauses"),
         (true, mean) => {
-            say!("per iteration: {requests}, {} of pauses", seconds(mean))
+            say!("per iteration: {requests}, {} in pauses", seconds(mean))
         }
         (false, mean) => say!(
-            "per iteration: {requests}, {about}{} of pauses ({} to {})",
+            "per iteration: {requests}, {about}{} in pauses ({} to {})",
             seconds(mean),
             seconds(low_seconds),
             seconds(high_seconds)

@@ -440,8 +440,10 @@ impl Conduct<'_> {
 fn be_nice(limits: &LimitArguments) -> Result<(), Box<Diagnostic>> {
     let Some(nice) = limits.nice else { return Ok(()) };
     throng_host::set_nice(nice).map_err(|error| {
-        let message =
-            say!("this host refuses `--nice {nice}`: {error}", error = Said::of_error(&error));
+        let message = say!(
+            "this host does not allow `--nice {nice}`: {error}",
+            error = Said::of_error(&error)
+        );
         let help = say!("only root can set a value below the current one: use 0 to 19");
         Box::new(Diagnostic::error("host-unfit", message).help(help))
     })
@@ -455,7 +457,8 @@ fn runtime(errors: Screen) -> Option<Runtime> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let told = |error: &std::io::Error| {
         let message = say!("cannot start an event loop: {error}", error = Said::of_error(error));
-        let help = say!("raise the limit named above: `ulimit -n 1024` for descriptors");
+        let help =
+            say!("raise the limit named above, for example with `ulimit -n 1024` for descriptors");
         errors.diagnostic(&Diagnostic::error("host-unfit", message).help(help));
     };
     runtime.inspect_err(told).ok()
@@ -571,7 +574,7 @@ fn masked_word(secrets: &Secrets, word: &str) -> String {
     }
 }
 
-const OF_THIS_HOST: Said = say!("a Unix socket is allowed if `localhost` or 127.0.0.1 is");
+const OF_THIS_HOST: Said = say!("a Unix socket is allowed if `localhost` or 127.0.0.1 is allowed");
 
 fn not_allowed(host: &str, address: &str, list: &str) -> Diagnostic {
     let is_unknown = address == std::net::Ipv4Addr::UNSPECIFIED.to_string();

@@ -49,8 +49,8 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
     let Some(file) = &arguments.file else {
         let remark = arguments.users.is_none().then(|| {
             say!(
-                "the number of users is not given: {USERS} are assumed (give --users N, or a \
-                 scenario)"
+                "the number of users is not given: {USERS} users are assumed (give --users N, or \
+                 a scenario)"
             )
         });
         return Ok((Needs::of(arguments.users.unwrap_or(USERS), role), remark));
@@ -70,15 +70,15 @@ fn wanted(arguments: &DoctorArguments, errors: Screen) -> Result<(Needs, Option<
         None if program.staying_max() > 0 => {}
         None if Forecast::new(&program).pauses_say_who_is_there() => {
             let text = say!(
-                "the number of concurrent users is estimated from their pauses alone; a slow \
-                 target keeps more users online (give --users N)"
+                "the number of concurrent users is estimated from pauses alone; a slow target \
+                 keeps more users online (give --users N)"
             );
             remark = Some(text);
         }
         None => {
             let text = say!(
-                "the number of concurrent users is not known: the arrivals of one second are \
-                 assumed (give --users N)"
+                "the number of concurrent users is not known: the number of arrivals in one \
+                 second is used (give --users N)"
             );
             remark = Some(text);
         }

@@ -47,7 +47,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
         return Exit::Success;
     }
     let mut error = Diagnostic::error("unknown-code", say!("there is no code `{word}`"))
-        .help(say!("`throng explain` alone lists all codes"));
+        .help(say!("`throng explain` without a code lists all codes"));
     if let Some(near) = did_you_mean(word, sections.iter().map(|section| section.code)) {
         error = error.note(say!("did you mean `{near}`?"));
     }

@@ -81,7 +81,7 @@ pub(crate) fn write_files(
 pub(crate) fn unwritable(flag: &'static str, path: &Path, error: &io::Error) -> Box<Diagnostic> {
     let message = say!("cannot write `{}`: {error}", path.display(), error = Said::of_error(error));
     let error = Diagnostic::error("file-unwritable", message);
-    Box::new(error.help(say!("give {flag} a writable path")))
+    Box::new(error.help(say!("set {flag} to a writable path")))
 }
 
 /// Writes a file beside where it is to be and puts it there when it is whole: half of one would be

@@ -34,13 +34,17 @@ const REFUSED: [(&str, Said, Said); 8] = [
     (
         "-t",
         say!(
-            "`-t` means threads in wrk, a time limit in ab, a timeout in hey and go-stress-testing"
+            "`-t` means threads in wrk, a time limit in ab, and a timeout in hey and \
+             go-stress-testing"
         ),
         say!("write --shards, --duration or --timeout"),
     ),
     (
         "-p",
-        say!("`-p` means the body in ab, a cURL file in go-stress-testing, HTTP/2 streams in oha"),
+        say!(
+            "`-p` means the body in ab, a cURL file in go-stress-testing, and HTTP/2 streams in \
+             oha"
+        ),
         say!("write --body-file (-D), --curl or --streams"),
     ),
     (
@@ -52,13 +56,13 @@ const REFUSED: [(&str, Said, Said); 8] = [
     (
         "-w",
         say!("`-w` is not supported here"),
-        say!("write --shards for threads, --json for another output"),
+        say!("write --shards for threads, or --json for another output format"),
     ),
-    ("--host", say!("`-host` means the Host header in hey"), say!("write -H 'Host: example.com'")),
-    ("--h2", say!("`-h2` asks for HTTP/2 in hey"), say!("write --http2")),
+    ("--host", say!("in hey, `-host` sets the Host header"), say!("write -H 'Host: example.com'")),
+    ("--h2", say!("in hey, `-h2` enables HTTP/2"), say!("write --http2")),
     (
         "--http3",
-        say!("`--http3` asks for HTTP/3, which this version does not support"),
+        say!("`--http3` requires HTTP/3, which this version does not support"),
         say!("remove it, or use --http2"),
     ),
 ];

@@ -53,7 +53,7 @@ pub(crate) fn told(error: &BusError) -> Said {
 /// The keys, or what is wrong with them.
 pub(crate) fn opened(directory: &Path) -> Result<Keys, Box<Diagnostic>> {
     Keys::open(&absolute(directory)).map_err(|why| {
-        let help = say!("use --fleet to give the directory that `throng fleet init` created");
+        let help = say!("set --fleet to the directory that `throng fleet init` created");
         Box::new(Diagnostic::error("fleet-keys", why).help(help))
     })
 }
@@ -217,7 +217,7 @@ pub(crate) async fn connected(keys: &Keys) -> Result<Nats, Box<Diagnostic>> {
         Some(Link::Refused(why)) => Err(bus_failed(address, &why)),
         _ => {
             let seconds = CONNECT_TIME.as_secs();
-            Err(bus_failed(address, &say!("no response in {seconds} s")))
+            Err(bus_failed(address, &say!("no response within {seconds} s")))
         }
     }
 }
@@ -304,7 +304,9 @@ fn stop(directory: &Path, screen: Screen) -> Result<(), Box<Diagnostic>> {
         let answer = bus.request(names::STOP, "".into(), Duration::from_secs(3)).await;
         let run = answer.map_err(|_| {
             let message = say!("no controller has a run in progress");
-            let help = say!("agents end by themselves if no controller returns within ten minutes");
+            let help = say!(
+                "agents end their load by themselves if no controller returns within ten minutes"
+            );
             Box::new(Diagnostic::error("fleet-unfit", message).help(help))
         })?;
         let run = String::from_utf8_lossy(&run).into_owned();

@@ -80,7 +80,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
         match write(&path, content, arguments.force) {
             Ok(()) => screen.say(say!("wrote {}", path.display())),
             Err(_) if path.exists() => {
-                screen.say(say!("{} already exists and was kept", path.display()));
+                screen.say(say!("{} already exists and was not overwritten", path.display()));
             }
             Err(diagnostic) => {
                 Screen::errors(false).diagnostic(&diagnostic);
@@ -88,7 +88,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
             }
         }
     }
-    screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
+    screen.say(say!("edit it, then run: throng check {shown} · throng try {shown}"));
     Exit::Success
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
 fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Exit {
     let errors = Screen::errors(false);
     if arguments.kind != InitKind::Http {
-        let message = say!("--curl makes a scenario of HTTP requests");
+        let message = say!("--curl generates a scenario with HTTP requests");
         let help = say!("write `throng init http my.yaml --curl FILE`");
         errors.diagnostic(&Diagnostic::error("flag-without-effect", message).help(help));
         return Exit::Usage;
@@ -127,7 +127,7 @@ fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen
     }
     let shown = path.display();
     screen.say(say!("wrote {shown}"));
-    screen.say(say!("edit it, then: throng check {shown} · throng try {shown}"));
+    screen.say(say!("edit it, then run: throng check {shown} · throng try {shown}"));
     Exit::Success
 }
 

@@ -20,7 +20,7 @@ impl Link {
     pub(crate) fn open(address: &str, flag: &'static str) -> Result<Link, Box<Diagnostic>> {
         let failed = |cause: Said| {
             let message = say!("the page cannot be served on `{address}`");
-            let help = say!("give {flag} an address of this host and a free port");
+            let help = say!("set {flag} to an address of this host and a free port");
             let told = Diagnostic::error("live-failed", message).note(say!("cause: {cause}"));
             Box::new(told.help(help))
         };
@@ -29,7 +29,8 @@ impl Link {
         let found = all.to_socket_addrs().map_err(|error| of(&error))?.collect::<Vec<_>>();
         let server = Server::bind(found.as_slice()).map_err(|error| of(&error))?;
         let token = Token::fresh();
-        let token = token.ok_or_else(|| failed(say!("the system provides no random numbers")))?;
+        let token =
+            token.ok_or_else(|| failed(say!("the system did not provide random numbers")))?;
         let bound = server.address();
         let own_name = throng_host::facts(env!("CARGO_PKG_VERSION")).hostname.unwrap_or_default();
         let host = match bound.ip() {

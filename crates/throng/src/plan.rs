@@ -117,7 +117,7 @@ fn planned(arguments: &PlanArguments, errors: Screen) -> Result<Planned, Exit> {
     };
     let measured = run.as_ref().map(measured::measured).transpose().map_err(told)?;
     if arguments.fleet && measured.is_none() {
-        let message = say!("no run shows how much one machine can do");
+        let message = say!("no run shows how much load one machine can generate");
         let help = say!("run the scenario on one machine first, or name a run: `--from DIR`");
         errors.diagnostic(&Diagnostic::error("bad-plan", message).help(help));
         return Err(Exit::Usage);

@@ -29,7 +29,9 @@ pub(crate) fn preflight(program: &Program, force: bool, errors: Screen) -> Resul
     if force {
         return Ok(());
     }
-    errors.say(say!("nothing was sent; `throng doctor` shows all limits, --force starts anyway"));
+    errors.say(say!(
+        "nothing was sent; `throng doctor` shows all limits, and --force starts the run anyway"
+    ));
     Err(Exit::HostUnfit)
 }
 

@@ -249,7 +249,7 @@ impl Command<'_> {
         if self.arguments.port.is_none() && ports.len() > 1 && !tally.fits() {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
             let text = say!(
-                "the capture has streams on the ports {}: choose one with --port",
+                "the capture has streams on several ports: {}; choose one with --port",
                 list.join(", ")
             );
             Screen::errors(self.arguments.no_color).say(text);
@@ -273,7 +273,10 @@ fn nothing_carried(wants_datagrams: bool, ports: &BTreeSet<u16>) -> Box<Diagnost
         true => error.help(say!("the protocol file sets the transport: `transport: udp`")),
         false => {
             let list: Vec<String> = ports.iter().map(u16::to_string).collect();
-            error.help(say!("its ports are {}: choose one with `--port`", list.join(", ")))
+            error.help(say!(
+                "choose one of the ports in the capture with `--port`: {}",
+                list.join(", ")
+            ))
         }
     })
 }

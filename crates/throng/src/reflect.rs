@@ -117,5 +117,5 @@ pub(crate) fn write_descriptors(url: &str, arguments: &ProtocolArguments, errors
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Diagnostic {
     let message = say!("cannot write {}: {error}", path.display(), error = Said::of_error(error));
-    Diagnostic::error("file-unwritable", message).help(say!("give the path of a file to -o"))
+    Diagnostic::error("file-unwritable", message).help(say!("give a file path with -o"))
 }

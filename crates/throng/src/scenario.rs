@@ -59,7 +59,7 @@ pub(crate) fn assignments(set: &[String], errors: Screen) -> Result<Vec<(String,
     let pairs = set.iter().map(|assignment| match assignment.split_once('=') {
         Some((name, value)) => Ok((name.to_string(), value.to_string())),
         None => {
-            let message = say!("`{assignment}` sets nothing");
+            let message = say!("`{assignment}` does not set a variable");
             let error = Diagnostic::error("bad-set", message);
             errors.diagnostic(&error.help(say!("write --set name=value")));
             Err(Exit::Usage)

@@ -184,7 +184,7 @@ pub(crate) fn delivered(exit: Exit) -> Exit {
     let Some(error) = failed else { return exit };
     let message = say!("cannot write to standard output: {error}", error = Said::of_error(&error));
     let diagnostic = Diagnostic::error("output-failed", message)
-        .help(say!("the output is not complete: free some space, or write it somewhere else"));
+        .help(say!("the output is incomplete: free some space, or write it to another location"));
     Screen::errors(false).diagnostic(&diagnostic);
     match exit {
         Exit::Success | Exit::ThresholdsNotMet => Exit::ResultInvalid,
@@ -207,7 +207,7 @@ pub(crate) fn bug(panic: &std::panic::PanicHookInfo<'_>) {
         None => say!("throng has a bug: {what}"),
     };
     let diagnostic = Diagnostic::error("bug", message)
-        .note(say!("the run continues where it can; all measured data is recorded"))
+        .note(say!("the run continues if possible; all measured data is recorded"))
         .help(say!("please report this line with the command and the scenario"));
     Screen::errors(false).diagnostic(&diagnostic);
 }

@@ -125,7 +125,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> Exit {
     screen.line(&format!(
         "$ throng bench {url} -c {DEMO_USERS} -d {seconds}s --threshold '{THRESHOLD}'"
     ));
-    screen.say(say!("(here both are one process: its CPU and memory are those of both)"));
+    screen.say(say!("(here one process runs both, so its CPU and memory figures cover both)"));
     screen.line("");
     let exit = crate::bench::bench(&bench);
     running.stop();

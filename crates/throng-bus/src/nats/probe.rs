@@ -73,7 +73,10 @@ fn judge(error: &io::Error, identity: &Identity) -> Option<Said> {
             say!("the bus at {address} rejects this machine's certificate: {alert}")
         }
         Error::InvalidMessage(_) => {
-            say!("the server at {address} does not start with TLS, so it is not a throng bus")
+            say!(
+                "the server at {address} does not start its connections with TLS, so it is not a \
+                 throng bus"
+            )
         }
         _ => return None,
     })

@@ -115,7 +115,7 @@ impl State {
 
     fn unknown(&self) {
         self.refuse(say!(
-            "the bus does not know the key of `{}`: check that the bus server has reloaded its \
+            "the bus rejects the key of `{}`: check that the bus server has reloaded its \
              configuration file since the key was created",
             self.identity.name
         ));

@@ -38,7 +38,7 @@ fn times_are_seconds_durations_and_clock_times() {
 #[test]
 fn what_is_wrong_is_told_with_its_line_and_column() {
     for (text, line, said) in [
-        ("time,rate\n0,10\n60,20\n30,5\n", Some(4), "the time goes back, from `60` to `30`"),
+        ("time,rate\n0,10\n60,20\n30,5\n", Some(4), "the time goes backward from `60` to `30`"),
         ("23:59:00,1\n00:01:00,2\n", Some(2), "the time goes back"),
         ("time,rate\n0,10\n60,-5\n", Some(3), "the rate `-5` is negative"),
         ("time,rate\n0,10\n60,many\n", Some(3), "`many` in column rate is not a rate"),

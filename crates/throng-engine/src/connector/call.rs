@@ -88,4 +88,4 @@ pub(super) async fn open(
     })
 }
 
-const CLOSED: Said = say!("closed before the first HTTP/2 frame");
+const CLOSED: Said = say!("the connection was closed before the first HTTP/2 frame");

@@ -211,9 +211,9 @@ fn write_request(ask: &Ask, authority: &str) -> Result<Vec<u8>, Failure> {
 }
 
 fn bad_path(path: &str) -> Said {
-    say!("the path `{path}` must start with `/` and contain no spaces")
+    say!("the path `{path}` must start with `/` and must not contain spaces")
 }
 
 fn bad_value(name: &str) -> Said {
-    say!("the value of the header `{name}` has a line break or control character")
+    say!("the value of the header `{name}` contains a line break or control character")
 }

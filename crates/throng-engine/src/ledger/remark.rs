@@ -96,8 +96,8 @@ impl Remark {
             Remark::AfterLost { id, user, taken } => {
                 let taken = format_duration(*taken);
                 say!(
-                    "message {id} reached user {user} late, {taken} after it was sent: already \
-                     counted as lost"
+                    "message {id} reached user {user} late ({taken} after it was sent); it was \
+                     already counted as lost"
                 )
             }
             Remark::Stray { id, user } => {

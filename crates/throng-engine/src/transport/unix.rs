@@ -45,7 +45,10 @@ fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENOTDIR) => Failure::new(
             Cause::ConnectRefused,
-            say!("{to}: there is no such socket; check the path, and that the target is running"),
+            say!(
+                "{to}: this socket does not exist; check the path, and check that the target is \
+                 running"
+            ),
         ),
         Some(libc::ECONNREFUSED) => Failure::new(
             Cause::ConnectRefused,
@@ -54,7 +57,7 @@ fn refused(to: &UnixSocket, error: &io::Error) -> Failure {
         Some(libc::EACCES | libc::EPERM) => Failure::new(
             Cause::Denied,
             say!(
-                "{to}: this user has no permission to write to the socket or to enter its \
+                "{to}: this user does not have permission to write to the socket or enter its \
                  directory"
             ),
         ),

@@ -455,5 +455,5 @@ pub(super) fn waiting_bytes(agenda: &Option<Box<Agenda>>) -> usize {
 pub(super) fn no_room(reason: Said) -> Said {
     let most = throng_base::units::format_count(WAITING_MESSAGES_MAX as u64);
     let mebibytes = WAITING_BYTES_MAX >> 20;
-    say!("more than {most} messages or {mebibytes} MiB waited for one user: {reason}")
+    say!("more than {most} messages or {mebibytes} MiB were queued for one user: {reason}")
 }

@@ -305,7 +305,8 @@ impl Listened<'_> {
         let Some(schema) = self.shard.prepared.program.schema.as_deref() else { return };
         if let Err(Wrong { position, reason }) = schema.check(self.plan.reply, message) {
             let (number, name) = (number + 1, schema.message_name(self.plan.reply));
-            let detail = say!("reply {number} is not a valid `{name}`: byte {position}: {reason}");
+            let detail =
+                say!("reply {number} is not a valid `{name}` at byte {position}: {reason}");
             exchange.found((Cause::Malformed, detail), self.shard);
         }
     }

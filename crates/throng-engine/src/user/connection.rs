@@ -171,7 +171,7 @@ impl Left {
 }
 
 /// The words for a close that came instead of an answer.
-pub(super) const NOTHING_ASKED: Said = say!("closed before any response");
+pub(super) const NOTHING_ASKED: Said = say!("the connection was closed before any response");
 
 impl Loss {
     pub(super) fn new(failure: Failure, ended: Ended) -> Loss {
@@ -182,7 +182,7 @@ impl Loss {
     pub(super) fn failure_of(&self, exchange: &Exchange) -> Failure {
         let is_begun = exchange.bytes_in > 0 && self.failure.detail == NOTHING_ASKED;
         let detail = match is_begun {
-            true => say!("closed in the middle of the response"),
+            true => say!("the connection was closed in the middle of the response"),
             false => self.failure.detail.clone(),
         };
         Failure { detail, ..self.failure.clone() }
@@ -255,7 +255,8 @@ impl Connection {
             }
             if unsent.left().len() + pieces.len() > UNSENT_BYTES_MAX {
                 let text = say!(
-                    "the target does not read: {UNSENT_BYTES_MAX} bytes are waiting to be sent"
+                    "the target is not reading data: {UNSENT_BYTES_MAX} bytes are waiting to be \
+                     sent"
                 );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, Told(text)));
             }
@@ -444,7 +445,9 @@ impl Connection {
     /// What has come of a packet that is not complete.
     pub(super) fn half_a_packet(&self) -> Option<Said> {
         let held = self.machine.half();
-        (held > 0).then(|| say!("closed in the middle of a packet, after {held} of its bytes"))
+        (held > 0).then(|| {
+            say!("the connection was closed in the middle of a packet, after {held} bytes")
+        })
     }
 
     /// What came right behind the answer to an upgrade.

@@ -123,14 +123,17 @@ impl Exchange {
             (Awaits::Room, ..) => say!("the target did not read the message within {waited}"),
             (Awaits::Message, 0, _) => say!("no matching message within {waited}"),
             (Awaits::Message, bytes, _) => {
-                say!("{bytes} bytes, but no complete message within {waited}")
+                say!("received {bytes} bytes, but no complete message within {waited}")
             }
             (Awaits::Answer { .. }, 0, _) => say!("no response within {waited}"),
             (Awaits::Answer { .. }, bytes, 0) => {
-                say!("only {bytes} bytes of the response headers within {waited}")
+                say!("received only {bytes} bytes of the response headers within {waited}")
             }
             (Awaits::Answer { .. }, bytes, status) => {
-                say!("status {status} and {bytes} bytes, but no complete response within {waited}")
+                say!(
+                    "received status {status} and {bytes} bytes, but no complete response within \
+                     {waited}"
+                )
             }
         }
     }

@@ -221,13 +221,16 @@ impl Active<'_> {
         let mut lines = plan.first..plan.first + width;
         let detail = match (is_over_one, max) {
             (true, Some(max)) => {
-                say!("no stream was free for {waited}: the target allows {max} at once")
+                say!(
+                    "no stream was free within {waited}: the target allows {max} concurrent \
+                     streams"
+                )
             }
             (true, None) if lines.all(|line| self.user.is_going(line)) => say!(
                 "no connection was ready to take the request for {waited}: the target announced \
                  the end of all {width}, and did not respond to every request sent over them"
             ),
-            (true, None) => say!("no connection was ready to take the request for {waited}"),
+            (true, None) => say!("no connection was ready for the request within {waited}"),
             (false, _) => say!("all {width} connections to the target were in use for {waited}"),
         };
         let finding = (Cause::Timeout, detail);
@@ -673,7 +676,7 @@ impl Active<'_> {
         let path = path_of(http, self.redirect(), exchange);
         let targets = &self.shard.prepared.program.targets;
         let (target, path) = redirect::resolve(location, here, &path, targets)
-            .map_err(|reason| say!("redirect {count} not followed: {reason}"))?;
+            .map_err(|reason| say!("redirect {count} was not followed: {reason}"))?;
         let as_get = as_get || redirect::becomes_get(exchange.status, &http.method);
         let before = match self.redirect() {
             Some(redirect) if redirect.is_followed() => redirect.before.clone(),
@@ -727,7 +730,7 @@ impl Active<'_> {
             (Unheard::Idle, _) => CLOSED_WHILE_IDLE,
             (Unheard::Told, resends @ 1..) => {
                 let (detail, times) = (failure.detail.clone(), resends + 1);
-                say!("{detail}; it was sent {times} times")
+                say!("{detail}; the request was sent {times} times")
             }
             _ => failure.detail.clone(),
         };

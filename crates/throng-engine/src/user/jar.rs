@@ -39,10 +39,10 @@ fn reason(refusal: Refusal, host: &str, limits: &CookieLimits) -> Said {
             say!("its name and value are longer than {} bytes", limits.cookie_bytes_max)
         }
         Refusal::OtherDomain => say!("its `Domain` does not include the host `{host}`"),
-        Refusal::NotSecure => say!("it is `Secure`, and the connection does not use TLS"),
+        Refusal::NotSecure => say!("it is `Secure`, but the connection does not use TLS"),
         Refusal::Guarded => {
-            say!("a `Secure` cookie has this name, and the connection does not use TLS")
+            say!("a `Secure` cookie has this name, but the connection does not use TLS")
         }
-        Refusal::NoRoom => say!("no cookies are kept"),
+        Refusal::NoRoom => say!("the limit on cookies is 0"),
     }
 }

@@ -337,7 +337,7 @@ impl Active<'_> {
 }
 
 fn no_web_socket(url: &str) -> Said {
-    say!("`{url}` is not the URL of a WebSocket")
+    say!("`{url}` is not a WebSocket URL")
 }
 
 fn no_stream(waited: Duration) -> Said {
@@ -347,11 +347,11 @@ fn no_stream(waited: Duration) -> Said {
 
 fn no_call(waited: Duration) -> Said {
     let waited = throng_base::units::format_duration(waited);
-    say!("no HTTP/2 frame arrived in {waited}")
+    say!("no HTTP/2 frame arrived within {waited}")
 }
 
 fn no_event_stream(url: &str) -> Said {
-    say!("`{url}` is not the URL of an event stream")
+    say!("`{url}` is not an event stream URL")
 }
 
 /// The sub-protocols that one user offers; an empty one is none.

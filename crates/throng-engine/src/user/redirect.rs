@@ -145,7 +145,8 @@ pub(crate) fn resolve(
     if let Some((scheme, rest)) = split_scheme(location) {
         let scheme =
             Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.word()));
-        let scheme = scheme.ok_or_else(|| say!("it points to `{location}`"))?;
+        let scheme = scheme
+            .ok_or_else(|| say!("the scheme of its location `{location}` is not supported"))?;
         return elsewhere(scheme, rest, location, targets);
     }
     if let Some(rest) = location.strip_prefix("//") {
@@ -206,7 +207,7 @@ pub(super) fn path_of<'a>(
 fn clean(path: String) -> Result<String, Said> {
     match path.bytes().all(|byte| byte.is_ascii_graphic()) && path.starts_with('/') {
         true => Ok(path),
-        false => Err(say!("its path has characters that are not allowed in a request line")),
+        false => Err(say!("its path contains characters that are not allowed in a request line")),
     }
 }
 

@@ -42,7 +42,7 @@ impl User {
             Doing::Holding => say!("the next attempt"),
             Doing::Rendezvous(_) => say!("other users"),
             Doing::Gate => say!("permission to continue"),
-            Doing::Closing => say!("the end of a connection"),
+            Doing::Closing => say!("a connection to close"),
             Doing::Idle => say!("its next iteration"),
         }
     }

@@ -148,7 +148,7 @@ impl State {
 
 fn refusal(refused: Refused) -> io::Error {
     io::Error::other(Told(match refused {
-        Refused::Streams { max } => say!("the target allows no more than {max} streams"),
+        Refused::Streams { max } => say!("the target allows at most {max} concurrent streams"),
         Refused::GoingAway => say!("the target accepts no more requests on this connection"),
         Refused::IdsUsedUp => say!("all stream IDs of this connection are used up"),
         Refused::Closed => say!("the connection is closed"),

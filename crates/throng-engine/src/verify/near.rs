@@ -62,7 +62,7 @@ fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
     let missing = reach.missing.as_deref().unwrap_or_default();
     if let Some(near) = did_you_mean(missing, keys.iter().map(String::as_str)) {
         let near = reach.path.join(&JsonPath::from(vec![JsonPart::Name(near.to_string())]));
-        return say!("`{selector}` has no match; there is `{}`", written(&near));
+        return say!("`{selector}` has no match; did you mean `{}`?", written(&near));
     }
     if keys.is_empty() {
         return say!("`{selector}` has no match; `{there}` is empty");
@@ -71,7 +71,7 @@ fn near_json(path: &JsonPath, reach: JsonReach) -> Said {
     if keys.len() > KEYS_MAX {
         list.push("…".into());
     }
-    say!("`{selector}` has no match; `{there}` has {}", list.join(", "))
+    say!("`{selector}` has no match; `{there}` contains {}", list.join(", "))
 }
 
 /// A path as a scenario has it.
@@ -96,10 +96,10 @@ mod tests {
     fn a_json_path_leads_to_what_is_there() {
         let body = r#"{"data":{"token":"t","n":1},"items":[1,2],"none":{}}"#;
         for (path, want) in [
-            ("data.tokn", "`json.data.tokn` has no match; there is `json.data.token`"),
-            ("$.data.tokn", "`json.data.tokn` has no match; there is `json.data.token`"),
-            ("dtaa.token", "`json.dtaa.token` has no match; there is `json.data`"),
-            ("user", "`json.user` has no match; `json` has `data`, `items`, `none`"),
+            ("data.tokn", "`json.data.tokn` has no match; did you mean `json.data.token`?"),
+            ("$.data.tokn", "`json.data.tokn` has no match; did you mean `json.data.token`?"),
+            ("dtaa.token", "`json.dtaa.token` has no match; did you mean `json.data`?"),
+            ("user", "`json.user` has no match; `json` contains `data`, `items`, `none`"),
             ("items[5]", "`json.items[5]` has no match; `json.items` is a list of length 2"),
             ("data.n.x", "`json.data.n.x` has no match; `json.data.n` is a number"),
             ("none.x", "`json.none.x` has no match; `json.none` is empty"),

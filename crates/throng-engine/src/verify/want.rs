@@ -306,14 +306,14 @@ fn sentence(wish: Wish, found: Found) -> Said {
         (Wish::Be, Found::Unreadable) => say!("expected {{}} to be {{}}, but {{}}"),
         (Wish::Be, Found::None) => say!("expected {{}} to be {{}}, but there is none"),
         (Wish::Be, Found::Absent) => say!("expected {{}} to be {{}}, but it is absent"),
-        (Wish::Be, Found::NotIn) => say!("expected {{}} to be {{}}, but it is missing in `{{}}`"),
+        (Wish::Be, Found::NotIn) => say!("expected {{}} to be {{}}, but it is missing from `{{}}`"),
         (Wish::Be, Found::Times) => say!("expected {{}} to be {{}}, found {{}} times"),
         (Wish::Contain, Found::Got) => say!("expected {{}} to contain `{{}}`, got {{}}"),
         (Wish::Contain, Found::Unreadable) => say!("expected {{}} to contain `{{}}`, but {{}}"),
         (Wish::Contain, Found::None) => say!("expected {{}} to contain `{{}}`, but there is none"),
         (Wish::Contain, Found::Absent) => say!("expected {{}} to contain `{{}}`, but it is absent"),
         (Wish::Contain, Found::NotIn) => {
-            say!("expected {{}} to contain `{{}}`, but it is missing in `{{}}`")
+            say!("expected {{}} to contain `{{}}`, but it is missing from `{{}}`")
         }
         (Wish::Contain, Found::Times) => say!("expected {{}} to contain `{{}}`, found {{}} times"),
         (Wish::Match, Found::Got) => say!("expected {{}} to match `{{}}`, got {{}}"),
@@ -321,7 +321,7 @@ fn sentence(wish: Wish, found: Found) -> Said {
         (Wish::Match, Found::None) => say!("expected {{}} to match `{{}}`, but there is none"),
         (Wish::Match, Found::Absent) => say!("expected {{}} to match `{{}}`, but it is absent"),
         (Wish::Match, Found::NotIn) => {
-            say!("expected {{}} to match `{{}}`, but it is missing in `{{}}`")
+            say!("expected {{}} to match `{{}}`, but it is missing from `{{}}`")
         }
         (Wish::Match, Found::Times) => say!("expected {{}} to match `{{}}`, found {{}} times"),
         (Wish::Times, Found::Got) => say!("expected {{}} to have {{}} matches, got {{}}"),
@@ -330,7 +330,7 @@ fn sentence(wish: Wish, found: Found) -> Said {
             say!("expected {{}} to have {{}} matches, found none")
         }
         (Wish::Times, Found::NotIn) => {
-            say!("expected {{}} to have {{}} matches, but it is missing in `{{}}`")
+            say!("expected {{}} to have {{}} matches, but it is missing from `{{}}`")
         }
         (Wish::Times, Found::Times) => {
             say!("expected {{}} to have {{}} matches, found {{}}")

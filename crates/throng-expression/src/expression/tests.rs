@@ -386,10 +386,10 @@ fn digests_and_encodings_are_those_of_their_standards() {
 #[test]
 fn what_has_no_value_for_this_user_is_a_fault() {
     check(&[
-        ("saved.later + 'x'", "fault: `saved.later` has no value yet"),
-        ("saved.later.id", "fault: `saved.later` has no value yet"),
-        ("sha256(saved.later)", "fault: `saved.later` has no value yet"),
-        ("saved.later ? 1 : 2", "fault: `saved.later` has no value yet"),
+        ("saved.later + 'x'", "fault: `saved.later` does not take a value yet"),
+        ("saved.later.id", "fault: `saved.later` does not take a value yet"),
+        ("sha256(saved.later)", "fault: `saved.later` does not take a value yet"),
+        ("saved.later ? 1 : 2", "fault: `saved.later` does not take a value yet"),
         ("saved.map.nope", "fault: there is no field `nope`; available: id, tags, deep"),
         ("saved.token.nope", "fault: there is no field `nope` in text"),
         ("saved.list[3]", "fault: index 3 is out of range: the list has 3 items, counted from 0"),
@@ -407,7 +407,7 @@ fn what_has_no_value_for_this_user_is_a_fault() {
         ("!saved.token", "fault: `!` takes true or false, not text"),
         (
             "'t' in saved.token",
-            "fault: `in` works on lists and maps: for text, write `text.contains(part)`",
+            "fault: `in` supports only lists and maps: for text, write `text.contains(part)`",
         ),
         ("saved.token.map(x, x)", "fault: only lists and maps can be iterated, not text"),
         ("int(saved.token)", "fault: `t0ken` is not a whole number"),
@@ -416,7 +416,10 @@ fn what_has_no_value_for_this_user_is_a_fault() {
             "saved.token.substring(9)",
             "fault: `substring`: index 9 is out of range: the text has 5 characters",
         ),
-        ("saved.token.substring(3, 1)", "fault: `substring` ends before it starts"),
+        (
+            "saved.token.substring(3, 1)",
+            "fault: the end index of `substring` is before its start index",
+        ),
         (
             "saved.token.padStart(user.id * 1000000)",
             "fault: `padStart` takes a length from 0 to 1048576, not 42000000",
@@ -431,17 +434,20 @@ fn what_has_no_value_for_this_user_is_a_fault() {
     ]);
     let later = compile("saved.later").expect("compiles");
     let fault = later.write_text(&mut World::new(1), &mut Vec::new());
-    assert_eq!(fault, Err(Fault(Said::of_others("`saved.later` has no value yet"))));
+    assert_eq!(fault, Err(Fault(Said::of_others("`saved.later` does not take a value yet"))));
     assert!(later.test(&mut World::new(1)).is_err());
 }
 
 #[test]
 fn what_can_never_be_right_is_found_when_the_scenario_is_compiled() {
     check(&[
-        ("'a' + 1", "wrong-arguments at `'a' + 1`: `+` cannot take text and a whole number"),
+        (
+            "'a' + 1",
+            "wrong-arguments at `'a' + 1`: `+` cannot be used with text and a whole number",
+        ),
         (
             "'x' == 'y' ? 1 : user.id + '-1'",
-            "wrong-arguments at `user.id + '-1'`: `+` cannot take a whole number and text",
+            "wrong-arguments at `user.id + '-1'`: `+` cannot be used with a whole number and text",
         ),
         ("1 / 0", "wrong-arguments at `1 / 0`: a whole number cannot be divided by zero"),
         ("user.id + 1 / 0", "wrong-arguments at `1 / 0`: a whole number cannot be divided by zero"),
@@ -554,7 +560,7 @@ fn what_is_no_expression_is_marked() {
         ("(1 + 2", "bad-expression at `(`: `(` is never closed"),
         ("1 + 2)", "bad-expression at `)`: `)` has no opening bracket"),
         ("[1, 2)", "bad-expression at `)`: `)` has no opening bracket"),
-        ("'abc", "bad-expression at `'abc`: the text is never closed"),
+        ("'abc", "bad-expression at `'abc`: the text has no closing quote"),
         ("user.id & 1", "bad-expression at `&`: `&` is not an operator"),
         ("user.id = 1", "bad-expression at `=`: `=` is not an operator"),
         ("not true", "bad-expression at `not`: `not` is not an operator"),
@@ -634,7 +640,10 @@ fn saved_values_cannot_grow_deeper_for_ever() {
         rounds += 1;
         assert!(rounds <= crate::VALUE_DEPTH_MAX);
     };
-    assert_eq!(fault.0, "lists and maps cannot be nested more than 128 levels deep");
+    assert_eq!(
+        fault.0,
+        "lists and maps cannot be nested the YAML is nested more than 128 levels deep"
+    );
 }
 
 #[test]

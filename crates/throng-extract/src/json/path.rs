@@ -15,7 +15,7 @@ const PATH_BYTES_MAX: usize = 4096;
 
 const HELP: Said = say!("separate names with dots and put indexes in brackets: `data.items[0].id`");
 const HELP_QUERY: Said =
-    say!("start with `$` for more than names and indexes: `$.items[*].id`, `$['a.b']`");
+    say!("to use wildcards, filters or quoted names, start with `$`: `$.items[*].id`, `$['a.b']`");
 
 /// `data.items[0].id`, `$.data.items[0].id`, or a whole query: `$..items[?@.price < 10].id`.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl JsonPath {
     pub fn parse(text: &str) -> Result<JsonPath, PathError> {
         let whole = (0, text.len());
         if text.len() > PATH_BYTES_MAX {
-            let message = say!("a path has at most {PATH_BYTES_MAX} bytes");
+            let message = say!("a path can have at most {PATH_BYTES_MAX} bytes");
             return Err(PathError::new(whole, message, HELP));
         }
         let Some(rest) = text.strip_prefix('$') else {
@@ -328,7 +328,11 @@ fn plain_parts(plain: &str, text: &str) -> Result<Vec<JsonPart>, PathError> {
             // The dot before the gap, or the one behind it at the begin.
             let dot = if i > 0 { at - 1 } else { at };
             let place = (dot, (dot + 1).min(text.len()));
-            return Err(PathError::new(place, say!("a name is missing next to a `.`"), HELP));
+            return Err(PathError::new(
+                place,
+                say!("a name is missing before or after a `.`"),
+                HELP,
+            ));
         }
         if name == "*" || name.contains(']') {
             let message = say!("`{name}` is not a name");

@@ -473,8 +473,8 @@ impl<'t> Reader<'t> {
             true => Ok(inner),
             false => Err(PathError::new(
                 (start, self.at),
-                say!("only a query for a single value can be compared"),
-                say!("use names and indexes only, or `count(…)` and `value(…)` around the query"),
+                say!("only a query that selects a single value can be compared"),
+                say!("use only names and indexes, or put the query in `count(…)` or `value(…)`"),
             )),
         }
     }

@@ -63,7 +63,7 @@ pub(super) async fn register(
         Some(there) if there == own => return Ok(()),
         Some(there) if there.life > own.life => {
             return Err(NotJoined::Refused(say!(
-                "another process has since joined as agent `{name}`: this one leaves"
+                "another process has joined as agent `{name}`, so this one leaves"
             )));
         }
         _ => {}
@@ -140,7 +140,7 @@ fn checked(plan: &Plan, run: &str, part: Part, about: &About, now_ms: u64) -> Re
     let own = &about.registered;
     if plan.wire != WIRE || plan.version != own.version {
         return Err(say!(
-            "it has throng {}, but the run needs throng {}: all machines of a fleet must have \
+            "it runs throng {}, but the run requires throng {}: all machines of a fleet must use \
              the same version",
             own.version,
             plan.version
@@ -148,7 +148,9 @@ fn checked(plan: &Plan, run: &str, part: Part, about: &About, now_ms: u64) -> Re
     }
     // What was signed once for another run, or long ago, is no order.
     if plan.run != run || !(plan.valid_from_ms..plan.valid_until_ms).contains(&now_ms) {
-        return Err(say!("the plan of run {run} is not valid now: it may have been replayed"));
+        return Err(say!(
+            "the plan of run {run} is not valid at this time: it may have been replayed"
+        ));
     }
     if part.width == 0 || part.first.saturating_add(part.width) > part.of {
         return Err(say!("the plan of run {run} cannot be read"));

@@ -6,7 +6,7 @@ fn batch() -> Batch {
     let lines = b"{\"a\":1}\n{\"b\":2}\n".to_vec();
     let end = Some(End {
         lines: 9,
-        cut_short: Some(say!("signal {signal} ended it", signal = 9)),
+        cut_short: Some(say!("it was terminated by signal {signal}", signal = 9)),
         refused: false,
     });
     Batch { head: Head { life: Incarnation(5), first: 7, count: 2, end }, lines }

@@ -19,9 +19,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "new connections wait in this queue until the service accepts them; when it is full, \
-         clients retry after 1 s, 3 s and 7 s; the service must request the same length in \
-         listen(2)"
+        "new connections wait in this queue until the service accepts them; when the queue is \
+         full, clients retry after 1 s, 3 s and 7 s; the service must also request this length \
+         in listen(2)"
     );
     let mut finding = Finding { title: say!("accept queue"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else { return Some(finding) };

@@ -26,8 +26,10 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // What the kernel and the target take is no part of it.
     let (least, most) = Cost::of(host, &Needs { routes: Vec::new(), ..needs.clone() }).ours;
     let of_users = |each: u64| each.saturating_mul(needs.users).saturating_add(taken);
-    let detail =
-        say!("a limit of this process (`ulimit -v`): the run ends when it needs more memory");
+    let detail = say!(
+        "this process has an address space limit (`ulimit -v`); the run ends when it needs \
+             more memory"
+    );
     let finding = Finding {
         title: say!("address space"),
         value: say!("{} allowed", in_bytes(limit)),

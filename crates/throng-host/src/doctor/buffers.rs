@@ -14,16 +14,19 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "these limits reserve no memory, so lowering them makes no room for users; they cap the \
-         data queued in one socket, and with a large default, peers that do not read can fill \
-         the memory"
+        "these limits do not reserve memory, so lowering them does not make room for users; they \
+         cap the data queued in one socket; if the default is large, peers that do not read can \
+         fill the memory"
     );
     let mut finding = Finding { title: say!("socket buffers"), ..Finding::new(RULE, detail) };
     let [Some(read), Some(write)] = KEYS.map(|(key, _)| host.numbers::<3>(key)) else {
         return Some(finding);
     };
-    finding.value =
-        say!("{} to receive, {} to send by default", in_bytes(read[1]), in_bytes(write[1]));
+    finding.value = say!(
+        "by default, {} for receiving and {} for sending",
+        in_bytes(read[1]),
+        in_bytes(write[1])
+    );
     let is_large = [read, write].map(|[_, default, _]| default > DEFAULT_BYTES_MAX);
     let worst = (read[1].saturating_add(write[1])).saturating_mul(needs.of_tcp());
     if is_large.contains(&true) {

@@ -23,8 +23,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "throng reads the clock for every message; a clock that is read from a device or through \
-         a system call costs CPU time and makes times less precise"
+        "throng reads the clock for every message; a clock that requires a device access or a \
+         system call costs CPU time and makes measured times less precise"
     );
     let mut finding = Finding { title: say!("clock"), ..Finding::new(RULE, detail) };
     let Some(clock) = host.root.line(format!("{DIRECTORY}/current_clocksource")) else {

@@ -9,8 +9,8 @@ const KEY: &str = "net.netfilter.nf_conntrack_max";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
-        "a stateful firewall or NAT keeps an entry for every connection and drops packets \
-         without one; entries of closed connections stay for up to 2 minutes"
+        "a stateful firewall or NAT keeps an entry for every connection and drops packets that \
+         have no entry; entries for closed connections remain for up to 2 minutes"
     );
     let mut finding = Finding { title: say!("connection tracking"), ..Finding::new(RULE, detail) };
     let Some(max) = host.number(KEY) else {
@@ -35,7 +35,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     finding.fixes = vec![
         Fix::setting(KEY, rounded_up(wanted.saturating_mul(5) / 4)),
         Fix::Advice(say!(
-            "or exempt the connections of the test from tracking: `notrack` in an nft rule"
+            "or exempt the test connections from tracking with `notrack` in an nft rule"
         )),
     ];
     Some(finding.judge(wanted <= max, needs.bad()))

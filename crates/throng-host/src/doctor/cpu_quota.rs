@@ -16,8 +16,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let processors = facts.cores_usable.or(facts.cores).unwrap_or(1).max(1) as f64;
     let detail = say!(
         "a control group (container, systemd service) stops this process for the rest of each \
-         period (usually 100 ms) once its CPU time is used up; the latency tail is then throng's \
-         own"
+         period (usually 100 ms) once its CPU time is used up; throng itself then causes the \
+         latency tail"
     );
     let mut finding = Finding {
         title: say!("CPU quota"),
@@ -29,8 +29,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         finding.needed = say!("no quota");
     }
     let advice = say!(
-        "assign whole processors instead of a quota (cpuset, `--cpuset-cpus`), or use so little \
-         CPU that the quota is never reached"
+        "assign whole processors instead of a quota (cpuset, `--cpuset-cpus`), or keep the CPU \
+         usage below the quota"
     );
     finding.fixes = vec![Fix::Advice(advice)];
     Some(finding.judge(is_fit, Severity::Warn))

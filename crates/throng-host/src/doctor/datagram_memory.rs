@@ -13,9 +13,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "idle sockets use none of this; a socket with a queued datagram uses at least one page, \
-         so a message to all users at once may need a page per user; above the third number \
-         datagrams are dropped"
+        "idle sockets use none of this memory; a socket with a queued datagram uses at least one \
+         page, so a message to all users at once may need one page per user; above the third \
+         number, datagrams are dropped"
     );
     let mut finding = Finding { title: say!("UDP queue memory"), ..Finding::new(RULE, detail) };
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
@@ -25,7 +25,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     // the service has one socket, whose queue has a limit of its own.
     let wanted = needs.of_datagrams();
     finding.needed =
-        say!("none while idle, {} pages if all are busy at once", format_count(wanted));
+        say!("none while idle; {} pages if all sockets are busy at once", format_count(wanted));
     finding.fixes = tcp_memory::cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }

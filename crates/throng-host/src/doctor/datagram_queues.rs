@@ -24,15 +24,15 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match serves {
         true => {
             say!(
-                "all users of a service send to one socket, or a few: when its queue is full, \
-                 datagrams are dropped silently; the service must request more than the default \
-                 with SO_RCVBUF"
+                "all users of a service send to one or a few sockets; when the queue of a socket \
+                 is full, datagrams are dropped silently; the service must request a longer \
+                 queue than the default with SO_RCVBUF"
             )
         }
         false => {
             say!(
-                "each user has its own socket with a queue of the default size: when it is full, \
-                 datagrams are dropped silently"
+                "each user has its own socket with a queue of the default size; when the queue \
+                 is full, datagrams are dropped silently"
             )
         }
     };

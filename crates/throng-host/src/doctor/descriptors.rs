@@ -14,15 +14,15 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.is_target() {
         true => {
             say!(
-                "every connection is an open file of the service; this is the limit of this \
-                 shell, see /proc/PID/limits for a running service (`throng target` spreads its \
-                 connections over several tables and is not limited by it)"
+                "every connection is an open file in the service; this limit applies to this \
+                 shell; for a running service, see /proc/PID/limits (`throng target` uses \
+                 several descriptor tables and is not affected)"
             )
         }
         false => {
             say!(
-                "each shard is a thread with its own descriptor table, so this does not limit \
-                 the users, only how many shards they need"
+                "each shard is a thread with its own descriptor table; this limit determines how \
+                 many shards the users need, but does not limit the users"
             )
         }
     };

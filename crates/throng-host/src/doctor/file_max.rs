@@ -9,8 +9,8 @@ pub(super) const RULE: &str = "file-max";
 
 pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = say!(
-        "every socket is an open file, and this is the limit of the whole host; only root \
-         (CAP_SYS_ADMIN) can exceed it, and then no other process can open files"
+        "every socket is an open file, and this limit applies to the whole host; only root \
+         (CAP_SYS_ADMIN) can exceed it, and other processes can then no longer open files"
     );
     let mut finding =
         Finding { title: say!("open files on the host"), ..Finding::new(RULE, detail) };

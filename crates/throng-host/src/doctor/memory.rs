@@ -92,17 +92,16 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
 fn detail(needs: &Needs) -> Said {
     let text = if needs.is_target() {
         say!(
-            "each open connection costs the kernel 3 to 4 KB, plus what the service itself needs \
-             for it"
+            "each open connection takes 3 to 4 KB of kernel memory, plus the memory that the \
+             service itself uses for it"
         )
     } else if needs.is_local() {
         say!(
-            "each user costs the kernel 3 to 4 KB for its socket and throng about 1 KB; the \
-             target is \
-         on this host too, so both ends count"
+            "each user takes 3 to 4 KB of kernel memory for its socket and about 1 KB in throng; \
+             the target is also on this host, so both ends of each connection use its memory"
         )
     } else {
-        say!("each user costs the kernel 3 to 4 KB for its socket and throng about 1 KB")
+        say!("each user takes 3 to 4 KB of kernel memory for its socket and about 1 KB in throng")
     };
     text.clone()
 }

@@ -12,7 +12,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let detail = say!(
         "one processor handles all packets of a receive queue; with few queues and many \
-         processors, it is busy while the others are idle"
+         processors, a few processors are busy while the others are idle"
     );
     let mut finding =
         Finding { title: say!("network interface queues"), ..Finding::new(RULE, detail) };

@@ -12,7 +12,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         false => {
             say!(
                 "the open-file limit of a process cannot be set higher than this; each shard has \
-                 its own table, so this does not limit the users"
+                 its own table, so the number of users is not affected"
             )
         }
     };

@@ -31,7 +31,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     match is_on {
         None if !is_large => return None,
         None => {
-            finding.value = say!("no virtio balloon; other balloon drivers cannot be checked");
+            finding.value =
+                say!("no virtio balloon driver was found; other balloon drivers cannot be checked");
             return Some(finding);
         }
         Some(false) => finding.value = say!("off (free memory is kept)"),
@@ -71,8 +72,8 @@ fn is_taken(host: &Host) -> Option<bool> {
 fn cure(most: i64) -> Vec<Fix> {
     let above = most + 1;
     let advice = say!(
-        "the hypervisor then gets no memory back, so ask its owner first; if the kernel rejects \
-         {above}, it still returns its largest blocks with {most}"
+        "the hypervisor then no longer gets memory back, so ask its owner first; if the kernel \
+         rejects {above}, it still returns its largest blocks with {most}"
     );
     let [here, on_the_host] = commands(above, most);
     vec![here, on_the_host, Fix::Advice(advice)]

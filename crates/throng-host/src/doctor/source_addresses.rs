@@ -21,15 +21,16 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     let detail = match needs.has_tcp() {
         true => {
             say!(
-                "one source address can open as many connections to one target address and port \
-                 as there are source ports; more users need more source addresses, or more \
-                 target addresses or ports"
+                "to each target address and port, a source address can open one connection per \
+                 source port; more users need more source addresses, or more target addresses or \
+                 ports"
             )
         }
         false => {
             say!(
-                "each port of a source address serves only one UDP socket, wherever it sends; \
-                 more users need more source addresses, and more target addresses do not help"
+                "only one UDP socket can use a port of a source address, whatever its \
+                 destination; more users need more source addresses; more target addresses do \
+                 not help"
             )
         }
     };
@@ -42,7 +43,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
             say!("127.1.0.0/16, used as needed")
         }
         _ if named > count => say!(
-            "{} of {} named addresses; this host does not have the others",
+            "{} of {} listed addresses exist on this host",
             format_count(count),
             format_count(named)
         ),
@@ -90,16 +91,16 @@ fn cure(host: &Host, needs: &Needs, missing: u64) -> Vec<Fix> {
         .collect();
     fixes.push(Fix::Advice(if is_v6 {
         say!(
-            "add {} addresses of your network to {interface}, or a whole block with `{}`, and name \
-             them in the scenario: `source: {{addresses: …}}`",
+            "add {} addresses from your network to {interface}, or add a whole block with `{}`; \
+             then list them in the scenario: `source: {{addresses: …}}`",
             format_count(missing),
             any_ip(is_v6)
         )
     } else {
         say!(
-            "the addresses are examples: use {} free addresses of your own network, or route a \
-             block to this host and make it local with `{}`, and list them in the scenario: \
-             `source: {{addresses: …}}`",
+            "the addresses are examples: use {} free addresses from your own network, or route a \
+             block to this host and make it local with `{}`; then list the addresses in the \
+             scenario: `source: {{addresses: …}}`",
             format_count(missing),
             any_ip(is_v6)
         )

@@ -14,8 +14,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "the kernel picks source ports from this range; it prefers ports with the parity of the \
-         first one and uses the others when those run out, so the whole range counts"
+        "the kernel picks source ports from this range; it prefers ports of the same parity as \
+         the first one and uses the others when those run out, so the whole range is usable"
     );
     let mut finding = Finding { title: say!("source ports"), ..Finding::new(RULE, detail) };
     let range = needs.ports.or_else(|| crate::facts::port_range(&host.root));
@@ -89,8 +89,8 @@ fn widened(first: u16, last: u16) -> Vec<Fix> {
     vec![
         Fix::setting("net.ipv4.ip_local_port_range", "1024 65535"),
         Fix::Advice(say!(
-            "add the ports that services on this host will listen on later to \
-             net.ipv4.ip_local_reserved_ports"
+            "if services on this host will listen on ports in this range later, add those ports \
+             to net.ipv4.ip_local_reserved_ports"
         )),
     ]
 }

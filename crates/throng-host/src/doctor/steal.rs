@@ -8,8 +8,8 @@ const SHARE_MAX: f64 = 0.02;
 
 pub(super) fn examine(host: &Host, _: &Needs) -> Option<Finding> {
     let detail = say!(
-        "time that the hypervisor gave to other virtual machines; during it, this one can \
-         neither send nor measure"
+        "time that the hypervisor gave to other virtual machines; during that time, this virtual \
+         machine can neither send nor measure"
     );
     let mut finding = Finding { title: say!("CPU steal time"), ..Finding::new(RULE, detail) };
     let Some(share) = since_start(host) else { return Some(finding) };

@@ -15,8 +15,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "incomplete handshakes; with tcp_syncookies, none are lost beyond this limit; without \
-         it, the kernel drops new ones when three quarters are used"
+        "the maximum number of incomplete handshakes; with tcp_syncookies, none are lost beyond \
+         this limit; without it, the kernel drops new ones when three quarters of the limit are \
+         used"
     );
     let mut finding =
         Finding { title: say!("handshakes in progress"), ..Finding::new(RULE, detail) };

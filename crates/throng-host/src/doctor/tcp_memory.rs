@@ -13,9 +13,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "idle sockets use none of this; a socket with queued data uses at least one page, so a \
-         message to all users at once may need a page per user; above the second number windows \
-         shrink, above the third data is dropped"
+        "idle sockets use none of this memory; a socket with queued data uses at least one page, \
+         so a message to all users at once may need one page per user; above the second number, \
+         windows shrink; above the third, data is dropped"
     );
     let mut finding = Finding { title: say!("TCP queue memory"), ..Finding::new(RULE, detail) };
     let Some([low, pressure, high]) = host.numbers::<3>(KEY) else { return Some(finding) };
@@ -23,7 +23,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         say!("{low} {pressure} {high} pages ({})", in_bytes(high.saturating_mul(page_bytes())));
     let wanted = needs.of_tcp().saturating_mul(needs.ends());
     finding.needed =
-        say!("none while idle, {} pages if all are busy at once", format_count(wanted));
+        say!("none while idle; {} pages if all sockets are busy at once", format_count(wanted));
     finding.fixes = cure(host, KEY, wanted, [low, pressure, high]);
     Some(finding.judge(wanted <= high, Severity::Warn))
 }
@@ -36,8 +36,8 @@ pub(super) fn cure(host: &Host, key: &str, wanted: u64, marks: [u64; 3]) -> Vec<
     let high = high.min(memory / 2 / page_bytes());
     if high <= marks[2] {
         let advice = say!(
-            "this host does not have enough memory for more: spread messages to all users over \
-             several seconds"
+            "this host does not have enough memory for a higher limit: spread messages to all \
+             users over several seconds"
         );
         return vec![Fix::Advice(advice)];
     }

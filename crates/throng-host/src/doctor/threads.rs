@@ -14,8 +14,8 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "each shard is a thread; the kernel limits the threads of the host, their IDs, and the \
-         threads of an account"
+        "each shard is a thread; the kernel limits the number of threads on the host, the thread \
+         IDs, and the threads per account"
     );
     let mut finding = Finding { title: say!("threads"), ..Finding::new(RULE, detail) };
     let (Some(all), Some(numbers), Some((shards, usable))) = (

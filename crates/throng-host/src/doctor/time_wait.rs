@@ -14,9 +14,9 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
         return None;
     }
     let detail = say!(
-        "the side that closes a connection first keeps its ports in TIME_WAIT for 60 s, and no \
-         setting shortens that; with tcp_tw_reuse (and timestamps), a new connection may reuse \
-         them after 1 s"
+        "the side that closes a connection first keeps its port in TIME_WAIT for 60 s, and no \
+         setting shortens this time; with tcp_tw_reuse (and TCP timestamps), a new connection \
+         can reuse the port after 1 s"
     );
     let mut finding = Finding { title: say!("ports in TIME_WAIT"), ..Finding::new(RULE, detail) };
     let (Some(reuse), Some(buckets)) =
@@ -37,7 +37,7 @@ pub(super) fn examine(host: &Host, needs: &Needs) -> Option<Finding> {
     }
     let wanted = needs.connections().saturating_add(waiting);
     finding.needed = say!(
-        "{} at once, {} of them closed in the last {seconds} s",
+        "{} ports at once, {} of them from connections closed in the last {seconds} s",
         format_count(wanted),
         format_count(waiting)
     );

@@ -83,7 +83,7 @@ type Wants = fn(String) -> Want;
 
 pub(super) fn parse(text: &str) -> Result<Vec<Complex>, PathError> {
     if text.len() > SELECTOR_BYTES_MAX {
-        let message = say!("a selector has at most {SELECTOR_BYTES_MAX} bytes");
+        let message = say!("a selector can have at most {SELECTOR_BYTES_MAX} bytes");
         return Err(PathError::new((0, text.len()), message, HELP));
     }
     let mut reader = Reader { text, at: 0, depth: 0 };
@@ -164,7 +164,7 @@ impl<'t> Reader<'t> {
         loop {
             self.skip_space();
             if parts.len() == COMPOUNDS_MAX {
-                return Err(self.wrong(say!("the selector names too many elements")));
+                return Err(self.wrong(say!("the selector has too many parts")));
             }
             parts.push((combinator, self.compound()?));
             let space = self.skip_space();
@@ -263,9 +263,7 @@ impl<'t> Reader<'t> {
     fn value(&mut self) -> Result<String, PathError> {
         let Some(quote @ ('"' | '\'')) = self.peek() else {
             return self.name().map_err(|error| PathError {
-                message: say!(
-                    "a value is missing here; it needs quotes if it is more than one word"
-                ),
+                message: say!("a value is missing here; put a value of several words in quotes"),
                 ..error
             });
         };
@@ -366,7 +364,7 @@ impl<'t> Reader<'t> {
                 }
             }
             _ => {
-                let message = say!("`:{name}` has no meaning in a response");
+                let message = say!("the pseudo-class `:{name}` is not supported");
                 return Err(PathError::new((start, self.at), message, HELP));
             }
         })
@@ -396,7 +394,7 @@ impl<'t> Reader<'t> {
         };
         self.at = end;
         formula.ok_or_else(|| {
-            let message = say!("`{text}` is not a position");
+            let message = say!("`{text}` is not a valid position");
             PathError::new((start, end), message, say!("write `2n+1`, `odd`, `even` or a number"))
         })
     }

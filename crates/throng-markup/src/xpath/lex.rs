@@ -24,7 +24,7 @@ pub(super) struct Placed {
 }
 
 pub(super) const HELP: Said =
-    say!("write XPath 1.0 such as `//form[@id='login']//input[@name='csrf']/@value`");
+    say!("write an XPath 1.0 expression such as `//form[@id='login']//input[@name='csrf']/@value`");
 
 /// Longer marks before those they begin with.
 const MARKS: [&str; 20] = [
@@ -34,7 +34,7 @@ const MARKS: [&str; 20] = [
 
 pub(super) fn lex(text: &str) -> Result<Vec<Placed>, PathError> {
     if text.len() > PATH_BYTES_MAX {
-        let message = say!("a path has at most {PATH_BYTES_MAX} bytes");
+        let message = say!("a path can have at most {PATH_BYTES_MAX} bytes");
         return Err(PathError::new((0, text.len()), message, HELP));
     }
     let mut tokens: Vec<Placed> = Vec::new();
@@ -80,9 +80,9 @@ fn unknown(c: char, at: usize) -> PathError {
         '$' => PathError::new(
             place,
             say!("variables are not supported in XPath"),
-            say!("insert the value with `${{…}}`, in quotes"),
+            say!("insert the value with `${{…}}`, and put it in quotes"),
         ),
-        _ => PathError::new(place, say!("`{c}` is not allowed in an XPath"), HELP),
+        _ => PathError::new(place, say!("`{c}` is not allowed in an XPath expression"), HELP),
     }
 }
 

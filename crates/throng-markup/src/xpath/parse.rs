@@ -122,7 +122,7 @@ pub(super) fn parse(text: &str) -> Result<Expr, PathError> {
     let expr = parser.expr()?;
     match parser.peek() {
         None => Ok(expr),
-        Some(_) => Err(parser.wrong(say!("the end of the path is expected here"))),
+        Some(_) => Err(parser.wrong(say!("the path must end here"))),
     }
 }
 
@@ -273,7 +273,7 @@ impl Parser {
         let axis = match (self.peek().cloned(), self.is_mark(1, "::")) {
             (Some(Token::Name(None, Some(name))), true) => {
                 let Some(axis) = axis_of(&name) else {
-                    let message = say!("`{name}` is not an axis");
+                    let message = say!("`{name}` is not an XPath axis");
                     return Err(self.wrong(message));
                 };
                 self.at += 2;
@@ -345,7 +345,7 @@ impl Parser {
 
     fn call(&mut self, name: &str) -> Result<Expr, PathError> {
         let Some(function) = Function::of(name) else {
-            let message = say!("`{name}` is not a function of XPath 1.0");
+            let message = say!("`{name}` is not an XPath 1.0 function");
             return Err(self.wrong(message));
         };
         let start = self.at;

@@ -78,7 +78,7 @@ impl Web {
         let mut take = |message: Message<'_>| match message {
             Message::Binary(packet) => sink(position, Ok(packet)),
             Message::Text(_) => {
-                let reason = say!("a text message; packets must be binary messages");
+                let reason = say!("this is a text message; packets must be binary messages");
                 sink(position, Err(reason));
             }
             Message::Ping(_) | Message::Pong(_) | Message::Close { .. } => {}

@@ -223,7 +223,7 @@ impl<'d> Builder<'d> {
             _ if field.role == Role::Body => Shape::Body,
             Type::Unsigned(bits) | Type::Signed(bits) => {
                 if *bits == 0 || *bits > 64 || bits % 8 != 0 {
-                    let message = say!("there are no integers of {bits} bits");
+                    let message = say!("integers cannot have {bits} bits");
                     let help = say!("integers have 8, 16, 24, 32, 40, 48, 56 or 64 bits");
                     self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
                     return Shape::Unsigned(1);
@@ -244,7 +244,8 @@ impl<'d> Builder<'d> {
                         1..=64 => say!("a bit field cannot be conditional or repeated"),
                         _ => say!("a bit field must have 1 to 64 bits, not {bits}"),
                     };
-                    let help = say!("put `if` and `repeat` on a structure around the bits");
+                    let help =
+                        say!("put the bits into a structure, and write `if` and `repeat` there");
                     self.mistake("protocol-bad-bits", place, message, say!("these bits"), help);
                 }
                 let bits = u32::from((*bits).clamp(1, 64));
@@ -267,8 +268,7 @@ impl<'d> Builder<'d> {
         if self.open.contains(&index) {
             let name = &structure.name.value;
             let message = say!("the structure `{name}` contains itself");
-            let help =
-                say!("structures can contain others, but not themselves, directly or indirectly");
+            let help = say!("a structure cannot contain itself, directly or indirectly");
             let place = field.place;
             let mistake = self.mistake(
                 "protocol-recursive",
@@ -313,8 +313,8 @@ impl<'d> Builder<'d> {
                     Some(bytes) if bytes > most.saturating_add(1) => {
                         let word = prefix.word();
                         let message = say!(
-                            "the length of `{name}` is a {word}, which cannot hold its limit \
-                             {bytes}"
+                            "the length of `{name}` is a {word}, which is too small for the \
+                             limit of {bytes} bytes"
                         );
                         let help = say!("lower the limit to {most}, or use a longer prefix");
                         self.mistake(
@@ -360,7 +360,7 @@ impl<'d> Builder<'d> {
         if let Prefix::Unsigned(bits) = prefix
             && (bits == 0 || bits > 64 || bits % 8 != 0)
         {
-            let message = say!("there are no integers of {bits} bits");
+            let message = say!("integers cannot have {bits} bits");
             let help = say!("a prefix must be `u8`, `u16`, `u24`, `u32`, `u64` or `varint`");
             self.mistake("protocol-bad-type", place, message, say!("no such type"), help);
             return u64::MAX;
@@ -375,15 +375,15 @@ impl<'d> Builder<'d> {
         let node = &self.table.nodes[found as usize];
         if !node.is_whole_number() || node.repeat != Repeats::Once {
             let message =
-                say!("`{wanted}` is not a whole number, so it cannot give a length or a count");
+                say!("`{wanted}` is not a whole number, so it cannot serve as a length or a count");
             let help = say!("use an earlier integer field that is not repeated");
             self.mistake("protocol-bad-reference", name.place, message, say!("not a number"), help);
             return None;
         }
         if !matches!(node.job, Job::Value | Job::Computed) {
             let message =
-                say!("`{wanted}` has another purpose, so it cannot give a length or a count");
-            let help = say!("use a separate field for it");
+                say!("`{wanted}` has another purpose, so it cannot serve as a length or a count");
+            let help = say!("use a separate field for the length or the count");
             self.mistake("protocol-bad-reference", name.place, message, say!("in use"), help);
             return None;
         }
@@ -405,7 +405,7 @@ impl<'d> Builder<'d> {
         }
         let names: Vec<&str> = self.table.members(list).map(|(_, node)| &*node.name).collect();
         let help = match names.is_empty() {
-            true => say!("there is no field before it"),
+            true => say!("this list has no earlier field"),
             false => suggestion(wanted, &names),
         };
         let message = say!("no earlier field in the same list is named `{wanted}`");
@@ -413,7 +413,7 @@ impl<'d> Builder<'d> {
             "protocol-bad-reference",
             name.place,
             message,
-            say!("not found before this"),
+            say!("there is no such field before this one"),
             help,
         );
         None
@@ -430,7 +430,13 @@ impl<'d> Builder<'d> {
                      conditions"
             );
             let help = say!("put some of them into a separate structure");
-            self.mistake("protocol-too-large", place, message, say!("one too many"), help);
+            self.mistake(
+                "protocol-too-large",
+                place,
+                message,
+                say!("this exceeds the limit"),
+                help,
+            );
             return;
         }
         self.table.nodes[id as usize].mark = Some(marks);
@@ -465,7 +471,7 @@ impl<'d> Builder<'d> {
                         )
                     }
                 };
-                let help = say!("name only values that the type of the field can hold");
+                let help = say!("name only values that fit the type of the field");
                 self.mistake("protocol-bad-label", name.place, message, say!("does not fit"), help);
             }
         }
@@ -491,7 +497,8 @@ impl<'d> Builder<'d> {
                 if let Some(node) = self.table.find(list, &name.value)
                     && self.table.lists[list as usize].computed.contains(&(node, id))
                 {
-                    let message = say!("`{}` cannot give both a length and a count", name.value);
+                    let message =
+                        say!("`{}` cannot serve as both a length and a count", name.value);
                     let help = say!("use a second field for one of them");
                     self.mistake(
                         "protocol-bad-reference",
@@ -544,14 +551,14 @@ impl<'d> Builder<'d> {
             let message = match &node.constant {
                 Some(constant) => {
                     let constant = node.whole(constant.raw);
-                    say!("this condition never holds: `{wanted}` is always {constant}")
+                    say!("this condition is never true: `{wanted}` is always {constant}")
                 }
                 None => {
                     let (low, high) = node.range();
-                    say!("this condition never holds: `{wanted}` is between {low} and {high}")
+                    say!("this condition is never true: `{wanted}` is between {low} and {high}")
                 }
             };
-            let help = say!("compare it with a value that it can have, or remove the field");
+            let help = say!("compare it with a possible value, or remove the field");
             self.mistake("protocol-bad-reference", name.place, message, say!("never holds"), help);
         }
         self.mark(found, if is_of_packet { 0 } else { list }, name.place);
@@ -589,7 +596,7 @@ impl<'d> Builder<'d> {
                 true => say!(
                     "`{name}` has a special purpose, so it cannot have `if`, `const` or `default`"
                 ),
-                false => say!("the type of `{name}` cannot serve this purpose"),
+                false => say!("the type of `{name}` is not suitable for this purpose"),
             };
             let help = say!(
                 "lengths and correlations must be unsigned integers; a kind can be any \
@@ -667,8 +674,8 @@ impl<'d> Builder<'d> {
         let node = &self.table.nodes[id as usize];
         let value = value_of(&default.value);
         let result = match &node.shape {
-            _ if node.repeat != Repeats::Once => Err(say!("it is a list")),
-            Shape::List(_) | Shape::Body => Err(say!("its fields have their own defaults")),
+            _ if node.repeat != Repeats::Once => Err(say!("a list cannot have a default")),
+            Shape::List(_) | Shape::Body => Err(say!("only its fields can have defaults")),
             Shape::Proto(..) => Err(say!("protobuf fields cannot have a default")),
             Shape::Text(_) => {
                 let mut text = Vec::new();
@@ -709,10 +716,10 @@ impl<'d> Builder<'d> {
             if total % 8 != 0 {
                 let missing = 8 - total % 8;
                 let message = say!(
-                    "these adjacent fields have {total} bits, which is not a whole number of \
-                     bytes"
+                    "these adjacent fields have {total} bits in total, which is not a whole \
+                     number of bytes"
                 );
-                let help = say!("add a field of {missing} bits to fill the byte");
+                let help = say!("add a {missing}-bit field to fill the last byte");
                 let place = fields[begin].place;
                 self.mistake("protocol-bad-bits", place, message, say!("the first of them"), help);
             }
@@ -747,13 +754,13 @@ impl<'d> Builder<'d> {
         let is_open = self.table.members(list).last().is_some_and(|(_, node)| node.is_open(lists));
         for (field, next) in wrong {
             let name = &field.id.value;
-            let message = say!("`{name}` takes all remaining bytes, but something follows it");
-            let help = say!("put it last, or give it a length");
+            let message = say!("`{name}` takes all remaining bytes, so nothing can follow it");
+            let help = say!("move it to the end, or give it a length");
             let mistake = self.mistake(
                 "protocol-rest-not-last",
                 field.place,
                 message,
-                say!("takes the rest"),
+                say!("takes all remaining bytes"),
                 help,
             );
             mistake.other = next.map(|next| (next.place, say!("this follows")));
@@ -802,7 +809,9 @@ fn constant_of(node: &Node, literal: &Literal) -> Result<Constant, Said> {
                     }
                     None => write_varint(content.len() as u64, &mut written),
                 },
-                Extents::Field(_) => return Err(say!("its length is in another field")),
+                Extents::Field(_) => {
+                    return Err(say!("a constant cannot have its length in another field"));
+                }
                 _ => {}
             }
             written.extend_from_slice(&content);
@@ -846,7 +855,9 @@ fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
             let bytes = u64::from(*bytes);
             let is_padded = matches!(node.shape, Shape::Text(_) | Shape::Json(_));
             match length > bytes || length < bytes && !is_padded {
-                true => Err(say!("it has {length} bytes, but the field has {bytes}")),
+                true => {
+                    Err(say!("it has {length} bytes, but the size of the field is {bytes} bytes"))
+                }
                 false => Ok(()),
             }
         }
@@ -857,7 +868,7 @@ fn content_fits(node: &Node, content: &[u8]) -> Result<(), Said> {
             let all = [content, delimiter].concat();
             match memchr::memmem::find(&all, delimiter) == Some(content.len()) {
                 true => Ok(()),
-                false => Err(say!("it contains its delimiter")),
+                false => Err(say!("it contains the delimiter of the field")),
             }
         }
         _ => Ok(()),

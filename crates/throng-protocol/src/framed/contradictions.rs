@@ -58,7 +58,7 @@ impl Finder<'_> {
             let mut fields = declaration.packet.iter().filter(is_it);
             let first = fields.next();
             for again in fields {
-                let message = say!("two packet fields serve as the {word}");
+                let message = say!("two fields of the packet have the same purpose: {word}");
                 let help = say!("give this purpose to only one of them");
                 let mistake =
                     self.say("protocol-role-twice", again.place, message, say!("again"), help);
@@ -83,7 +83,7 @@ impl Finder<'_> {
         if let (None, Some(message)) = (body, with_fields) {
             let name = &message.name.value;
             let message_text = say!("`{name}` has fields, but the packet has no body for them");
-            let help = say!("add `{{id: body}}` to `packet` at the position of these fields");
+            let help = say!("add `{{id: body}}` to `packet` where these fields belong");
             self.say(
                 "protocol-no-body",
                 message.name.place,
@@ -100,7 +100,7 @@ impl Finder<'_> {
             let (message, help) = match declaration.packet.is_empty() {
                 true => (
                     say!("the packet has no fields"),
-                    say!("list the fields at the start of each packet under `packet`"),
+                    say!("under `packet`, list the fields that each packet starts with"),
                 ),
                 false => {
                     (say!("there are no messages"), say!("declare the messages under `messages`"))
@@ -147,14 +147,16 @@ impl Finder<'_> {
             let name = &message.name.value;
             let Some(kind) = &message.kind else {
                 let text = say!("`{name}` has no `kind`");
-                let help = say!("give it a `kind`, the value of `{}`", field.id.value);
+                let help =
+                    say!("give it a `kind`: the value of `{}` in this message", field.id.value);
                 self.say("protocol-bad-kind", message.name.place, text, say!("which one?"), help);
                 continue;
             };
             let value = kind.value;
             if !(low..=high).contains(&i128::from(value)) {
                 let text = say!("`{}` cannot hold the kind {value}", field.id.value);
-                let help = say!("its range is {low} to {high}: change the kind or the type");
+                let help =
+                    say!("its range is {low} to {high}; change the kind or the type of the field");
                 let mistake =
                     self.say("protocol-bad-kind", kind.place, text, say!("does not fit"), help);
                 mistake.other = Some((field.place, say!("the field")));
@@ -162,9 +164,11 @@ impl Finder<'_> {
             let same =
                 |other: &&Message| other.kind.as_ref().is_some_and(|kind| kind.value == value);
             if let Some(other) = declaration.messages[..index].iter().find(same) {
-                let text = say!("`{}` and `{name}` have the same kind {value}", other.name.value);
-                let help =
-                    say!("give one of them another kind, otherwise they cannot be told apart");
+                let text = say!("`{}` and `{name}` both have the kind {value}", other.name.value);
+                let help = say!(
+                    "give one of them a different kind; otherwise throng cannot tell them \
+                         apart"
+                );
                 let place = other.kind.as_ref().map_or(other.place, |kind| kind.place);
                 let mistake =
                     self.say("protocol-kind-twice", kind.place, text, say!("again"), help);
@@ -213,7 +217,7 @@ impl Finder<'_> {
                 let place = answered.place;
                 let earlier = &message.answers[..index];
                 if let Some(first) = earlier.iter().find(|other| other.value == *wanted) {
-                    let text = say!("`answers` of `{name}` lists `{wanted}` twice");
+                    let text = say!("the `answers` of `{name}` list `{wanted}` twice");
                     let help = say!("list each message only once");
                     let mistake = self.say("protocol-bad-reply", place, text, say!("again"), help);
                     mistake.other = Some((first.place, say!("first here")));
@@ -226,7 +230,7 @@ impl Finder<'_> {
                     self.say("protocol-bad-reply", place, text, say!("itself"), help.to_owned());
                 } else if !self.is_message(wanted) {
                     let text =
-                        say!("`answers` of `{name}` lists `{wanted}`, which is not a message");
+                        say!("the `answers` of `{name}` list `{wanted}`, which is not a message");
                     let help = self.messages_like(wanted);
                     self.say("protocol-bad-reply", place, text, say!("unknown"), help);
                 }
@@ -283,7 +287,7 @@ impl Finder<'_> {
                 "protocol-bad-heartbeat",
                 expect.place,
                 text,
-                say!("not a reply to it"),
+                say!("not a reply to the heartbeat"),
                 help,
             );
             mistake.other = Some((answer.name.place, say!("this message")));
@@ -310,8 +314,8 @@ impl Finder<'_> {
         }
         match &declaration.framing {
             Framing::Length if stream && field.is_none() => {
-                let text = say!("the end of a packet is not defined");
-                let help = say!("add a field with `counts: body`, or `delimiter` or `fixed`");
+                let text = say!("the protocol does not define where a packet ends");
+                let help = say!("add a field with `counts: body`, or set `delimiter` or `fixed`");
                 self.say(
                     "protocol-no-length",
                     declaration.place,
@@ -362,7 +366,7 @@ impl Finder<'_> {
             match length.map(|index| &declaration.packet[index]) {
                 Some(field) => {
                     let help = say!(
-                        "raise `max` of `{}`, give it a longer type, or shorten the message",
+                        "raise `max` of `{}`, use a wider type for it, or shorten the message",
                         field.id.value
                     );
                     let mistake =
@@ -406,10 +410,7 @@ impl Finder<'_> {
                 // Longer ones stand in few numbers: such a packet is refused when it is written.
                 (Role::Correlates, _, 1) => (
                     high as u64,
-                    say!(
-                        "use a field with `counts: after` for the packet length, instead of \
-                         `delimiter`"
-                    ),
+                    say!("replace `delimiter` with a length field that has `counts: after`"),
                 ),
                 _ => continue,
             };
@@ -429,13 +430,19 @@ impl Finder<'_> {
                 write_unsigned(kind.value as u64, width, node.is_little, &mut written);
                 if memchr::memmem::find(&written, &delimiter.value).is_some() {
                     let text = say!("the kind {} contains the packet delimiter", kind.value);
-                    wrong.push((kind.place, text, say!("change the kind, or the delimiter")));
+                    wrong.push((kind.place, text, say!("change the kind or the delimiter")));
                 }
             }
         }
         for (place, text, help) in wrong {
             let help = help.to_owned();
-            let mistake = self.say("protocol-bad-delimiter", place, text, say!("cut in two"), help);
+            let mistake = self.say(
+                "protocol-bad-delimiter",
+                place,
+                text,
+                say!("a packet could end here"),
+                help,
+            );
             mistake.other = Some((delimiter.place, say!("the delimiter")));
         }
     }
@@ -482,8 +489,9 @@ impl Finder<'_> {
             _ => before,
         });
         let Some(offset) = before else {
-            let text = say!("`{name}` comes after parts of variable size, so it cannot be located");
-            let help = say!("put the length before them");
+            let text =
+                say!("`{name}` comes after parts of variable size, so its position is unknown");
+            let help = say!("move the length field before these parts");
             self.say(
                 "protocol-bad-length",
                 field.place,
@@ -505,8 +513,9 @@ impl Finder<'_> {
             Base::Behind(bytes) => end.saturating_add(bytes as u64).saturating_add(value_max),
         };
         if most < least {
-            let text = say!("a packet has at least {least} bytes, but `{name}` allows only {most}");
-            let help = say!("raise `max`, or use a longer type");
+            let text =
+                say!("a packet has at least {least} bytes, but `{name}` allows at most {most}");
+            let help = say!("raise `max`, or use a wider type");
             self.say("protocol-bad-length", field.place, text, say!("too small"), help);
         }
         let magic = self.magic(index);
@@ -535,8 +544,10 @@ impl Finder<'_> {
             (Counts::After, _) => Base::Behind(0),
             (Counts::Body, Some(behind)) => Base::Behind(behind as usize),
             (Counts::Body, None) => {
-                let text =
-                    say!("`{name}` counts the body, but other parts after it have no fixed size");
+                let text = say!(
+                    "`{name}` counts the body, but the packet has later parts without a \
+                         fixed size"
+                );
                 let help = say!("make it count everything after it: `counts: after`");
                 self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
                 return None;
@@ -544,7 +555,7 @@ impl Finder<'_> {
         };
         if *counts == Counts::Body && self.table.body.is_none_or(|body| (body as usize) < index) {
             let text = say!("`{name}` counts the body, but no body follows it");
-            let help = say!("put it before the body, or make it count the packet");
+            let help = say!("put it before the body, or write `counts: packet`");
             self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
             return None;
         }
@@ -557,8 +568,8 @@ impl Finder<'_> {
         let limit = most.value;
         // 64 KiB is how people say what 16 bits hold.
         if i128::from(limit) > holds + 1 {
-            let text = say!("`{name}` cannot hold its limit {limit}");
-            let help = say!("it holds up to {holds}: lower `max`, or use a longer type");
+            let text = say!("`{name}` cannot hold its `max`, {limit}");
+            let help = say!("it holds at most {holds}: lower `max`, or use a wider type");
             let mistake =
                 self.say("protocol-bad-length", most.place, text, say!("above the maximum"), help);
             mistake.other = Some((field.place, say!("the length field")));
@@ -597,12 +608,13 @@ impl Finder<'_> {
             .sum();
         if fixed == 0 || packet > fixed || fixed > BYTES_ALLOWED_MAX {
             let text = say!("a packet has at least {packet} bytes, but `fixed` is {fixed}");
-            let help = say!("give the size of every packet in bytes");
+            let help = say!("set `fixed` to the size of each packet in bytes");
             self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         } else if self.table.body.is_none() && header.is_some_and(|header| header != fixed) {
             let header = header.unwrap_or_default();
-            let text = say!("the fields of a packet have {header} bytes, but `fixed` is {fixed}");
-            let help = say!("give the size of every packet in bytes");
+            let text =
+                say!("the fields of a packet have {header} bytes in total, but `fixed` is {fixed}");
+            let help = say!("set `fixed` to the size of each packet in bytes");
             self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         }
         for (index, message) in declaration.messages.iter().enumerate() {

@@ -80,7 +80,7 @@ impl<'a> Decoder<'a> {
         let end = self.packet.len();
         match &self.table.frame {
             Frame::Fixed(bytes) if end != *bytes => {
-                let reason = say!("the packet has {end} bytes, but every packet has {bytes}");
+                let reason = say!("the packet has {end} bytes, but `fixed` is {bytes}");
                 return Err(self.broken(NONE, 0, reason));
             }
             _ if end > self.table.packet_bytes_max => {
@@ -157,13 +157,13 @@ impl<'a> Decoder<'a> {
     fn told(&self, id: u32, told_by: u32, scope: usize) -> Read<u64> {
         let Some(record) = self.record_of(told_by, scope) else {
             let name = &self.table.node(told_by).name;
-            let reason = say!("`{name}`, which gives the length or count, is missing");
+            let reason = say!("the field `{name}` with the length or count is missing");
             return Err(self.broken(id, self.at, reason));
         };
         u64::try_from(self.table.node(told_by).whole(record.raw)).map_err(|_| {
             let name = &self.table.node(told_by).name;
             let value = record.raw as i64;
-            self.broken(id, self.at, say!("`{name}` gives a negative length or count: {value}"))
+            self.broken(id, self.at, say!("the length or count in `{name}` is negative: {value}"))
         })
     }
 
@@ -202,7 +202,7 @@ impl<'a> Decoder<'a> {
             Shape::Bool => match self.take(id, 1, end)?[0] {
                 bit @ (0 | 1) => u64::from(bit),
                 other => {
-                    let reason = say!("the byte is {other:#04x}, but true is 1 and false is 0");
+                    let reason = say!("expected the byte 1 (true) or 0 (false), not {other:#04x}");
                     return Err(self.broken(id, start, reason));
                 }
             },
@@ -483,7 +483,7 @@ impl<'a> Decoder<'a> {
             let start = self.at;
             self.one(id, node, scope, end)?;
             if count.is_none() && self.at == start {
-                let reason = say!("its items have no bytes, so it would never end");
+                let reason = say!("its items are empty, so the list would never end");
                 return Err(self.broken(id, self.at, reason));
             }
             done += 1;
@@ -541,7 +541,7 @@ impl<'a> Decoder<'a> {
                     return Ok(());
                 }
                 let reason =
-                    say!("the checksum is {:#x}, but these bytes require {sum:#x}", record.raw);
+                    say!("the checksum is {:#x}, but the correct checksum is {sum:#x}", record.raw);
                 Err(self.broken(id, record.start as usize, reason))
             }
         }
@@ -560,12 +560,12 @@ impl<'a> Decoder<'a> {
         let reason = match node.shape {
             Shape::Bits(_) => {
                 say!(
-                    "the bits are {:#b}, but every packet has {:#b} here",
+                    "the bits are {:#b}, but the protocol requires {:#b} here",
                     record.raw,
                     constant.raw
                 )
             }
-            _ => say!("found {found}, but every packet has {expected} here"),
+            _ => say!("found {found}, but the protocol requires {expected} here"),
         };
         Err(self.broken(id, record.start as usize, reason))
     }
@@ -581,8 +581,8 @@ impl<'a> Decoder<'a> {
                 let bytes = self.packet.len();
                 let told = record.raw;
                 let reason = say!(
-                    "the length is {told}, which means {total} bytes in total, but there are \
-                     {bytes}"
+                    "the length is {told}, so the packet should have {total} bytes in total, but \
+                     it has {bytes}"
                 );
                 Err(self.broken(id, record.start as usize, reason))
             }

@@ -193,7 +193,7 @@ fn purpose(node: &Node) -> Said {
         Job::Length => say!("length"),
         Job::Kind => say!("kind"),
         Job::Correlation => say!("correlation"),
-        Job::Computed => say!("length or count of what follows"),
+        Job::Computed => say!("length or count of the data that follows"),
         Job::Checksum { algorithm, .. } => say!("{}", algorithm.word()),
     }
 }

@@ -137,7 +137,7 @@ impl<'a, E> Encoder<'a, E> {
                 }
             }
             Frame::Fixed(fixed) if bytes != *fixed => {
-                let reason = say!("the packet has {bytes} bytes, but every packet has {fixed}");
+                let reason = say!("the packet has {bytes} bytes, but `fixed` is {fixed}");
                 return Err(self.refuse(NONE, reason));
             }
             _ => {}
@@ -461,7 +461,7 @@ impl<'a, E> Encoder<'a, E> {
         let reason = match parents.into_iter().find_map(|node| node.condition.as_ref()) {
             Some(test) => {
                 let name = &self.table.node(test.node).name;
-                say!("it is required because of the value of `{name}`, but is missing")
+                say!("it is missing, but the value of `{name}` requires it")
             }
             None => say!("it has no value"),
         };
@@ -508,7 +508,7 @@ impl<'a, E> Encoder<'a, E> {
             Ok(raw) => raw,
             Err(reason) => {
                 let word = self.table.word(id);
-                return Err(self.refuse(id, say!("it is a `{word}`: {reason}")));
+                return Err(self.refuse(id, say!("its type is `{word}`: {reason}")));
             }
         };
         self.write_raw(node, raw, group);
@@ -582,7 +582,7 @@ impl<'a, E> Encoder<'a, E> {
             Extents::Delimited(delimiter) => {
                 self.out.extend_from_slice(delimiter);
                 if memmem::find(&self.out[begin..], delimiter) != Some(length) {
-                    let reason = say!("it contains the delimiter that ends it");
+                    let reason = say!("it contains its own delimiter");
                     return Err(self.refuse(id, reason));
                 }
             }
@@ -713,7 +713,9 @@ impl<'a, E> Encoder<'a, E> {
             match before.next() {
                 Some((_, first)) if self.computed(*first, scope) != value => {
                     let (name, first) = (&table.node(*counter).name, table.path(*first));
-                    let reason = say!("`{name}` counts both this and `{first}`, but they differ");
+                    let reason = say!(
+                        "`{name}` counts both this field and `{first}`, but their sizes differ"
+                    );
                     return Err(self.refuse(*counted, reason));
                 }
                 Some(_) => {}
@@ -752,7 +754,7 @@ impl<'a, E> Encoder<'a, E> {
                 0 => Ok(()),
                 _ => Err(self.refuse(
                     id,
-                    say!("it gives the length or count of a later field, but is missing"),
+                    say!("it is missing, but a later field takes its length or count from it"),
                 )),
             };
         }

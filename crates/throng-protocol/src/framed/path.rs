@@ -159,7 +159,7 @@ impl<'a> Resolver<'a> {
             (None, Some(node)) => {
                 let word = table.word(self.node);
                 return Err(PathMistake {
-                    message: say!("`{}` is {word} and has no fields", node.name),
+                    message: say!("`{}` has the type {word}, so it has no fields", node.name),
                     part: name.to_owned(),
                     help: say!("only structures, JSON and protobuf contain fields"),
                 });

@@ -272,7 +272,7 @@ impl Builder<'_> {
             }
             (_, Given::Fields(_)) => {
                 let path = self.table.path(id);
-                let message = say!("`{path}` is a list, but was given fields");
+                let message = say!("`{path}` is a list, but fields were given");
                 Err(self.mistake(message, say!("give its items in brackets: `[…, …]`")))
             }
         }
@@ -301,13 +301,13 @@ impl Builder<'_> {
             }
             (Given::Items(_), _) => {
                 let name = &node.name;
-                let message = say!("`{name}` is not a list, but was given one");
-                Err(self.mistake(message, say!("give one value")))
+                let message = say!("`{name}` is not a list, but a list was given");
+                Err(self.mistake(message, say!("write a single value")))
             }
             (Given::Fields(_), _) => {
                 let name = &node.name;
-                let message = say!("`{name}` has no fields, but was given some");
-                Err(self.mistake(message, say!("give one value")))
+                let message = say!("`{name}` has no fields, but fields were given");
+                Err(self.mistake(message, say!("write a single value")))
             }
         }
     }

@@ -276,12 +276,12 @@ fn not_magic(table: &Table, length: &Length, bytes: &[u8]) -> Broken {
             // As much as was needed to see it, however much has come.
             let found = hex(&bytes[here.start..=wrong.0 as usize]);
             let expected = hex(&constant.written);
-            let reason = say!("found {found}, but every packet has {expected} here");
+            let reason = say!("found {found}, but the protocol requires {expected} here");
             return lost(here.start, table.path(id), reason);
         }
     }
     let reason = say!(
-        "the byte is {:#04x}, not the constant that every packet has here",
+        "the byte is {:#04x}, which differs from the constant required here",
         bytes[wrong.0 as usize]
     );
     lost(wrong.0 as usize, String::new(), reason)

@@ -46,7 +46,7 @@ pub fn write_value(name: &str, value: &[u8], out: &mut Vec<u8>) -> Result<(), Me
         return Ok(());
     }
     if let Some(byte) = value.iter().find(|byte| !(0x20..0x7f).contains(*byte)) {
-        let message = say!("the metadata `{name}` contains the byte 0x{byte:02x}");
+        let message = say!("the value of the metadata `{name}` contains the byte 0x{byte:02x}");
         let help = say!("values must be printable ASCII; to send bytes, name it `{name}-bin`");
         return Err(MetadataMistake { message, help });
     }

@@ -196,8 +196,8 @@ impl Discovery {
         self.bytes += bytes.len();
         if self.bytes > FILES_BYTES_MAX || self.files.len() >= FILES_MAX {
             return Err(say!(
-                "the server has more than {FILES_MAX} descriptor files, or more than {} MiB of \
-                 them",
+                "the server has more than {FILES_MAX} descriptor files, or they exceed {} MiB in \
+                 total",
                 FILES_BYTES_MAX >> 20
             ));
         }

@@ -295,7 +295,7 @@ fn metadata_is_ascii_or_bytes() {
     assert_eq!(written("a", b"some text"), Ok("some text".to_owned()));
     assert_eq!(written("a-bin", &[0, 255, 1, 2]), Ok("AP8BAg".to_owned()));
     let wrong = written("a", b"new\nline").unwrap_err();
-    assert_eq!(wrong.message, "the metadata `a` contains the byte 0x0a");
+    assert_eq!(wrong.message, "the value of the metadata `a` contains the byte 0x0a");
     assert!(wrong.help.english().contains("`a-bin`"));
 }
 

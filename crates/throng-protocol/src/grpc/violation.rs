@@ -66,7 +66,7 @@ impl Violation {
             Violation::Content(error) => say!("a gRPC message is not valid: {error}"),
             Violation::Status(value) => say!("the grpc-status is not valid: {value}"),
             Violation::NoReply => say!("the call succeeded without a reply"),
-            Violation::SecondReply => say!("the call got more than one reply"),
+            Violation::SecondReply => say!("the call received more than one reply"),
         }
     }
 }

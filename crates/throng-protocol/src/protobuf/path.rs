@@ -58,7 +58,7 @@ pub(super) fn resolve(
             (Here::Message(_), Part::Index(_)) => {
                 return Err(no_part(
                     &part,
-                    say!("the index does not follow a list"),
+                    say!("an index can only follow a list"),
                     say!("write a name"),
                 ));
             }

@@ -392,11 +392,14 @@ impl fmt::Display for RequestError {
         match self {
             RequestError::Host(text) => write!(f, "`{text}` is not a host"),
             RequestError::Path(text) => {
-                write!(f, "the path `{text}` must start with `/` and contain no spaces")
+                write!(f, "the path `{text}` must start with `/` and must not contain spaces")
             }
             RequestError::HeaderName(text) => write!(f, "`{text}` is not a header name"),
             RequestError::HeaderValue(name) => {
-                write!(f, "the value of the header `{name}` has a line break or control character")
+                write!(
+                    f,
+                    "the value of the header `{name}` contains a line break or control character"
+                )
             }
             RequestError::Protocol(text) => write!(f, "`{text}` is not a sub-protocol name"),
         }

@@ -428,7 +428,7 @@ fn a_target_that_was_lost_decides_the_exit_code() {
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
     assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
     let outcome = summary.info.outcome.unwrap();
-    assert_eq!(outcome.reasons, ["the target became unreachable; the run gave up at 11.0s"]);
+    assert_eq!(outcome.reasons, ["the target became unreachable; the run ended at 11.0s"]);
 }
 
 #[test]

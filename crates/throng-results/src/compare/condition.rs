@@ -73,7 +73,7 @@ impl Condition {
             Box::new(told.at(Span { source, start, end }))
         };
         let Some(at) = text.rfind(['<', '>']) else {
-            return Err(wrong("", say!("the condition has no comparison"), HELP));
+            return Err(wrong("", say!("the condition has no comparison operator"), HELP));
         };
         let (left, right) = text.split_at(at);
         let or_equal = right[1..].starts_with('=');

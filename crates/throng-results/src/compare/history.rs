@@ -224,7 +224,7 @@ fn knows(info: &RunInfo, step: &str) -> bool {
 
 // sentences
 fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
-    let message = say!("no run has a step called `{step}`");
+    let message = say!("no run has a step named `{step}`");
     let help = match info.and_then(|info| did_you_mean(info, step)) {
         Some(known) => say!("did you mean `{known}`?"),
         None => say!("`throng report RUN` names the steps of a run"),
@@ -235,8 +235,8 @@ fn unknown_step(step: &str, info: Option<&RunInfo>) -> Box<Diagnostic> {
 // sentences
 fn nothing(folder: &Path, asked: &Asked, passed_over: &[PassedOver]) -> Box<Diagnostic> {
     let message = match asked.labels.as_slice() {
-        [] => say!("no run below {} can be read", folder.display()),
-        _ => say!("no run below {} has these labels", folder.display()),
+        [] => say!("no run in {} can be read", folder.display()),
+        _ => say!("no run in {} has these labels", folder.display()),
     };
     let told = Diagnostic::error("run-unreadable", message)
         .help(say!("give the folder that contains the runs, such as ./throng-runs"));
@@ -279,7 +279,7 @@ impl Trend {
             let has_reference = runs.iter().skip(1).any(Past::is_comparable);
             let is_judged = runs.is_empty() || baseline.is_none() && !has_reference;
             let past = match entry.knows_step {
-                false => Err(say!("it has no such step")),
+                false => Err(say!("it does not have this step")),
                 true => read(&entry, asked, is_judged),
             };
             match past {
@@ -378,7 +378,7 @@ impl Past {
             return Err(say!("its data is incomplete"));
         }
         let name = asked.step.as_deref().unwrap_or_default();
-        let subject = subject(info, name).ok_or(say!("it has no such step"))?;
+        let subject = subject(info, name).ok_or(say!("it does not have this step"))?;
         let side = measured(sampled, &subject, &MEASURES);
         let alone = MEASURES.iter().zip(&side.figures).map(|(measure, after)| Figure {
             measure: *measure,

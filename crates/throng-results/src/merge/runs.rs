@@ -179,7 +179,7 @@ fn own_machines(run: &Run) -> Vec<MachineInfo> {
 fn refused(run: &Run, what: &Said) -> Box<Diagnostic> {
     let directory = run.directory.display();
     let message = say!("{directory} cannot be merged: {what}");
-    let help = say!("merge only runs of one load: same scenario, same seed, same time");
+    let help = say!("merge only runs that generated one load: same scenario, same seed, same time");
     Box::new(Diagnostic::error("runs-unmergeable", message).help(help))
 }
 
@@ -211,7 +211,7 @@ fn together(runs: &[Run], read: &[Read], places: &[Place]) -> Result<(), Box<Dia
             ));
             return Err(refused(
                 run,
-                &say!("it started {late} after the first one, when another had already ended"),
+                &say!("it started {late} after the first run, when another run had already ended"),
             ));
         }
     }
@@ -231,7 +231,7 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
         let (begin, end) = (first + 1, first + width);
         let fault = if machine.of != of {
             let other = machine.of;
-            Some(say!("{name} ran one of {other} parts, another machine one of {of}"))
+            Some(say!("{name} ran one of {other} parts, but another machine ran one of {of}"))
         } else if (*first..first + width).any(|part| !taken.insert(part)) {
             Some(say!(
                 "{name} ran parts {begin} to {end} of {of}, and another machine ran some of them \

@@ -123,7 +123,7 @@ fn rows_table(comparison: &Comparison, style: &Style) -> String {
     }
     let mut out = format!("\n{}", table.render(style));
     if let Some(more) = rows.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
-        out += &format!("{}\n", style.say(say!("and {more} more; --json has them all")));
+        out += &format!("{}\n", style.say(say!("and {more} more; --json lists all of them")));
     }
     out
 }
@@ -162,7 +162,10 @@ pub(crate) fn conclusion(comparison: &Comparison) -> Said {
     let (named, all) = (findings().count(), comparison.compared);
     match (all, named) {
         (0, _) => {
-            say!("The runs are too short to tell changes from noise: at least 7 s are needed.")
+            say!(
+                "The runs are too short to distinguish changes from noise: at least 7 s are \
+                 required."
+            )
         }
         (_, 0) => say!("None of the {all} metrics changed beyond noise."),
         _ => say!("{named} of {all} metrics changed beyond noise, {worse} for the worse."),
@@ -175,9 +178,14 @@ pub(super) fn judged_text(judged: &Judged) -> (Ink, Said) {
     match judged.fails {
         Fails::No => (Ink::Good, say!("not triggered: {text}")),
         Fails::Yes => (Ink::Bad, say!("triggered: {text}")),
-        Fails::Perhaps => {
-            (Ink::Warn, say!("undetermined: {text} (the runs are too short to tell it from noise)"))
+        Fails::Perhaps => (
+            Ink::Warn,
+            say!(
+                "undetermined: {text} (the runs are too short to distinguish a change from noise)"
+            ),
+        ),
+        Fails::Unknown => {
+            (Ink::Bad, say!("failed: {text} (one of the runs does not have this metric)"))
         }
-        Fails::Unknown => (Ink::Bad, say!("failed: {text} (a run does not have this metric)")),
     }
 }

@@ -52,7 +52,7 @@ fn tell(out: &mut String, arrow: &str, piece: &Piece, style: &Style) {
     }
     let told = piece.hex.as_ref().map_or(piece.text.len(), |hex| hex.split(' ').count());
     if piece.bytes > told as u64 && told >= HEX_BYTES_MAX {
-        let all = say!("… of {} bytes", piece.bytes).render(style.language);
+        let all = say!("… ({} bytes in total)", piece.bytes).render(style.language);
         *out += &format!("    {all}\n");
     }
 }

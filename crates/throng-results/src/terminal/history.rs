@@ -39,7 +39,7 @@ pub fn history_text(history: &History, style: &Style) -> String {
     }
     if let Some(more) = history.passed_over.len().checked_sub(PASSED_OVER_MAX).filter(|it| *it > 0)
     {
-        out += &format!("{}\n", style.say(say!("and {more} more; --json has them all")));
+        out += &format!("{}\n", style.say(say!("and {more} more; --json lists all of them")));
     }
     out
 }
@@ -198,8 +198,8 @@ fn shift_said(shift: &Shift) -> Said {
     let by = percent_text(unit, shift.by.abs()).trim_start_matches('+').to_string();
     let figure = figure_word(shift.measure);
     match (shift.measure, shift.by > 0.0) {
-        (Quantity::Failed, true) => say!("{by} more failures ({before} → {after})"),
-        (Quantity::Failed, false) => say!("{by} fewer failures ({before} → {after})"),
+        (Quantity::Failed, true) => say!("share of failures up by {by} ({before} → {after})"),
+        (Quantity::Failed, false) => say!("share of failures down by {by} ({before} → {after})"),
         (_, true) => say!("{figure} {by} higher ({before} → {after})"),
         (_, false) => say!("{figure} {by} lower ({before} → {after})"),
     }

@@ -189,7 +189,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
     }
     if shown.iter().any(|row| !is_attempt(&row.kind)) {
         out.push_str(&note(
-            say!("* users waited for each other: not included in any total"),
+            say!("* time in which users waited for each other; not included in any total"),
             style,
         ));
     }
@@ -245,7 +245,8 @@ pub(super) fn pick_some<T, W: Ord>(rows: &[T], most: usize, weight: impl Fn(&T) 
     places.into_iter().map(|place| &rows[place]).collect()
 }
 
-const MORE_STEPS: Said = say!("… and {{}} better steps: `throng report --json` lists all");
+const MORE_STEPS: Said =
+    say!("… and {{}} steps with better results; `throng report --json` lists all of them");
 
 /// How many rows are not shown, which `template` says, and where they are.
 fn left_out(all: usize, shown: usize, template: Said, style: &Style) -> String {
@@ -374,7 +375,7 @@ fn failures(count: u64) -> Cell {
 }
 
 pub(super) fn explained_note(style: &Style) -> String {
-    note(say!("~ half of this time or more can be throng's own lateness"), style)
+    note(say!("~ throng's own lateness can account for half of this time or more"), style)
 }
 
 /// Where the time went, in one line.
@@ -396,7 +397,7 @@ pub(super) fn slowest_items(summary: &Summary, style: &Style) -> Vec<String> {
     ];
     let (most, most_share) = slowest.most;
     if !std::ptr::eq(most, slowest.step) {
-        items.push(style.say(say!("{} of it in {}", share(most_share), name(most))));
+        items.push(style.say(say!("{} of all step time in {}", share(most_share), name(most))));
     }
     items
 }
@@ -438,7 +439,9 @@ fn transactions(summary: &Summary, style: &Style) -> String {
             percentile(paused, Percentile::P95).into(),
         ]);
     }
-    let more = say!("… and {{}} better transactions: `throng report --json` lists all");
+    let more = say!(
+        "… and {{}} transactions with better results; `throng report --json` lists all of them"
+    );
     let note = note(say!("* includes think time; all other times exclude it"), style);
     table.render(style) + &left_out(rows.len(), shown.len(), more, style) + &note
 }
@@ -523,7 +526,8 @@ fn loads(summary: &Summary, style: &Style) -> String {
         let texts = results(first, (load.count, load.failed), load.ok_per_s, &load.latency);
         table.row(texts.map(Cell::from));
     }
-    let more = say!("… and {{}} better loads: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} loads with better results; `throng report --json` lists all of them");
     table.render(style) + &left_out(summary.loads.len(), shown.len(), more, style)
 }
 
@@ -558,7 +562,8 @@ fn phases(summary: &Summary, style: &Style) -> String {
         true => String::new(),
         false => note(say!("* not measured: excluded from all other figures"), style),
     };
-    let more = say!("… and {{}} better phases: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} phases with better results; `throng report --json` lists all of them");
     table.render(style) + &left_out(summary.phases.len(), shown.len(), more, style) + &note
 }
 
@@ -587,7 +592,7 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
     if steps.count == 0 {
         return String::new();
     }
-    let titles = [say!("changed at"), say!("machine"), say!("of its part"), say!("cause")];
+    let titles = [say!("changed at"), say!("machine"), say!("share of its part"), say!("cause")];
     let mut table = Table::new(titles).words_in(&[1, 3]);
     for step in steps.first.iter().take(ROWS_MAX) {
         let name = clean(&machine_name(&summary.info, step.machine));
@@ -692,10 +697,11 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more = say!("… and {{}} better thresholds: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} thresholds with better results; `throng report --json` lists all of them");
     out.push_str(&left_out(summary.thresholds.len(), shown.len(), more, style));
     if shown.iter().any(|threshold| threshold.verdict == Verdict::Unknown) {
-        let text = say!("unknown: nothing was measured, which counts as not met");
+        let text = say!("unknown: nothing was measured, so the threshold counts as not met");
         out.push_str(&note(text, style));
     }
     if shown.iter().any(|threshold| matches!(threshold.verdict, Verdict::Indeterminate(_))) {
@@ -776,7 +782,7 @@ fn load(summary: &Summary, style: &Style) -> String {
     let retries = &summary.retries;
     let counters = [
         (retries.retried, say!("{{}} retried after a failure")),
-        (retries.given_up, say!("{{}} attempts failed after retries")),
+        (retries.given_up, say!("{{}} attempts failed despite retries")),
         (retries.retry_after, say!("{{}} delayed by Retry-After")),
         (retries.retry_after_cut, say!("{{}} of them capped at one minute")),
     ];
@@ -786,13 +792,13 @@ fn load(summary: &Summary, style: &Style) -> String {
         (messages.received, say!("{{}} received")),
         (messages.pushes, say!("{{}} of them pushes")),
         (messages.pings, say!("{{}} pings")),
-        (messages.broken, say!("{{}} violating the protocol")),
+        (messages.broken, say!("{{}} violated the protocol")),
         (messages.unasked, say!("{{}} replies without a request")),
         (messages.skipped, say!("{{}} skipped because a handler was busy")),
         (messages.dropped, say!("{{}} dropped because too many were waiting for one user")),
         (
             messages.overdue,
-            say!("{{}} starts of `every` skipped because the previous one was not finished"),
+            say!("{{}} starts of `every` skipped because the previous one was still running"),
         ),
     ];
     out += &section(say!("messages"), &counters, style);
@@ -838,7 +844,8 @@ fn record(summary: &Summary, style: &Style) -> String {
         lines.push(vec![format!("throng report {}", quoted(&path))]);
     }
     if summary.damage.torn {
-        let torn = say!("the last line was being written when the run was killed");
+        let torn =
+            say!("the last line is incomplete: the run was killed while throng was writing it");
         lines.push(vec![style.say(torn)]);
     }
     if !summary.info.throng_version.is_empty() {

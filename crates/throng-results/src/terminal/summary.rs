@@ -123,7 +123,7 @@ fn line(ink: Ink, text: &str, style: &Style) -> String {
 /// Where all figures are.
 fn record(summary: &Summary, style: &Style) -> String {
     let Some(directory) = &summary.directory else {
-        let text = style.say(say!("none · all figures: run again with --details"));
+        let text = style.say(say!("none · run again with --details for all figures"));
         return labelled(say!("directory"), &text, style);
     };
     let path = clean(&directory.display().to_string());

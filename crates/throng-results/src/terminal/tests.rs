@@ -202,7 +202,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
 
             error[generator-late]: this run does not measure the target
               = throng was more than 10 ms behind schedule in 7 of 10 seconds (worst 380ms)
-              = 8,638 of 109,638 starts (7.9 %) never happened, while the generator was behind schedule
+              = 8,638 of 109,638 starts (7.9 %) never happened while the generator was behind schedule
               = 1 % of the starts were 371ms or more behind schedule (worst 380ms)
               = cause: the CPU of this host was 100 % busy from 00:05 on
               = help: lower the rate to 10,090/s, which this host sustained, or use a faster host
@@ -294,10 +294,10 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         connections.reset <= 5                                                0  met
         bytes.in rate <= 1 MB/s                                load   8.23 MB/s  NOT MET
         upgrade p95 <= 1s                                                     –  unknown
-        unknown: nothing was measured, which counts as not met
+        unknown: nothing was measured, so the threshold counts as not met
 
         error[stopped-by-rule]: a rule in the scenario stopped the run
-          = it was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
+          = the run was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
           = figures and thresholds cover the time until then
 
         step         attempts       ok  failed    ok/s       in      out
@@ -305,7 +305,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         log in          1,000    1,000       0     100  10.0 KB  20.0 KB
         doors open*       200      180      20    18.0        –        –
         all           101,000  100,900     100  10,090  82.3 MB  4.54 MB
-        * users waited for each other: not included in any total
+        * time in which users waited for each other; not included in any total
 
         latency        mean     p50     p90     p95     p99   p99.9  p99.99     max
         GET /        1.23ms  1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms  2.89ms
@@ -318,7 +318,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         check out:…nd payment   500      20  48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
         * includes think time; all other times exclude it
 
-        failures · not attempts, so without a share
+        failures · these are not attempts, so no share is shown
         20  doors open: too few users reached a rendezvous in time (rendezvous-timeout,
             blame: scenario)
 
@@ -355,7 +355,7 @@ fn a_wide_page_shows_whole_thresholds() {
         connections.reset <= 5                                                       0  met
         bytes.in rate <= 1 MB/s                                       load   8.23 MB/s  NOT MET
         upgrade p95 <= 1s                                                            –  unknown
-        unknown: nothing was measured, which counts as not met"#]]
+        unknown: nothing was measured, so the threshold counts as not met"#]]
     .assert_eq(thresholds);
 }
 
@@ -381,8 +381,8 @@ fn a_run_that_ended_with_its_data_is_told() {
         errors < 0.1%     0.099 %  met
 
         warning[data-ended]: the run ended when its data ran out
-          = it was stopped at 11.0s: `accounts` has no row left
-          = help: add rows, or let the data repeat, to run the whole load
+          = the run was stopped at 11.0s: `accounts` has no row left
+          = help: to run the whole load, add rows or let the data repeat
     "#]]
     .assert_eq(head);
 }
@@ -404,7 +404,7 @@ fn a_run_in_which_a_user_stood_still_is_told() {
         errors < 0.1%     0.099 %  met
 
         error[bug]: a bug in throng ended the run
-          = it was stopped at 7.00s: user 3 stands still
+          = the run was stopped at 7.00s: user 3 stands still
           = help: please report this line with the command and the scenario
     "#]]
     .assert_eq(head);
@@ -451,10 +451,10 @@ fn many_steps_are_cut_to_the_worst_with_a_note() {
     assert_fits(&text, 80);
     let notes: Vec<&str> = text.lines().filter(|line| line.starts_with('…')).collect();
     expect![[r#"
-        … and 160 better thresholds: `throng report --json` lists all
-        … and 160 better steps: `throng report --json` lists all
-        … and 160 better steps: `throng report --json` lists all
-        … and 160 better transactions: `throng report --json` lists all"#]]
+        … and 160 thresholds with better results; `throng report --json` lists all of them
+        … and 160 steps with better results; `throng report --json` lists all of them
+        … and 160 steps with better results; `throng report --json` lists all of them
+        … and 160 transactions with better results; `throng report --json` lists all of them"#]]
     .assert_eq(&notes.join("\n"));
     let named = |name: &str| text.lines().filter(|line| line.contains(name)).count();
     assert_eq!(named("/orders/195 "), 2, "it failed");
@@ -864,7 +864,7 @@ fn that_throng_was_late_stands_beside_the_verdict() {
         warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 4 of 10 seconds (worst 20.0ms)
           = cause: the CPU of this host was 100 % busy from 00:03 on
-          = help: use fewer users or longer pauses (this host sustained 10,090/s), or a faster host"#]]
+          = help: use fewer users, longer pauses or a faster host (this host sustained 10,090/s)"#]]
     .assert_eq(&top.join("\n\n"));
     assert_eq!(
         crate::summary_json(&summary)["outcome"]["warnings"][0]["code"],
@@ -962,7 +962,7 @@ fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
         log in   3.49ms  3.49ms  3.88ms  3.95ms   3.98ms   3.98ms        –  3.99ms
         all      3.32ms  1.09ms  2.67ms  3.69ms  ~44.8ms  ~44.8ms  ~44.8ms  45.0ms
         – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
-        ~ half of this time or more can be throng's own lateness"#]]
+        ~ throng's own lateness can account for half of this time or more"#]]
     .assert_eq(&shown.join("\n\n"));
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
 
 /// `nothing succeeded for 5 s from 12 s on`.
 fn with_outage(outage: Outage) -> Said {
-    say!("but nothing succeeded for {} s, from second {} on", outage.seconds, outage.from_s)
+    say!("but nothing succeeded for {} s, starting at second {}", outage.seconds, outage.from_s)
 }
 
 pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");

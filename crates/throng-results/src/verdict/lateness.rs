@@ -116,11 +116,12 @@ impl Summary {
                 )
             }
             (false, false) => say!(
-                "use fewer users or longer pauses (this host sustained {sustained}/s), or a faster host"
+                "use fewer users, longer pauses or a faster host (this host sustained \
+                 {sustained}/s)"
             ),
             (false, true) => say!(
-                "use fewer users or longer pauses (these machines sustained {sustained}/s), or more \
-                 machines"
+                "use fewer users, longer pauses or more machines (these machines sustained \
+                 {sustained}/s)"
             ),
         }
     }
@@ -149,8 +150,8 @@ impl Summary {
         }
         causes.extend(self.target_took_cpu().map(|(own, others, cores)| {
             say!(
-                "cause: throng used {own:.1} of {cores} cores on average, other processes \
-                 {others:.1}"
+                "cause: throng used {own:.1} of {cores} cores on average, and other processes \
+                 used {others:.1}"
             )
         }));
         if r.throttled_ns as f64 > measured * LOST_SHARE_TOLD {

@@ -70,7 +70,7 @@ pub(super) fn blind_text(name: &str, sent: u64, received: u64, lost: u64) -> Sai
         );
     }
     say!(
-        "IDs found: 0 in {} sent and {} received messages of `{}`",
+        "no ID was found in {} sent and {} received messages of `{}`",
         format_count(sent),
         format_count(received),
         clean(name)
@@ -119,20 +119,21 @@ fn alone_text(row: &DeliveryRow) -> Diagnostic {
             "{sent} messages of `{name}` were sent, but no user was expected to receive them"
         ))
         .help(say!(
-            "check that `audience` selects the users that receive them, and that they are online"
+            "check that `audience` selects the users that receive the messages, and that these \
+             users are online"
         ))
 }
 
 /// An error where a threshold asks for it.
 fn not_watched(summary: &Summary, row: &DeliveryRow) -> Diagnostic {
-    let message = say!("some messages in the ledger were not tracked");
+    let message = say!("the delivery ledger did not track some messages");
     let told = match has_threshold(summary, row) {
         true => Diagnostic::error("deliveries-unwatched", message),
         false => Diagnostic::warning("deliveries-unwatched", message),
     };
     told.note(unwatched_text(&row.name, row.counts.unwatched, row.counts.sent))
         .note(say!("cause: the ledger's memory was full, or a message ID was reused"))
-        .help(say!("give each message a unique ID; shorten `lost_after`, or send fewer messages"))
+        .help(say!("give each message a unique ID, shorten `lost_after`, or send fewer messages"))
 }
 
 #[cfg(test)]

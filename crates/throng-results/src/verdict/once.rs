@@ -33,11 +33,11 @@ impl OnceRun {
         let time = self.time();
         match (self.part, self.outcome) {
             (OncePart::Setup, OnceOutcome::TimedOut) => {
-                say!("the setup did not finish in time ({time}): the load did not start")
+                say!("the setup timed out after {time}: the load did not start")
             }
             (OncePart::Setup, _) => say!("the setup failed: the load did not start"),
             (OncePart::Teardown, OnceOutcome::TimedOut) => {
-                say!("the teardown did not finish in time ({time})")
+                say!("the teardown timed out after {time}")
             }
             (OncePart::Teardown, _) => say!("the teardown failed"),
         }
@@ -46,7 +46,7 @@ impl OnceRun {
     fn diagnostic(&self) -> Diagnostic {
         let told = match self.part {
             OncePart::Setup => Diagnostic::error("setup-failed", self.text()).help(say!(
-                "correct the step or what it depends on; `throng try` shows what is sent and \
+                "correct the step or the service it uses; `throng try` shows what is sent and \
                  received"
             )),
             OncePart::Teardown => Diagnostic::warning("teardown-failed", self.text()).help(say!(

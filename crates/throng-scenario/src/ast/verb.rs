@@ -19,7 +19,7 @@ fn words() -> impl Iterator<Item = &'static str> {
 
 fn verb_list() -> Said {
     let verbs: Vec<String> = words().map(|verb| format!("`{verb}`")).collect();
-    say!("a step must have one of {}", verbs.join(", "))
+    say!("a step must have one of these verbs: {}", verbs.join(", "))
 }
 
 /// What is written instead of a verb that is not there yet.

@@ -72,8 +72,8 @@ use Meaning::{
     Different, DifferentValue, Ignored, IgnoredValue, Refused, RefusedValue, Set, Value,
 };
 
-const HTTP11: Said = say!("throng speaks HTTP/1.1 and HTTP/2");
-const ONE: Said = say!("write a command for each URL");
+const HTTP11: Said = say!("throng supports HTTP/1.1 and HTTP/2");
+const ONE: Said = say!("write a separate command for each URL");
 const BASIC: Said = say!("only Basic and Digest authentication are supported: `-u name:password`");
 const ONLY_HTTP: Said = say!("only HTTP proxies are supported: `-x http://proxy.example:3128`");
 const PROXY_BASIC: Said =
@@ -130,19 +130,23 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "http2-prior-knowledge", Set(F::Http2PriorKnowledge)),
     ('\0', "http3", Different(HTTP11)),
     ('\0', "http3-only", Different(HTTP11)),
-    ('\0', "retry", DifferentValue(say!("throng counts a failure and continues"))),
+    (
+        '\0',
+        "retry",
+        DifferentValue(say!("throng does not retry: it counts the failure and continues")),
+    ),
     ('\0', "retry-delay", IgnoredValue),
     ('\0', "retry-max-time", IgnoredValue),
     ('\0', "retry-all-errors", Ignored),
     ('\0', "retry-connrefused", Ignored),
     ('\0', "ciphers", DifferentValue(say!("throng uses its own ciphers"))),
     ('\0', "tls13-ciphers", DifferentValue(say!("throng uses its own ciphers"))),
-    ('\0', "tls-max", DifferentValue(say!("throng speaks TLS 1.2 and 1.3"))),
+    ('\0', "tls-max", DifferentValue(say!("throng supports TLS 1.2 and 1.3"))),
     ('1', "tlsv1", Ignored),
     ('\0', "tlsv1.0", Ignored),
     ('\0', "tlsv1.1", Ignored),
     ('\0', "tlsv1.2", Ignored),
-    ('\0', "tlsv1.3", Different(say!("throng speaks TLS 1.2 and 1.3"))),
+    ('\0', "tlsv1.3", Different(say!("throng supports TLS 1.2 and 1.3"))),
     ('\0', "basic", Ignored),
     ('\0', "digest", Set(F::Digest)),
     ('c', "cookie-jar", IgnoredValue),
@@ -190,13 +194,13 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     ('\0', "raw", Ignored),
     ('Z', "parallel", Refused(ONE)),
     (':', "next", Refused(ONE)),
-    ('K', "config", RefusedValue(say!("write the options of that file into the command"))),
+    ('K', "config", RefusedValue(say!("copy the options from that file into the command"))),
     ('T', "upload-file", RefusedValue(say!("write `-X PUT --data-binary @file`"))),
     (
         '\0',
         "pass",
         RefusedValue(say!(
-            "give a key without a password: `openssl pkey -in key.pem -out plain.pem`"
+            "use a key without a password: `openssl pkey -in key.pem -out plain.pem`"
         )),
     ),
     ('n', "netrc", Refused(say!("write `-u name:password`"))),
@@ -211,15 +215,15 @@ pub(super) static FLAGS: &[(char, &str, Meaning)] = &[
     (
         '\0',
         "proxy-header",
-        RefusedValue(say!("throng sends no other headers to a proxy: leave it out")),
+        RefusedValue(say!("leave it out: throng does not send other headers to a proxy")),
     ),
     ('\0', "preproxy", RefusedValue(ONLY_HTTP)),
     ('\0', "socks4", RefusedValue(ONLY_HTTP)),
     ('\0', "socks4a", RefusedValue(ONLY_HTTP)),
     ('\0', "socks5", RefusedValue(ONLY_HTTP)),
     ('\0', "socks5-hostname", RefusedValue(ONLY_HTTP)),
-    ('\0', "limit-rate", RefusedValue(say!("leave it out: throng reads as fast as it can"))),
-    ('C', "continue-at", RefusedValue(say!("write the range: `-r 1000-`"))),
+    ('\0', "limit-rate", RefusedValue(say!("leave it out: throng does not limit its read rate"))),
+    ('C', "continue-at", RefusedValue(say!("write a range instead: `-r 1000-`"))),
 ];
 
 pub(super) fn by_letter(letter: char) -> Option<&'static Meaning> {

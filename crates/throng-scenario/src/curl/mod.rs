@@ -71,8 +71,8 @@ pub fn parse(source: &Arc<Source>) -> Result<CurlRequest, Vec<Diagnostic>> {
 }
 
 const SECOND_HELP: Said = say!(
-    "put all of them into one scenario with `throng init http all.yaml --curl FILE`, or use one \
-     file for each"
+    "convert all commands to one scenario with `throng init http all.yaml --curl FILE`, or use \
+     one file per command"
 );
 
 /// Reads all commands of a file, as "Copy all as cURL" gives them.
@@ -106,8 +106,9 @@ fn commands(source: &Arc<Source>) -> Result<Vec<Vec<Word>>, Vec<Diagnostic>> {
     }
     commands.retain(|words| !words.is_empty());
     if commands.is_empty() {
-        let help = say!("copy a request in the browser: network panel, right click, Copy as cURL");
-        return Err(whole("curl-empty", say!("there is no cURL command"), help));
+        let help =
+            say!("in the browser's network panel, right-click a request and choose Copy as cURL");
+        return Err(whole("curl-empty", say!("the file contains no cURL command"), help));
     }
     Ok(commands)
 }
@@ -348,7 +349,7 @@ impl<'s> Reader<'s> {
                 "curl-value",
                 message,
                 place,
-                say!("was the command copied completely?"),
+                say!("check that you copied the whole command"),
             );
         }
         match (meaning, value) {
@@ -400,7 +401,7 @@ impl<'s> Reader<'s> {
                 "curl-value",
                 message,
                 word.place,
-                say!("only a body may contain arbitrary bytes"),
+                say!("only a body can contain arbitrary bytes"),
             );
         };
         match flag {
@@ -460,7 +461,7 @@ impl<'s> Reader<'s> {
     fn header(&mut self, text: &str, place: Place) {
         if text.starts_with('@') {
             let message = say!("headers cannot be read from a file here");
-            return self.wrong("curl-option", message, place, say!("write each header as `-H`"));
+            return self.wrong("curl-option", message, place, say!("write each header with `-H`"));
         }
         // HTTP/2 names such as `:method` are part of the request line here.
         if text.starts_with(':') {
@@ -484,8 +485,8 @@ impl<'s> Reader<'s> {
         if !is_token(name) || control {
             let message = say!("`{}` is not a valid header", shorten(name));
             let help = say!(
-                "a name consists of letters, digits and `-`; a value has no line \
-                             breaks"
+                "a header name consists of letters, digits and `-`; a value cannot contain line \
+                 breaks"
             );
             return self.wrong("curl-value", message, place, help);
         }
@@ -511,7 +512,7 @@ impl<'s> Reader<'s> {
     fn cookie(&mut self, text: &str, place: Place) {
         if !text.contains('=') {
             let message = say!("cookies cannot be read from a file here");
-            let help = say!("write them out: `-b 'name=value; other=value'`");
+            let help = say!("write the cookies in the command: `-b 'name=value; other=value'`");
             return self.wrong("curl-option", message, place, help);
         }
         let cookies = self.request.headers.iter_mut();
@@ -597,7 +598,7 @@ impl<'s> Reader<'s> {
                 Some(("type", value)) => content_type = Some(unquote(value)),
                 Some(("filename", value)) => filename = Some(unquote(value)),
                 _ => {
-                    let message = say!("`{}` of a form field is not supported", shorten(&piece));
+                    let message = say!("`{}` is not supported in a form field", shorten(&piece));
                     self.wrong(
                         "curl-value",
                         message,
@@ -614,7 +615,7 @@ impl<'s> Reader<'s> {
             }
             (Some(path), _) => FormContent::File(unquote(path).into()),
             (_, Some(_)) => {
-                let message = say!("a form field cannot take its text from a file");
+                let message = say!("the text of a form field cannot be read from a file");
                 return self.wrong(
                     "curl-option",
                     message,
@@ -647,7 +648,7 @@ impl<'s> Reader<'s> {
         self.request.method = match self.method.take() {
             Some((method, place)) => {
                 if !is_token(&method) {
-                    let message = say!("`{}` is not a method", shorten(&method));
+                    let message = say!("`{}` is not an HTTP method", shorten(&method));
                     self.wrong("curl-value", message, place, say!("write `-X POST`"));
                 }
                 method
@@ -708,7 +709,7 @@ impl<'s> Reader<'s> {
                 "curl-url",
                 message,
                 second,
-                say!("is a quote missing? otherwise use one file for each URL"),
+                say!("check for a missing quote, or use one file per URL"),
             );
         }
         let url = match url.contains("://") {
@@ -754,7 +755,7 @@ impl<'s> Reader<'s> {
                 Data::Bytes(bytes) => joined.extend_from_slice(&bytes),
                 Data::File { place, .. } => {
                     let message = say!("a file cannot be combined with other data here");
-                    let help = say!("put all of the body into one file: `--data-binary @file`");
+                    let help = say!("put the whole body into one file: `--data-binary @file`");
                     self.wrong("curl-option", message, place, help);
                 }
             }

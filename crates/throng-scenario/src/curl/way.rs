@@ -42,7 +42,7 @@ impl Reader<'_> {
             proxy.user = words.user;
         }
         if !words.is_tunnel && self.request.url.starts_with("http://") {
-            let message = say!("curl does not use a proxy tunnel for `http`");
+            let message = say!("curl does not use a proxy tunnel for `http` URLs");
             self.warn(message, words.place, say!("throng uses a tunnel, like curl with `-p`"));
         }
     }
@@ -89,8 +89,8 @@ impl Reader<'_> {
         match text.parse() {
             Ok(address) => self.request.source = Some(address),
             Err(_) => {
-                let message = say!("`{}` is not an address", shorten(text));
-                let help = say!("write an address of this host: `--interface 127.0.0.2`");
+                let message = say!("`{}` is not an IP address", shorten(text));
+                let help = say!("write an IP address of this host: `--interface 127.0.0.2`");
                 self.wrong("curl-value", message, place, help);
             }
         }

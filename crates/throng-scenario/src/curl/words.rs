@@ -239,8 +239,8 @@ impl Reader<'_> {
 
     fn unclosed<T>(&mut self, start: usize, quote: &str) -> Result<T, Wrong> {
         self.at = self.text.len().min(start + 1);
-        let help = say!("close the text with `{quote}`; is the copy complete?");
-        Err(self.wrong("curl-quote", say!("this quote is never closed"), start, help))
+        let help = say!("add the closing `{quote}`, and check that you copied the whole command");
+        Err(self.wrong("curl-quote", say!("this quote has no closing quote"), start, help))
     }
 
     fn single_quoted(&mut self, bytes: &mut Vec<u8>) -> Result<(), Wrong> {

@@ -114,7 +114,7 @@ fn holds(range: &Range, want: &Want) -> bool {
 fn help(range: &Range, want: &Want) -> Said {
     let listed = |names: &[(String, i64)]| {
         let list = names.iter().take(SHOWN_MAX).map(|(name, value)| format!("`{name}` ({value})"));
-        say!("its names are {}", list.collect::<Vec<_>>().join(", "))
+        say!("the names of its values are {}", list.collect::<Vec<_>>().join(", "))
     };
     match range {
         Range::Named(names) => listed(names),

@@ -40,8 +40,11 @@ pub(super) fn apply(
     let mut alone = |change: &dyn Fn(&mut Load) -> Result<Said, Unfit>| match &mut *loads {
         [load] => change(load),
         _ => Err((
-            say!("there are several loads, and it is not clear which one is meant"),
-            say!("write `${{vars.users}}` in the load that is meant, and give `--set users=50`"),
+            say!("there are several loads, and the option does not select one"),
+            say!(
+                "write `${{vars.users}}` in the load that you want to change, and add `--set \
+                 users=50`"
+            ),
         )),
     };
     let done = [
@@ -68,7 +71,7 @@ fn change_users(load: &mut Load, users: u64) -> Result<Said, Unfit> {
     let before = load.staying_max();
     if before == 0 {
         return Err((
-            say!("users arrive at a rate, which determines how many there are"),
+            say!("users arrive at a rate, which determines their number"),
             say!("give --rate, or write `{{users: 100, for: 30s}}`"),
         ));
     }
@@ -106,7 +109,10 @@ fn change_rate(load: &mut Load, rate: f64) -> Result<Said, Unfit> {
     let before = rates.iter().map(|rate| rate.peak()).fold(0.0, f64::max);
     if before <= 0.0 {
         return Err((
-            say!("its users start the next iteration as soon as the last one ends, without a rate"),
+            say!(
+                "the load has no rate: its users start each iteration as soon as the previous \
+                 one ends"
+            ),
             say!(
                 "write `{{iterations: 50/s, users: 100, for: 30s}}`, or `{{arrivals: 50/s, for: 30s}}`"
             ),
@@ -135,7 +141,7 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
         }
         return Err((
             say!("the duration of a phase without `for` is not known in advance"),
-            say!("give each phase a time: `{{iterations: 1000, users: 100, for: 30s}}`"),
+            say!("give each phase a duration: `{{iterations: 1000, users: 100, for: 30s}}`"),
         ));
     };
     let factor = time.as_secs_f64() / before.as_secs_f64();

@@ -32,8 +32,8 @@ pub(super) fn read_churn(
         let message = say!("`churn` is not supported with `{}` targets", scheme.word());
         let error = cx.error("step-scheme", message, place);
         let help = say!(
-            "it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users that \
-             stay connected"
+            "`churn` requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users \
+             that stay connected"
         );
         return cx.fail(error.label(say!("no user keeps a connection open")).help(help));
     }
@@ -44,13 +44,12 @@ pub(super) fn read_churn(
                 say!("`arrivals` and `churn` cannot be used together"),
                 place,
             );
-            let help = say!(
-                "users from `arrivals` leave by themselves; write `users` for users that stay"
-            );
-            return cx.fail(error.label(say!("no user stays")).help(help));
+            let help =
+                say!("users from `arrivals` leave on their own; use `users` for users that stay");
+            return cx.fail(error.label(say!("no user stays connected")).help(help));
         }
         Drive::Hold if before == 0 => {
-            return no_users(cx, place, say!("there are no users yet that could disconnect"));
+            return no_users(cx, place, say!("there are no users yet to disconnect"));
         }
         Drive::Users(Users { to: 0, .. }) if before == 0 => return None,
         Drive::Hold | Drive::Users(Users { coming: Coming::AtOnce, .. }) => {
@@ -77,7 +76,7 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
         if cx.text(node, say!("a rate"))?.trim().ends_with('%') {
             return cx.bad_value(
                 node,
-                say!("it is not clear how often this share disconnects"),
+                say!("a share also requires `every`, the interval between disconnects"),
                 HELP,
             );
         }
@@ -111,7 +110,9 @@ fn read_amount(cx: &mut Context<'_>, node: &Node) -> Option<Churn> {
 fn read_share(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     let share = cx.share(node)?;
     match share {
-        share if share <= 0.0 => cx.bad_value(node, say!("a share of zero means no users"), HELP),
+        share if share <= 0.0 => {
+            cx.bad_value(node, say!("with a share of zero, no users disconnect"), HELP)
+        }
         share if share > 1.0 => {
             cx.bad_value(node, say!("more than 100%"), say!("write at most `100%`"))
         }

@@ -71,13 +71,13 @@ fn is_never(
     let users = span.users_max;
     let connects =
         |session: &Session| session.all().any(|step| matches!(step, Statement::Connect(_)));
-    let stay = say!("users from `arrivals` leave by themselves; write `users` for users that stay");
+    let stay = say!("users from `arrivals` leave on their own; use `users` for users that stay");
     let (label, help) = if users == 0 {
-        (say!("no user stays"), stay)
+        (say!("no user stays connected"), stay)
     } else if !sessions.iter().any(connects) {
         let help = say!(
-            "it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users that \
-             stay connected"
+            "`churn` requires a target with `ws://`, `wss://`, `tcp://` or `tls://`, and users \
+             that stay connected"
         );
         (say!("no user keeps a connection open"), help)
     } else {
@@ -85,8 +85,10 @@ fn is_never(
         match span.time {
             Some(time) if every >= time => {
                 let (every, time) = (write_duration(every), write_duration(time));
-                let label =
-                    say!("the first users disconnect after {every}, but the phase lasts {time}");
+                let label = say!(
+                    "the first users disconnect after {every}, but the phase lasts only \
+                         {time}"
+                );
                 (label, say!("write an `every` that is shorter than the phase, or a longer `for`"))
             }
             _ if share * (users as f64) < 0.5 => {
@@ -107,9 +109,9 @@ fn warn_fast(cx: &mut Context<'_>, place: Place, stays: Duration, sessions: &[Se
     let Some(wait) = waits.min() else { return };
     let label = if stays < wait {
         let (stays, wait) = (format_duration(stays), write_duration(wait));
-        say!("each user every {stays}, `reconnect` waits {wait} on average")
+        say!("each user disconnects every {stays}, but `reconnect` waits {wait} on average")
     } else if stays < ONLINE_MIN {
-        say!("each user every {}", format_duration(stays))
+        say!("each user disconnects every {}", format_duration(stays))
     } else {
         return;
     };
@@ -147,12 +149,13 @@ fn warn_hidden(
     let (stays, lost) = (format_duration(stays), write_duration(delivery.lost_after));
     let message = say!("users disconnect before a message can count as lost");
     let label = say!(
-        "they stay connected for {stays}, but `{}` counts as lost after {lost}",
+        "users stay connected for {stays} on average, but the delivery `{}` counts as lost after \
+         {lost}",
         shorten(name)
     );
     let help = say!(
-        "what they miss is undetermined, not lost: disconnect fewer users, or shorten \
-             `lost_after`"
+        "missed messages are undetermined, not lost: disconnect fewer users, or shorten \
+         `lost_after`"
     );
     cx.note(cx.warning("churn-hides-losses", message, place).label(label).help(help));
 }

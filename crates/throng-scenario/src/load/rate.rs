@@ -31,7 +31,7 @@ pub(super) fn check_beside(
     let name = key.text.as_str();
     let message = say!("`{name}` works only with `arrivals`, or with `iterations` at a rate");
     let error = cx.error("conflicting-keys", message, key.place);
-    let error = error.label(say!("nothing starts at a rate here"));
+    let error = error.label(say!("this phase does not start anything at a rate"));
     cx.fail(error.help(say!("write `{{arrivals: 500/s, spacing: poisson, max: 2000, for: 10m}}`")))
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read_arrivals(
         _ => Rate::constant(cx.rate(node)?),
     };
     if !matches!(rate, Rate::Points(_)) {
-        let help = say!("write how long users arrive: `{{arrivals: 900/s, for: 10m}}`");
+        let help = say!("write how long users keep arriving: `{{arrivals: 900/s, for: 10m}}`");
         fields.need(cx, fields.r#for, help)?;
     }
     if rate.peak() <= 0.0 {
@@ -151,10 +151,12 @@ fn read_workers(cx: &mut Context<'_>, fields: &ast::Phase<'_>) -> Option<(u64, b
     {
         return Some((read_max(cx, node)?, true));
     }
-    let help = say!("write how many users run them: `{{iterations: 500/s, users: 100, for: 30s}}`");
+    let help = say!(
+        "write how many users run the iterations: `{{iterations: 500/s, users: 100, for: 30s}}`"
+    );
     let node = fields.need(cx, fields.users, help)?;
     match cx.count(node)? {
-        0 => no_users(cx, node.place, say!("0 users cannot do any iterations")),
+        0 => no_users(cx, node.place, say!("0 users cannot run iterations")),
         users => Some((users, false)),
     }
 }

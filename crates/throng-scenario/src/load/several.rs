@@ -27,13 +27,13 @@ pub(super) fn read_loads(
 ) -> Vec<(Load, Churns)> {
     let entries = cx.entries(node, say!("a map of loads"), HELP).unwrap_or_default();
     if entries.is_empty() && matches!(node.kind, Kind::Map(_)) {
-        let error = cx.error("empty", say!("there is no load"), node.place);
+        let error = cx.error("empty", say!("there are no loads"), node.place);
         cx.note(error.label(say!("empty")).help(HELP));
     }
     if let Some((key, _)) = entries.get(LOADS_MAX) {
         let message = say!("more than {LOADS_MAX} loads");
-        let error = cx.error("too-many", message, key.place).label(say!("one too many"));
-        cx.note(error.help(say!("a load may have many sessions and many phases")));
+        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!("a load can have many sessions and many phases")));
         return Vec::new();
     }
     let sessions: Vec<&Key> = sessions.iter().map(|(key, _)| *key).collect();
@@ -113,7 +113,7 @@ impl Reader<'_> {
         };
         if items.is_empty() {
             let name = shorten(&self.entries[number].0.text);
-            let message = say!("the load `{name}` has no session");
+            let message = say!("the load `{name}` has no sessions");
             let error = cx.error("empty", message, node.place).label(say!("empty"));
             return cx.fail(error.help(help));
         }
@@ -140,8 +140,8 @@ impl Reader<'_> {
         let (name, first) = (shorten(&name), shorten(&self.entries[other].0.text));
         let message = say!("the session `{name}` is in two loads");
         let error = cx.error("session-in-two-loads", message, node.place);
-        let label = say!("the load `{first}` has it already");
-        let help = say!("keep it in one of them; use `parts` to share steps that both run");
+        let label = say!("the session is already in the load `{first}`");
+        let help = say!("keep the session in one load; to share steps between loads, use `parts`");
         cx.fail(error.label(label).help(help))
     }
 
@@ -152,7 +152,7 @@ impl Reader<'_> {
         }
         for (number, key) in self.sessions.iter().enumerate() {
             if !u16::try_from(number).is_ok_and(|number| self.taken.contains_key(&number)) {
-                let message = say!("no load has the session `{}`", shorten(&key.text));
+                let message = say!("the session `{}` is not in any load", shorten(&key.text));
                 let error = cx.error("session-without-load", message, key.place);
                 let help = say!("add it to the `sessions` of a load, or remove it");
                 cx.note(error.label(say!("never runs")).help(help));
@@ -184,7 +184,7 @@ impl Reader<'_> {
             let message = say!("loads wait for each other in a cycle: {}", names.join(", "));
             let error = cx.error("load-cycle", message, self.entries[first].0.place);
             let help = say!(
-                "start one of them on its own: leave out its `after` or `with`, or write `at: \
+                "let one load start independently: remove its `after` or `with`, or write `at: \
                  2m`"
             );
             cx.note(error.label(say!("none of them ever starts")).help(help));

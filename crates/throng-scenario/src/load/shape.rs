@@ -69,7 +69,11 @@ fn read_sine(cx: &mut Context<'_>, node: &Node) -> Option<Sine> {
     if swing > mean {
         let text = cx.text(fields.mean.node()?, say!("a rate"))?;
         let reason = say!("the rate would be negative for part of each period");
-        return cx.bad_value(amplitude, reason, say!("write at most the mean: `{text}`"));
+        return cx.bad_value(
+            amplitude,
+            reason,
+            say!("write an amplitude of at most the mean: `{text}`"),
+        );
     }
     Some(Sine { mean, amplitude: swing, period, offset })
 }
@@ -125,7 +129,7 @@ fn read_speed(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     match speed.filter(|speed| *speed > 0.0 && *speed <= SPEED_MAX) {
         Some(speed) => Some(speed),
         None => {
-            let reason = say!("a speed must be a number above 0");
+            let reason = say!("the speed must be a number greater than 0");
             cx.bad_value(node, reason, say!("write `2` for double speed, or `0.5` for half"))
         }
     }

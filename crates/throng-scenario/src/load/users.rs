@@ -44,7 +44,7 @@ pub(super) fn read_users(
         }
     };
     if to == 0 && *population == 0 {
-        return no_users(cx, node.place, say!("a phase of 0 users does nothing"));
+        return no_users(cx, node.place, say!("a phase with 0 users does nothing"));
     }
     if last && to > 0 && coming == Coming::AtOnce && !fields.r#for.is_there() {
         fields.need(cx, fields.r#for, say!("write the duration: `{{users: 100, for: 30s}}`"))?;
@@ -58,7 +58,7 @@ pub(super) fn read_users(
         let part = population.abs_diff(before);
         let message = say!("this phase ends before its ramp is complete");
         let warning = cx.warning("ramp-cut", message, node.place);
-        let label = say!("only {part} of {} users in this time", to.abs_diff(before));
+        let label = say!("only {part} of {} users start or stop in this time", to.abs_diff(before));
         let help = say!("remove `for` so that the ramp can complete, or raise the rate");
         cx.note(warning.label(label).help(help));
     }
@@ -75,7 +75,9 @@ fn read_coming(
     let own = inner.at_once.node();
     if let (Some(_), Some(other)) = (own, beside) {
         let error = cx.error("conflicting-keys", say!("`at_once` is given twice"), other.place);
-        cx.note(error.label(say!("`users` already has it")).help(say!("keep one of them")));
+        cx.note(
+            error.label(say!("`users` already contains `at_once`")).help(say!("keep one of them")),
+        );
     }
     check_at_once(cx, own.or(beside), way.map(|(key, _)| key.text.as_str()))?;
     match way {
@@ -123,7 +125,7 @@ fn check_at_once(cx: &mut Context<'_>, node: Option<&Node>, way: Option<&str>) -
 
 /// `{from: 0, to: 10}` and `1..10`, which say where a ramp begins.
 fn no_from<T>(cx: &mut Context<'_>, place: Place, to: &str) -> Option<T> {
-    let message = say!("`users` sets only the number of users at the end");
+    let message = say!("`users` sets only the number of users at the end of the phase");
     let error = cx.error("bad-value", message, place);
     let label = say!("a phase starts with the users of the previous phase");
     cx.fail(error.label(label).help(say!("write `users: {{to: {}, rate: 1/s}}`", shorten(to))))

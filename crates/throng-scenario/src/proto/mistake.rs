@@ -13,7 +13,8 @@ use crate::read::Context;
 use crate::syntax::Place;
 use crate::words::shorten;
 
-const SYNTAX_HELP: Said = say!("write a field as `string name = 1;`; `protoc` shows more details");
+const SYNTAX_HELP: Said =
+    say!("write a field as `string name = 1;`; run `protoc` to see more details");
 const NAME_HELP: Said = say!("declare it, or import the file that declares it");
 const NUMBER_HELP: Said = say!("give every field its own number");
 
@@ -148,9 +149,11 @@ fn told(message: Said, label: Said, help: Said) -> Option<Told> {
 fn of_syntax(said: &str) -> Option<Told> {
     if let Some([expected]) = captures(END, said) {
         return match expected {
-            COMMENT => {
-                told(say!("a comment is not closed"), say!("it is still open here"), SYNTAX_HELP)
-            }
+            COMMENT => told(
+                say!("a comment is not closed"),
+                say!("the comment is still open here"),
+                SYNTAX_HELP,
+            ),
             _ => told(say!("the file is incomplete"), wanted(expected), SYNTAX_HELP),
         };
     }
@@ -160,7 +163,7 @@ fn of_syntax(said: &str) -> Option<Told> {
     }
     if said == TOO_DEEP {
         let message = say!("messages are nested too deeply");
-        let (label, help) = (say!("this one is too deep"), say!("move it outside"));
+        let (label, help) = (say!("this message is nested too deeply"), say!("move it outside"));
         return Some(Told { code: "too-deep", message, label, help });
     }
     let help = say!(
@@ -197,7 +200,7 @@ fn of_names(said: &str) -> Option<Told> {
     }
     if let Some([name, other]) = captures(SHADOWED, said) {
         let message = say!("there is no type `{}`", shorten(name));
-        let label = say!("it resolves to `{}`, which does not exist", shorten(other));
+        let label = say!("the name resolves to `{}`, which does not exist", shorten(other));
         return told(message, label, say!("start the full name with a dot: `.shop.Order`"));
     }
     let [name, kind] = captures(NOT_A, said)?;
@@ -222,12 +225,8 @@ fn of_rules(said: &str) -> Option<Told> {
         return told(say!("the field has no label"), say!("proto2 requires one"), help);
     }
     if captures::<1>(MAP_KEY, said).is_some() {
-        let help = say!("keys are whole numbers, `bool` or `string`");
-        return told(
-            say!("this type is not allowed for the keys of a map"),
-            say!("not allowed here"),
-            help,
-        );
+        let help = say!("map keys must be whole numbers, `bool` or `string`");
+        return told(say!("this type is not allowed for map keys"), say!("not allowed here"), help);
     }
     let help = say!("write a value such as `UNKNOWN = 0;` first");
     match said == ENUM_ZERO {

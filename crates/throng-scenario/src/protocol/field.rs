@@ -23,9 +23,11 @@ pub(super) enum Within {
 }
 
 const SIZE_HELP: Said = say!("write `size: 16`, or the name of an earlier field: `size: count`");
-const REPEAT_HELP: Said =
-    say!("write `3`, `u8` for a count before the items, the name of an earlier field, or `rest`");
-const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of one of `enums`");
+const REPEAT_HELP: Said = say!(
+    "write a number such as `3`, `u8` if a count precedes the items, the name of an earlier \
+         field, or `rest`"
+);
+const ENUM_HELP: Said = say!("write `{{0: ok, 1: full}}`, or the name of an entry in `enums`");
 
 /// The most items of `repeat: 3`.
 const TIMES_MAX: i128 = 1 << 24;
@@ -101,7 +103,7 @@ impl Reader<'_, '_> {
         if let Some((key, _)) = ast::first(others) {
             let message = say!("`body` represents the message's own fields");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("it has no `{}`", shorten(&key.text)));
+            let error = error.label(say!("`body` cannot have the key `{}`", shorten(&key.text)));
             return self.cx.fail(error.help(say!(
                 "write `{{id: body}}` alone, or give the field another name: `{{id: data, …}}`"
             )));
@@ -125,7 +127,7 @@ impl Reader<'_, '_> {
         let roles = [fields.counts, fields.selects, fields.correlates, fields.checksum];
         let Some((key, node)) = ast::one_of(self.cx, &roles) else {
             if let Some(key) = fields.over.key() {
-                let message = say!("`over` sets what a checksum covers");
+                let message = say!("`over` can only be used with a checksum");
                 let error = self.cx.error("conflicting-keys", message, key.place);
                 let error = error.label(say!("there is no checksum"));
                 self.cx.note(error.help(say!("write `checksum: crc32`, or remove `over`")));
@@ -302,7 +304,7 @@ impl Reader<'_, '_> {
         };
         let message = say!("{what} determines its own size");
         let error = self.cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("`{}` is only for text and bytes", key.text));
+        let error = error.label(say!("`{}` is only allowed for text and bytes", key.text));
         self.cx.note(error.help(say!("remove it, or write `type: bytes`")));
     }
 
@@ -324,7 +326,7 @@ impl Reader<'_, '_> {
                 false => {
                     let help =
                         say!("write `length: u16`, `size: 16` or `terminator: \"\\0\"` instead");
-                    self.cx.bad_value(node, say!("its length is not known"), help)
+                    self.cx.bad_value(node, say!("the length of the field is unknown"), help)
                 }
             },
         }
@@ -341,10 +343,10 @@ impl Reader<'_, '_> {
         let is_ordered = text.ends_with("le") || text.ends_with("be");
         let (label, help) = match () {
             () if is_ordered && words::prefix(&text[..text.len() - 2]).is_some() => {
-                (say!("its byte order is that of the field"), say!("add `endian: little`"))
+                (say!("the length uses the byte order of the field"), say!("add `endian: little`"))
             }
             () if is_size => {
-                (say!("a size, or a field?"), say!("write `size: {}`", shorten(&text)))
+                (say!("is this a size or a field?"), say!("write `size: {}`", shorten(&text)))
             }
             () => (say!("not allowed"), words::PREFIX_HELP),
         };
@@ -376,7 +378,7 @@ impl Reader<'_, '_> {
             None => {
                 let message = say!("`{}` is not a size", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let error = error.label(say!("neither a number nor the name of a field"));
+                let error = error.label(say!("this is neither a number nor the name of a field"));
                 self.cx.fail(error.help(SIZE_HELP))
             }
         }
@@ -399,7 +401,7 @@ impl Reader<'_, '_> {
                 let message = say!("`repeat-expr` requires `repeat: expr`");
                 let error = self.cx.error("missing-key", message, key.place);
                 let error = error.label(say!("`repeat` is missing"));
-                self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
+                self.cx.note(error.help(say!("write `repeat: expr`, or only `repeat: 3`")));
             }
             return None;
         };
@@ -413,7 +415,7 @@ impl Reader<'_, '_> {
             let message = say!("`repeat-expr` requires `repeat: expr`");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("given twice"));
-            self.cx.note(error.help(say!("write `repeat: expr`, or `repeat: 3` alone")));
+            self.cx.note(error.help(say!("write `repeat: expr`, or only `repeat: 3`")));
         }
         if let Some(prefix) = words::prefix(&text) {
             return Some(Repeat::Prefixed(prefix));
@@ -430,7 +432,7 @@ impl Reader<'_, '_> {
                 let message = say!("`repeat: until` is not supported");
                 let error = self.cx.error("bad-value", message, node.place);
                 let error =
-                    error.label(say!("a repeated field requires a number of items or an end"));
+                    error.label(say!("a repeated field requires a number of items, or `rest`"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
             text => self.times(node, text),
@@ -444,10 +446,10 @@ impl Reader<'_, '_> {
         match parse_int(text) {
             Some(number) if (1..=TIMES_MAX).contains(&number) => Some(Repeat::Times(number as u32)),
             _ => {
-                let message = say!("`{}` is not a number of repetitions", shorten(text));
+                let message = say!("`{}` is not a valid number of repetitions", shorten(text));
                 let error = self.cx.error("bad-value", message, node.place);
-                let error =
-                    error.label(say!("neither a number greater than 0 nor the name of a field"));
+                let error = error
+                    .label(say!("this is neither a number greater than 0 nor the name of a field"));
                 self.cx.fail(error.help(REPEAT_HELP))
             }
         }
@@ -477,8 +479,8 @@ impl Reader<'_, '_> {
         } || matches!(repeat, Some(Repeat::Prefixed(prefix)) if wide(prefix));
         let wrong = match own {
             Some(own) if own != endian => Some((
-                say!("the type has another byte order"),
-                say!("keep one of them: `type: u32, endian: little`"),
+                say!("the type already sets another byte order"),
+                say!("keep only one of them: `type: u32, endian: little`"),
             )),
             None if !has_order => Some((
                 say!("this type has no byte order"),
@@ -499,7 +501,7 @@ impl Reader<'_, '_> {
         if matches!(node.kind, Kind::Map(_)) {
             return self.enumeration(node);
         }
-        let Some(name) = self.cx.text(node, say!("the name of one of `enums`")) else {
+        let Some(name) = self.cx.text(node, say!("the name of an entry in `enums`")) else {
             return Vec::new();
         };
         if let Some((_, labels)) = self.enums.iter().find(|(known, _)| *known == name) {
@@ -529,7 +531,8 @@ impl Reader<'_, '_> {
             let Some(name) = self.name(value, say!("the name of a value")) else { continue };
             let known = labels.iter().any(|(other, n)| other.value == name.value || *n == number);
             if known {
-                let message = say!("`{}: {}` occurs twice", number, shorten(&name.value));
+                let message =
+                    say!("`{}: {}` repeats a number or a name", number, shorten(&name.value));
                 let error = self.cx.error("duplicate-name", message, key.place);
                 let error = error.label(say!("the number or the name is already used"));
                 self.cx.note(error.help(say!("give every value its own name")));
@@ -546,7 +549,7 @@ impl Reader<'_, '_> {
             Type::Unsigned(_) | Type::Signed(_) | Type::Bits(_) | Type::Varint | Type::ZigZag
         );
         if let (Some(key), false) = (fields.r#enum.key(), is_whole) {
-            let message = say!("only whole numbers can have names");
+            let message = say!("only whole numbers can have named values");
             let error = self.cx.error("conflicting-keys", message, key.place);
             let error = error.label(say!("this is not a whole number"));
             self.cx.note(error.help(say!("remove `enum`, or write `type: u8`")));

@@ -110,7 +110,7 @@ impl Reader<'_> {
         let fields = fields.filter(|node| !node.is_null());
         match &fields {
             Some(Node { kind: Kind::Scalar { .. } | Kind::List(_), place }) => {
-                let text = say!("the fields of a message are a map");
+                let text = say!("the fields of a message must be a map");
                 let error = self.error("bad-field", text, place.start(), place.end());
                 Err(Box::new(error.help(MESSAGE_HELP)))
             }
@@ -149,7 +149,8 @@ impl Reader<'_> {
                 Ok(Given::Items(items.collect::<Result<_, _>>()?))
             }
             Kind::Scalar { text, .. } if text.contains("${") => {
-                let text = say!("an expression has no value here: there is no user and no run");
+                let text =
+                    say!("an expression cannot be evaluated here: there is no user and no run");
                 let error = self.error("bad-field", text, node.place.start(), node.place.end());
                 Err(Box::new(error.help(say!("write the value itself"))))
             }

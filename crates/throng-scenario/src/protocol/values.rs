@@ -8,10 +8,11 @@ use crate::syntax::{Kind, Node};
 use crate::words::shorten;
 
 const BYTES_HELP: Said =
-    say!("write `\"\\r\\n\"` in double quotes, a number such as `0`, or a list of both");
+    say!("write `\"\\r\\n\"` in double quotes, a number such as `0`, or a list of such values");
 
 const CONDITION_HELP: Said = say!(
-    "write `flags & 1`, `kind == 2`, or the name of an earlier field to test that it is not 0"
+    "write `flags & 1`, `kind == 2`, or only the name of an earlier field to test for a value \
+     other than 0"
 );
 
 /// What turns a condition round, as `!` does.
@@ -87,7 +88,7 @@ pub(super) fn read_bytes(cx: &mut Context<'_>, node: &Node) -> Option<Vec<u8>> {
     if out.len() > BYTES_MAX {
         return cx.bad_value(
             node,
-            say!("more than 4096 bytes"),
+            say!("this has more than 4096 bytes"),
             say!("declare a field for this many bytes"),
         );
     }
@@ -104,8 +105,12 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
     if let (true, Some(number)) = (*plain, parse_int(text)) {
         let Ok(byte) = u8::try_from(number) else {
             let message = say!("`{}` is not a byte", shorten(text));
-            let error = cx.error("bad-value", message, node.place).label(say!("more than 8 bits"));
-            return cx.fail(error.help(say!("write 0 to 255, or several bytes: `[0xCA, 0xFE]`")));
+            let error = cx
+                .error("bad-value", message, node.place)
+                .label(say!("this does not fit into 8 bits"));
+            return cx.fail(
+                error.help(say!("write a number from 0 to 255, or several bytes: `[0xCA, 0xFE]`")),
+            );
         };
         out.push(byte);
         return Some(());
@@ -113,7 +118,7 @@ fn add_bytes(cx: &mut Context<'_>, node: &Node, out: &mut Vec<u8>) -> Option<()>
     let is_escape = |pair: &[u8]| pair[0] == b'\\' && b"rnt0x".contains(&pair[1]);
     let is_double = cx.written(node.place).starts_with('"');
     if !is_double && text.as_bytes().windows(2).any(is_escape) {
-        let message = say!("a backslash is an escape only in double quotes");
+        let message = say!("a backslash starts an escape sequence only in double quotes");
         let error = cx.error("bad-value", message, node.place).label(say!("taken literally"));
         return cx.fail(error.help(say!("write `\"{}\"`", shorten(text))));
     }
@@ -266,8 +271,10 @@ fn bits<'t>(
     value: impl Fn(&str) -> Result<i64, (Said, Said)>,
 ) -> Result<Compared<'t>, (Said, Said)> {
     let has_bits = |mask| Ok(Compared { name, comparison: Comparison::HasBits, value: mask });
-    let help =
-        say!("declare the bits as separate fields, `type: b1`, and compare one: `name == 0`");
+    let help = say!(
+        "declare the bits as separate fields (`type: b1`), and compare one of them: `name == \
+             0`"
+    );
     if let Some((mask, right)) = rest.split_once("==") {
         let (mask, right) = (value(mask)?, value(right)?);
         return match mask == right && mask != 0 {
@@ -285,7 +292,7 @@ fn bits<'t>(
     match value(rest)? {
         0 => Err((
             say!("no bit is tested"),
-            say!("write a number with the bits to test: `flags & 4`"),
+            say!("write a number in which the bits to test are set: `flags & 4`"),
         )),
         mask => has_bits(mask),
     }

@@ -75,8 +75,10 @@ impl Data {
                 other => format!("\"{other}\""),
             };
             let first = shorten(only);
-            let help =
-                say!("its first line, `{first}`, is one column: write `separator: {separator}`");
+            let help = say!(
+                "the first line of the file, `{first}`, is read as one column: write \
+                     `separator: {separator}`"
+            );
             return Some(help);
         }
         let is_number = |name: &str| {
@@ -85,8 +87,8 @@ impl Data {
         let is_data = |name: &&String| name.contains('@') || is_number(name);
         let name = shorten(columns.iter().find(is_data)?);
         let help = say!(
-            "its first line should name the columns, but has `{name}`: write `columns: [name, \
-             …]` if it is a data row"
+            "the first line of the file should contain column names, not `{name}`; if it is a \
+             data row, write `columns: [name, …]`"
         );
         Some(help)
     }

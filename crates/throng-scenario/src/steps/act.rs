@@ -81,7 +81,11 @@ impl Coder<'_, '_> {
             fields.set.node().and_then(|node| cx.entries(node, say!("a map of values"), HELP));
         let Some(entries) = entries else { return Flow::UNKNOWN };
         if entries.is_empty() {
-            let error = cx.error("empty", say!("this sets nothing"), fields.place);
+            let error = cx.error(
+                "empty",
+                say!("this `set` step does not contain any values"),
+                fields.place,
+            );
             cx.note(error.label(say!("empty")).help(HELP));
             return Flow::UNKNOWN;
         }
@@ -112,7 +116,7 @@ impl Coder<'_, '_> {
     ) -> Flow {
         let node = field.node().filter(|node| !node.is_null());
         if let Some(node) = node.filter(|_| verb != "stop") {
-            let message = say!("`{verb}` has no value");
+            let message = say!("`{verb}` does not take a value");
             return cx.bad_value(node, message, say!("write `- {verb}`")).unwrap_or(Flow::UNKNOWN);
         }
         let wrong = match (verb, self.section) {

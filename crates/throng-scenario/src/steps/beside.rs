@@ -94,14 +94,14 @@ impl<'n> Coder<'_, 'n> {
             Inside::Parallel => (
                 say!("branches run at the same time"),
                 say!(
-                    "write it before or after `parallel`; a branch can contain HTTP requests, \
-                     think times, loops and `set`"
+                    "write the step before or after `parallel`; a branch can contain HTTP \
+                     requests, think times, loops and `set`"
                 ),
             ),
             Inside::On | Inside::Every => (
                 say!("this runs in parallel with the user's own steps"),
                 say!(
-                    "write it in `steps`; here, a user can send, request, expect, think, set \
+                    "move it to `steps`; here, a user can send, request, expect, think, set \
                      values and leave"
                 ),
             ),
@@ -124,8 +124,8 @@ impl<'n> Coder<'_, 'n> {
         let error = cx.error("wrong-place", message, place);
         let error = error.label(say!("a reply does not identify its request"));
         let help = say!(
-            "write it before or after `parallel`, or declare a protocol whose messages have a \
-             `seq`"
+            "write the step before or after `parallel`, or declare a protocol whose messages \
+             have a `seq`"
         );
         cx.note(error.help(help));
         false

@@ -183,7 +183,9 @@ fn read_attempts(cx: &mut Context<'_>, node: &Node, help: Said) -> Option<Option
         return Some(None);
     }
     match units::parse_count(&text).map(u16::try_from) {
-        Ok(Ok(0)) => cx.bad_value(node, say!("this never retries"), say!("remove it, or write 1")),
+        Ok(Ok(0)) => {
+            cx.bad_value(node, say!("this never retries"), say!("remove the key, or write 1"))
+        }
         Ok(Ok(times)) => Some(Some(times.into())),
         Ok(Err(_)) => cx.bad_value(node, say!("more than 65,535 retries"), say!("write `forever`")),
         _ => {

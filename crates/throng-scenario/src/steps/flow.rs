@@ -123,7 +123,7 @@ impl<'n> Coder<'_, 'n> {
             let flow = self.way(cx, way);
             let steps = std::mem::replace(&mut self.block, outer);
             if weight == Some(0) {
-                let message = say!("this branch has weight 0");
+                let message = say!("this branch has a weight of 0");
                 let warning = cx.warning("never-runs", message, way.place);
                 let help = say!("give it a weight of 1 or more, or remove it");
                 cx.note(warning.label(say!("no user ever takes it")).help(help));
@@ -219,12 +219,15 @@ impl<'n> Coder<'_, 'n> {
             let error = cx
                 .error("part-circle", message, node.place)
                 .label(say!("already inside this part"));
-            cx.note(error.help(say!("write `repeat` around its steps instead")));
+            cx.note(
+                error.help(say!("to run its steps several times, put them in a `repeat` step")),
+            );
             return Flow::UNKNOWN;
         }
         if self.open_parts.len() >= PARTS_DEPTH_MAX {
             let message = say!("parts are nested more than {PARTS_DEPTH_MAX} levels deep");
-            let error = cx.error("too-many", message, node.place).label(say!("one too many"));
+            let error =
+                cx.error("too-many", message, node.place).label(say!("this exceeds the limit"));
             cx.note(
                 error.help(say!("write the steps of small parts directly where they are used")),
             );
@@ -255,10 +258,9 @@ impl<'n> Coder<'_, 'n> {
         *self.part_steps += 1;
         if *self.part_steps == PART_STEPS_MAX + 1 {
             let message = say!("parts add more than 200,000 steps");
-            let error = cx.error("too-many", message, place).label(say!("one too many"));
+            let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
             cx.note(
-                error
-                    .help(say!("parts that use other parts multiply the steps: use fewer of them")),
+                error.help(say!("nested parts multiply the number of steps: use fewer of them")),
             );
         }
         *self.part_steps <= PART_STEPS_MAX
@@ -294,7 +296,7 @@ fn read_times(cx: &mut Context<'_>, node: &Node) -> Option<Times> {
             say!("write `repeat: 3..10`"),
         ),
         _ => {
-            let message = say!("`{}` is not a number of repetitions", shorten(&text));
+            let message = say!("`{}` is not a valid number of repetitions", shorten(&text));
             let error =
                 cx.error("bad-value", message, node.place).label(say!("not a number or range"));
             cx.fail(error.help(HELP))
@@ -348,9 +350,9 @@ impl Weights {
             return;
         }
         if sum == 0 {
-            let error = cx.error("never-runs", say!("all branches have weight 0"), node.place);
-            let help = say!("give one a weight of 1 or more");
-            cx.note(error.label(say!("no user ever takes any of them")).help(help));
+            let error = cx.error("never-runs", say!("all branches have a weight of 0"), node.place);
+            let help = say!("give at least one of them a weight of 1 or more");
+            cx.note(error.label(say!("no user ever takes a branch")).help(help));
         }
         // Thirds are written as 33.3%.
         if self.shares > 0 && sum.abs_diff(u64::from(WHOLE)) > u64::from(WHOLE) / 100 {

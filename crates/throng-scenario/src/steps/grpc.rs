@@ -107,7 +107,9 @@ pub(crate) fn read_spoken(
         let message = say!("`{}` takes one message", method.name);
         let error = cx.error("one-message", message, node.place);
         let error = error.label(say!("`connect` has already sent it"));
-        return cx.fail(error.help(say!("give it there: `connect: …` with `message: {{…}}`")));
+        return cx.fail(error.help(say!(
+            "set the message in the `connect` step: `connect: …` with `message: {{…}}`"
+        )));
     }
     read_proto(cx, &called.schema, method.input, (Some(node), node.place))
 }
@@ -160,7 +162,7 @@ fn read_messages(
         cx.items(node, say!("a list of messages"), say!("write `messages: [{{…}}, {{…}}]`"))?;
     if let Some(item) = items.get(MESSAGES_MAX) {
         let message = say!("a call sends more than {MESSAGES_MAX} messages");
-        let error = cx.error("too-many", message, item.place).label(say!("one too many"));
+        let error = cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
         let help = say!("open the call with `connect`, and send them in a loop");
         return cx.fail(error.help(help));
     }
@@ -175,8 +177,8 @@ fn takes_one<T>(cx: &mut Context<'_>, called: &Called, key: &Key) -> Option<T> {
     let message = say!("`{}` takes one message", method.name);
     let error = cx.error("one-message", message, key.place);
     let error = error.label(match method.kind {
-        CallKind::ServerStreaming => say!("only its replies are a stream"),
-        _ => say!("neither its requests nor its replies are a stream"),
+        CallKind::ServerStreaming => say!("only its replies are streamed"),
+        _ => say!("neither its requests nor its replies are streamed"),
     });
     cx.fail(
         error.help(say!(

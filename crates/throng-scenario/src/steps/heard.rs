@@ -50,8 +50,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             cx.note(error.label(say!("empty")).help(ON_HELP));
         }
         if let Some(item) = items.list.get(HANDLERS_MAX) {
-            let message = say!("more than {HANDLERS_MAX} messages to listen for");
-            let error = cx.error("too-many", message, item.place).label(say!("one too many"));
+            let message = say!("there are more than {HANDLERS_MAX} messages to listen for");
+            let error =
+                cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
             cx.note(error.help(say!(
                 "`message: any` counts all messages that no other item \
                                      matches"
@@ -66,7 +67,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             if take_all.contains(&via.link) {
                 let message = say!("an earlier item matches every message");
                 let warning = cx.warning("never-runs", message, fields.place);
-                let warning = warning.label(say!("no message ever reaches it"));
+                let warning = warning.label(say!("no message ever reaches this item"));
                 cx.note(warning.help(say!("write `message: any` last")));
             }
             if one.iter().any(|handler| handler.message.is_any()) {
@@ -228,8 +229,9 @@ impl<'c, 'n> Coder<'c, 'n> {
             cx.note(error.label(say!("empty")).help(EVERY_HELP));
         }
         if let Some(item) = items.list.get(EVERY_MAX) {
-            let message = say!("more than {EVERY_MAX} background tasks");
-            let error = cx.error("too-many", message, item.place).label(say!("one too many"));
+            let message = say!("there are more than {EVERY_MAX} background tasks");
+            let error =
+                cx.error("too-many", message, item.place).label(say!("this exceeds the limit"));
             cx.note(error.help(say!("put steps with the same interval into one item")));
         }
         let mut all = Vec::new();

@@ -124,7 +124,7 @@ fn usual_beat(
         }
         Err(mistake) => {
             let error = cx.error("bad-field", mistake.message, place);
-            let label = say!("the heartbeat of the protocol sends `{name}` without values");
+            let label = say!("the protocol's heartbeat sends `{name}` without values");
             let help = say!("write `heartbeat: {{send: {{{name}: {{…}}}}}}`, or `none`");
             cx.fail(error.label(label).help(help))
         }
@@ -174,8 +174,9 @@ fn read_beat(cx: &mut Context<'_>, fields: &ast::Heartbeat<'_>, reach: &Reach) -
     }
     if let Some(scheme) = reach.scheme.filter(|_| !reach.is_websocket()) {
         let message = say!("`ping` is not supported with `{}` targets", scheme.word());
-        let error =
-            cx.error("step-scheme", message, key.place).label(say!("only WebSocket supports it"));
+        let error = cx
+            .error("step-scheme", message, key.place)
+            .label(say!("supported only with WebSocket"));
         return cx.fail(error.help(match reach.called() {
             Some(_) => CALL_HELP,
             None => say!("write a message: `heartbeat: {{text: hello, every: 30s}}`"),
@@ -205,7 +206,11 @@ fn read_lost_after(
     let lost_after = cx.time_limit(node)?;
     if lost_after > every {
         let message = say!("the next heartbeat is due before this one counts as lost");
-        return cx.bad_value(node, message, say!("write at most the value of `every`"));
+        return cx.bad_value(
+            node,
+            message,
+            say!("write a duration that is not longer than `every`"),
+        );
     }
     Some(Some(lost_after))
 }
@@ -225,7 +230,7 @@ fn read_answer(
         )),
         false if fields.ping.is_there() => Some((
             say!("`ping` and `expect` cannot be used together"),
-            say!("the reply to a ping is the pong"),
+            say!("the reply to a ping is always a pong"),
         )),
         false => None,
     };
@@ -261,7 +266,11 @@ fn read_fault(
         fault.late = cx.time_limit(node)?;
         if fault.late >= every {
             let message = say!("the delay must be shorter than `every`");
-            return cx.bad_value(node, message, say!("write less than the value of `every`"));
+            return cx.bad_value(
+                node,
+                message,
+                say!("write a duration that is shorter than `every`"),
+            );
         }
     }
     if let Some(node) = fields.times.node() {
@@ -276,7 +285,11 @@ fn read_fault(
             times => match u8::try_from(times) {
                 Ok(times) => times,
                 Err(_) => {
-                    return cx.bad_value(node, say!("too many at once"), say!("write at most 255"));
+                    return cx.bad_value(
+                        node,
+                        say!("this sends too many heartbeats at once"),
+                        say!("write at most 255"),
+                    );
                 }
             },
         };

@@ -330,7 +330,7 @@ impl<'c, 'n> Coder<'c, 'n> {
         });
         cx.fail(match names().next() {
             Some(_) => error.help(say!("available: {}", list(names()))),
-            None => error.help(say!("leave it out if the user has only one connection")),
+            None => error.help(say!("leave out the name if the user has only one connection")),
         })
     }
 
@@ -401,7 +401,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             }
             Err(several) if !named_by_itself(verb) => no_connect(cx, verb, place, several[0]),
             Err(several) => {
-                let message = say!("`{verb}` could use several targets");
+                let message = say!("there are several possible targets for `{verb}`");
                 let error =
                     cx.error("which-target", message, place).label(say!("which target is meant?"));
                 let names = || several.iter().map(|reach| reach.name.as_str());
@@ -468,7 +468,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             Some(only) => Some(self.via(usize::from(only))),
             None => {
                 let name = &key.text;
-                let help = say!("write `{name}` in the `connect` step that opens it");
+                let help = say!("write `{name}` in the `connect` step that opens the connection");
                 which_connection(cx, key.place, help)
             }
         }
@@ -496,7 +496,7 @@ impl<'c, 'n> Coder<'c, 'n> {
                 let error = cx.error("step-scheme", message, key.place);
                 let error = error.label(say!("the target is `{scheme}://`"));
                 let help =
-                    say!("it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`");
+                    say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required");
                 cx.note(error.help(help));
             }
         }
@@ -535,7 +535,7 @@ impl<'c, 'n> Coder<'c, 'n> {
             return Some(self.add_link(name, reach, lasts));
         }
         let message = say!("a session has more than {LINKS_MAX} connections");
-        let error = cx.error("too-many", message, place).label(say!("one too many"));
+        let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
         cx.fail(error.help(say!("split them across several sessions")))
     }
 
@@ -609,7 +609,7 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
     let is_grpc = scheme.is_some_and(Scheme::is_grpc);
     let help = match verb {
         _ if is_grpc && verb == "http" => {
-            say!("call a method there: `- grpc: package.Service/Method`")
+            say!("call a gRPC method of this target: `- grpc: package.Service/Method`")
         }
         "grpc" => say!("a `grpc` step requires a target with `grpc://` or `grpcs://`"),
         "http" => say!("an `http` step requires a target with `http://` or `https://`"),
@@ -622,18 +622,18 @@ fn misfit<T>(cx: &mut Context<'_>, verb: &str, scheme: Option<Scheme>, place: Pl
         }
         "disconnect" => {
             say!(
-                "leave it out: HTTP connections are opened on demand; a WebSocket target starts \
-                 with `ws://`"
+                "leave it out: HTTP connections are opened on demand; for WebSocket, use a \
+                 `ws://` target"
             )
         }
-        _ => say!("it requires a target with `ws://`, `wss://`, `tcp://` or `tls://`"),
+        _ => say!("a target with `ws://`, `wss://`, `tcp://` or `tls://` is required"),
     };
     let (message, label) = match scheme {
         Some(scheme) => (
             say!("`{verb}` is not supported with `{}` targets", scheme.word()),
             say!("the target is `{}://`", scheme.word()),
         ),
-        None => (say!("no target supports `{verb}`"), say!("none of them is suitable")),
+        None => (say!("no target supports `{verb}`"), say!("no target has a suitable scheme")),
     };
     cx.fail(cx.error("step-scheme", message, place).label(label).help(help))
 }
@@ -657,10 +657,11 @@ fn connect_help(reach: &Reach) -> Said {
 /// Says that nothing can be sent on an event stream.
 fn one_way(cx: &mut Context<'_>, verb: &str, place: Place) {
     let message = say!("`{verb}` is not supported on an event stream");
-    let error = cx.error("step-scheme", message, place).label(say!("only the target sends on it"));
-    cx.note(
-        error.help(say!("send it with an `http` step; use `expect` and `on` for incoming events")),
-    );
+    let error =
+        cx.error("step-scheme", message, place).label(say!("only the target sends events here"));
+    cx.note(error.help(say!(
+        "to send data, use an `http` step; for incoming events, use `expect` and `on`"
+    )));
 }
 
 /// A name that is the same for all users, as it is written.

@@ -78,12 +78,14 @@ impl Meetings {
                 (Some(first), Some((second, place))) if first != second => {
                     let line = cx.line(meeting.at);
                     let message = say!(
-                        "all steps of `{}` must wait for the same number of users",
+                        "all steps of the rendezvous `{}` must wait for the same number of users",
                         shorten(&name)
                     );
                     let error = cx.error("conflicting-keys", message, place);
                     let error = error.label(say!("line {line} waits for {first} users"));
-                    cx.note(error.help(say!("write the same number, or give it another name")));
+                    cx.note(error.help(say!(
+                        "write the same number of users, or give this rendezvous another name"
+                    )));
                 }
                 (None, Some((users, place))) => {
                     (meeting.users, meeting.at) = (Some(users), place);
@@ -93,9 +95,10 @@ impl Meetings {
             return Some(*number);
         }
         let Ok(number) = u16::try_from(self.places.len() + 1) else {
-            let message = say!("more than 65,534 rendezvous");
-            let error = cx.error("too-many", message, step).label(say!("one too many"));
-            return cx.fail(error.help(say!("steps with the same name share one rendezvous")));
+            let message = say!("there are more than 65,534 rendezvous");
+            let error = cx.error("too-many", message, step).label(say!("this exceeds the limit"));
+            return cx
+                .fail(error.help(say!("give steps that can share a rendezvous the same name")));
         };
         let (users, at) = (users.map(|(users, _)| users), users.map_or(step, |(_, place)| place));
         self.places.push(Meeting { name: name.clone(), users, at });
@@ -130,8 +133,8 @@ impl Meetings {
             if let Some(most) = facts.users_max.filter(|most| *most < users) {
                 let message = say!("`{name}` waits for more users than the load has");
                 let error = cx.error("never-meets", message, meeting.at);
-                let error = error.label(say!("there are at most {most}"));
-                cx.note(error.help(say!("write `users: {most}` or fewer, or increase the load")));
+                let error = error.label(say!("the load has at most {most} users"));
+                cx.note(error.help(say!("lower it to `users: {most}`, or increase the load")));
             }
             return users;
         }
@@ -150,7 +153,7 @@ impl Meetings {
                     false => say!("not every session reaches this step"),
                 };
                 let message =
-                    say!("`{name}` requires the number of users that wait for each other");
+                    say!("the rendezvous `{name}` requires the number of users to wait for");
                 let error = cx.error("missing-key", message, meeting.at).label(label);
                 let help = say!("write `- {{rendezvous: start, users: 100}}`");
                 cx.note(error.help(help));

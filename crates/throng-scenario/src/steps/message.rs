@@ -91,8 +91,8 @@ fn read_opening(
     };
     if !reach.opens_with("connect") {
         let error = cx.error("step-scheme", reach.has_no_path(), node.place);
-        let error = error.label(say!("only WebSocket supports it"));
-        return cx.fail(error.help(say!("write `connect` alone")));
+        let error = error.label(say!("supported only with WebSocket"));
+        return cx.fail(error.help(say!("write `connect` without a path")));
     }
     if reach.called().is_some() {
         return Some((None, Text::default()));
@@ -120,15 +120,15 @@ fn refuse_strangers(cx: &mut Context<'_>, fields: &ast::Connect<'_>, reach: &Rea
             let error = cx.error("step-scheme", reach.has_no(name), key.place);
             let (label, help) = match (name, reach.called()) {
                 ("json" | "form" | "body", _) => {
-                    (say!("only event stream requests have it"), say!("remove it"))
+                    (say!("only event stream requests support it"), say!("remove it"))
                 }
                 ("metadata" | "compress" | "message", _) => {
-                    (say!("only gRPC calls have it"), say!("remove it"))
+                    (say!("only gRPC calls support it"), say!("remove it"))
                 }
                 (_, Some(_)) => {
-                    (say!("only WebSocket supports it"), say!("write `metadata: {{…}}`"))
+                    (say!("supported only with WebSocket"), say!("write `metadata: {{…}}`"))
                 }
-                _ => (say!("only WebSocket supports it"), say!("remove it")),
+                _ => (say!("supported only with WebSocket"), say!("remove it")),
             };
             cx.note(error.label(label).help(help));
         }
@@ -170,8 +170,10 @@ fn event_request(
 fn read_upgrade_headers(cx: &mut Context<'_>, fields: &ast::Connect<'_>) -> Headers {
     let (headers, digest) = read_step_headers(cx, (fields.headers, fields.auth));
     if let (Some(_), Some(node)) = (digest, fields.auth.node()) {
-        let message = say!("digest authentication is for `http` steps");
-        let help = say!("log in over HTTP first and send what it returns, or leave out `scheme`");
+        let message = say!("digest authentication is supported only in `http` steps");
+        let help = say!(
+            "log in with an `http` step and send the token that it returns, or leave out `scheme`"
+        );
         let _: Option<()> = cx.bad_value(node, message, help);
     }
     headers
@@ -197,7 +199,9 @@ fn read_protocols(cx: &mut Context<'_>, node: &Node) -> Vec<Text> {
             None => protocols.push(name),
             Some(name) => {
                 let message = say!("`{}` is not a valid subprotocol name", shorten(&name));
-                let error = cx.error("bad-header", message, node.place).label(say!("not a token"));
+                let error = cx
+                    .error("bad-header", message, node.place)
+                    .label(say!("not a valid HTTP token"));
                 cx.note(
                     error.help(say!("write `protocols: [chat.v1]`: letters, digits, `.` and `-`")),
                 );
@@ -332,8 +336,9 @@ fn read_match(cx: &mut Context<'_>, field: Field<'_>, reach: &Reach) -> Option<W
     }
     if !reach.has_messages() {
         let message = say!("a byte stream has no separate messages");
-        let error =
-            cx.error("step-scheme", message, place).label(say!("whatever arrives is the reply"));
+        let error = cx
+            .error("step-scheme", message, place)
+            .label(say!("all received bytes count as the reply"));
         return cx.fail(
             error.help(say!("use `expect` to define where the reply ends, or declare a protocol")),
         );
@@ -362,14 +367,14 @@ fn check_replies(
     let (message, help) = match &name {
         Some(name) => (
             say!("no message is a reply to `{name}`"),
-            say!("write `- send: {name}`, or `answers: {name}` at its reply in the protocol"),
+            say!("write `- send: {name}`, or add `answers: {name}` to its reply in the protocol"),
         ),
         None => (
             say!("no message is a reply to raw bytes"),
-            say!("write `- send: {{…}}`, and `- expect: any` if a message must follow"),
+            say!("write `- send: {{…}}`; add `- expect: any` if a message must follow"),
         ),
     };
-    let error = cx.error("no-reply", message, place).label(say!("its reply never arrives"));
+    let error = cx.error("no-reply", message, place).label(say!("a reply never arrives"));
     cx.note(error.help(help));
     Vec::new()
 }
@@ -391,8 +396,10 @@ fn read_reply(
         let replies = ids.iter().map(|id| format!("`{}`", protocol.info(*id).name));
         let replies = replies.collect::<Vec<_>>().join(", ");
         let message = say!("`{name}` is not a reply to this request");
-        let error = cx.error("no-reply", message, node.place).label(say!("it is never the reply"));
-        return cx.fail(error.help(say!("its replies are {replies}")));
+        let error = cx
+            .error("no-reply", message, node.place)
+            .label(say!("this message is never the reply"));
+        return cx.fail(error.help(say!("the replies to this request are {replies}")));
     }
     if !which.messages.is_empty() && ids.iter().any(|id| !which.messages.contains(id)) {
         checks.extend(check_kind(protocol, &which.messages));
@@ -592,9 +599,9 @@ fn read_expectation(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) 
     }
     read_event_name(cx, fields.event, checks)?;
     if let Some(key) = fields.close.key() {
-        let message = say!("`close` is used alone, in an `expect` step");
+        let message = say!("`close` can only be used alone, in an `expect` step");
         let error = cx.error("conflicting-keys", message, key.place);
-        let error = error.label(say!("no message is expected"));
+        let error = error.label(say!("`close` does not match messages"));
         return cx.fail(error.help(say!("write `- expect: {{close: 4001}}`")));
     }
     let Some((key, node)) =

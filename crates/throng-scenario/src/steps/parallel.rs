@@ -29,7 +29,8 @@ impl<'n> Coder<'_, 'n> {
         }
         if let Some(branch) = branches.list.get(BRANCHES_MAX) {
             let message = say!("more than {BRANCHES_MAX} branches");
-            let error = cx.error("too-many", message, branch.place).label(say!("one too many"));
+            let error =
+                cx.error("too-many", message, branch.place).label(say!("this exceeds the limit"));
             cx.note(
                 error.help(say!(
                     "put steps that do not need to run at the same time into one branch"

@@ -127,14 +127,19 @@ pub(crate) fn warn_long(cx: &mut Context<'_>, facts: &Facts, waits: &[Wait]) {
             WaitKind::Think => (
                 "think-too-long",
                 say!("the think time is longer than any phase"),
-                say!("at least {time}, but the longest phase lasts {limit}"),
-                say!("the next steps hardly ever run: shorten the think time, or run longer"),
+                say!("the think time is at least {time}, but the longest phase lasts {limit}"),
+                say!(
+                    "shorten the think time, or extend the run; otherwise the next steps rarely \
+                     run"
+                ),
             ),
             WaitKind::Stay => (
                 "stay-too-long",
                 say!("users stay longer than the whole run"),
-                say!("{time}, but the run lasts {limit}"),
-                say!("the next steps never run: write `stay: forever`, or run longer"),
+                say!("they stay for {time}, but the run lasts {limit}"),
+                say!(
+                    "write `stay: forever`, or extend the run; otherwise the next steps never run"
+                ),
             ),
         };
         let warning = cx.warning(code, message, wait.place).label(label);

@@ -207,13 +207,13 @@ pub(crate) fn check_iteration(cx: &mut Context<'_>, place: Place, body: Flow, ag
 
 fn endless(cx: &mut Context<'_>, message: Said, place: Place) {
     let error = cx.error("endless-loop", message, place);
-    cx.note(error.label(say!("it would loop at full speed")).help(HELP));
+    cx.note(error.label(say!("users would loop at full speed")).help(HELP));
 }
 
 fn busy(cx: &mut Context<'_>, message: Said, place: Place) {
     let warning = cx.warning("busy-loop", message, place);
-    let help = say!("add `- think: 1s` on a path that every user takes");
-    cx.note(warning.label(say!("on that path it loops at full speed")).help(help));
+    let help = say!("add `- think: 1s` to a path that every user takes");
+    cx.note(warning.label(say!("on that path, users loop at full speed")).help(help));
 }
 
 /// Warns of a step behind others that never come to it.
@@ -240,8 +240,8 @@ pub(crate) fn warn_unreachable(cx: &mut Context<'_>, ending: Ending, step: Place
             say!("put `stop` into an `if`, or remove the steps after it"),
         ),
         How::Branches => (
-            say!("no branch on line {line} continues to this step"),
-            say!("let one branch continue, or remove the steps after it"),
+            say!("every branch on line {line} ends before this step"),
+            say!("let one branch continue, or remove the steps after the branches"),
         ),
     };
     let message = say!("this step is never reached");

@@ -94,7 +94,7 @@ impl Rows {
         }
         if id.is_none() && !std::mem::replace(&mut self.full, true) {
             let message = say!("the scenario has more than 65,535 different steps");
-            let error = cx.error("too-many", message, place).label(say!("one too many"));
+            let error = cx.error("too-many", message, place).label(say!("this exceeds the limit"));
             cx.note(error.help(say!("give related steps the same `name`")));
         }
         id

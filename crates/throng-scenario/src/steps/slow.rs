@@ -91,9 +91,9 @@ impl Known<'_> {
 
     fn warn_overdue(&self, cx: &mut Context<'_>, every: &Every) {
         let Some(body) = self.body(&every.body).filter(|_| self.is_overdue(every)) else { return };
-        let message = say!("these steps are due again before they are done");
+        let message = say!("these steps are due again before they complete");
         let (pause, time) = (write_duration(body.pause), write_duration(every.time));
-        let label = say!("they pause for at least {pause}, and are due every {time}");
+        let label = say!("the steps pause for at least {pause}, but are due every {time}");
         let warning = cx.warning("every-too-slow", message, body.place).label(label);
         cx.note(warning.help(say!(
             "starts that are due in the meantime are skipped: shorten the pauses, or increase \
@@ -116,8 +116,7 @@ impl Known<'_> {
             let message = say!("messages arrive faster than this handler can process them");
             let (pause, every) = (write_duration(body.pause), write_duration(coming.every));
             let label = say!(
-                "it pauses for at least {pause}, and a message arrives every \
-                              {every}"
+                "the handler pauses for at least {pause}, but a message arrives every {every}"
             );
             let warning = cx.warning("handler-too-slow", message, body.place).label(label);
             let help = say!("messages queue up: shorten the pauses, or reduce the message rate");

@@ -55,7 +55,8 @@ pub(super) fn read_measure(
         let place = fields.measure.place_or(fields.place);
         let error =
             cx.error("conflicting-keys", say!("this trend has a different unit elsewhere"), place);
-        let error = error.label(say!("a trend is either times, bytes or numbers"));
+        let error =
+            error.label(say!("a trend can only contain times, bytes or numbers, not a mix"));
         return cx.fail(error.help(say!("use the unit of the other step, or another name")));
     }
     Some(Statement::Tally { step, value: Arc::new(value?), scale: Some(scale) })

@@ -122,7 +122,7 @@ fn comment_in_brackets(lines: &Lines<'_>, at: usize) -> Option<Mistake> {
         message: say!("this is not valid YAML: `#` starts a comment, so the bracket is not closed"),
         start: line.start + byte,
         end: line.start + line.text.len(),
-        label: say!("a comment from here on"),
+        label: say!("the comment starts here"),
         help,
     })
 }
@@ -287,7 +287,7 @@ fn escaped(source: &Source, at: usize) -> Option<Mistake> {
                                   `'{inner}'`"
                             )
                         }
-                        None => say!("write `\\{wrong}`: the first backslash escapes the other"),
+                        None => say!("write `\\{wrong}`: the first backslash escapes the second"),
                     },
                 });
             }
@@ -439,8 +439,8 @@ fn indentation(lines: &Lines<'_>, info: &str, at: usize) -> Option<Mistake> {
         end: here.start + begin + word.len().max(1),
         label: say!("this starts in column {}", here.column(begin)),
         help: say!(
-            "keys of one map and items of one list must start in the same column: those of line \
-             {} start in column {}",
+            "keys of one map or items of one list must start in the same column; on line {}, \
+             they start in column {}",
             line.number,
             line.column(found)
         ),

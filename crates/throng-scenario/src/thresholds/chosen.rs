@@ -49,7 +49,7 @@ impl Reader<'_, '_, '_> {
         match self.subject(chosen.name) {
             Some(Subject::Steps(_)) => {}
             Some(_) => {
-                let help = say!("select by step: `http{{tier:gold}} p99 < 50ms`");
+                let help = say!("use labels only with steps, as in `http{{tier:gold}} p99 < 50ms`");
                 return self.fail(
                     "bad-threshold",
                     say!("only steps have labels"),

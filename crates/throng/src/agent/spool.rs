@@ -82,9 +82,9 @@ impl Spooled {
     fn cut_short(&self) -> Option<Said> {
         let status = self.status.as_ref().and_then(|status| status.get());
         let how = match (status.and_then(|it| it.signal()), status.and_then(|it| it.code())) {
-            (Some(signal), _) => say!("signal {signal} ended it"),
+            (Some(signal), _) => say!("it was terminated by signal {signal}"),
             (None, Some(code)) => say!("it ended with exit code {code}"),
-            (None, None) => say!("its agent had stopped"),
+            (None, None) => say!("its agent was no longer running"),
         };
         let errors = self.errors();
         Some(match errors.is_empty() {

@@ -55,31 +55,32 @@ pub(crate) struct BenchArguments {
     /// Total number of requests (messages on ws, tcp and udp) of all users together
     #[arg(short = 'n', long, visible_alias = "iterations", value_parser = count)]
     pub(crate) requests: Option<u64>,
-    /// Duration: `30s`, `10m`, or seconds; 10 seconds if the number of requests is not given either
+    /// Duration: `30s`, `10m`, or a number of seconds; by default 10 seconds, unless the number of
+    /// requests is given
     #[arg(short = 'd', long, short_alias = 'z', value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-    /// Bring all users online, keep them online this long, then disconnect them
+    /// Bring all users online, keep them online for this long, then disconnect them
     #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
     pub(crate) hold: Option<Duration>,
-    /// On ws, tcp and udp: users stay connected and send a heartbeat this often; on ws a ping by
-    /// default
+    /// Keep users connected and send a heartbeat at this interval (ws, tcp and udp); on ws, a ping
+    /// by default
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) heartbeat: Option<Duration>,
-    /// The message of the heartbeat; --body is then sent once, as a login
+    /// The heartbeat message; --body is then sent only once, as a login
     #[arg(long, value_name = "TEXT", requires = "heartbeat", allow_hyphen_values = true)]
     pub(crate) heartbeat_body: Option<String>,
-    /// Requests per second of all users together, however fast the target responds (open model);
-    /// with --hold, users that connect per second, 10,000 by default
+    /// Requests per second of all users together, regardless of how fast the target responds (open
+    /// model); with --hold, the users that connect per second (default: 10,000)
     #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Think time: how long each user pauses between two requests
     #[arg(long, value_parser = duration)]
     pub(crate) think: Option<Duration>,
-    /// Maximum delay of starts, ends of pauses and heartbeats, so that several share one wake-up
-    /// [default: 250us]; 0 wakes up for each
+    /// Maximum delay of starts, heartbeats and the ends of pauses, which allows several to share
+    /// one wake-up [default: 250us]; with 0, each has its own
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
-    /// Warm-up: generate the load this long before measuring
+    /// Warm-up: generate the load for this long before measuring
     #[arg(long, value_parser = duration)]
     pub(crate) warm_up: Option<Duration>,
 
@@ -127,7 +128,7 @@ pub(crate) struct RequestArguments {
     /// Content-Type of the body
     #[arg(short = 'T', long)]
     pub(crate) content_type: Option<String>,
-    /// Basic authentication, `user:password`; with -u also the URL
+    /// Basic authentication, `user:password`; -u also accepts the URL
     #[arg(
         short = 'a',
         long,
@@ -136,7 +137,7 @@ pub(crate) struct RequestArguments {
         allow_hyphen_values = true
     )]
     pub(crate) auth: Option<String>,
-    /// Digest authentication instead of Basic, with the user of --auth
+    /// Use Digest authentication instead of Basic, with the user from --auth
     #[arg(long)]
     pub(crate) digest: bool,
     /// A cookie, `name=value`; may be given more than once
@@ -157,10 +158,10 @@ pub(crate) struct RequestArguments {
     /// A WebSocket subprotocol to offer; may be given more than once
     #[arg(long = "subprotocol", value_name = "NAME")]
     pub(crate) subprotocols: Vec<String>,
-    /// HTTP/2: over TLS negotiated by ALPN, otherwise with prior knowledge
+    /// Use HTTP/2: negotiated by ALPN over TLS, otherwise with prior knowledge
     #[arg(long, visible_alias = "http2-prior-knowledge", conflicts_with = "http_version")]
     pub(crate) http2: bool,
-    /// `1.1`, `2`, or `auto`: over TLS the target chooses
+    /// `1.1`, `2`, or `auto` (over TLS, the target chooses)
     #[arg(long, value_name = "VERSION", value_parser = http_version)]
     pub(crate) http_version: Option<HttpVersion>,
     /// Concurrent requests on each HTTP/2 connection; when one ends, the next one starts
@@ -174,7 +175,7 @@ pub(crate) struct RequestArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Expected response")]
 pub(crate) struct ExpectationArguments {
-    /// Expected status: `200`, `2xx`, `200..299` or a list with commas; by default anything below
+    /// Expected status: `200`, `2xx`, `200..299` or a list with commas; by default any status below
     /// 400
     #[arg(long, visible_aliases = ["code", "expect-code"], value_name = "STATUS")]
     pub(crate) expect_status: Option<String>,
@@ -184,17 +185,17 @@ pub(crate) struct ExpectationArguments {
     /// A text that the body must contain
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_text: Option<String>,
-    /// As in go-stress-testing: `statusCode` is --expect-status 200, `json` is
+    /// Same as in go-stress-testing: `statusCode` means --expect-status 200, `json` means
     /// --expect-json code=200
     #[arg(short = 'v', long, value_name = "KIND")]
     pub(crate) verify: Option<Verify>,
-    /// Where a response on tcp ends: after this text (`\r\n` and `\x00` are escapes)
+    /// A response on tcp ends after this text (`\r\n` and `\x00` are escapes)
     #[arg(long, value_name = "TEXT", group = "until", allow_hyphen_values = true)]
     pub(crate) delimiter: Option<String>,
-    /// Where a response on tcp ends: after this many bytes
+    /// A response on tcp ends after this many bytes
     #[arg(long, value_name = "BYTES", value_parser = size, group = "until")]
     pub(crate) length: Option<u64>,
-    /// Where a response on tcp ends: after this regular expression
+    /// A response on tcp ends after a match of this regular expression
     #[arg(long, value_name = "REGEX", group = "until", allow_hyphen_values = true)]
     pub(crate) pattern: Option<String>,
     /// A threshold, such as `http p99 < 50ms` or `errors < 0.1%`; may be given more than once
@@ -219,14 +220,14 @@ pub(crate) struct ConnectionArguments {
     /// Open a new connection for every request
     #[arg(long, visible_alias = "disable-keepalive", visible_alias = "short")]
     pub(crate) no_keepalive: bool,
-    /// Keep connections open: the default, as -k in ab
+    /// Keep connections open (the default); same as -k in ab
     #[arg(short = 'k', long, conflicts_with = "no_keepalive")]
     pub(crate) keepalive: bool,
-    /// Fail a request that the target did not process, instead of resending it: its kept-alive
-    /// connection was already closed, or HTTP/2 reported it as unprocessed
+    /// Do not resend requests that the target did not process (kept-alive connection already
+    /// closed, or reported as unprocessed by HTTP/2); they fail instead
     #[arg(long)]
     pub(crate) no_resend: bool,
-    /// Request timeout, from the moment it is sent; 30 seconds by default
+    /// Request timeout, counted from the moment the request is sent; 30 seconds by default
     #[arg(long, short = 's', value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// Timeout for opening a connection; 10 seconds by default
@@ -235,7 +236,7 @@ pub(crate) struct ConnectionArguments {
     /// Accept any certificate
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Trust the certificates of this file (PEM) instead of the system's
+    /// Trust the certificates in this file (PEM) instead of the system's
     #[arg(long, visible_alias = "ca", value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// The client's certificate (PEM); its key may be in the same file, or in `--key`
@@ -247,13 +248,13 @@ pub(crate) struct ConnectionArguments {
     /// Server name for TLS (SNI), instead of the host in the URL
     #[arg(long, visible_alias = "sni", value_name = "NAME")]
     pub(crate) server_name: Option<String>,
-    /// Resume TLS sessions instead of full handshakes
+    /// Resume TLS sessions instead of making full handshakes
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Only IPv4 addresses
+    /// Use only IPv4 addresses
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     pub(crate) ipv4: bool,
-    /// Only IPv6 addresses
+    /// Use only IPv6 addresses
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
     /// Local source addresses: `127.0.0.2`, `127.1.0.1..127.1.0.200`, `127.1.0.0/16` or `interface

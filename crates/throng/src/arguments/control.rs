@@ -20,14 +20,15 @@ pub(crate) struct ControlArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum What {
-    /// Shows which loads are running, and at what level
+    /// Shows the running loads and their current levels
     Status,
-    /// Raises the users or the rate of the current phase, by 10 % by default
+    /// Raises the number of users or the rate of the current phase, by 10 % by default
     More {
         #[arg(value_name = "SHARE", value_parser = share, default_value = "10%")]
         share: f64,
     },
-    /// Lowers the users or the rate of the current phase, by as much as `more` raises it
+    /// Lowers the number of users or the rate of the current phase by the same amount as `more`
+    /// raises it
     Less {
         #[arg(value_name = "SHARE", value_parser = share, default_value = "10%")]
         share: f64,
@@ -42,9 +43,9 @@ pub(crate) enum What {
         #[arg(value_name = "RATE", value_parser = rate)]
         rate: f64,
     },
-    /// Adds no more users until `go-on`
+    /// Stops adding users until `go-on`
     Pause,
-    /// Adds users again
+    /// Resumes adding users
     GoOn,
     /// Ends the current phase: the next one starts
     EndPhase,

@@ -33,9 +33,9 @@ pub(crate) struct InitArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InitKind {
-    /// Pages or calls over HTTP
+    /// HTTP pages or API calls
     Http,
-    /// An API with a login, tokens, accounts from a file
+    /// An API with a login and tokens; the accounts are read from a file
     Api,
     /// Users that stay connected on a WebSocket
     Websocket,

@@ -14,7 +14,7 @@ pub(crate) struct FleetArguments {
     /// Directory with the keys of the fleet
     #[arg(long, global = true, value_name = "DIR", default_value = FLEET)]
     pub(crate) fleet: PathBuf,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
     #[command(subcommand)]
@@ -25,12 +25,11 @@ pub(crate) struct FleetArguments {
 pub(crate) enum FleetWhat {
     /// Creates the keys of a new fleet
     Init {
-        /// Address that agents connect to: that of this machine as they see it, with a port; may be
-        /// given more than once
+        /// Address and port at which agents reach this machine; may be given more than once
         #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4222")]
         address: Vec<SocketAddr>,
     },
-    /// Creates and prints the token that one machine joins with
+    /// Creates and prints the token that one machine needs to join the fleet
     Token {
         /// Name of the machine in reports: letters, digits, `-` and `_`
         name: String,
@@ -40,7 +39,7 @@ pub(crate) enum FleetWhat {
     },
     /// Runs the bus until it is interrupted
     Serve {
-        /// The program `nats-server`, if it is not in PATH
+        /// Path of the program `nats-server`, if it is not in PATH
         #[arg(long, value_name = "FILE")]
         nats_server: Option<PathBuf>,
     },
@@ -100,7 +99,7 @@ pub(crate) struct AgentArguments {
     /// Leave after the first run
     #[arg(long)]
     pub(crate) once: bool,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
     #[command(flatten)]

@@ -9,11 +9,11 @@ use crate::machine::Described;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
-         \x20 throng plan im-websocket.yaml               from the cost per user in its last run\n\
-         \x20 throng plan im-websocket.yaml --users 2M --machine 8cores,32GiB\n\
-         \x20 throng plan --users 1M                      idle WebSocket users\n\
-         \x20 throng plan --rate 50k/s                    HTTP requests\n\
-         \x20 throng plan --pv 3M --per-machine 58/s      the peak of a day")]
+     \x20 throng plan im-websocket.yaml               use the cost per user in its last run\n\
+     \x20 throng plan im-websocket.yaml --users 2M --machine 8cores,32GiB\n\
+     \x20 throng plan --users 1M                      idle WebSocket users\n\
+     \x20 throng plan --rate 50k/s                    HTTP requests\n\
+     \x20 throng plan --pv 3M --per-machine 58/s      daily peak")]
 pub(crate) struct PlanArguments {
     /// Scenario; without one, idle WebSocket users, or HTTP users if --rate or --pv is given
     pub(crate) file: Option<PathBuf>,
@@ -26,45 +26,45 @@ pub(crate) struct PlanArguments {
     /// Requests per second of all users together
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// Page views per day; the rate is that of the daily peak
+    /// Page views per day; the rate is calculated for the daily peak
     #[arg(long, value_name = "VIEWS", value_parser = count, conflicts_with = "rate")]
     pub(crate) pv: Option<u64>,
     /// Share of the daily page views during the peak; 80% by default
     #[arg(long, value_parser = part, requires = "pv")]
     pub(crate) share: Option<f64>,
-    /// Share of the day that the peak lasts; 20% by default
+    /// Length of the peak as a share of the day; 20% by default
     #[arg(long, value_name = "SHARE", value_parser = part, requires = "pv")]
     pub(crate) of_day: Option<f64>,
-    /// Measured capacity of one service machine; by default that of the last run
+    /// Measured capacity of one service machine; by default from the last run
     #[arg(long, value_name = "RATE", value_parser = rate, requires = "pv")]
     pub(crate) per_machine: Option<f64>,
     /// Size of each machine that runs throng, `8cores,16GiB`; this host by default
     #[arg(long, visible_alias = "machines", value_name = "MACHINE", value_parser = Described::parse)]
     pub(crate) machine: Option<Described>,
-    /// Show how many fleet agents are needed, on machines like the one that ran the test, and the
+    /// Show the number of fleet agents needed, on machines like the one that ran the test, and the
     /// commands to start them
     #[arg(long, conflicts_with = "pv")]
     pub(crate) fleet: bool,
     /// Take the cost per user from this run, instead of the last run of this scenario
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
-    /// Show how the memory of a user is used
+    /// Show a breakdown of the memory per user
     #[arg(long)]
     pub(crate) explain: bool,
     /// The plan as JSON; see docs/plan.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
-     \x20 throng doctor shop.yaml             this host, to run this scenario\n\
-     \x20 throng doctor --users 1M            this host, to run this many users\n\
-     \x20 throng doctor --users 1M --target   this host, to run the service under test\n\
-     \x20 throng doctor shop.yaml --fix       as root: changes the kernel settings\n\
+     \x20 throng doctor shop.yaml             check this host for this scenario\n\
+     \x20 throng doctor --users 1M            check this host for 1 million users\n\
+     \x20 throng doctor --users 1M --target   check the host of the service under test\n\
+     \x20 throng doctor shop.yaml --fix       as root: change the kernel settings\n\
      \n\
      Exit codes: 0 requirements met, 2 usage or scenario error, 3 requirements not met. The \
      rules are explained in docs/doctor.md.")]
@@ -77,7 +77,7 @@ pub(crate) struct DoctorArguments {
     /// Number of users; by default that of the scenario, or 10,000 without a scenario
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) users: Option<u64>,
-    /// Check this host as the host of the service under test, not as the host of throng
+    /// Check this host as a host for the service under test, not for throng
     #[arg(long)]
     pub(crate) target: bool,
     /// Change kernel settings that are too low, then check again
@@ -86,7 +86,7 @@ pub(crate) struct DoctorArguments {
     /// Print the result as JSON; see docs/doctor.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }

@@ -18,7 +18,7 @@ use throng_base::Diagnostic;
          Exit codes: 0 all bytes match the declaration, 1 some do not, 2 usage or declaration \
          error, 4 no server reflection.")]
 pub(crate) struct ProtocolArguments {
-    /// The protocol file, YAML
+    /// Protocol file (YAML)
     #[arg(required_unless_present = "reflect", conflicts_with = "reflect")]
     pub(crate) file: Option<PathBuf>,
     /// Decode bytes: hex, a file with hex or bytes, a capture (pcap, pcapng), or `-`
@@ -29,7 +29,7 @@ pub(crate) struct ProtocolArguments {
     pub(crate) encode: Option<String>,
     #[command(flatten)]
     pub(crate) reflection: ReflectionArguments,
-    /// Only this message
+    /// Show only this message
     #[arg(long, value_name = "NAME", conflicts_with = "encode")]
     pub(crate) message: Option<String>,
     /// Use only connections to this server port
@@ -50,7 +50,7 @@ pub(crate) struct ProtocolArguments {
     /// Print JSON, with one line per decoded packet
     #[arg(long)]
     pub(crate) json: bool,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -58,8 +58,8 @@ pub(crate) struct ProtocolArguments {
 /// A server that tells its services.
 #[derive(Args, Debug)]
 pub(crate) struct ReflectionArguments {
-    /// Get the services of a gRPC server, grpc://HOST:PORT or grpcs://HOST, by server reflection
-    /// and write a descriptor set for `proto` in scenarios
+    /// Query a gRPC server (grpc://HOST:PORT or grpcs://HOST) by server reflection and write a
+    /// descriptor set of its services, for `proto` in scenarios
     #[arg(long, value_name = "URL", conflicts_with_all = ["decode", "encode", "message"])]
     pub(crate) reflect: Option<String>,
     /// Write the descriptor set to this file; by default to standard output
@@ -77,7 +77,7 @@ pub(crate) struct ReflectionArguments {
     /// Accept any server certificate
     #[arg(long, requires = "reflect")]
     pub(crate) insecure: bool,
-    /// Trust the certificates in this file instead of those of the system
+    /// Trust the certificates in this file instead of the system certificates
     #[arg(long, value_name = "FILE", requires = "reflect")]
     pub(crate) cacert: Option<PathBuf>,
 }
@@ -85,8 +85,8 @@ pub(crate) struct ReflectionArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "gRPC")]
 pub(crate) struct CallArguments {
-    /// A `.proto` file or descriptor set of the service; without one, server reflection of the
-    /// target is used; may be given more than once
+    /// A `.proto` file or descriptor set of the service; without one, throng uses the target's
+    /// server reflection; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub(crate) proto: Vec<PathBuf>,
     /// Directory to search for imported `.proto` files; may be given more than once

@@ -10,27 +10,28 @@ use super::values::{count, label};
 pub(crate) struct ReportArguments {
     /// The run directory; by default the latest in ./throng-runs
     pub(crate) run: Option<PathBuf>,
-    /// The summary as JSON; see docs/json.md
+    /// Print the summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// All figures instead of the short summary, and the first failures of each kind with what was
-    /// sent and received
+    /// Print all figures instead of the short summary, and show the sent and received data of the
+    /// first failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
     /// Label for the run, shown in reports; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Write the verdict as JUnit XML into this file, for CI
+    /// Write the verdict as JUnit XML to this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write the run as one self-contained HTML file; by default `report.html` in the run directory
+    /// Write the report of the run as one self-contained HTML file; by default `report.html` in the
+    /// run directory
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) html: Option<Option<PathBuf>>,
-    /// Write the summary as Markdown into this file, for pull requests
+    /// Write the summary as Markdown to this file, for pull requests
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write a row for each second and step into this CSV file, or to standard output instead of
-    /// the summary; see docs/ci.md
+    /// Write a row for each second and step to this CSV file, or to standard output instead of the
+    /// summary; see docs/ci.md
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) csv: Option<PathBuf>,
     /// No colors
@@ -46,11 +47,11 @@ pub(crate) struct MergeArguments {
     /// Record the merged run in this new directory
     #[arg(short = 'o', long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// The summary as JSON; see docs/json.md
+    /// Print the summary as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// All figures instead of the short summary, and the first failures of each kind with what was
-    /// sent and received
+    /// Print all figures instead of the short summary, and show the sent and received data of the
+    /// first failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
     /// No colors
@@ -70,8 +71,8 @@ pub(crate) struct CompareArguments {
     /// Run directories to compare with the baseline
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
-    /// Exit with code 1 if a metric changes by more than this and the change is beyond noise, such
-    /// as `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
+    /// Exit with code 1 if a metric changes by more than this limit and the change is beyond noise.
+    /// Examples: `http p99 > +10%`, `rate < -5%`, `failed > +0.5%`. May be given more than once
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
     /// The comparison as JSON; see docs/json.md
@@ -89,12 +90,11 @@ pub(crate) struct CompareArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  throng history                      the runs below ./throng-runs\n  \
-                  throng history ci/runs --label branch=main --last 20\n  throng history --step \
-                  'GET /cart' --baseline 20261121-120301-shop\n  throng history --last 2 \
-                  --fail-if 'http p99 > +10%' --markdown"
-)]
+#[command(after_help = "Examples:\n\
+         \x20 throng history                      list the runs in ./throng-runs\n\
+         \x20 throng history ci/runs --label branch=main --last 20\n\
+         \x20 throng history --step 'GET /cart' --baseline 20261121-120301-shop\n\
+         \x20 throng history --last 2 --fail-if 'http p99 > +10%' --markdown")]
 pub(crate) struct HistoryArguments {
     /// Folder that contains the run directories; ./throng-runs by default
     #[arg(value_name = "DIR")]
@@ -102,18 +102,19 @@ pub(crate) struct HistoryArguments {
     /// Compare all runs of the scenario with this one, instead of each with the run before it
     #[arg(long, value_name = "RUN")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Show the metrics of a step, of a kind of steps such as `http`, or of `connect`; of all
-    /// attempts by default
+    /// Show the metrics of a step, a step kind such as `http`, or `connect`; by default, of all
+    /// attempts
     #[arg(long, value_name = "NAME")]
     pub(crate) step: Option<String>,
-    /// Only runs with this label; may be given more than once
+    /// Include only runs with this label; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
     /// List only this many of the newest runs of each scenario
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) last: Option<u64>,
-    /// Exit with code 1 if the newest run changes by more than this and the change is beyond noise,
-    /// such as `http p99 > +10%`, `rate < -5%` or `failed > +0.5%`; may be given more than once
+    /// Exit with code 1 if the newest run changes by more than this limit and the change is beyond
+    /// noise. Examples: `http p99 > +10%`, `rate < -5%`, `failed > +0.5%`. May be given more than
+    /// once
     #[arg(long = "fail-if", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
     /// The history as JSON; see docs/compare.md
@@ -140,8 +141,7 @@ pub(crate) struct ServeArguments {
     /// of this host
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", hide_default_value = true)]
     pub(crate) listen: String,
-    /// Let anyone with the link run the scenarios in this folder (*.yaml), with values for their
-    /// variables
+    /// Let anyone with the link run the scenarios in this folder (*.yaml) and set their variables
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_run: Option<PathBuf>,
     /// Maximum number of concurrent runs started from the page

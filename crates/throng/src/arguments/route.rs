@@ -11,14 +11,14 @@ pub(crate) struct RouteArguments {
     /// may be `*`; may be given more than once
     #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = resolve)]
     pub(crate) resolve: Vec<(String, Vec<String>)>,
-    /// Connect to another host and port: `HOST:PORT:OTHER_HOST:OTHER_PORT`; parts may be empty; may
-    /// be given more than once, the first match applies
+    /// Connect to another host and port: `HOST:PORT:OTHER_HOST:OTHER_PORT`; any part may be empty;
+    /// may be given more than once; the first match applies
     #[arg(long, value_name = "HOST:PORT:HOST:PORT", value_parser = connect_to)]
     pub(crate) connect_to: Vec<(String, String)>,
     /// Connect to this Unix socket on this host; path and host name still come from the URL
     #[arg(long, value_name = "PATH", conflicts_with = "abstract_unix_socket")]
     pub(crate) unix_socket: Option<String>,
-    /// The same, with the name of an abstract socket
+    /// Connect to the abstract Unix socket with this name on this host
     #[arg(long, value_name = "NAME")]
     pub(crate) abstract_unix_socket: Option<String>,
     /// Connect through this HTTP proxy with CONNECT, for all schemes:

@@ -16,29 +16,29 @@ use super::values::{
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
-    /// The summary as JSON on standard output; see docs/json.md
+    /// Print the summary as JSON on standard output; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
-    /// All figures instead of the short summary, and the first failures of each kind with what was
-    /// sent and received
+    /// Print all figures instead of the short summary, and show the sent and received data of the
+    /// first failures of each kind
     #[arg(long)]
     pub(crate) details: bool,
-    /// No progress lines during the run
+    /// Do not print progress lines during the run
     #[arg(long)]
     pub(crate) quiet: bool,
     /// Full-screen view during the run: charts, steps, connections and errors; keys change the load
     #[arg(long, conflicts_with_all = ["json", "quiet"])]
     pub(crate) tui: bool,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
     /// Label for the run, shown in reports; may be given more than once
     #[arg(long = "label", visible_alias = "tag", value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Write the verdict as JUnit XML into this file, for CI
+    /// Write the verdict as JUnit XML to this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write the summary as Markdown into this file, for pull requests
+    /// Write the summary as Markdown to this file, for pull requests
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
     /// Write the HTML report to this file too, in addition to `report.html` in the run directory
@@ -64,8 +64,8 @@ pub(crate) struct OutputArguments {
     /// Record nothing
     #[arg(long)]
     pub(crate) no_record: bool,
-    /// Copy at most this much data, bodies and certificates into the run directory; the rest is
-    /// recorded by path and SHA-256 [default: 64MiB]
+    /// Copy data, bodies and certificates up to this total size to the run directory; of the rest,
+    /// record only path and SHA-256 [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "no_record")]
     pub(crate) copy_max: Option<u64>,
     /// Number of threads; by default one per processor, or more if the users need more file
@@ -87,7 +87,8 @@ pub(crate) struct OutputArguments {
         conflicts_with_all = ["processes", "part"]
     )]
     pub(crate) fleet: Option<PathBuf>,
-    /// Number of agents; throng waits until they are online; by default all that are online
+    /// Number of agents to use; throng waits until they are online; by default, all agents that are
+    /// online
     #[arg(long, value_name = "N", requires = "fleet", value_parser = agents)]
     pub(crate) agents: Option<u64>,
     /// Use only agents with this label; may be given more than once
@@ -96,8 +97,8 @@ pub(crate) struct OutputArguments {
     /// Let the other agents take over the load of an agent that is lost or backs off
     #[arg(long, requires = "fleet")]
     pub(crate) redistribute: bool,
-    /// Generate only this part of the load, to merge the runs later: `2/5`, or `1-3/8` for three
-    /// parts of eight
+    /// Generate only this part of the load: `2/5`, or `1-3/8` for parts 1 to 3 of 8; merge the runs
+    /// with `throng merge`
     #[arg(long, value_name = "K/N", value_parser = load_part, conflicts_with = "processes")]
     pub(crate) part: Option<LoadPart>,
 }
@@ -106,8 +107,8 @@ pub(crate) struct OutputArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits of the generator")]
 pub(crate) struct LimitArguments {
-    /// Start no users while throng uses more than this share of its processors, or all programs
-    /// together more than this share of the host's: `80%`
+    /// Stop adding users while throng uses more than this share of its processors, or all programs
+    /// together use more of the host's: `80%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
     /// Stop adding users while throng uses more memory than this, kernel memory for connections
@@ -118,7 +119,7 @@ pub(crate) struct LimitArguments {
     /// share of this host's processors for 3 s; restore it slowly when they use less: `60%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) back_off: Option<f64>,
-    /// The niceness of throng, as in nice(1): -20 to 19; below 0 only as root
+    /// Niceness of throng, as in nice(1): -20 to 19; values below 0 require root
     #[arg(long, value_name = "N", value_parser = nice, allow_hyphen_values = true)]
     pub(crate) nice: Option<i32>,
     /// Start even if this host does not meet the requirements for this many users; `throng doctor`
@@ -130,7 +131,7 @@ pub(crate) struct LimitArguments {
 /// A scenario and what is set in it.
 #[derive(Args, Debug)]
 pub(crate) struct ScenarioArguments {
-    /// The scenario file, YAML
+    /// The scenario file (YAML)
     pub(crate) file: PathBuf,
     /// Sets a variable of the scenario: `users=500`; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
@@ -154,8 +155,8 @@ pub(crate) struct LoadArguments {
     /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
-    /// Maximum delay of starts, ends of pauses and heartbeats, so that several share one wake-up; 0
-    /// wakes up for each
+    /// Maximum delay of starts, heartbeats and the ends of pauses, which allows several to share
+    /// one wake-up; with 0, each has its own
     #[arg(long, value_name = "TIME", value_parser = precision)]
     pub(crate) precision: Option<Duration>,
 }
@@ -194,7 +195,7 @@ pub(crate) struct RerunArguments {
     /// Sets a secret variable that is masked in the run directory; may be given more than once
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Run even if files that were not copied, or environment variables, have changed
+    /// Run even if environment variables, or files that were not copied, have changed
     #[arg(long)]
     pub(crate) allow_changed: bool,
     #[command(flatten)]
@@ -209,7 +210,7 @@ pub(crate) struct CheckArguments {
     pub(crate) scenario: ScenarioArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }
@@ -218,25 +219,25 @@ pub(crate) struct CheckArguments {
 pub(crate) struct TryArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
-    /// Only this session; by default every session once
+    /// Run only this session; by default, every session runs once
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
-    /// Users of each session, one after another
+    /// Number of users per session; they run one after another
     #[arg(long, default_value = "1", value_parser = few)]
     pub(crate) users: u64,
     /// Wait for the Enter key before each step
     #[arg(long)]
     pub(crate) step: bool,
-    /// Do not shorten what was sent and received
+    /// Show sent and received data in full
     #[arg(long)]
     pub(crate) full: bool,
     /// Show passwords, tokens and cookies instead of masking them
     #[arg(long)]
     pub(crate) show_secrets: bool,
-    /// Shorten all pauses, including `think` and `stay`, to at most this long
+    /// Shorten all pauses, including `think` and `stay`, to at most this duration
     #[arg(long, value_parser = duration, default_value = "1s")]
     pub(crate) pause: Duration,
-    /// No colors; the variable NO_COLOR does the same
+    /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
 }

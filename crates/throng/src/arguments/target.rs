@@ -50,7 +50,7 @@ pub(crate) struct TargetArguments {
     /// Latency of responses
     #[arg(long, value_parser = latency, default_value = "none")]
     pub(crate) latency: throng_target::Latency,
-    /// Share of requests that get an error as response: `1%`
+    /// Share of requests that get an error response: `1%`
     #[arg(long, value_parser = share, default_value = "0%")]
     pub(crate) errors: f64,
     /// Share of requests that get a connection reset, or a stream reset over HTTP/2: `1%`
@@ -68,7 +68,7 @@ pub(crate) struct TargetArguments {
     /// Close every connection at this age
     #[arg(long, value_parser = duration)]
     pub(crate) close_after: Option<Duration>,
-    /// Accept only one connection per this time on each thread, and let the others wait
+    /// Accept only one connection per interval of this length on each thread; the others wait
     #[arg(long, value_parser = duration)]
     pub(crate) slow_accept: Option<Duration>,
     /// Body size of the default response
@@ -77,14 +77,15 @@ pub(crate) struct TargetArguments {
     /// Number of connections to prepare for
     #[arg(long, value_parser = count, default_value = "100k")]
     pub(crate) connections: u64,
-    /// Number of threads; by default one per processor, or as many as the connections need
+    /// Number of threads; by default one per processor, or more if the connections need more
     #[arg(long)]
     pub(crate) workers: Option<usize>,
-    /// Assign all connections of a source address to one thread, those of the next address to the
-    /// next thread: less work for this host if there are many addresses; by default spread evenly
+    /// Assign all connections from one source address to one thread, and those from the next
+    /// address to the next thread; less work for this host if there are many addresses; by default,
+    /// connections are spread evenly
     #[arg(long)]
     pub(crate) by_source: bool,
-    /// im: send a message to all users this often
+    /// im: send a message to all users at this interval
     #[arg(long, value_parser = duration)]
     pub(crate) broadcast_every: Option<Duration>,
     /// Random seed for latencies and faults
@@ -130,7 +131,7 @@ pub(crate) struct DeliveryArguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "The push service")]
 pub(crate) struct PushArguments {
-    /// Mirror the devices that are online to the set `presence` in this Redis
+    /// Mirror the online devices to the set `presence` in this Redis server
     #[arg(long, value_name = "URL", value_parser = redis)]
     pub(crate) redis: Option<throng_target::RedisAddress>,
     /// Reply to a bind only after Redis has confirmed it
@@ -142,7 +143,7 @@ pub(crate) struct PushArguments {
     /// Take a device offline after it has sent nothing for this long
     #[arg(long, value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,
-    /// Push to every device this often, evenly spread
+    /// Push to every device at this interval, evenly spread over time
     #[arg(long, value_parser = duration)]
     pub(crate) push_every: Option<Duration>,
 }
@@ -151,13 +152,13 @@ pub(crate) struct PushArguments {
 pub(crate) enum TargetKind {
     /// HTTP/1.1
     Http,
-    /// Echoes bytes, and WebSocket messages
+    /// Echoes bytes and WebSocket messages
     Echo,
     /// The WebSocket messenger of im-websocket.yaml: login, heartbeat, broadcast
     Im,
-    /// The chat room of chat-room.yaml: rooms, presence, messages to everyone in the room
+    /// The chat room of chat-room.yaml: rooms, presence, messages to all users in the room
     Chat,
-    /// The push service of push-service.yaml: presence, pushes to one, some or all
+    /// The push service of push-service.yaml: presence, pushes to one, some or all devices
     Push,
 }
 

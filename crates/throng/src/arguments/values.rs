@@ -23,7 +23,7 @@ pub(super) fn export(text: &str) -> Result<Output, String> {
 }
 
 pub(super) fn load_part(text: &str) -> Result<LoadPart, String> {
-    let wrong = || say!("write `2/5`, or `1-3/8` for three of eight parts").spoken();
+    let wrong = || say!("write `2/5`, or `1-3/8` for parts 1 to 3 of 8").spoken();
     let read = || {
         let (parts, of) = text.split_once('/')?;
         let (first, last) = parts.split_once('-').unwrap_or((parts, parts));
@@ -91,7 +91,10 @@ pub(super) fn precision(text: &str) -> Result<Duration, String> {
         _ => units::parse_duration(text).map_err(|error| in_words(&error))?,
     };
     match precision > PRECISION_MAX {
-        true => Err(tell!("at most 5ms: longer delays look like a generator that cannot keep up")),
+        true => Err(tell!(
+            "the maximum is 5ms: with longer delays, the generator would appear to fall behind \
+             schedule"
+        )),
         false => Ok(precision),
     }
 }
@@ -153,7 +156,9 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 pub(super) fn nice(text: &str) -> Result<i32, String> {
     match text.parse() {
         Ok(nice @ -20..=19) => Ok(nice),
-        _ => Err(tell!("it must be a number from -20 to 19; the higher, the lower the priority")),
+        _ => {
+            Err(tell!("it must be a number from -20 to 19; a higher number means a lower priority"))
+        }
     }
 }
 

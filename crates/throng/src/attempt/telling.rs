@@ -130,7 +130,7 @@ impl<'p> Telling<'p> {
             What::Anew => self.between(user, say!("the session starts again")),
             What::GivenUp => self.between(
                 user,
-                say!("the session is abandoned: another start would get no further"),
+                say!("the session is abandoned: a restart would fail at the same point"),
             ),
             What::Gone => self.flush(user),
             What::LeftOut(count) => {
@@ -142,8 +142,8 @@ impl<'p> Telling<'p> {
     fn condition(&mut self, user: UserId, holds: bool) {
         self.flush(user);
         let line = match holds {
-            true => say!("the condition holds"),
-            false => say!("the condition does not hold"),
+            true => say!("the condition is true"),
+            false => say!("the condition is false"),
         };
         let line = self.screen.style.dim(&line.spoken());
         self.screen.line(&format!("{}  {line}", self.who(user)));
@@ -270,7 +270,7 @@ impl<'p> Telling<'p> {
         let told = shown.bytes.len() as u64;
         if shown.length > told {
             let more = shown.length - told;
-            lines.push(tell!("… and {more} bytes more"));
+            lines.push(tell!("… and {more} more bytes"));
         }
         for (index, line) in lines.into_iter().enumerate() {
             let lead = if index == 0 { arrow } else { " " };
@@ -291,7 +291,7 @@ impl<'p> Telling<'p> {
             .collect();
         if all.len() > most {
             let more = all.len() - most;
-            lines.push(tell!("… and {more} lines more; --full shows them"));
+            lines.push(tell!("… and {more} more lines; --full shows them"));
         }
         lines
     }
@@ -362,7 +362,7 @@ fn hex_lines(bytes: &[u8], full: bool) -> Vec<String> {
         .collect();
     if most < bytes.len() {
         let more = bytes.len() - most;
-        lines.push(tell!("… and {more} bytes more; --full shows them"));
+        lines.push(tell!("… and {more} more bytes; --full shows them"));
     }
     lines
 }

@@ -53,7 +53,7 @@ impl Estimate {
         } else {
             if quick.is_finite() {
                 lines.push(say!(
-                    "{} requests, up to {}/s, if responses take no time",
+                    "{} requests, up to {}/s, if every response is immediate",
                     figure(quick),
                     figure(quick_peak)
                 ));
@@ -67,10 +67,16 @@ impl Estimate {
             ));
         }
         if self.most.is_finite() && self.most - quick >= 0.5 {
-            lines.push(say!("at most {} requests, however fast the target is", figure(self.most)));
+            lines.push(say!(
+                "at most {} requests, however fast the target responds",
+                figure(self.most)
+            ));
         }
         if !self.has_known_end {
-            lines.push(say!("a phase ends when its work is done, so its duration is not known"));
+            lines.push(say!(
+                "at least one phase ends only when its work is done, so the total duration is \
+                 not known"
+            ));
         }
         lines.push(match self.users {
             (users, 0) => say!("user.id from 1 to {}", format_count(users)),

@@ -30,8 +30,9 @@ pub(crate) fn be(mut conduct: Conduct<'_>, part: &Part) -> Exit {
     let wanted = part.scenario.as_ref();
     if wanted.is_some_and(|wanted| conduct.recorded.text(&[]) != *wanted) {
         let message = say!("the scenario changed while the run was starting");
-        errors
-            .diagnostic(&Diagnostic::error("scenario-changed", message).help(say!("run it again")));
+        errors.diagnostic(
+            &Diagnostic::error("scenario-changed", message).help(say!("run the command again")),
+        );
         return Exit::Usage;
     }
     conduct.program = Arc::new(Program {

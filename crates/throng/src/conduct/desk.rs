@@ -368,7 +368,7 @@ impl<'a> Desk<'a> {
             Event::Held { detail, .. } => self.say(say!("growth paused: {detail}")),
             Event::Released { .. } => self.say(say!("growth resumed")),
             Event::GrowthGivenUp { detail, .. } => {
-                self.say(say!("growth ended, the run continues with the current users: {detail}"));
+                self.say(say!("growth ended ({detail}); the run continues with the current users"));
             }
             Event::BackedOff { percent, detail, .. } => {
                 let name = machine_name(&self.info, machine);
@@ -415,8 +415,10 @@ impl<'a> Desk<'a> {
             false => None,
         };
         if opened.is_none() {
-            let text =
-                say!("`--tui` requires a terminal for output and keys: printing lines instead");
+            let text = say!(
+                "`--tui` requires a terminal for output and input; throng prints progress \
+                     lines instead"
+            );
             self.errors.say(text);
         }
         self.dashboard = opened;
@@ -544,18 +546,18 @@ impl<'a> Desk<'a> {
             let shown = |rule: &AbortRule, figure| figure_text(rule.condition.unit(), figure);
             let notice = match &ruling {
                 Ruling::Warned { rule, figure, left } => say!(
-                    "`{}` holds: {}; the run ends in {} unless that changes",
+                    "`{}` is true (value: {}); the run ends in {} unless this changes",
                     rule.condition.text,
                     shown(rule, *figure),
                     format_duration(*left)
                 ),
                 Ruling::Cleared { rule } => {
-                    say!("`{}` no longer holds: the run continues", rule.condition.text)
+                    say!("`{}` is no longer true: the run continues", rule.condition.text)
                 }
                 Ruling::Aborted { rule, figure } => {
                     self.stops = 1;
                     let reason = say!(
-                        "`abort_when: {}` held: {}",
+                        "the condition `abort_when: {}` was true (value: {})",
                         rule.condition.text,
                         shown(rule, *figure)
                     );
@@ -574,7 +576,8 @@ impl<'a> Desk<'a> {
         let tried = self.attempted > 0 && self.opened == 0;
         if tried && self.failed > 0 && now >= UNREACHABLE_AFTER && self.stops == 0 {
             self.stops = 1;
-            let text = say!("no connection in {} s: the run ends here", now.second());
+            let text =
+                say!("no connection was established in {} s: the run ends here", now.second());
             self.event(&Event::Notice { at_ns: now.as_nanos(), text: text.english() });
             self.say(text);
             self.event(&Event::TargetLost { at_ns: now.as_nanos() });

@@ -423,8 +423,8 @@ fn why_not(registered: &Registered) -> Option<Said> {
     let own = fleet::build();
     (registered.wire != WIRE || registered.version != own).then(|| {
         say!(
-            "it has throng {}, but this is {own}: all machines of a fleet must have the same \
-             version",
+            "it runs throng {}, but this is throng {own}: all machines of a fleet must use the \
+             same version",
             registered.version
         )
     })
@@ -504,7 +504,7 @@ fn members(
 
 fn short(agents: &[Capacity], need: &Need, shortage: &Shortage) -> Box<Diagnostic> {
     let message = say!(
-        "the {} agents can run {} of {} users",
+        "the {} agents can run only {} of the {} users",
         agents.len(),
         format_count(shortage.users),
         format_count(need.users)
@@ -517,7 +517,7 @@ fn short(agents: &[Capacity], need: &Need, shortage: &Shortage) -> Box<Diagnosti
             Scarce::Memory => say!("`{name}` has too little memory"),
             Scarce::Descriptors => say!("`{name}` has too few file descriptors"),
             Scarce::Ports => say!("`{name}` has too few source ports"),
-            Scarce::Rate => say!("the owner of `{name}` allows no higher rate"),
+            Scarce::Rate => say!("the owner of `{name}` does not allow a higher rate"),
         }
     });
     Box::new(notes.fold(diagnostic, Diagnostic::note))

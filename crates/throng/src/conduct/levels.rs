@@ -69,7 +69,10 @@ impl Levels {
                     say!(
                         "phase `{name}` has a fixed number of iterations, divided among its users"
                     ),
-                    say!("end it with `throng control end-phase`, or give it a rate"),
+                    say!(
+                        "end the phase with `throng control end-phase`; for the next run, give \
+                         it a rate in the scenario"
+                    ),
                 ),
                 _ => (
                     say!("phase `{name}` has no fixed number of users: they start at a rate"),
@@ -123,15 +126,15 @@ impl Levels {
 fn more_room(limit: SpareLimit) -> Said {
     match limit {
         SpareLimit::Descriptors => {
-            say!("to have more, raise `ulimit -n` and start the run again")
+            say!("to allow more users, raise `ulimit -n` and start the run again")
         }
         SpareLimit::Rows => say!(
-            "each user has its own row (`take: per user`): to have more, add rows, or let users \
-             share them (`at_end: wrap`), and start the run again"
+            "each user needs its own row (`take: per user`): add rows, or let users share rows \
+             (`at_end: wrap`), and start the run again"
         ),
         SpareLimit::Sources => say!(
-            "`source` was divided among the planned users: to have more, plan them in `load` and \
-             start the run again"
+            "`source` was divided among the planned users: plan more users in `load` and start \
+             the run again"
         ),
     }
 }

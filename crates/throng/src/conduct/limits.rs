@@ -274,21 +274,22 @@ impl Limits {
                 let floor = format_bytes(left.floor_bytes as f64);
                 match left.bound {
                     MemoryBound::Group => say!(
-                        "its control group has {available} of memory left, {floor} must stay free"
+                        "throng's control group has {available} of memory left; {floor} must \
+                         stay free"
                     ),
                     MemoryBound::AddressSpace => say!(
-                        "its address space (`ulimit -v`) has {available} left, {floor} must stay \
-                         free"
+                        "throng's address space (`ulimit -v`) has {available} left; {floor} must \
+                         stay free"
                     ),
                     MemoryBound::Host => {
-                        say!("this host has {available} of memory left, {floor} must stay free")
+                        say!("this host has {available} of memory left; {floor} must stay free")
                     }
                 }
             }
             Limit::Memory => {
                 let taken = format_bytes(seen.memory_bytes as f64);
                 let most = format_bytes(self.memory_bytes_max? as f64);
-                say!("throng and its connections take {taken}, --max-memory is {most}")
+                say!("throng and its connections use {taken} of memory; --max-memory is {most}")
             }
             Limit::Cpu => {
                 let percent = |share: f64| (share * 100.0).round();
@@ -296,9 +297,9 @@ impl Limits {
                 let (own, all) = (percent(seen.cpu_share?), seen.host_cpu.map(percent));
                 match all {
                     Some(all) if all > own => {
-                        say!("this host is {all} % busy, --max-cpu is {most} %")
+                        say!("this host is {all} % busy; --max-cpu is {most} %")
                     }
-                    _ => say!("throng uses {own} % of its processors, --max-cpu is {most} %"),
+                    _ => say!("throng uses {own} % of its processors; --max-cpu is {most} %"),
                 }
             }
         };

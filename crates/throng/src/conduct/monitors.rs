@@ -77,7 +77,7 @@ impl Monitors {
                     Some(say!("{name} can be read again"))
                 } else if left_out > 0 && !std::mem::replace(&mut source.is_left_out, true) {
                     Some(say!(
-                        "{name} has {left_out} series above the limit of {}: select fewer in \
+                        "{name} has {left_out} series more than the limit of {}: select fewer in \
                          `metrics`",
                         SERIES_MAX
                     ))

@@ -167,7 +167,9 @@ impl Post {
             Order::Mark { .. } => {}
             Order::Decline => self.tell(Message::Notice {
                 at_ns: now.as_nanos(),
-                text: say!("more load was requested than its owner allows: it continues unchanged"),
+                text: say!(
+                    "the requested load exceeds what its owner allows: its load is unchanged"
+                ),
             }),
         }
         self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
@@ -356,7 +358,8 @@ impl Post {
             Deed::Tell(reason) => {
                 let detail = reason.detail;
                 let text = say!(
-                    "at a limit, but all users have started, so growth cannot be paused: {detail}"
+                    "the generator is at a limit, but all users have started, so growth cannot \
+                     be paused: {detail}"
                 );
                 return self.tell(Message::Notice { at_ns, text });
             }

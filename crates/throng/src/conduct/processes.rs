@@ -282,7 +282,7 @@ fn take(
     show(said);
     let signal = status.as_ref().ok().and_then(|status| status.signal());
     let detail = match (signal, status.ok().and_then(|status| status.code())) {
-        (Some(signal), _) => say!("signal {signal} ended it"),
+        (Some(signal), _) => say!("it was terminated by signal {signal}"),
         (None, Some(code)) => say!("it ended with exit code {code}"),
         (None, None) => say!("it ended"),
     };

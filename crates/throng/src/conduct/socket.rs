@@ -101,7 +101,7 @@ fn serve(stream: &UnixStream, asked: &UnboundedSender<Asked>) -> std::io::Result
         _ => None,
     };
     let answer = answer.unwrap_or_else(|| Answer::Refused {
-        message: say!("the run did not understand this command, or has ended"),
+        message: say!("the run did not accept this command, or has ended"),
         help: say!("use the version of throng that started the run"),
     });
     let mut line = serde_json::to_vec(&answer)?;

@@ -162,7 +162,7 @@ impl Page<'_> {
         if let Some(next) = examination.next_limit() {
             let ceiling = format_count(next.ceiling.unwrap_or_default());
             let next = &next.title;
-            let text = say!("it supports {ceiling} users; the next limit is `{}`", next);
+            let text = say!("it supports up to {ceiling} users; the limit is `{}`", next);
             let _ = writeln!(out, "{}", text.spoken());
         }
     }

@@ -54,8 +54,8 @@ fn measuring(planned: &Planned, style: &Style) -> String {
     }
     let users = format_count(users);
     let text = say!(
-        "measure the cost per user with {users} users in the load, then plan again (with `users: \
-         ${{vars.users}}` you can give `--set users=N`):"
+        "set the load to {users} users, measure the cost per user, then plan again (`users: \
+         ${{vars.users}}` allows `--set users=N`):"
     );
     command(text, &run(file, ""), style)
 }
@@ -64,11 +64,11 @@ fn ready(planned: &Planned, style: &Style) -> String {
     let each = &planned.reckoned.each;
     let name = planned.file.as_deref().map(|file| format!(" {}", quoted(file)));
     let (name, users) = (name.unwrap_or_default(), each.users);
-    let text = say!("see what is missing, and how to fix it:");
+    let text = say!("check what is missing and how to fix it:");
     let mut out = command(text, &format!("throng doctor{name} --users {users}"), style);
     if each.tables > 1 && planned.machine.is_this_host {
         let text =
-            say!("only if you want a single descriptor table (throng creates more by itself):");
+            say!("only if you want a single descriptor table (throng creates more automatically):");
         let descriptors = users + throng_host::costs::DESCRIPTORS_RESERVED;
         out += &command(text, &format!("ulimit -n {descriptors}"), style);
     }
@@ -116,8 +116,8 @@ fn running(planned: &Planned, style: &Style) -> String {
     }
     let users = format_count(each.users);
     let text = say!(
-        "run it, with {users} users in the load (with `users: ${{vars.users}}` you can give \
-         `--set users=N`):"
+        "set the load to {users} users, then run it (`users: ${{vars.users}}` allows `--set \
+         users=N`):"
     );
     command(text, &run(file, ""), style)
 }

@@ -15,7 +15,7 @@ pub(super) fn explain(planned: &Planned, style: &Style) -> String {
 
 fn name(kind: SizeKind) -> Said {
     match kind {
-        SizeKind::Task => say!("the user, an event loop task"),
+        SizeKind::Task => say!("the user (an event loop task)"),
         SizeKind::State => say!("position in the session, times, counters"),
         SizeKind::Connection => say!("its connection"),
         SizeKind::Reader => say!("message reader"),
@@ -24,7 +24,7 @@ fn name(kind: SizeKind) -> Said {
         SizeKind::Due => say!("next wake-up time"),
         SizeKind::Connections => say!("its other connections"),
         SizeKind::Socket => say!("event loop data of its socket"),
-        SizeKind::Memory => say!("saved values, loops, rows of data"),
+        SizeKind::Memory => say!("saved values, loops, data rows"),
         SizeKind::Transactions => say!("open transactions"),
         SizeKind::Tls => say!("its TLS session"),
     }
@@ -51,7 +51,7 @@ fn ours(planned: &Planned, style: &Style) -> String {
     let mut out = head(say!("memory per user (bytes)"), style) + &table(&rows, style);
     let text = say!(
         "the difference from the measured value is allocator overhead: partly used pages, lists \
-         that grow by doubling, buffers of users that connect at the same moment"
+         that grow by doubling, and buffers of users connecting simultaneously"
     );
     out += &sentence(text, style);
     out
@@ -82,7 +82,7 @@ fn kernel(planned: &Planned, style: &Style) -> String {
             style,
         ),
         false => sentence(
-            say!("values of Linux 6.18 on x86-64; only root can read /proc/slabinfo"),
+            say!("values from Linux 6.18 on x86-64; only root can read /proc/slabinfo"),
             style,
         ),
     };
@@ -102,8 +102,8 @@ fn recorder(planned: &Planned, style: &Style) -> String {
     let (steps, stages) = (recorder.steps, recorder.stages);
     let shards = format_count(shards);
     let text = say!(
-        "for {steps} steps and {stages} stages on {shards} shards, independent of the number of \
-         users and the duration; typical: response times that span {} powers of two",
+        "for {steps} steps and {stages} stages on {shards} shards, independent of users and \
+         duration; typical: response times span {} powers of two",
         TYPICAL_OCTAVES
     );
     out += &sentence(text, style);

@@ -119,8 +119,7 @@ pub(super) fn page(planned: &Planned, agents: &Agents, style: &Style) -> String 
     if let Some((input, output)) = agents.network {
         let rate = format!("{}/s", format_bytes(input + output));
         let (input, output) = (format_bytes(input), format_bytes(output));
-        let note =
-            say!("{input} received, {output} sent; the capacity of the link was not measured");
+        let note = say!("{input} received, {output} sent; the link capacity was not measured");
         rows.push([say!("network").spoken(), rate, note.spoken()]);
     }
     out += &table(&rows, style);
@@ -171,8 +170,8 @@ fn sureness(agents: &Agents, style: &Style) -> String {
             let (low, high) = (format_count(low), format_count(high));
             let (cheap, dear) = (time(cost.0), time(cost.1));
             let text = say!(
-                "from {low} to {high}: a request took {cheap} to {dear} of CPU time, depending \
-                 on the second of the run"
+                "between {low} and {high} agents: the CPU time per request varied from {cheap} \
+                 to {dear} during the run"
             );
             sentence(text, style)
         }
@@ -181,8 +180,8 @@ fn sureness(agents: &Agents, style: &Style) -> String {
     if agents.times > TIMES_FAR {
         let times = format_count(agents.times.round() as u64);
         let text = say!(
-            "each agent must do {times} times the load of the run: measure again with a \
-                 larger load"
+            "each agent must generate {times} times the load of the measured run: measure again \
+             with a larger load"
         );
         out += &sentence(text, style);
     }
@@ -195,7 +194,7 @@ fn commands(planned: &Planned, agents: &Agents, style: &Style) -> String {
         format!("for n in $(seq {count}); do throng fleet token agent-$n > agent-$n.token; done");
     let mut out = head(say!("what to do"), style);
     let init = "throng fleet init --address IP:4222 && throng fleet serve";
-    out += &command(say!("on the bus host, with its own address:"), init, style);
+    out += &command(say!("on the bus host (replace IP with its address):"), init, style);
     out += &command(say!("on the bus host, create a token for each agent:"), &tokens, style);
     let join = "throng agent --join agent-1.token";
     out += &command(say!("on each machine, with its own token:"), join, style);

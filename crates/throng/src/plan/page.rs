@@ -99,21 +99,23 @@ fn wanted(planned: &Planned, style: &Style) -> String {
     let to = target.map(|it| format!("{}://{}", it.scheme.word(), it.authority()));
     out += &match (to, wish.endpoints) {
         (None, _) => sentence(say!("{users} concurrent users, one connection each"), style),
-        (Some(to), _) if wish.is_local => {
-            sentence(say!("{users} concurrent users, to {to} on the same machine"), style)
-        }
-        (Some(to), 1) => sentence(say!("{users} concurrent users, to {to}"), style),
-        (Some(to), more) => {
-            sentence(say!("{users} concurrent users, to {to} and others: {more} addresses"), style)
-        }
+        (Some(to), _) if wish.is_local => sentence(
+            say!("{users} concurrent users that connect to {to} on the same machine"),
+            style,
+        ),
+        (Some(to), 1) => sentence(say!("{users} concurrent users that connect to {to}"), style),
+        (Some(to), more) => sentence(
+            say!("{users} concurrent users that connect to {to} and others ({more} addresses)"),
+            style,
+        ),
     };
     match (wish.opened_per_s, planned.reckoned.coming_seconds) {
         (Some(per_s), _) if per_s >= 1.0 => {
-            out += &sentence(say!("up to {} of them start per second", rate(per_s)), style);
+            out += &sentence(say!("up to {} users start per second", rate(per_s)), style);
         }
         (None, Some(seconds)) if seconds >= 1.0 => {
             let time = format_duration(Duration::from_secs_f64(seconds.min(1e9)));
-            out += &sentence(say!("all start at once, which takes about {time}"), style);
+            out += &sentence(say!("all users start at once; this takes about {time}"), style);
         }
         _ => {}
     }
@@ -121,14 +123,14 @@ fn wanted(planned: &Planned, style: &Style) -> String {
         let text = match Forecast::new(&planned.program).pauses_say_who_is_there() {
             true => {
                 say!(
-                    "the number of concurrent users is estimated from their pauses alone; a slow \
-                     target keeps more users online (give --users N, or measure with a run)"
+                    "the number of concurrent users is estimated from pauses alone; a slow \
+                     target keeps more users online (give --users N, or measure a run)"
                 )
             }
             false => {
                 say!(
-                    "the number of concurrent users is not known: the arrivals of one second are \
-                     assumed (give --users N, or measure with a run)"
+                    "the number of concurrent users is not known: the number of arrivals in one \
+                     second is used (give --users N, or measure a run)"
                 )
             }
         };
@@ -159,7 +161,7 @@ fn peak(planned: &Planned, style: &Style) -> String {
     let (views, rate) = (format_count(peak.views), peak.rate().ceil());
     let percent = |share: f64| format!("{}%", (share * 1e4).round() / 1e2);
     let (share, of_day) = (percent(peak.share), percent(peak.of_day));
-    let mut out = head(say!("the peak of a day"), style);
+    let mut out = head(say!("daily peak"), style);
     let at = format_count(rate as u64);
     out += &sentence(say!("({views} x {share}) / (86,400 s x {of_day}) = {at}/s"), style);
     let (per_machine, from) = match (planned.per_machine, planned.sustained()) {
@@ -167,8 +169,8 @@ fn peak(planned: &Planned, style: &Style) -> String {
         (None, Some(sustained)) => (sustained, "measured".to_string()),
         (None, None) => {
             let text = say!(
-                "give `--per-machine RATE`, or run this scenario, to see how many service \
-                 machines this needs"
+                "give `--per-machine RATE`, or run this scenario first, to calculate the number \
+                 of service machines"
             );
             return out + &sentence(text, style);
         }
@@ -178,8 +180,8 @@ fn peak(planned: &Planned, style: &Style) -> String {
     out += &sentence(say!("{at}/s / {each}/s per machine = {machines} service machines"), style);
     if !from.is_empty() {
         let text = say!(
-            "one machine means all targets of that run together, at their highest throughput in \
-             one second; they may be able to do more"
+            "all targets of that run count as one machine, with their highest throughput in one \
+             second; their capacity may be higher"
         );
         out += &sentence(text, style);
     }
@@ -198,10 +200,10 @@ fn cost(planned: &Planned, style: &Style) -> String {
         false => otherwise.spoken(),
     };
     let told = |of: fn(&super::Measured) -> Option<f64>| measured.and_then(of).is_some();
-    let sizes = say!("from the sizes in this build, +15 %");
+    let sizes = say!("from the object sizes in this build, +15 %");
     let kernel = match planned.socket.1 {
-        true => say!("from the slabs of this kernel"),
-        false => say!("Linux 6.18; run as root to read this kernel's"),
+        true => say!("from the slab sizes of this kernel"),
+        false => say!("from Linux 6.18; run as root to use the values of this kernel"),
     };
     let row = |name: Said, figure: String, note: String| [name.spoken(), figure, note];
     let bench = say!("typical, from throng's benchmarks");
@@ -210,7 +212,7 @@ fn cost(planned: &Planned, style: &Style) -> String {
         row(KERNEL, format_bytes(cost.kernel_bytes), kernel.clone().spoken()),
     ];
     if planned.wish.is_local {
-        let note = say!("at most, that of `throng target`");
+        let note = say!("maximum, based on `throng target`");
         rows.push(row(say!("target"), format_bytes(cost.target_bytes), note.spoken()));
         rows.push(row(
             say!("kernel, for the target"),
@@ -240,8 +242,7 @@ fn cost(planned: &Planned, style: &Style) -> String {
         }
         None if planned.file.is_some() => {
             let text = say!(
-                "the cost is not measured: there is no run of this scenario below \
-                     ./throng-runs"
+                "the cost was not measured: there is no run of this scenario in ./throng-runs"
             );
             out += &sentence(text, style);
         }
@@ -339,17 +340,17 @@ fn machines(planned: &Planned, style: &Style) -> String {
     }
     let number = format_count(count);
     out += &match (count, machine.is_this_host) {
-        (1, true) => sentence(say!("1: this host is enough"), style),
+        (1, true) => sentence(say!("1 machine: this host is enough"), style),
         (1, false) => sentence(say!("1 such machine is enough"), style),
-        (_, true) => sentence(say!("{number} like this host"), style),
+        (_, true) => sentence(say!("{number} machines like this host"), style),
         (_, false) => sentence(say!("{number} such machines"), style),
     };
     if reckoned.machines > count {
         let wanted = format_count(each.addresses);
         let (has, more) = (format_count(machine.addresses), format_count(reckoned.machines));
         let text = say!(
-            "with {wanted} source addresses on each; with the current {has} you need {more} \
-             machines, or more addresses or ports of the target"
+            "each machine needs {wanted} source addresses; with the current {has}, you need \
+             {more} machines, or a target with more addresses or ports"
         );
         out += &sentence(text, style);
     }
@@ -357,16 +358,19 @@ fn machines(planned: &Planned, style: &Style) -> String {
         let (fewer, per_s) = (format_count(fewer), format_count(per_s as u64));
         let text = match fewer.as_str() {
             "1" => {
-                say!("one is enough if users start at {per_s}/s: only the CPU is the limit")
+                say!("1 machine is enough if users start at {per_s}/s: the CPU is the only limit")
             }
-            _ => say!("{fewer} if users start at {per_s}/s: only the CPU is the limit"),
+            _ => say!(
+                "{fewer} machines are enough if users start at {per_s}/s: the CPU is the only \
+                 limit"
+            ),
         };
         out += &sentence(text, style);
     }
     if planned.wish.is_local && count > 1 {
         let text = say!(
-            "other machines cannot reach a target on the loopback interface: give it an address \
-             that they can reach, so that it does not share this host with throng"
+            "other machines cannot reach a target on the loopback interface: move the target to \
+             another host, with an address that they can reach"
         );
         out += &sentence(text, style);
     }

@@ -151,7 +151,7 @@ impl Folder {
 
     fn pass_over(&mut self, name: String, why: Option<Said>) {
         let shown = name.clone();
-        let link = || say!("`{shown}` is a symbolic link, which is not followed");
+        let link = || say!("`{shown}` is a symbolic link; throng does not follow it");
         self.passed_over.push((name, why.unwrap_or_else(link)));
     }
 
@@ -233,7 +233,7 @@ fn opened(directory: &Path) -> Result<Run, Box<Diagnostic>> {
     let is_link = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|it| it.is_symlink());
     if let Some(link) = entries.into_iter().find(is_link) {
         let shown = link.path().display().to_string();
-        let message = say!("`{shown}` is a symbolic link, which is not followed");
+        let message = say!("`{shown}` is a symbolic link; throng does not follow it");
         return Err(Box::new(Diagnostic::error("run-unreadable", message)));
     }
     Run::open(directory)

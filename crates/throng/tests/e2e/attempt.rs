@@ -51,7 +51,7 @@ fn what_is_sent_and_received_is_shown() {
         "      Authorization: Bearer t-7 of me\n",
         "log: iteration 1 of user 1",
         "set sum = 3",
-        "the condition holds",
+        "the condition is true",
         "steps, 1 failed",
     ]);
     assert_eq!(scribe.asked(), ["POST /login", "GET /orders", "POST /login"], "{run}");
@@ -111,8 +111,8 @@ fn what_is_near_a_selector_that_finds_nothing_is_shown() {
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let run = trying("", &text).run().exits(1);
     run.says(&[
-        "`json.data.tokn` has no match; there is `json.data.token`\n",
-        "`json.page` has no match; `json` has `data`\n",
+        "`json.data.tokn` has no match; did you mean `json.data.token`?\n",
+        "`json.page` has no match; `json` contains `data`\n",
         "`form input[name=crsf]` has no match; matches of `form input`: 1\n",
         "`//form/a` has no match; matches of `//form`: 1\n",
         "`id=(\\d+)` has no match in 39 bytes\n",
@@ -179,8 +179,11 @@ fn steps_wait_for_the_enter_key() {
     let text = one_session(&scribe.target(), &times(1, 1), steps);
     let mut child = trying("--step", &text).listens().start();
     child.hears("the help", |out, _| {
-        out.contains("Enter runs the next step, `c` and Enter all remaining steps, Ctrl-C quits")
-            .then_some(())
+        out.contains(
+            "Press Enter to run the next step, `c` and Enter to run all remaining steps, or \
+             Ctrl-C to quit",
+        )
+        .then_some(())
     });
     for step in 1..=2 {
         // What would happen too early would have happened until the step before is told.

@@ -90,7 +90,7 @@ const SAID: &str = "a shop\n\
      \x20     think 2s..4s\n\
      \x20 after\n\
      \x20   http POST /logout\n\
-     \x20 per iteration: ~3.7 requests, ~2.00s of pauses (2.00s to 6.00s)\n\
+     \x20 per iteration: ~3.7 requests, ~2.00s in pauses (2.00s to 6.00s)\n\
      \n\
      session robot · 25 % of the users\n\
      \x20 steps\n\
@@ -100,7 +100,7 @@ const SAID: &str = "a shop\n\
      \x20   during 2s\n\
      \x20     http GET /b\n\
      \x20     think 500ms\n\
-     \x20 per iteration: ~7 requests, ~2.00s of pauses (2.00s to 2.50s)\n\
+     \x20 per iteration: ~7 requests, ~2.00s in pauses (2.00s to 2.50s)\n\
      \n\
      data accounts: csv accounts.csv, 300 rows, take unique; up to 75 are needed\n\
      data colours: list, 2 rows, take random\n\
@@ -121,9 +121,9 @@ const SAID: &str = "a shop\n\
      \x20            0s                                                     17.0s\n\
      \n\
      expected\n\
-     \x20 431 requests, up to 34.7/s, if responses take no time\n\
+     \x20 431 requests, up to 34.7/s, if every response is immediate\n\
      \x20 358 requests, up to 30.2/s, if every response takes 100ms\n\
-     \x20 at most 483 requests, however fast the target is\n\
+     \x20 at most 483 requests, however fast the target responds\n\
      \x20 user.id from 1 to about 20\n\
      \n\
      thresholds\n\
@@ -154,8 +154,9 @@ fn populations_are_told_with_what_shakes_them() {
         "from 127.1.0.1 to 127.1.255.254\nfrom the addresses of lo\n",
         "heartbeat ping every 10s · lost_after 10s",
         "2m00s  from 0 to 350 users, in steps of 100 every 30s",
-        "keeps the current users; 20 % disconnect every 10s (fin, vanish) and reconnect",
-        "keeps the current users; 5/s disconnect (reset) and reconnect",
+        "keeps the current users; 20 % of the users disconnect every 10s (fin, vanish) and \
+         reconnect",
+        "keeps the current users; 5 users/s disconnect (reset) and reconnect",
         // 350 logins, those who come back, and heartbeats of 100, 200, 300 and 350 users.
         "requests, up to 42/s",
     ]);

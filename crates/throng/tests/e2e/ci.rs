@@ -170,5 +170,5 @@ fn a_file_that_cannot_be_written_is_told_before_the_load() {
     let target = Target::start("http");
     let line = format!("bench {} -n 5 -c 1 --markdown nowhere/it.md", target.http(""));
     let run = throng(&line).run().exits(2);
-    run.says(&["file-unwritable", "give --markdown a writable path", "nothing was sent"]);
+    run.says(&["file-unwritable", "set --markdown to a writable path", "nothing was sent"]);
 }

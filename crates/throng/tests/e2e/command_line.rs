@@ -38,7 +38,7 @@ fn impossible_flags() {
         ("bench URL -4 -6", &["--ipv4", "--ipv6"]),
         ("bench URL --out a --no-record", &["--out", "--no-record"]),
         ("bench URL --body a --hex 00", &["two-bodies"]),
-        ("bench URL --expect-status 99", &["99", "100 to 599"]),
+        ("bench URL --expect-status 99", &["99", "valid statuses are 100 to 599"]),
         ("bench URL --expect-json =1", &["=1"]),
         ("bench URL -H nocolon", &["nocolon", "Name: value"]),
         ("bench URL -a nocolon", &["nocolon", "user:password"]),

@@ -153,6 +153,6 @@ fn a_cookie_that_is_refused_is_told_by_try() {
     );
     let run = throng("try s.yaml").file("s.yaml", text).run().exits(0);
     run.says(&[
-        "the cookie `good` was rejected: it is `Secure`, and the connection does not use TLS",
+        "the cookie `good` was rejected: it is `Secure`, but the connection does not use TLS",
     ]);
 }

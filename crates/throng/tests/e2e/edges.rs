@@ -88,7 +88,7 @@ fn a_signal_that_would_end_a_run_ends_it_with_its_summary() {
         run.signal(signal);
         let run = run.wait();
         run.says(&["INTERRUPTED", "response time"]);
-        run.check(run.code() == 130, "a signal has ended it");
+        run.check(run.code() == 130, "a it was terminated by signal has");
     }
 }
 

@@ -287,7 +287,7 @@ fn an_agent_declines_what_its_owner_does_not_allow() {
     assert!(
         events
             .expect("events")
-            .contains("more load was requested than its owner allows: it continues unchanged"),
+            .contains("the requested load exceeds what its owner allows: its load is unchanged"),
         "{run}"
     );
     // The one makes twice its part, the other its part.

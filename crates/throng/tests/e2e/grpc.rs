@@ -206,7 +206,7 @@ fn a_reply_that_is_not_what_the_method_returns_is_a_failure() {
     let text = one_session(&target.url("grpc", ""), &head, steps);
     let run = running(&text).file("echo.proto", other).run();
     assert_eq!(failed(&run, "malformed"), 20, "{run}");
-    let told = "reply 1 is not a valid `echo.v1.SayReply`: byte 0: `text` is not encoded as";
-    run.says(&[told, "reply 1 is not a valid `echo.v1.SayReply`: byte 0: `number`"]);
+    let told = "reply 1 is not a valid `echo.v1.SayReply` at byte 0: `text` is not encoded as";
+    run.says(&[told, "reply 1 is not a valid `echo.v1.SayReply` at byte 0: `number`"]);
     run.has("/total/ok", 0);
 }

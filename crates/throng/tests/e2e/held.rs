@@ -110,8 +110,11 @@ fn impossible_limits_are_refused_with_the_cure() {
         ("--max-memory 0", "it must be more than 0"),
         ("--back-off 60", "a share is a percentage: `5%`"),
         ("--back-off 60% --processes 2", "`--back-off` does not work across processes"),
-        ("--nice 20", "it must be a number from -20 to 19; the higher, the lower the priority"),
-        ("--nice fast", "it must be a number from -20 to 19; the higher, the lower the priority"),
+        ("--nice 20", "it must be a number from -20 to 19; a higher number means a lower priority"),
+        (
+            "--nice fast",
+            "it must be a number from -20 to 19; a higher number means a lower priority",
+        ),
     ] {
         let run = throng(&format!("bench {} {flag}", target.http("/"))).run().exits(2);
         run.says(&[cure]);

@@ -90,7 +90,7 @@ fn streams_of_a_server_of_others_that_allows_fewer() {
     run.has("/connections/opened", 2);
     run.has("/connections/streams_limited", 2);
     run.has("/connections/streams_allowed", 5);
-    let told = "it allows 5 concurrent streams per connection (2 of 2 connections)";
+    let told = "the target allows 5 concurrent streams per connection on 2 of 2 connections";
     run.says(&["\"streams-limited\"", told]);
     assert_eq!(nginx.log(600).len(), 600, "{run}");
 }

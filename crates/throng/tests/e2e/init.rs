@@ -159,7 +159,7 @@ fn a_file_that_is_there_is_kept() {
 
     // The accounts are the person's own, with a scenario beside them that is new.
     let run = own("init api").run().exits(0);
-    run.says(&["wrote api.yaml", "accounts.csv already exists and was kept"]);
+    run.says(&["wrote api.yaml", "accounts.csv already exists and was not overwritten"]);
     assert_eq!(read(&run, "accounts.csv"), "also mine");
     let run = own("init api --force").run().exits(0);
     run.check(read(&run, "accounts.csv").starts_with("user,password\n"), "rows of the template");

@@ -39,9 +39,9 @@ fn a_scenario_that_has_not_run_is_reckoned_by_sizes() {
     let line = "plan im.yaml --users 1M --machine 8cores,16GiB --explain";
     let run = plan(line);
     run.says(&[
-        "1,000,000 concurrent users, to ws://192.0.2.1",
+        "1,000,000 concurrent users that connect to ws://192.0.2.1",
         "500,000 heartbeats/s",
-        "from the sizes in this build, +15 %",
+        "from the object sizes in this build, +15 %",
         "1 table of 1,048,576",
         "with 16 source addresses on each",
         "memory per user (bytes)",

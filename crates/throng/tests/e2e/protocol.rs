@@ -42,7 +42,7 @@ fn declarations_are_drawn() {
         "length of the body in bytes",
         "join · kind 1 · to the target · answered by joined",
         "said · kind 8 · from the target · a push (unsolicited)",
-        "heartbeat: ping every 30s, answered by pong, lost after 10s",
+        "heartbeat: ping every 30s, expected reply pong, considered lost after 10s",
     ]);
     is_narrow(&run);
     let run = with("protocol miop.yaml --message push").run().exits(0);

@@ -85,7 +85,7 @@ fn what_is_wrong_is_said_before_anything_is_sent() {
     let line =
         |line: &str| throng(&format!("bench http://a.test/ -n 1 -c 1 {line}")).run().exits(2);
     line("--resolve a.test:127.0.0.1").says(&["--resolve", "HOST:PORT:ADDRESS"]);
-    line("--resolve a.test:80:b.test").says(&["not an IPv4 or IPv6 address"]);
+    line("--resolve a.test:80:b.test").says(&["this is not an IPv4 or IPv6 address"]);
     line("--connect-to a.test:80:b.test").says(&["a colon is missing"]);
     let run = throng("bench http://a.test/ -n 1 -c 1 --resolve a.test:81:127.0.0.1").run().exits(4);
     run.says(&["warning[unused-route]", "`a.test:81`", "cannot resolve `a.test`"]);

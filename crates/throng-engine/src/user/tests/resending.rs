@@ -94,7 +94,8 @@ fn what_is_not_idempotent_or_must_not_be_sent_again_fails() {
         let words = "the target closed the idle connection just as the request was sent";
         let details: Vec<_> = outcome.examples.iter().map(|one| one.detail.english()).collect();
         assert!(
-            details.iter().any(|one| one == words) || details == ["closed before any response"],
+            details.iter().any(|one| one == words)
+                || details == ["the connection was closed before any response"],
             "{details:?}"
         );
     }

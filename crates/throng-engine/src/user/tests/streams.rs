@@ -217,8 +217,9 @@ fn refused_streams_are_sent_again_whatever_the_method() {
 fn who_refuses_everything_is_not_asked_for_ever() {
     let refuses = |stream: u32| answer(stream, MS, Fate::Refused);
     let goes = |_: u32| vec![(MS, goaway(0, 0))];
-    let twice = "the target reset the stream: REFUSED_STREAM; it was sent 7 times";
-    let gone = "the target sent GOAWAY before it processed the request; it was sent 7 times";
+    let twice = "the target reset the stream: REFUSED_STREAM; the request was sent 7 times";
+    let gone =
+        "the target sent GOAWAY before it processed the request; the request was sent 7 times";
     type Act = fn(u32) -> Vec<(Duration, Deed)>;
     for (act, cause, text) in
         [(refuses as Act, Cause::Reset, twice), (goes as Act, Cause::ClosedEarly, gone)]
@@ -319,7 +320,10 @@ fn who_waits_in_vain_says_how_long_and_for_what() {
     outcome.is_sound(1);
     assert!(outcome.errors(Cause::Timeout) > 10, "{:?}", outcome.sum.total());
     let details: Vec<_> = outcome.examples.iter().map(|one| one.detail.english()).collect();
-    assert_eq!(details, ["no stream was free for 500ms: the target allows 1 at once"]);
+    assert_eq!(
+        details,
+        ["no stream was free within 500ms: the target allows 1 concurrent streams"]
+    );
 }
 
 #[test]

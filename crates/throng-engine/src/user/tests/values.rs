@@ -393,11 +393,11 @@ fn saved_values_are_sent_later_and_users_differ() {
 fn what_is_not_there_to_be_saved_is_a_failure_or_its_default() {
     let answer = ok(r#"{"a":1}"#);
     let missing = verdict(&answer, &[], &[save(2, json("token"))]);
-    let detail = "`a` is not saved: `json.token` is not in `{\"a\":1}`";
+    let detail = "`a` was not saved: `json.token` was not found in `{\"a\":1}`";
     assert_eq!(missing, Some((Cause::SaveFailed, Said::of_others(detail))));
     let header = Pick::Header("x-token".into());
     let missing = verdict(&answer, &[], &[save(2, header)]);
-    let detail = "`a` is not saved: there is no header `x-token`";
+    let detail = "`a` was not saved: the header `x-token` is missing";
     assert_eq!(missing, Some((Cause::SaveFailed, Said::of_others(detail))));
     let default = Some(Text::literal("none"));
     let kept = Save { slot: 2, pick: json("token"), all: true, default };

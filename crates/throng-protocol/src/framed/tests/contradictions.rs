@@ -30,7 +30,7 @@ fn chat_with(change: impl FnOnce(&mut Declaration), expected: &str) {
 fn messages_that_nobody_could_tell_apart() {
     chat_with(
         |chat| chat.messages[3].kind = Some(placed(3)),
-        "protocol-kind-twice: `like` and `gift` have the same kind 3",
+        "protocol-kind-twice: `like` and `gift` both have the kind 3",
     );
     chat_with(
         |chat| chat.messages[3].kind = Some(placed(256)),
@@ -66,11 +66,11 @@ fn messages_that_nobody_could_tell_apart() {
 fn replies_and_heartbeats_that_lead_nowhere() {
     chat_with(
         |chat| chat.messages[4].answers.push(name("gifd")),
-        "protocol-bad-reply: `answers` of `done` lists `gifd`, which is not a message",
+        "protocol-bad-reply: the `answers` of `done` list `gifd`, which is not a message",
     );
     chat_with(
         |chat| chat.messages[4].answers.push(name("say")),
-        "protocol-bad-reply: `answers` of `done` lists `say` twice",
+        "protocol-bad-reply: the `answers` of `done` list `say` twice",
     );
     let mut itself = chat_declaration();
     itself.messages[4].answers.push(name("done"));
@@ -136,11 +136,11 @@ fn acknowledgements_that_cannot_be_sent() {
 fn packets_whose_end_nobody_could_find() {
     chat_with(
         |chat| chat.packet[1] = uint("length", 32),
-        "protocol-no-length: the end of a packet is not defined",
+        "protocol-no-length: the protocol does not define where a packet ends",
     );
     chat_with(
         |chat| chat.packet[1] = length(16, Counts::Body, 128 * 1024),
-        "protocol-bad-length: `length` cannot hold its limit 131072",
+        "protocol-bad-length: `length` cannot hold its `max`, 131072",
     );
     chat_with(
         |chat| chat.packet[1] = length(64, Counts::Body, 1 << 40),
@@ -148,17 +148,17 @@ fn packets_whose_end_nobody_could_find() {
     );
     chat_with(
         |chat| chat.packet[1] = length(16, Counts::Packet, 8),
-        "protocol-bad-length: a packet has at least 9 bytes, but `length` allows only 8",
+        "protocol-bad-length: a packet has at least 9 bytes, but `length` allows at most 8",
     );
     chat_with(
         |chat| chat.packet.insert(1, text("name")),
-        "protocol-bad-length: `length` comes after parts of variable size, so it cannot be \
-         located",
+        "protocol-bad-length: `length` comes after parts of variable size, so its position is \
+         unknown",
     );
     chat_with(
         |chat| chat.packet.insert(2, text("name")),
-        "protocol-bad-length: `length` counts the body, but other parts after it have no fixed \
-         size",
+        "protocol-bad-length: `length` counts the body, but the packet has later parts without a \
+         fixed size",
     );
     let mut chat = chat_declaration();
     chat.packet[1] = length(32, Counts::After, 64 * 1024);
@@ -179,7 +179,7 @@ fn packets_whose_end_nobody_could_find() {
     );
     one_mistake(
         Declaration { packet: vec![uint("a", 64)], ..ten(vec![]) },
-        "protocol-bad-fixed: the fields of a packet have 8 bytes, but `fixed` is 10",
+        "protocol-bad-fixed: the fields of a packet have 8 bytes in total, but `fixed` is 10",
     );
     let delimiter = Framing::Delimiter { bytes: placed(Vec::new()), bytes_max: 9 };
     one_mistake(
@@ -281,7 +281,7 @@ fn a_delimiter_never_stands_in_what_throng_writes() {
 fn roles_at_the_wrong_place() {
     chat_with(
         |chat| chat.packet.push(role("again", Type::Unsigned(8), Role::Selects)),
-        "protocol-role-twice: two packet fields serve as the message kind",
+        "protocol-role-twice: two fields of the packet have the same purpose: message kind",
     );
     chat_with(
         |chat| chat.packet.swap(2, 4),
@@ -289,7 +289,7 @@ fn roles_at_the_wrong_place() {
     );
     chat_with(
         |chat| chat.packet[3] = role("seq", Type::Signed(32), Role::Correlates),
-        "protocol-bad-role: the type of `seq` cannot serve this purpose",
+        "protocol-bad-role: the type of `seq` is not suitable for this purpose",
     );
     chat_with(
         |chat| chat.packet[3].constant = Some(placed(Literal::Int(1))),
@@ -324,20 +324,20 @@ fn fields_that_contradict_themselves() {
         vec![uint("body", 8)],
         "protocol-name-twice: `body` is already a field of the packet",
     );
-    fields_with(vec![uint("a", 12)], "protocol-bad-type: there are no integers of 12 bits");
+    fields_with(vec![uint("a", 12)], "protocol-bad-type: integers cannot have 12 bits");
     fields_with(
         vec![field("a", Type::Text(Extent::Rest)), uint("b", 8)],
-        "protocol-rest-not-last: `a` takes all remaining bytes, but something follows it",
+        "protocol-rest-not-last: `a` takes all remaining bytes, so nothing can follow it",
     );
     let rest = Field { repeat: Some(Repeat::Rest), ..uint("a", 8) };
     fields_with(
         vec![rest, uint("b", 8)],
-        "protocol-rest-not-last: `a` takes all remaining bytes, but something follows it",
+        "protocol-rest-not-last: `a` takes all remaining bytes, so nothing can follow it",
     );
     fields_with(
         vec![field("a", Type::Bits(3)), field("b", Type::Bits(4))],
-        "protocol-bad-bits: these adjacent fields have 7 bits, which is not a whole number of \
-         bytes",
+        "protocol-bad-bits: these adjacent fields have 7 bits in total, which is not a whole \
+         number of bytes",
     );
     fields_with(
         vec![field("a", Type::Bits(65))],
@@ -431,7 +431,7 @@ fn conditions_that_never_hold() {
     let constant = Field { constant: Some(placed(Literal::Int(3))), ..uint("n", 8) };
     fields_with(
         vec![constant, asked(Equal, 1)],
-        "protocol-bad-reference: this condition never holds: `n` is always 3",
+        "protocol-bad-reference: this condition is never true: `n` is always 3",
     );
 }
 
@@ -444,7 +444,8 @@ fn references_that_lead_nowhere() {
     );
     fields_with(
         vec![text("n"), by("n")],
-        "protocol-bad-reference: `n` is not a whole number, so it cannot give a length or a count",
+        "protocol-bad-reference: `n` is not a whole number, so it cannot serve as a length or a \
+         count",
     );
     let asking = |asked: &str| Field {
         condition: Some(Condition { field: name(asked), comparison: Comparison::Equal, value: 1 }),
@@ -461,7 +462,7 @@ fn references_that_lead_nowhere() {
     let twice = Field { repeat: Some(Repeat::Field(name("n"))), ..by("n") };
     fields_with(
         vec![uint("n", 8), twice],
-        "protocol-bad-reference: `n` cannot give both a length and a count",
+        "protocol-bad-reference: `n` cannot serve as both a length and a count",
     );
     let sum = |algorithm, bits, over: &[&str]| {
         let over = over.iter().map(|over| name(over)).collect();

@@ -171,10 +171,7 @@ fn what_has_a_condition_is_there_only_if_it_holds() {
         }
     }
     let error = try_write(&protocol, "it", &values, 0);
-    assert_eq!(
-        error,
-        Err("at.x: it is required because of the value of `b3`, but is missing".to_owned())
-    );
+    assert_eq!(error, Err("at.x: it is missing, but the value of `b3` requires it".to_owned()));
 }
 
 #[test]
@@ -220,10 +217,11 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
         packet[at] = byte;
         wrong(&chat, &packet)
     };
-    assert_eq!(changed(1, 0), "byte 0, `magic`: found c4 00, but every packet has c4 a7 here");
+    assert_eq!(changed(1, 0), "byte 0, `magic`: found c4 00, but the protocol requires c4 a7 here");
     assert_eq!(
         changed(5, 3),
-        "byte 2, `length`: the length is 3, which means 14 bytes in total, but there are 13"
+        "byte 2, `length`: the length is 3, so the packet should have 14 bytes in total, but it \
+         has 13"
     );
     assert_eq!(changed(3, 9), "byte 2, `length`: the length is 589826; the maximum is 65536");
     assert_eq!(changed(6, 99), "byte 6, `kind`: no message has the kind 99");
@@ -241,7 +239,7 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
     };
     assert_eq!(
         changed(&[1, 0xac, 2], &[2, 0xac, 2]),
-        "byte 27, `yes`: the byte is 0x02, but true is 1 and false is 0"
+        "byte 27, `yes`: expected the byte 1 (true) or 0 (false), not 0x02"
     );
     assert_eq!(
         changed(&[0xac, 2, 1], &[0xff; 12]),
@@ -249,7 +247,7 @@ fn what_breaks_the_declaration_is_told_with_its_place() {
     );
     assert_eq!(
         changed(&[0b1100_0001], &[0b1100_0000]),
-        "byte 31, `b7`: the bits are 0b1, but every packet has 0b101 here"
+        "byte 31, `b7`: the bits are 0b1, but the protocol requires 0b101 here"
     );
     assert_eq!(changed(b"h\xc3", b"h\xff"), "byte 40, `line`: the text is not UTF-8: byte 0xff");
     assert_eq!(changed(b"\r\n", b"\r\r"), "byte 39, `line`: its delimiter 0d 0a is missing");
@@ -352,7 +350,7 @@ fn a_stream_is_cut_into_packets_wherever_it_was_split() {
     ];
     splits(&packets.concat(), |parts| assert_eq!(read_all(&fixed, parts), packets));
     let error = try_write(&fixed, "it", &given("short"), 0).unwrap_err();
-    assert_eq!(error, ": the packet has 7 bytes, but every packet has 12");
+    assert_eq!(error, ": the packet has 7 bytes, but `fixed` is 12");
 }
 
 #[test]
@@ -375,10 +373,10 @@ fn a_reader_stops_when_it_is_told_and_knows_when_framing_is_lost() {
         assert!(broken.is_lost);
         broken.said().english()
     };
-    assert_eq!(lost(&[0xc5]), "byte 0, `magic`: found c5, but every packet has c4 a7 here");
+    assert_eq!(lost(&[0xc5]), "byte 0, `magic`: found c5, but the protocol requires c4 a7 here");
     assert_eq!(
         lost(&[0xc4, 0xa8, 0]),
-        "byte 0, `magic`: found c4 a8, but every packet has c4 a7 here"
+        "byte 0, `magic`: found c4 a8, but the protocol requires c4 a7 here"
     );
     assert_eq!(
         lost(&[0xc4, 0xa7, 1, 0, 0, 0]),
@@ -433,11 +431,11 @@ fn packets_of_a_fixed_size_are_filled_with_zeros() {
     );
     assert_eq!(
         wrong(&protocol, b"\0\x02ab\0\0\0\x02"),
-        "byte 7, `sum`: the checksum is 0x2, but these bytes require 0x1"
+        "byte 7, `sum`: the checksum is 0x2, but the correct checksum is 0x1"
     );
     assert_eq!(
         wrong(&protocol, b""),
-        "byte 0 of the packet: the packet has 0 bytes, but every packet has 8"
+        "byte 0 of the packet: the packet has 0 bytes, but `fixed` is 8"
     );
 }
 
@@ -484,10 +482,7 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
         "short: it has 256 bytes; the maximum is 255"
     );
     assert_eq!(refused("short", map("[1]")), "short: expected text, not a list");
-    assert_eq!(
-        refused("line", Value::from("a\nb")),
-        "line: it contains the delimiter that ends it"
-    );
+    assert_eq!(refused("line", Value::from("a\nb")), "line: it contains its own delimiter");
     assert_eq!(refused("two", Value::from("abc")), "two: it has 3 bytes, but 2 are required");
     assert_eq!(refused("two", Value::Int(1)), "two: expected bytes, not a whole number");
     assert_eq!(
@@ -541,11 +536,11 @@ fn what_is_given_is_checked_before_anything_runs() {
     );
     assert_eq!(
         prepare("light", Given::Fields(vec![("colour".into(), Given::Items(vec![]))])),
-        "colour: `colour` is not a list, but was given one; give one value"
+        "colour: `colour` is not a list, but a list was given; write a single value"
     );
     assert_eq!(
         prepare("light", Given::Fields(vec![("colour".into(), Given::Fields(vec![]))])),
-        "colour: `colour` has no fields, but was given some; give one value"
+        "colour: `colour` has no fields, but fields were given; write a single value"
     );
     assert_eq!(
         prepare("light", fields(&[("colour", Value::Int(300))])),
@@ -573,7 +568,7 @@ fn paths_that_lead_nowhere_say_so() {
     );
     assert_eq!(told("points[0].z"), "there is no field `z`; did you mean `x`?");
     assert!(told("u24[0]").starts_with("`u24` is not a list"));
-    assert!(told("u24.x").starts_with("`u24` is u24 and has no fields"));
+    assert!(told("u24.x").starts_with("`u24` has the type u24, so it has no fields"));
     assert!(told("[0]").starts_with("a path must start with a field name"));
     assert!(told("pair[x]").starts_with("`x` is not an index"));
     assert!(told("pair[0]x").starts_with("a dot is missing"));
@@ -684,7 +679,8 @@ fn protobuf_is_written_and_read() {
     let mut packet = vec![8, 1];
     write_bytes(6, &deep, &mut packet);
     assert!(
-        wrong(&protocol, &packet).contains("protobuf messages are nested more than 64 levels deep")
+        wrong(&protocol, &packet)
+            .contains("protobuf messages are nested the YAML is nested more than 64 levels deep")
     );
     // Unknown fields are passed over.
     assert_eq!(get(&protocol, b"\x08\x01\xf8\x3f\x01", "report.id"), Some(Value::Int(1)));
@@ -972,7 +968,7 @@ fn a_break_of_the_stream_shows_its_bytes_however_they_are_cut() {
         assert!(broken.is_lost && packets == 1, "{cut}");
         assert_eq!(
             broken.said().english(),
-            "byte 0, `magic`: found c4 a8, but every packet has c4 a7 here"
+            "byte 0, `magic`: found c4 a8, but the protocol requires c4 a7 here"
         );
     }
 }

@@ -84,7 +84,7 @@ fn paths_lead_to_fields_of_every_kind() {
         "`shapes.v1.Scalars` has no field `an_int3`; an_int3; did you mean `an_int32`?"
     );
     assert!(told("lists.trees.left").starts_with("`trees` is a list; left; write `trees[0].left`"));
-    assert!(told("scalars[0]").starts_with("the index does not follow a list; 0;"));
+    assert!(told("scalars[0]").starts_with("an index can only follow a list; 0;"));
     assert!(told("known.at.seconds").starts_with("a single value has no parts; seconds;"));
     for path in ["a..b", ".", "lists.texts[", "lists.texts[x]", "maps.labels[\"a", "tree."] {
         assert!(schema.field(all, path).is_err(), "{path}");

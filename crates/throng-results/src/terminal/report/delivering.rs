@@ -43,7 +43,8 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    let more = say!("… and {{}} better deliveries: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} deliveries with better results; `throng report --json` lists all of them");
     out.push_str(&left_out(rows.len(), shown.len(), more, style));
     for row in &shown {
         for line in rare(row, style).into_iter().chain(examples(row, style)) {
@@ -86,9 +87,9 @@ fn rare(row: &DeliveryRow, style: &Style) -> Vec<String> {
     let c = &row.counts;
     let counters = [
         (c.excused, say!("{{}} undetermined: the receiver left or the run ended first")),
-        (c.after_lost, say!("{{}} arrived after they were counted as lost")),
+        (c.after_lost, say!("{{}} arrived after being counted as lost")),
         (c.stray, say!("{{}} reached users outside their audience")),
-        (c.foreign, say!("{{}} arrived that no user of this run sent")),
+        (c.foreign, say!("{{}} arrived without being sent by a user of this run")),
         (c.unwatched, say!("{{}} messages were not tracked for all of their receivers")),
         (c.sent_without_id, say!("`match` found no ID in {{}} sent messages")),
         (c.received_without_id, say!("`match` found no ID in {{}} received messages")),

@@ -14,7 +14,7 @@ pub(super) fn errors(summary: &Summary, style: &Style) -> String {
     let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
         shown.iter().partition(|row| row.is_attempt());
     let base = style.say(say!("shares of {} attempts", format_count(summary.total.count)));
-    let besides_base = style.say(say!("not attempts, so without a share"));
+    let besides_base = style.say(say!("these are not attempts, so no share is shown"));
     let lists = [(say!("errors"), base, attempts), (say!("failures"), besides_base, besides)];
     let filled = lists.iter().filter(|(.., rows)| !rows.is_empty());
     let lists = filled.map(|(head, base, rows)| error_list(head.clone(), base, rows, style));
@@ -74,7 +74,7 @@ pub(super) fn resent(summary: &Summary, style: &Style) -> String {
     let all: Vec<&Row> = summary.steps.iter().filter(|row| row.resent > 0).collect();
     let line = |row: &&Row| {
         let (count, of) = (format_count(row.resent), format_count(row.count));
-        let words = say!("{{}} of {{}} in {{}}: the target had not processed them");
+        let words = say!("{{}} of {{}} in {{}}, because the target had not processed them");
         vec![style.say(words.clone().filled(&[&count, &of, &clean(&row.name)]))]
     };
     let lines: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(line).collect();

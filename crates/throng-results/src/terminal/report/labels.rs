@@ -47,7 +47,8 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
             max,
         ]);
     }
-    let more = say!("… and {{}} better rows: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} rows with better results; `throng report --json` lists all of them");
     let more = left_out(summary.labels.len(), shown.len(), more, style);
     let steps = match summary.labels.iter().any(|row| row.steps.len() > 1) {
         true => dim(&style.say(say!("by step: `throng report --json`")), style),

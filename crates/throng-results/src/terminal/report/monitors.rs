@@ -47,11 +47,11 @@ fn monitor(row: &MonitorRow, style: &Style) -> String {
     if row.failed > 0 {
         let (failed, all) = (format_count(row.failed), format_count(all));
         let detail = row.trouble.clone().unwrap_or_default();
-        let told = say!("{of}: {failed} of {all} reads failed, most recently: {detail}");
+        let told = say!("{of}: {failed} of {all} reads failed; last error: {detail}");
         text.push_str(&style.say(told));
         text.push('\n');
     } else if all == 0 {
-        text.push_str(&style.say(say!("{of}: never read")));
+        text.push_str(&style.say(say!("{of}: not read during the run")));
         text.push('\n');
     }
     text

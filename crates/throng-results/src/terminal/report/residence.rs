@@ -24,7 +24,7 @@ pub(super) fn residence(summary: &Summary, style: &Style) -> String {
     ];
     let mut table = Table::new(head);
     let name = |row: &ResidenceRow| match row.unopened {
-        true => style.say(say!("{} before it was open", style.say(row.ended.text()))),
+        true => style.say(say!("{} before the connection was open", style.say(row.ended.text()))),
         false => style.say(row.ended.text()),
     };
     for row in &summary.residence {

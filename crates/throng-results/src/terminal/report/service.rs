@@ -29,6 +29,7 @@ pub(super) fn service(summary: &Summary, style: &Style) -> String {
     }
     table.leave_out_columns_of(super::NOTHING);
     table.leave_out_for_names(&[say!("p99.99"), say!("p90")], style);
-    let meaning = say!("counted from sending; above: from the scheduled start");
+    let meaning =
+        say!("counted from the time of sending; the table above counts from the scheduled start");
     table.render(style) + &note(meaning, style)
 }

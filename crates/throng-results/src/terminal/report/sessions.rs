@@ -42,6 +42,7 @@ pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
             max,
         ]);
     }
-    let more = say!("… and {{}} better sessions: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} sessions with better results; `throng report --json` lists all of them");
     table.render(style) + &left_out(summary.sessions.len(), shown.len(), more, style)
 }

@@ -139,7 +139,8 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
             held.into(),
         ]);
     }
-    let more = say!("… and {{}} better phases: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} phases with better results; `throng report --json` lists all of them");
     let held = match has_held {
         true => {
             note(say!("paused: the generator was at one of its limits and added no users"), style)
@@ -186,7 +187,7 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
             time(nanos(l.max_ns)).into(),
         ]);
     }
-    let more = say!("… and {{}} rarer messages: `throng report --json` lists all");
+    let more = say!("… and {{}} less frequent messages: `throng report --json` lists all");
     table.render(style) + &left_out(summary.pushed.len(), shown.len(), more, style)
 }
 
@@ -215,8 +216,11 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
         }
     }
     let whole = summary.complete_share().map(share);
-    items
-        .extend(whole.map(|whole| style.say(say!("{} of ended connections were complete", whole))));
+    items.extend(
+        whole.map(|whole| {
+            style.say(say!("{} of ended connections had a complete life cycle", whole))
+        }),
+    );
     for (label, items) in [
         (say!("life cycle"), items),
         (say!("heartbeats"), heartbeats(summary, style)),
@@ -248,7 +252,7 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
     }
     if beats.counts.without_answer > 0 && beats.counts.answered + beats.counts.lost > 0 {
         let without = format_count(beats.counts.without_answer);
-        items.push(style.say(say!("{} that expect no reply", without)));
+        items.push(style.say(say!("{} sent without expecting a reply", without)));
     }
     if beats.counts.skipped > 0 {
         let skipped = format_count(beats.counts.skipped);

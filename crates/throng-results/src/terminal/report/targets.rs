@@ -47,7 +47,8 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
             failures(not_opened(row)),
         ]);
     }
-    let more = say!("… and {{}} better addresses: `throng report --json` lists all");
+    let more =
+        say!("… and {{}} addresses with better results; `throng report --json` lists all of them");
     table.render(style) + &left_out(summary.targets.len(), shown.len(), more, style)
 }
 

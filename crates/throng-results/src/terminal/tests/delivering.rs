@@ -32,7 +32,7 @@ fn the_summary_of_a_chat_room() {
         all                    952µs   900µs   900µs   900µs  2.00ms  2.00ms  2.00ms
         room talk (delivery)  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms  1.40ms   613ms
         – too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000
-        failures · not attempts, so without a share
+        failures · these are not attempts, so no share is shown
         2  room talk: a message did not reach a user of its audience in time
            (delivery-lost, blame: target)
            at 5.00s: message 0x2a sent by user 17 at 1.30s did not reach 2 of 500
@@ -50,7 +50,7 @@ fn the_summary_of_a_chat_room() {
         heartbeats   300 sent · 280 answered · 0 lost (0 %)
                      20 deliberately late, duplicated or not sent
         messages     20,000 sent · 20,020,000 received · 20,000,000 of them pushes
-                     2 violating the protocol · 10 replies without a request
+                     2 violated the protocol · 10 replies without a request
                      20 skipped because a handler was busy
     "#]]
     .assert_eq(&sections(&sample::chat(), &full(), &wanted));
@@ -103,17 +103,17 @@ fn what_is_not_watched_meets_no_threshold() {
         live chat room · the result is invalid
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        error[deliveries-unwatched]: some messages in the ledger were not tracked
+        error[deliveries-unwatched]: the delivery ledger did not track some messages
           = 1,234 of 20,000 messages of `room talk` were not tracked for all of their receivers
           = cause: the ledger's memory was full, or a message ID was reused
-          = help: give each message a unique ID; shorten `lost_after`, or send fewer messages
+          = help: give each message a unique ID, shorten `lost_after`, or send fewer messages
         deliveries    sent    expected   delivered  lost  twice  late  out of order
         room talk   20,000  20,000,000  19,999,928     2      1    10             0
         whispers         0           0           0     0      0     0             0
         room talk: 70 undetermined: the receiver left or the run ended first
-        room talk: 6 arrived after they were counted as lost
+        room talk: 6 arrived after being counted as lost
         room talk: 4 reached users outside their audience
-        room talk: 5 arrived that no user of this run sent
+        room talk: 5 arrived without being sent by a user of this run
         room talk: 1,234 messages were not tracked for all of their receivers
         room talk: at 6.00s: message 0x2b was delivered to user 5 again
     "#]]
@@ -124,18 +124,18 @@ fn what_is_not_watched_meets_no_threshold() {
         live chat room · thresholds not met
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
-        warning[deliveries-unwatched]: some messages in the ledger were not tracked
+        warning[deliveries-unwatched]: the delivery ledger did not track some messages
           = 1,234 of 1,234 messages of `whispers` were not tracked for all of their receivers
           = cause: the ledger's memory was full, or a message ID was reused
-          = help: give each message a unique ID; shorten `lost_after`, or send fewer messages
+          = help: give each message a unique ID, shorten `lost_after`, or send fewer messages
         deliveries    sent    expected   delivered  lost  twice  late  out of order
         room talk   20,000  20,000,000  19,999,928     2      1    10             0
         whispers         0           0           0     0      0     0             0
         room talk: 70 undetermined: the receiver left or the run ended first
         room talk: 4 reached users outside their audience
         room talk: at 6.00s: message 0x2b was delivered to user 5 again
-        whispers: 6 arrived after they were counted as lost
-        whispers: 5 arrived that no user of this run sent
+        whispers: 6 arrived after being counted as lost
+        whispers: 5 arrived without being sent by a user of this run
         whispers: 1,234 messages were not tracked for all of their receivers
     "#]]
     .assert_eq(&sections(&without, &full(), &wanted));
@@ -151,7 +151,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-blind]: the delivery ledger found no ID in any message
-          = IDs found: 0 in 20,000 sent and 20,000,000 received messages of `room talk`
+          = no ID was found in 20,000 sent and 20,000,000 received messages of `room talk`
           = `match` found no ID in a message sent by user 5: `hello`
           = help: point `match` at the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]
@@ -162,7 +162,7 @@ fn a_ledger_that_finds_no_id_is_told_with_an_example() {
         https://127.0.0.1:8443 · 10.0s · 21,000 ok · 0 failed · 2,100 ok/s
         2026-11-21T12:03:01.000Z
         error[deliveries-blind]: the delivery ledger found no ID in any message
-          = IDs found: 0 in 0 sent and 20,000,000 received messages of `room talk`
+          = no ID was found in 0 sent and 20,000,000 received messages of `room talk`
           = `match` found no ID in a message sent by user 5: `hello`
           = help: point `match` at the ID: `json.id`, `{prefix: '42', json: '[1].id'}`, `{regex: …}`
     "#]]

@@ -239,7 +239,7 @@ fn a_good_run_in_short() {
                          → look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / · blame: target
                          no complete response arrived in time
-                         → find what the target waits for, or raise the timeout
+                         → find out what the target waits for, or raise the timeout
             directory    throng-runs/20261121-120301-quick-check
                          all figures: throng report --details
         "#]],
@@ -416,7 +416,7 @@ fn a_good_run_on_a_dumb_terminal() {
                          > look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / | blame: target
                          no complete response arrived in time
-                         > find what the target waits for, or raise the timeout
+                         > find out what the target waits for, or raise the timeout
             directory    throng-runs/20261121-120301-quick-check
             throng report throng-runs/20261121-120301-quick-check --details
         "#]],
@@ -468,7 +468,7 @@ fn a_target_that_refuses_in_short() {
             errors       1,500 (100 %) connect-refused in GET / · blame: target
                          connect 127.0.0.1:8443: Connection refused (os error 111)
                          → check that the target listens on this port
-            directory    none · all figures: run again with --details
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -500,7 +500,7 @@ fn an_invalid_run_in_short() {
                          throng ran out of source ports
                          → add source addresses, or keep connections open
                          … more kinds of errors with --details: 2
-            directory    none · all figures: run again with --details
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -533,7 +533,7 @@ fn a_shop_that_a_rule_stopped_in_short() {
                          → look at a response with --details, and the target's log
                          20 (0.020 %) timeout in GET / · blame: target
                          … more kinds of errors with --details: 1
-            directory    none · all figures: run again with --details
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -564,7 +564,7 @@ fn a_million_users_in_short() {
                          → check that the target listens on this port
                          200 (<0.001 %) connect-timeout in connect /acc · blame: target
                          … more kinds of errors with --details: 1
-            directory    none · all figures: run again with --details
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -595,7 +595,7 @@ fn a_chat_room_in_short() {
             errors       2 delivery-lost in room talk · blame: target
                          message 0x2a sent by user 17 at 1.30s did not reach 2 of 500 recei…
                          → trace one lost message through the target
-            directory    none · all figures: run again with --details
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -621,8 +621,8 @@ fn a_second_in_short() {
                          → look at a response with --details, and the target's log
                          2 (0.020 %) timeout in GET / · blame: target
                          no complete response arrived in time
-                         → find what the target waits for, or raise the timeout
-            directory    none · all figures: run again with --details
+                         → find out what the target waits for, or raise the timeout
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -652,8 +652,8 @@ fn an_interrupted_run_in_short() {
                          → look at a response with --details, and the target's log
                          10 (0.020 %) timeout in GET / · blame: target
                          no complete response arrived in time
-                         → find what the target waits for, or raise the timeout
-            directory    none · all figures: run again with --details
+                         → find out what the target waits for, or raise the timeout
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -668,7 +668,7 @@ fn a_run_that_never_began_in_short() {
             https://127.0.0.1:8443 · 0s · 2026-11-21 12:03:01 UTC
             ✗ http p99 < 50ms  nothing to measure
             ✗ errors < 0.1%    nothing to measure
-            directory    none · all figures: run again with --details
+            directory    none · run again with --details for all figures
         "#]],
     );
 }
@@ -693,7 +693,7 @@ fn a_crowded_run_in_short() {
             deliveries   room talk · 0 of 20,000,000 delivered · 20,000,000 lost (100 %)
             response time        p50    p90    p95     p99   p99.9     max
             all 1,002 steps  ~40.0ms  900µs  900µs  2.00ms  2.00ms  2.00ms
-            ~ half of this time or more can be throng's own lateness
+            ~ throng's own lateness can account for half of this time or more
             slowest step GET /catalogue/of/everything/that/there/is/999 (mean 2.00ms)
             ✗ GET /catalogue/o…re/is/0 p99 < 50ms  1.00s  NOT MET · the largest of 17 values
             … more thresholds: 0 met, 9 not met
@@ -741,7 +741,7 @@ fn the_cause_of_lateness_is_never_cut() {
         (summary.validity, summary.machines) = (Validity::Valid, Vec::new());
         summary
     };
-    let cause = "cause: throng used 0.4 of 2 cores on average, other processes 1.6";
+    let cause = "cause: throng used 0.4 of 2 cores on average, and other processes used 1.6";
     for summary in [late(sample::summary()), late(chat()), late(im())] {
         let text = assert_short(&summary, &Style::plain());
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");

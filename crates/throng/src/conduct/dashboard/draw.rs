@@ -322,7 +322,7 @@ fn draw_steps(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let hidden = figures.order.len().saturating_sub(room);
     let title = match hidden {
         0 => view.say(say!("steps")),
-        hidden => view.say(say!("steps ({} better ones not shown)", hidden)),
+        hidden => view.say(say!("steps ({} with better results not shown)", hidden)),
     };
     let heads = vec![say!("step"), say!("/s"), say!("failed"), say!("p50"), say!("p99")];
     let [rate, failed, p50, p99] = FIGURES.map(Constraint::Length);
@@ -395,8 +395,8 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
 /// What the keys do, above everything else.
 fn draw_help(frame: &mut Frame<'_>, area: Rect, view: &View<'_>) {
     let keys = [
-        ("+", say!("10 % more in the current phase")),
-        ("-", say!("the same amount less")),
+        ("+", say!("raise the load of the current phase by 10 %")),
+        ("-", say!("lower the load by the same amount")),
         ("p", say!("pause: no more users are added")),
         ("g", say!("go on: users are added again")),
         ("n", say!("end this phase: the next one starts")),

@@ -85,7 +85,7 @@ impl Desk<'_> {
         let pauses = *command == Command::Pause;
         if self.steer.paused == pauses {
             return Ok(match pauses {
-                true => say!("already paused: no users are added until `go-on`"),
+                true => say!("already paused: no users are added until the command `go-on`"),
                 false => say!("the run was not paused"),
             });
         }
@@ -95,7 +95,7 @@ impl Desk<'_> {
         let phase = running.map_or(0, |(phase, _)| *phase);
         self.amended(command, (now + GROWTH_AHEAD, self.running.load_of(phase), phase));
         Ok(match pauses {
-            true => say!("paused: no users are added until `go-on`"),
+            true => say!("paused: no users are added until the command `go-on`"),
             false => say!("growth resumed"),
         })
     }

@@ -194,7 +194,7 @@ impl Bridge {
             News::Suspected => self.notice(say!("agent `{name}` does not respond")),
             News::Lost => {
                 self.agents[number].silent = Some(Instant::now());
-                self.lost(number, say!("it no longer responds, and ended its load by itself"));
+                self.lost(number, say!("it stopped responding and ended its load by itself"));
             }
             News::Back => {
                 self.agents[number].silent = None;
@@ -237,7 +237,7 @@ fn told_missing(missing: &Missing) -> Said {
     }
     let gaps = gaps.join(", ");
     match missing.open_from {
-        Some(from) if gaps.is_empty() => say!("its lines from number {from} on are missing"),
+        Some(from) if gaps.is_empty() => say!("all of its lines from {from} on are missing"),
         Some(from) => say!("its lines {gaps} are missing, and all lines from {from} on"),
         None => say!("its lines {gaps} are missing"),
     }
@@ -279,7 +279,7 @@ mod tests {
         let told = |lines: &[std::ops::Range<u64>], open_from| {
             told_missing(&Missing { agent: 0, lines: lines.to_vec(), open_from }).english()
         };
-        assert_eq!(told(&[], Some(7)), "its lines from number 7 on are missing");
+        assert_eq!(told(&[], Some(7)), "all of its lines from 7 on are missing");
         let gaps = [2..3, 5..9];
         assert_eq!(told(&gaps, None), "its lines 2, 5–8 are missing");
         let text = "its lines 2, 5–8 are missing, and all lines from 12 on";

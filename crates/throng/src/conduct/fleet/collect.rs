@@ -93,7 +93,7 @@ fn found(directories: &[PathBuf]) -> Result<Vec<Part>, Box<Diagnostic>> {
         let before = parts.len();
         look(directory, 3, &mut parts).map_err(|error| unreadable(directory, &error))?;
         if parts.len() == before {
-            let message = say!("{} contains no part of a run", directory.display());
+            let message = say!("{} does not contain part of a run", directory.display());
             return Err(unfit(message, say!("give the `--dir` directory of `throng agent`")));
         }
     }
@@ -152,7 +152,7 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
         let place = kept.place;
         let Some(part) = plan.parts.get(place).filter(|_| kept.plan == plan) else {
             let message = say!("{} belongs to a different run with the same ID", home.display());
-            return Err(unfit(message, say!("leave it out")));
+            return Err(unfit(message, say!("omit it")));
         };
         if paths[place].is_some() {
             let message = say!("{} contains the same part as `{}`", home.display(), part.agent);
@@ -167,7 +167,7 @@ fn begun(parts: Vec<Part>) -> Result<(Begun, Vec<Option<PathBuf>>), Box<Diagnost
     }
     let Some(start_unix_ns) = start_unix_ns else {
         let help = say!("nothing was sent in this run");
-        return Err(unfit(say!("run {} never started", plan.run), help));
+        return Err(unfit(say!("run {} did not start", plan.run), help));
     };
     let told = plan.told.read().ok_or_else(|| {
         unfit(
@@ -235,7 +235,7 @@ impl Reader {
     fn tell(&mut self, tell: &Lines) -> bool {
         let message = self.lines.next().and_then(|line| serde_json::from_slice(&line.ok()?).ok());
         let message = message.unwrap_or_else(|| Message::Lost {
-            detail: say!("its lines end before the end of its load"),
+            detail: say!("its lines stop before the end of its load"),
         });
         let is_last = matches!(message, Message::Over { .. } | Message::Lost { .. });
         tell.send((self.machine, message)).is_ok() && !is_last

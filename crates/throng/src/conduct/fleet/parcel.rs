@@ -76,7 +76,10 @@ pub(super) fn pack(conduct: &Conduct<'_>, info: &RunInfo) -> Result<Vec<Packed>,
     };
     if let Some(file) = info.files.iter().find(left_out) {
         let message = say!("`{}` cannot be sent to the agents of a fleet", file.path);
-        let help = say!("keys and unreadable files are not sent to agents: use one machine");
+        let help = say!(
+            "throng does not send keys or unreadable files to agents: run the scenario on one \
+             machine"
+        );
         return Err(Box::new(Diagnostic::error("fleet-unbridged", message).help(help)));
     }
     let mut packed = Vec::new();

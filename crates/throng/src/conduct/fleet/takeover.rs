@@ -157,7 +157,7 @@ impl Takeover {
                 output = self.outputs.recv() => output,
                 () = sleep_until(until), if !standby => {
                     let message = say!("another controller is in charge of this fleet");
-                    let help = say!("to take over when it is gone: `throng resume --standby`");
+                    let help = say!("to take over when that controller is gone: `throng resume --standby`");
                     return Err(Box::new(unfit(message, help)));
                 }
             };
@@ -188,7 +188,7 @@ impl Takeover {
             );
             return Err(Box::new(unfit(
                 message,
-                say!("take it over with the same version of throng"),
+                say!("take over the run with the same version of throng"),
             )));
         }
         let _ = self.inputs.send(Input::Resume { run: run.to_string() });
@@ -251,7 +251,7 @@ impl Takeover {
             is_over: left.is_over,
             plan: left.plan,
         };
-        errors.say(say!("run {run} continues here; its results so far are read again"));
+        errors.say(say!("run {run} continues here; throng is reading its earlier results again"));
         let spare = ready.iter().flatten().map(|ready| ready.users_spare).min();
         let spare = spare.unwrap_or(Spare::NONE);
         let names = begun.told.names.clone();

@@ -54,10 +54,10 @@ fn processors_of_this_process_and_of_the_whole_host_count() {
         Some(Deed::Hold(reason)) => reason.detail,
         other => panic!("{other:?}"),
     };
-    assert_eq!(reason(cpu(0.9, 0.5)), "throng uses 90 % of its processors, --max-cpu is 80 %");
-    assert_eq!(reason(cpu(0.1, 0.97)), "this host is 97 % busy, --max-cpu is 80 %");
+    assert_eq!(reason(cpu(0.9, 0.5)), "throng uses 90 % of its processors; --max-cpu is 80 %");
+    assert_eq!(reason(cpu(0.1, 0.97)), "this host is 97 % busy; --max-cpu is 80 %");
     let unknown = Seen { host_cpu: None, ..cpu(0.8, 0.0) };
-    assert_eq!(reason(unknown), "throng uses 80 % of its processors, --max-cpu is 80 %");
+    assert_eq!(reason(unknown), "throng uses 80 % of its processors; --max-cpu is 80 %");
     // What was not measured since is as it was.
     let mut limits = limits(Some(0.8), None);
     let unseen = Seen { cpu_share: None, ..cpu(0.0, 0.0) };
@@ -92,7 +92,7 @@ fn the_memory_of_the_host_is_kept_without_being_told() {
     let bound = MemoryBound::Group;
     let group = MemoryLeft { available_bytes: 10_000_000, floor_bytes: GIB, bound };
     let seen = Seen { memory_left: Some(group), ..left(0) };
-    let detail = "its control group has 10.0 MB of memory left, 1.07 GB must stay free";
+    let detail = "throng's control group has 10.0 MB of memory left; 1.07 GB must stay free";
     let detail = Said::of_others(detail);
     let reason = Reason { limit: Limit::HostMemory, detail };
     assert_eq!(limits.see(&seen, Time::from_secs(9)), Some(Deed::Hold(reason)));

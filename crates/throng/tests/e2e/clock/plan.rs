@@ -49,5 +49,5 @@ fn a_measured_run_says_how_many_agents_make_a_load() {
     ]);
     plan("--lang zh").says(&["集群的代理", "throng run reads.yaml --fleet --agents "]);
     let unmeasured = throng("plan reads.yaml --fleet").file("reads.yaml", &text).run().exits(2);
-    unmeasured.says(&["no run shows how much one machine can do", "--from DIR"]);
+    unmeasured.says(&["no run shows how much load one machine can generate", "--from DIR"]);
 }
