@@ -151,6 +151,8 @@ export interface Data {
   missed?: number;
   loads?: string[];
   summary: Summary;
+  /** Whether every attempt of the run is a request. */
+  requests?: boolean;
   /** Sentences in the summary and the events, with their Chinese translations. */
   renderings: Record<string, string>;
   names: string[];

@@ -16,6 +16,9 @@ let summary: Summary;
 let series: Series;
 const page = document.getElementById("page")!;
 
+/** The word for attempts: requests, if every attempt of the run is one. */
+const attempts = (word: string): string => (data.requests ? word.replace("attempt", "request") : word);
+
 /** How many seconds a point covers. The last point may be partial: too short a part gives no rate. */
 const covered = (at: number): number => Math.min(series.width_s, lasted() - at * series.width_s);
 const lasted = (): number => (data.live ? (data.seconds ?? 0) : summary.lasted_ns / 1e9);
@@ -116,8 +119,8 @@ function cards(): HTMLElement {
   const [name, highest] = QUANTILES_SHOWN.map(([name, of]) => [name, total.latency?.[of]] as const).find(([, ns]) => ns != null) ?? ["p99", null];
   const times = [`${say("median")} ${duration(total.latency?.p50_ns)}`, `p95 ${duration(total.latency?.p95_ns)}`, `${say("max")} ${duration(total.latency?.max_ns)}`];
   const shown = [
-    card("attempts", short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}${after}`),
-    card("failed attempts", share(failed), `${count(total.failed)}`),
+    card(attempts("attempts"), short(total.count), `${count(total.count)} · ${count(total.ok_per_s)} ${say("ok/s")}${after}`),
+    card(attempts("failed attempts"), share(failed), `${count(total.failed)}`),
     deliveryCard(card),
     summary.thresholds.length > 0 && card("thresholds met", `${count(met)} / ${count(summary.thresholds.length)}`, verdictText()),
     card("response time", `${name} ${duration(highest)}`, times.join(" · ")),
@@ -125,7 +128,7 @@ function cards(): HTMLElement {
     card("throughput", `${bytes(summary.received_bytes / measured)}/s`, `${say("received")} · ${say("sent")} ${bytes(summary.sent_bytes / measured)}/s`),
   ].filter((it): it is HTMLElement => Boolean(it));
   // Cards are in rows of three: fill the last one.
-  if (shown.length < 6) shown.push(card("slowest attempt", duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`));
+  if (shown.length < 6) shown.push(card(attempts("slowest attempt"), duration(total.latency?.max_ns), `p99.9 ${duration(total.latency?.p99_9_ns)}`));
   return element("div", { class: "cards" }, ...shown);
 }
 
@@ -380,7 +383,7 @@ function allTables(): HTMLElement | null {
       title,
       [
         text(say("step"), (row) => row.name),
-        number(say("attempts"), (row) => row.count),
+        number(say(attempts("attempts")), (row) => row.count),
         number(say("failures"), (row) => row.failed),
         number(say("ok/s"), (row) => row.ok_per_s),
         time(say("mean"), (row) => row.latency?.mean_ns),
@@ -396,7 +399,7 @@ function allTables(): HTMLElement | null {
       text(say("phase"), (row) => row.name + (row.measured ? "" : ` (${say("not measured")})`)),
       time(say("duration"), (row) => row.lasted_ns),
       number(say("users"), (row) => row.users_online_max),
-      number(say("attempts"), (row) => row.count),
+      number(say(attempts("attempts")), (row) => row.count),
       number(say("failures"), (row) => row.failed),
       number(say("ok/s"), (row) => row.ok_per_s),
       ...quantiles<any>((row) => row.latency),
@@ -449,7 +452,7 @@ function byTarget(): HTMLElement | null {
     [
       text(say("target"), (row) => row.target),
       text(say("address"), (row) => row.address ?? "–"),
-      number(say("attempts"), (row) => row.count),
+      number(say(attempts("attempts")), (row) => row.count),
       number(say("failures"), (row) => row.failed),
       number(say("ok/s"), (row) => row.ok_per_s),
       ...quantiles<any>((row) => row.latency),
@@ -471,7 +474,7 @@ function byLabel(): HTMLElement | null {
       number(say("machines"), (row) => row.machines),
       number(say("users"), (row) => row.users_max),
       text(say("step"), (row) => row.step.name),
-      number(say("attempts"), (row) => row.step.count),
+      number(say(attempts("attempts")), (row) => row.step.count),
       number(say("failures"), (row) => row.step.failed),
       number(say("ok/s"), (row) => row.step.ok_per_s),
       ...quantiles<any>((row) => row.step.latency),
@@ -757,6 +760,7 @@ export function drawn(): void {
 /** What the tables and the percentile charts show. */
 export interface Figures {
   summary: Summary;
+  requests?: boolean;
   renderings: Record<string, string>;
   curve: [number, number][];
   curves: [number, [number, number][]][];
@@ -769,6 +773,7 @@ let slowAt = -SLOW_S;
 
 export function tables(told: Figures): void {
   data.summary = summary = told.summary;
+  data.requests = told.requests;
   learn(told.renderings);
   series.curve = told.curve;
   series.heat = told.heat;

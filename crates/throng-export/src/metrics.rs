@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use throng_metrics::{Ending, Histogram, Interval};
+use throng_metrics::{Ending, Histogram, Interval, StepKind};
 use throng_results::RunInfo;
 
 /// All loads on all machines together, in a second.
@@ -74,8 +74,8 @@ pub fn metrics<'a>(second: &'a Second<'_>) -> Vec<Metric<'a>> {
 fn steps<'a>(second: &'a Second<'_>, all: &mut Vec<Metric<'a>>) {
     let rows = || second.figures.steps.iter();
     let labels = |step: u16| {
-        let kind = second.info.steps.get(usize::from(step)).map_or("", |it| it.kind.as_str());
-        vec![("step", Cow::from(second.info.step_name(step))), ("kind", Cow::from(kind))]
+        let kind = second.info.steps.get(usize::from(step)).map_or(StepKind::NONE, |it| it.kind);
+        vec![("step", Cow::from(second.info.step_name(step))), ("kind", Cow::from(kind.word()))]
     };
     let with = |step: u16, name: &'static str, value: &'static str| {
         let mut labels = labels(step);

@@ -620,7 +620,7 @@ impl Interval {
 
     /// The steps that are `among` them together. What a report calls all attempts and what a
     /// threshold without a subject is about are both this sum of the same steps
-    /// ([`crate::is_attempt`]).
+    /// ([`crate::StepKind::is_attempt`]).
     pub fn sum(&self, among: impl Fn(StepId) -> bool) -> StepInterval {
         let mut sum = StepInterval::default();
         self.steps.iter().filter(|row| among(StepId(row.step))).for_each(|row| sum.merge(row));

@@ -5,7 +5,7 @@
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`places`]: what was done by the address it went to.
-//! - [`kind`]: which steps are attempts, and which only hold others together.
+//! - [`kind`]: what a step is, and what follows from it for its figures.
 //! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
 //! - [`threshold`]: thresholds and verdicts.
 
@@ -30,7 +30,7 @@ pub use interval::{
     DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
     Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
 };
-pub use kind::{is_asked, is_attempt};
+pub use kind::{StepKind, Table};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
 pub use places::{Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};

@@ -14,7 +14,7 @@ use throng_base::StepId;
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// These steps together: one by name, all of a kind, or all that are attempts
-    /// ([`crate::is_attempt`]).
+    /// ([`crate::StepKind::is_attempt`]).
     Steps(#[serde(with = "step_ids")] Vec<StepId>),
     Stage(Stage),
     /// What a scenario measures of its own: [`Measure::Count`], [`Measure::Rate`] and the figures

@@ -43,6 +43,7 @@ use std::time::Duration;
 
 use throng_base::{Said, Secrets, StepId};
 use throng_expression::Value;
+pub use throng_metrics::StepKind;
 use throng_metrics::{AbortRule, Threshold, TrendUnit};
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
@@ -153,55 +154,6 @@ impl Step {
     /// A row without labels.
     pub fn new(name: impl Into<String>, kind: StepKind) -> Step {
         Step { name: name.into(), kind, labels: BTreeMap::new(), unit: None }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepKind {
-    Http,
-    Grpc,
-    Connect,
-    Send,
-    Expect,
-    Request,
-    Stay,
-    Heartbeat,
-    /// Messages that nobody has asked for.
-    Message,
-    /// Messages of the ledger: delivered, or lost.
-    Delivery,
-    /// Bytes that break the declared protocol.
-    Broken,
-    /// Expressions of what is no step (`set`, `if`, `think`, …) that had no value.
-    Expression,
-    Transaction,
-    Rendezvous,
-    /// What the scenario counts and measures of its own.
-    Counter,
-    Trend,
-}
-
-impl StepKind {
-    /// The word of the language, which thresholds use for all steps of the kind.
-    pub fn word(self) -> &'static str {
-        match self {
-            StepKind::Http => "http",
-            StepKind::Grpc => "grpc",
-            StepKind::Connect => "connect",
-            StepKind::Send => "send",
-            StepKind::Expect => "expect",
-            StepKind::Request => "request",
-            StepKind::Stay => "stay",
-            StepKind::Heartbeat => "heartbeat",
-            StepKind::Message => "message",
-            StepKind::Delivery => "delivery",
-            StepKind::Broken => "broken",
-            StepKind::Expression => "expression",
-            StepKind::Transaction => "transaction",
-            StepKind::Rendezvous => "rendezvous",
-            StepKind::Counter => "counter",
-            StepKind::Trend => "trend",
-        }
     }
 }
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval,
-    SessionInterval, Slow, Stage, StageInterval, StepInterval, TargetInterval, Threshold, Verdict,
-    is_asked, is_attempt, kind,
+    SessionInterval, Slow, Stage, StageInterval, StepInterval, StepKind, Table, TargetInterval,
+    Threshold, Verdict,
 };
 
 use crate::back_off::{BackOff, BackOffs};
@@ -28,10 +28,10 @@ use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
-    Attempts, CONNECT, Change, Changes, Curves, Damage, DeliveryRow, ErrorRow, Example, Generator,
-    Growth, HEARTBEAT, HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow,
-    ResidenceRow, Row, SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow,
-    ThresholdRow, Unbalanced, Validity, most_first, per_second,
+    Attempts, Change, Changes, Curves, Damage, DeliveryRow, ErrorRow, Example, Generator, Growth,
+    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow, ResidenceRow, Row,
+    SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
+    Validity, most_first, per_second,
 };
 use crate::verdict;
 
@@ -183,7 +183,7 @@ impl Collector {
         let (steps, mut apart) = rows(&info, &sum, measured);
         let own = own_rows(&info, &mut apart);
         let (transactions, pushed) =
-            apart.into_iter().partition(|row: &Row| row.kind == kind::TRANSACTION);
+            apart.into_iter().partition(|row: &Row| row.kind.table() == Table::Transactions);
         let (attempts, unbalanced) = (total.count, self.unbalanced(&info));
         self.no_gauges(&info, &sum, lasted);
         let stages = self.stage_rows(&sum);
@@ -297,7 +297,7 @@ impl Collector {
             let users = most(sum.population.started);
             let connections = most(sum.connections.opened);
             // Who comes for a connection is not online without it.
-            let needs_one = info.steps.iter().any(|step| step.kind == CONNECT);
+            let needs_one = info.steps.iter().any(|step| step.kind == StepKind::Connect);
             let online = if needs_one { users.min(connections) } else { users };
             self.figures.users_present_max = self.figures.users_present_max.max(users);
             self.figures.users_online_max = self.figures.users_online_max.max(online);
@@ -395,7 +395,7 @@ impl Collector {
         });
         let beats = Some(&all.heartbeats).filter(|beats| !beats.is_balanced()).map(|beats| {
             let ended = beats.answered + beats.lost + beats.interrupted + beats.without_answer;
-            Unbalanced { name: HEARTBEAT.into(), begun: beats.sent, ended }
+            Unbalanced { name: StepKind::Heartbeat.word().into(), begun: beats.sent, ended }
         });
         rows.chain(beats).collect()
     }
@@ -445,7 +445,7 @@ impl Collector {
         for step in &sum.steps {
             let kind = kind_of(info, step.step);
             // What failed in a transaction is a row of the step that failed.
-            if kind == kind::TRANSACTION {
+            if kind == StepKind::Transaction {
                 continue;
             }
             let share = |count: u64| count as f64 / attempts.max(1) as f64;
@@ -455,7 +455,7 @@ impl Collector {
                     cause: *cause,
                     blame: step.blame(*cause),
                     count: *count,
-                    share: is_attempt(kind).then(|| share(*count)),
+                    share: kind.is_attempt().then(|| share(*count)),
                     example: self.examples.get(&(step.step, cause.word())).cloned(),
                 });
             }
@@ -474,7 +474,8 @@ impl Collector {
         measured: Duration,
     ) -> Vec<DeliveryRow> {
         let known = (0..info.steps.len()).filter_map(|index| u16::try_from(index).ok());
-        let mut ids: Vec<u16> = known.filter(|id| kind_of(info, *id) == kind::DELIVERY).collect();
+        let mut ids: Vec<u16> =
+            known.filter(|id| kind_of(info, *id) == StepKind::Delivery).collect();
         let unknown = sum.deliveries.iter().map(|row| row.step);
         ids.extend(unknown.filter(|id| usize::from(*id) >= info.steps.len()));
         let row = |id: u16| {
@@ -553,12 +554,12 @@ fn short_said(said: &Said) -> Said {
 fn total_row(info: &RunInfo, attempts: &Attempts, sum: &Interval, measured: Duration) -> Row {
     let figures = attempts.total(sum);
     let service = if info.service_times { Latency::of(figures.service()) } else { <_>::default() };
-    Row { service, ..Row::new("all".into(), String::new(), &figures, measured) }
+    Row { service, ..Row::new("all".into(), StepKind::NONE, &figures, measured) }
 }
 
-/// The kind of a step; empty of one that the run file does not know.
-fn kind_of(info: &RunInfo, step: u16) -> &str {
-    info.steps.get(usize::from(step)).map_or("", |step| step.kind.as_str())
+/// The kind of a step; none of one that the run file does not know.
+fn kind_of(info: &RunInfo, step: u16) -> StepKind {
+    info.steps.get(usize::from(step)).map_or(StepKind::NONE, |step| step.kind)
 }
 
 /// The steps, and apart from them the transactions, what was pushed and what was delivered.
@@ -571,33 +572,25 @@ fn rows(info: &RunInfo, sum: &Interval, measured: Duration) -> (Vec<Row>, Vec<Ro
     let nothing = StepInterval::default();
     let row = |id: u16| {
         let figures = sum.steps.iter().find(|step| step.step == id).unwrap_or(&nothing);
-        let kind = kind_of(info, id).to_string();
+        let kind = kind_of(info, id);
         let labels = info.steps.get(usize::from(id)).map(|step| step.labels.clone());
-        let service = match info.service_times && is_asked(&kind) {
+        let service = match info.service_times && kind.is_asked() {
             true => Latency::of(figures.service()),
             false => Latency::default(),
         };
         let row = Row::new(info.step_name(id), kind, figures, measured);
         Row { labels: labels.unwrap_or_default(), service, ..row }
     };
-    let apart = [
-        kind::TRANSACTION,
-        kind::MESSAGE,
-        kind::DELIVERY,
-        kind::BROKEN,
-        kind::COUNTER,
-        kind::TREND,
-    ];
-    let is_apart = |row: &Row| apart.contains(&row.kind.as_str());
+    let is_apart = |row: &Row| row.kind.table() != Table::Steps;
     // That expressions have values goes without saying.
-    let is_told = |row: &Row| row.kind != kind::EXPRESSION || row.begun + row.count > 0;
+    let is_told = |row: &Row| row.kind != StepKind::Expression || row.begun + row.count > 0;
     ids.into_iter().map(row).filter(is_told).partition(|row| !is_apart(row))
 }
 
 /// Takes what the scenario counts and measures of its own, and drops what is told elsewhere.
 fn own_rows(info: &RunInfo, rows: &mut Vec<Row>) -> Vec<OwnRow> {
-    rows.retain(|row| ![kind::DELIVERY, kind::BROKEN].contains(&row.kind.as_str()));
-    let own = rows.extract_if(.., |row| [kind::COUNTER, kind::TREND].contains(&row.kind.as_str()));
+    rows.retain(|row| row.kind.table() != Table::Elsewhere);
+    let own = rows.extract_if(.., |row| row.kind.table() == Table::Own);
     let unit = |row: &Row| {
         let is = |step: &&StepInfo| step.kind == row.kind && step.name == row.name;
         info.steps.iter().find(is).and_then(|step| step.unit)
@@ -622,7 +615,7 @@ fn stage_row(stage: &StageInterval) -> StageRow {
 
 fn heartbeat_row(info: &RunInfo, sum: &Interval) -> HeartbeatRow {
     let mut latency = Histogram::new();
-    let beats = sum.steps.iter().filter(|step| kind_of(info, step.step) == HEARTBEAT);
+    let beats = sum.steps.iter().filter(|step| kind_of(info, step.step) == StepKind::Heartbeat);
     beats.for_each(|step| latency.merge(&step.latency));
     HeartbeatRow { counts: sum.heartbeats.clone(), latency: Latency::of(&latency) }
 }
@@ -653,7 +646,7 @@ fn session_row(info: &RunInfo, row: &SessionInterval, measured: Duration) -> Ses
 }
 
 fn slow_rows(info: &RunInfo, sum: &Interval) -> Vec<SlowRow> {
-    let asked = sum.slowest.iter().filter(|slow| is_attempt(kind_of(info, slow.step)));
+    let asked = sum.slowest.iter().filter(|slow| kind_of(info, slow.step).is_attempt());
     let row = |slow: &Slow| SlowRow { step: info.step_name(slow.step), slow: slow.clone() };
     let mut rows: Vec<SlowRow> = asked.map(row).collect();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.slow.latency_ns), row.slow.at_ns, row.slow.user));

@@ -18,7 +18,7 @@ mod unlike;
 
 use throng_base::random::Random;
 use throng_base::{Diagnostic, Exit, diagnostic};
-use throng_metrics::{Unit, is_attempt, kind};
+use throng_metrics::{StepKind, Table, Unit};
 
 use crate::directory::RunInfo;
 use crate::read::Run;
@@ -129,12 +129,12 @@ impl Sampled {
 
     /// Steps that did something and have a row, by their index.
     fn steps(&self) -> impl Iterator<Item = (u16, &crate::StepInfo)> {
-        let told = |kind: &str| is_attempt(kind) || kind == kind::TRANSACTION;
+        let told = |kind: StepKind| kind.is_attempt() || kind.table() == Table::Transactions;
         let steps = (0..).zip(&self.summary.info.steps);
-        steps.filter(move |(index, step)| told(&step.kind) && self.units.holds(*index))
+        steps.filter(move |(index, step)| told(step.kind) && self.units.holds(*index))
     }
 
-    fn find(&self, name: &str, kind: &str) -> Option<u16> {
+    fn find(&self, name: &str, kind: StepKind) -> Option<u16> {
         self.steps().find(|(_, step)| step.name == name && step.kind == kind).map(|(at, _)| at)
     }
 
@@ -147,7 +147,7 @@ impl Sampled {
 }
 
 fn attempts(info: &RunInfo) -> Vec<u16> {
-    let attempts = (0..).zip(&info.steps).filter(|(_, step)| is_attempt(&step.kind));
+    let attempts = (0..).zip(&info.steps).filter(|(_, step)| step.kind.is_attempt());
     attempts.map(|(index, _)| index).collect()
 }
 
@@ -156,7 +156,7 @@ fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
     let steps = || (0..).zip(&info.steps);
     let called = steps().filter(|(_, step)| step.name == name);
     let called: Vec<u16> = called.map(|(index, _)| index).collect();
-    let of_kind = steps().filter(|(_, step)| step.kind == name);
+    let of_kind = steps().filter(|(_, step)| step.kind.word() == name);
     let of_kind: Vec<u16> = of_kind.map(|(index, _)| index).collect();
     match (name, called.is_empty(), of_kind.is_empty()) {
         ("", _, _) => Some(Subject::Steps(attempts(info))),
@@ -169,7 +169,7 @@ fn subject(info: &RunInfo, name: &str) -> Option<Subject> {
 
 /// What was perhaps meant by a name that no step has.
 fn did_you_mean<'a>(info: &'a RunInfo, name: &str) -> Option<&'a str> {
-    let known = info.steps.iter().flat_map(|step| [&*step.name, &*step.kind]);
+    let known = info.steps.iter().flat_map(|step| [&*step.name, step.kind.word()]);
     diagnostic::did_you_mean(name, known)
 }
 
@@ -182,7 +182,7 @@ pub fn compare(
 ) -> Result<Comparison, Box<Diagnostic>> {
     let steps: Vec<_> = baseline.steps().collect();
     let pairs = steps.iter().filter_map(|(at, step)| {
-        other.find(&step.name, &step.kind).map(|other_at| (*at, other_at, *step))
+        other.find(&step.name, step.kind).map(|other_at| (*at, other_at, *step))
     });
     let pairs: Vec<_> = pairs.collect();
     if pairs.is_empty() {
@@ -197,12 +197,12 @@ pub fn compare(
     }
     let mut rows =
         vec![row(None, "total", baseline, &baseline.attempts(), other, &other.attempts())];
-    let attempts = steps.iter().filter(|(_, step)| is_attempt(&step.kind)).count();
+    let attempts = steps.iter().filter(|(_, step)| step.kind.is_attempt()).count();
     for (at, other_at, step) in pairs {
         // One that is alone is the row of all attempts.
-        if attempts > 1 || !is_attempt(&step.kind) {
+        if attempts > 1 || !step.kind.is_attempt() {
             let (one, two) = (Subject::Steps(vec![at]), Subject::Steps(vec![other_at]));
-            rows.push(row(Some(&step.name), &step.kind, baseline, &one, other, &two));
+            rows.push(row(Some(&step.name), step.kind.word(), baseline, &one, other, &two));
         }
     }
     let connects = |run: &Sampled| run.units.whole(&Subject::Connect).count > 0;

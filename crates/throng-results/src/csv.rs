@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use throng_base::{Diagnostic, clean};
-use throng_metrics::{Gauges, Histogram, Interval, StepInterval, is_attempt};
+use throng_metrics::{Gauges, Histogram, Interval, StepInterval, StepKind};
 
 use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
@@ -107,10 +107,11 @@ impl Second {
             zero => (zero / SECOND_NS + number).to_string(),
         };
         let head = format!("{number},{unix},{},{measured}", field(&names.join(" + ")));
-        let kind = |at: u16| info.steps.get(usize::from(at)).map_or("", |step| step.kind.as_str());
+        let kind =
+            |at: u16| info.steps.get(usize::from(at)).map_or(StepKind::NONE, |step| step.kind);
         let (bytes_in, bytes_out) = (self.bytes_in, self.bytes_out);
         let mut all = Row { bytes_in, bytes_out, ..Row::default() };
-        let attempts = self.steps.iter().filter(|(at, _)| is_attempt(kind(**at)));
+        let attempts = self.steps.iter().filter(|(at, _)| kind(**at).is_attempt());
         attempts.for_each(|(_, row)| all.merge(row));
         let gauges = &self.gauges;
         let gauges = format!(
@@ -119,7 +120,7 @@ impl Second {
         );
         let mut out = format!("{head},total,,{},{gauges}\r\n", all.figures());
         for (at, row) in &self.steps {
-            let (kind, name) = (field(kind(*at)), field(&info.step_name(*at)));
+            let (kind, name) = (field(kind(*at).word()), field(&info.step_name(*at)));
             out += &format!("{head},{kind},{name},{},,,,\r\n", row.figures());
         }
         out

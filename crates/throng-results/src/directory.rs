@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_host::HostFacts;
-use throng_metrics::{Interval, Threshold, TrendUnit, Verdict};
+use throng_metrics::{Interval, StepKind, Threshold, TrendUnit, Verdict};
 
 /// The major version of the format. A reader refuses what is newer; new fields do not raise it. 2:
 /// steps that are no attempts (transactions, rendezvous), and runs that a rule stopped; what reads
@@ -218,9 +218,7 @@ pub struct MonitorInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepInfo {
     pub name: String,
-    /// The word of the language: `http`, `connect`, `send`, `expect`, `request`, `stay`,
-    /// `heartbeat`, `message`, `transaction`, `rendezvous`.
-    pub kind: String,
+    pub kind: StepKind,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Of a trend: what its values are.

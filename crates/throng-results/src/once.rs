@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
-use throng_metrics::Cause;
+use throng_metrics::{Cause, StepKind};
 
 /// The setup or the teardown of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub struct OnceFailure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OnceStep {
     pub name: String,
-    pub kind: String,
+    pub kind: StepKind,
     pub place: String,
     pub begun: u64,
     pub ok: u64,

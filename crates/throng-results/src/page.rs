@@ -67,6 +67,7 @@ pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic
     Ok(json!({
         "language": throng_base::language::spoken().word(),
         "summary": summary_json(summary),
+        "requests": summary.only_requests(),
         "renderings": renderings.json(),
         "names": names(&run.info),
         "series": series.json(),
@@ -78,7 +79,11 @@ pub fn report_data(run: &Run, summary: &Summary) -> Result<Value, Box<Diagnostic
 
 /// The summary, and what its sentences are in other languages, as they stand in a page's data.
 pub fn summary_data(summary: &Summary) -> Value {
-    json!({"summary": summary_json(summary), "renderings": Renderings::of(summary).json()})
+    json!({
+        "summary": summary_json(summary),
+        "requests": summary.only_requests(),
+        "renderings": Renderings::of(summary).json(),
+    })
 }
 
 /// What sentences are in other languages, for pages that tell them in English.

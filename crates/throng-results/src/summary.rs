@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Histogram,
-    Interval, Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval,
-    TargetInterval, Together, TrendUnit, Unit, Verdict, is_attempt,
+    Interval, Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, StepKind,
+    TargetInterval, Together, TrendUnit, Unit, Verdict,
 };
 
 use crate::back_off::BackOffs;
@@ -77,7 +77,7 @@ pub struct Summary {
     pub curves: Curves,
     /// The time of the whole run.
     pub lasted: Duration,
-    /// All attempts together ([`is_attempt`]): the sum of their rows.
+    /// All attempts together ([`StepKind::is_attempt`]): the sum of their rows.
     pub total: Row,
     /// One for each step of the scenario, in its order, but for the next three.
     pub steps: Vec<Row>,
@@ -157,7 +157,7 @@ pub struct Unbalanced {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     pub name: String,
-    pub kind: String,
+    pub kind: StepKind,
     pub labels: BTreeMap<String, String>,
     /// Attempts that began. Those of an unmeasured phase may end in a measured one.
     pub begun: u64,
@@ -635,7 +635,7 @@ impl Summary {
 
     /// Whether there were connections that live longer than one answer.
     pub(crate) fn is_long_lived(&self) -> bool {
-        self.steps.iter().any(|row| row.kind == CONNECT)
+        self.steps.iter().any(|row| row.kind == StepKind::Connect)
             || self.stages.iter().any(|row| !row.stage.opens())
     }
 
@@ -658,10 +658,21 @@ pub(crate) struct Slowest<'a> {
 }
 
 impl Summary {
+    /// Whether every attempt of the run is a request: that is what reports call them then.
+    pub(crate) fn only_requests(&self) -> bool {
+        let mut attempts = self.steps.iter().filter(|row| row.kind.is_attempt()).peekable();
+        attempts.peek().is_some() && attempts.all(|row| row.kind.is_request())
+    }
+
+    /// The word for its attempts.
+    pub(crate) fn attempts_word(&self) -> Said {
+        if self.only_requests() { say!("requests") } else { say!("attempts") }
+    }
+
     /// Nothing where fewer than two steps have times: staying and waiting for others are none.
     pub(crate) fn slowest(&self) -> Option<Slowest<'_>> {
         let is_timed =
-            |row: &&Row| row.kind != STAY && is_attempt(&row.kind) && !row.latency.is_empty();
+            |row: &&Row| row.kind.is_timed() && row.kind.is_attempt() && !row.latency.is_empty();
         let rows: Vec<&Row> = self.steps.iter().filter(is_timed).collect();
         let time = |row: &Row| row.latency.mean_ns * row.latency.count as f64;
         let whole: f64 = rows.iter().map(|row| time(row)).sum();
@@ -694,7 +705,7 @@ impl HeartbeatRow {
 impl Row {
     pub(crate) fn new(
         name: String,
-        kind: String,
+        kind: StepKind,
         figures: &StepInterval,
         measured: Duration,
     ) -> Row {
@@ -726,12 +737,7 @@ impl Row {
     }
 }
 
-/// The kind of steps in which users only stay: how long is no latency.
-pub(crate) const STAY: &str = "stay";
-pub(crate) const CONNECT: &str = "connect";
-pub(crate) const HEARTBEAT: &str = "heartbeat";
-
-/// Which steps of a run are attempts ([`is_attempt`]). A step that the run file does not know is.
+/// Which steps of a run are attempts ([`StepKind::is_attempt`]). A step that the run file does not know is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Attempts {
     by_step: Vec<bool>,
@@ -739,7 +745,7 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(info: &RunInfo) -> Attempts {
-        Attempts { by_step: info.steps.iter().map(|step| is_attempt(&step.kind)).collect() }
+        Attempts { by_step: info.steps.iter().map(|step| step.kind.is_attempt()).collect() }
     }
 
     pub(crate) fn holds(&self, step: StepId) -> bool {
@@ -754,9 +760,8 @@ impl Attempts {
 
 /// Whether users only connect and stay, though their hearts may beat.
 pub(crate) fn only_stays(info: &RunInfo) -> bool {
-    let mut attempts = info.steps.iter().filter(|step| is_attempt(&step.kind)).peekable();
-    let idles = |kind: &str| [CONNECT, STAY, HEARTBEAT].contains(&kind);
-    attempts.peek().is_some() && attempts.all(|step| idles(&step.kind))
+    let mut attempts = info.steps.iter().filter(|step| step.kind.is_attempt()).peekable();
+    attempts.peek().is_some() && attempts.all(|step| step.kind.is_idle())
 }
 
 pub(crate) fn per_second(count: u64, duration: Duration) -> f64 {

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Diagnostic, Exit, Said, StepId, clean};
-use throng_metrics::{Blame, Cause, Subject, Verdict, is_attempt};
+use throng_metrics::{Blame, Cause, StepKind, Subject, Verdict};
 
 use crate::back_off::machine_name;
 use crate::event::StopBy;
 use crate::summary::{
-    CONNECT, DeliveryRow, Generator, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row, STAY,
-    Stopped, Summary, ThresholdRow, Validity, only_stays,
+    DeliveryRow, Generator, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row, Stopped, Summary,
+    ThresholdRow, Validity, only_stays,
 };
 pub(crate) use headline::{NOTHING_SUCCEEDED, Stamp, Tone, headline, stamp};
 pub(crate) use once::failed_setup;
@@ -196,9 +196,9 @@ fn not_in_time(own: &Generator, measured: Duration) -> Vec<InvalidReason> {
 /// Attempts that went well, but for connecting and staying: that is no answer. Where users do
 /// nothing else their connects are.
 fn answered(summary: &Summary) -> u64 {
-    let attempts = || summary.steps.iter().filter(|row| is_attempt(&row.kind));
-    let idles = attempts().all(|row| [CONNECT, STAY].contains(&row.kind.as_str()));
-    let counts = |row: &&Row| row.kind != STAY && (idles || row.kind != CONNECT);
+    let attempts = || summary.steps.iter().filter(|row| row.kind.is_attempt());
+    let idles = attempts().all(|row| [StepKind::Connect, StepKind::Stay].contains(&row.kind));
+    let counts = |row: &&Row| row.kind.is_timed() && (idles || row.kind != StepKind::Connect);
     attempts().filter(counts).map(|row| row.ok).sum()
 }
 
@@ -240,8 +240,7 @@ fn has_threshold(summary: &Summary, row: &DeliveryRow) -> bool {
 /// Whether there is a threshold on what is sent, expected, handled or delivered.
 fn has_threshold_on_messages(summary: &Summary) -> bool {
     let is_message = |step: &StepId| {
-        let kind = summary.info.steps.get(step.index()).map(|step| step.kind.as_str());
-        kind.is_some_and(|kind| MESSAGE_KINDS.contains(&kind))
+        summary.info.steps.get(step.index()).is_some_and(|step| step.kind.is_message())
     };
     summary.info.thresholds.iter().any(|info| match &info.threshold.subject {
         Subject::Delivery { .. } => true,
@@ -250,9 +249,6 @@ fn has_threshold_on_messages(summary: &Summary) -> bool {
         _ => false,
     })
 }
-
-/// The kinds of steps that send messages, wait for them or are what is made of them.
-const MESSAGE_KINDS: [&str; 5] = ["send", "request", "expect", "message", "delivery"];
 
 fn dropped_text(dropped: u64) -> Said {
     let dropped = format_count(dropped);
@@ -480,7 +476,7 @@ pub(crate) fn was_reached(summary: &Summary) -> bool {
 /// No answer was good, and nothing got as far as a connection that could be used.
 pub(crate) fn is_unreachable(summary: &Summary) -> bool {
     let mut errors = summary.errors.iter().filter(|row| row.is_attempt()).peekable();
-    summary.steps.iter().filter(|row| is_attempt(&row.kind)).all(|row| row.ok == 0)
+    summary.steps.iter().filter(|row| row.kind.is_attempt()).all(|row| row.ok == 0)
         && errors.peek().is_some()
         && errors.all(|row| is_connecting(row.cause))
 }

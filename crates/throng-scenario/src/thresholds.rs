@@ -15,7 +15,7 @@ use throng_base::units::{self, UnitError};
 use throng_base::{Said, Source, StepId};
 use throng_metrics::threshold::DeliveryCounter;
 use throng_metrics::{
-    AbortRule, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit, is_attempt,
+    AbortRule, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
 };
 use throng_program::{Load, Step, StepKind};
 
@@ -670,7 +670,7 @@ impl Reader<'_, '_, '_> {
 
     fn subject(&self, name: &str) -> Option<Subject> {
         if name.is_empty() {
-            return Some(Subject::Steps(self.ids(&|step| is_attempt(step.kind.word()))));
+            return Some(Subject::Steps(self.ids(&|step| step.kind.is_attempt())));
         }
         let stage = || self.stages().find(|stage| is_word(name, stage.word()));
         if let Some(trend) = self.trend(name) {

@@ -39,6 +39,13 @@ const TOKEN_BYTES_MAX: usize = 1 << 16;
 /// Threads of an engine have tables of descriptors of their own.
 const TABLES_MAX: u64 = 64;
 
+/// The fleet does not take the agent any more.
+fn cut_off(name: &str, why: &Said) -> Diagnostic {
+    let message = say!("agent `{name}` cannot continue: {why}");
+    let help = say!("ask the operator of the fleet what has changed, or request a new token");
+    Diagnostic::error("fleet-unfit", message).help(help)
+}
+
 pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
     let errors = Screen::errors(arguments.no_color);
     let token = match token(&arguments.join) {
@@ -98,11 +105,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Exit {
                     Exit::Success
                 }
                 Err(why) => {
-                    let help =
-                        say!("ask the operator of the fleet what has changed, or request a new \
-                             token");
-                    let message = say!("agent `{name}` cannot continue: {why}", why = &why);
-                    errors.diagnostic(&Diagnostic::error("fleet-unfit", message).help(help));
+                    errors.diagnostic(&cut_off(&name, &why));
                     Exit::HostUnfit
                 }
             },

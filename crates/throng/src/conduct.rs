@@ -473,7 +473,7 @@ fn hear(errors: Screen) -> Result<Signals, Exit> {
 }
 
 fn step_info(step: &throng_program::Step) -> StepInfo {
-    let (name, kind) = (step.name.clone(), step.kind.word().into());
+    let (name, kind) = (step.name.clone(), step.kind);
     StepInfo { name, kind, labels: step.labels.clone(), unit: step.unit }
 }
 

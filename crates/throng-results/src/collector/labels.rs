@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
-use throng_metrics::{Interval, StepInterval};
+use throng_metrics::{Interval, StepInterval, StepKind};
 
+use super::kind_of;
 use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
 use crate::summary::{Attempts, LabelRow, Latency, Row};
@@ -104,7 +105,7 @@ impl Labels {
     }
 
     pub(super) fn rows(&self, info: &RunInfo, measured: Duration) -> Vec<LabelRow> {
-        let row = |name: String, kind: String, figures: &StepInterval| {
+        let row = |name: String, kind: StepKind, figures: &StepInterval| {
             let service = info.service_times.then(|| Latency::of(figures.service()));
             let row = Row::new(name, kind, figures, measured);
             Row { service: service.unwrap_or_default(), ..row }
@@ -115,7 +116,7 @@ impl Labels {
             others: group.others,
             machines: group.machines,
             users_max: group.users_max,
-            total: row("all".into(), String::new(), &group.total),
+            total: row("all".into(), StepKind::NONE, &group.total),
             steps: group
                 .steps
                 .values()
@@ -128,10 +129,6 @@ impl Labels {
 
 fn id(step: usize) -> StepId {
     StepId(u16::try_from(step).unwrap_or(u16::MAX))
-}
-
-fn kind_of(info: &RunInfo, step: u16) -> String {
-    super::kind_of(info, step).to_string()
 }
 
 #[cfg(test)]

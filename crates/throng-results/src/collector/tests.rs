@@ -1,7 +1,7 @@
 //! Sums, durations, gauges, verdicts and exit codes.
 
 use throng_base::{Exit, Said};
-use throng_metrics::{Connections, Population, Subject};
+use throng_metrics::{Connections, Population, StepKind, Subject};
 
 use throng_base::StepId;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::directory::{MachineInfo, PhaseInfo, ThresholdInfo};
 use crate::event::{Event, StopBy};
 use crate::sample::{self, summary_of};
-use crate::summary::{InvalidReason, STAY, Validity};
+use crate::summary::{InvalidReason, Validity};
 use crate::terminal::Style;
 use crate::verdict::{self, exit_code};
 use throng_metrics::{Comparison, Interval, Measure, Threshold};
@@ -245,7 +245,8 @@ fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
 /// A run whose steps are of these kinds; they all do the same.
 fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     let mut info = sample::info();
-    let steps = (0u16..).zip(kinds).filter(|(_, kind)| is_attempt(kind)).map(|(id, _)| StepId(id));
+    let attempts = (0u16..).zip(kinds).filter(|(_, kind)| StepKind::from(**kind).is_attempt());
+    let steps = attempts.map(|(id, _)| StepId(id));
     let threshold = |text: &str, measure, comparison, value| {
         let subject = Subject::Steps(steps.clone().collect());
         let (text, phase, with_pauses) = (text.into(), None, false);
@@ -296,7 +297,7 @@ fn an_attempt_is_the_same_everywhere() {
         let total = &summary.total;
         let want = (attempts * 7, attempts * 3, attempts * 10, attempts);
         assert_eq!((total.ok, total.failed, total.latency.count, total.interrupted), want);
-        let rows = summary.steps.iter().filter(|row| is_attempt(&row.kind));
+        let rows = summary.steps.iter().filter(|row| row.kind.is_attempt());
         assert_eq!(rows.map(|row| row.count).sum::<u64>(), total.count, "{kinds:?}");
         assert_eq!((summary.phases[1].ok, summary.phases[1].failed), (want.0, want.1));
         assert_eq!(summary.generator.sustained_per_s, want.0);
@@ -346,7 +347,7 @@ fn transactions_and_rendezvous_are_in_no_sum() {
     assert_eq!(shop.codes, plain.codes);
     assert_eq!(shop.generator, plain.generator);
     assert_eq!(shop.steps.len(), 3);
-    assert_eq!((shop.steps[2].kind.as_str(), shop.steps[2].failed), ("rendezvous", 20));
+    assert_eq!((shop.steps[2].kind.word(), shop.steps[2].failed), ("rendezvous", 20));
     let transaction = &shop.transactions[0];
     assert_eq!((transaction.count, transaction.failed), (500, 20));
     assert!(transaction.latency.p95_ns < 7_000_000);
@@ -447,7 +448,7 @@ fn a_run_without_any_answer_does_not_stand() {
     assert_eq!(exit, Exit::ResultInvalid);
     assert!(told.starts_with("error[nothing-answered]: this run received no response\n"), "{told}");
     for step in &mut info.steps {
-        step.kind = STAY.into();
+        step.kind = StepKind::Stay;
     }
     assert_eq!(reasons(info.clone(), &interval).0, Exit::Success, "they stay, as they should");
     interval.gauges.connections_open = 0;
@@ -544,7 +545,7 @@ fn a_million_users_are_summed_up() {
     assert!(summary.complete_share().is_some_and(|share| share < 1.0));
     // What nobody asked for is in no sum, and no step.
     assert_eq!((summary.pushed.len(), summary.pushed[0].count), (2, 10_500_000));
-    let rows = summary.steps.iter().filter(|row| is_attempt(&row.kind));
+    let rows = summary.steps.iter().filter(|row| row.kind.is_attempt());
     assert_eq!(summary.total.count, rows.map(|row| row.count).sum::<u64>());
     assert_eq!(exit_code(&summary), Exit::Success);
 }

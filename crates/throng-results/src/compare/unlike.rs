@@ -26,7 +26,7 @@ pub(super) fn unlike(baseline: &Sampled, other: &Sampled) -> Vec<Said> {
         all.push(changed(&say!("seed"), &seeds.0.to_string(), &seeds.1.to_string()));
     }
     let only = |these: &Sampled, those: &Sampled| {
-        let missing = these.steps().filter(|(_, it)| those.find(&it.name, &it.kind).is_none());
+        let missing = these.steps().filter(|(_, it)| those.find(&it.name, it.kind).is_none());
         missing.count()
     };
     match (only(baseline, other), only(other, baseline)) {

@@ -32,9 +32,10 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let started = escape(&info.started);
     let code = exit.code();
     out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
-    out += "| | attempts | ok/s | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n";
+    let attempts = summary.attempts_word().english();
+    out += &format!("| | {attempts} | ok/s | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n");
     out += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-    out += &line("all attempts", &summary.total);
+    out += &line(&format!("all {attempts}"), &summary.total);
     let rows = summary.steps.iter().chain(&summary.transactions).filter(|row| row.count > 0);
     let rows: Vec<&Row> = rows.collect();
     // One that is alone is the row of all attempts.
@@ -111,7 +112,8 @@ fn line(name: &str, row: &Row) -> String {
 /// Why the rate and the failures do not add up to all attempts.
 fn after(summary: &Summary) -> Option<String> {
     let after = figure_text(Unit::Number, summary.ok_after_told()? as f64);
-    Some(format!("{after} attempts succeeded after the load ended; no rate includes them"))
+    let attempts = summary.attempts_word().english();
+    Some(format!("{after} {attempts} succeeded after the load ended; no rate includes them"))
 }
 
 fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {

@@ -199,6 +199,7 @@ impl LivePage {
         let summary = self.summary();
         json!({
             "summary": summary_json(&summary),
+            "requests": summary.only_requests(),
             "renderings": self.renderings(&summary).json(),
             "curve": curve(&self.total),
             "curves": steps.collect::<Value>(),
@@ -251,6 +252,7 @@ impl LivePage {
             "live": true,
             "seconds": self.seconds,
             "summary": summary_json(&summary),
+            "requests": summary.only_requests(),
             "renderings": renderings.json(),
             "names": names(&self.info),
             "loads": self.info.loads,

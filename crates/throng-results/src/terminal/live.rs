@@ -5,13 +5,13 @@ use std::time::Duration;
 use throng_base::units::format_bytes;
 use throng_base::{Said, Time};
 use throng_metrics::interval::add;
-use throng_metrics::{Cause, Interval, StepInterval, kind, status_word};
+use throng_metrics::{Cause, Interval, StepInterval, StepKind, status_word};
 
 use super::text::{clean, compact, cut, elapsed, nanos, span, width};
 use super::{Ink, Style};
 use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
-use crate::summary::{Attempts, CONNECT};
+use crate::summary::Attempts;
 
 /// How many lines stand under one header.
 const LINES_PER_HEADER: u64 = 20;
@@ -108,10 +108,10 @@ pub struct Live {
 impl Live {
     pub fn new(style: Style, info: &RunInfo) -> Live {
         let attempts = Attempts::new(info);
-        let is_long_lived = info.steps.iter().any(|step| step.kind == CONNECT);
+        let is_long_lived = info.steps.iter().any(|step| step.kind == StepKind::Connect);
         let deliveries: Vec<u16> = (0..)
             .zip(&info.steps)
-            .filter(|(_, step)| step.kind == kind::DELIVERY)
+            .filter(|(_, step)| step.kind == StepKind::Delivery)
             .map(|(id, _)| id)
             .collect();
         let mut columns =

@@ -16,7 +16,7 @@ mod staying;
 mod targets;
 
 use throng_base::units::{format_bytes, format_count};
-use throng_metrics::{Unit, Verdict, is_attempt, status_word};
+use throng_metrics::{Unit, Verdict, status_word};
 
 use throng_base::Said;
 
@@ -26,8 +26,7 @@ use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::back_off::machine_name;
 use crate::summary::{
-    Latency, LogLine, POINTS_MAX, Percentile, PhaseRow, Row, STAY, Summary, ThresholdRow,
-    per_second,
+    Latency, LogLine, POINTS_MAX, Percentile, PhaseRow, Row, Summary, ThresholdRow, per_second,
 };
 use crate::verdict::{Tone, headline};
 
@@ -153,7 +152,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
     let cut_off = interrupted_head(&summary.steps);
     let mut table = Table::new([
         say!("step"),
-        say!("attempts"),
+        summary.attempts_word(),
         say!("ok"),
         say!("failed"),
         cut_off.clone(),
@@ -164,7 +163,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
     let shown = worst_steps(summary);
     for row in shown.iter().copied().chain(total(summary)) {
         let (ink, bad) = (ink_of(row), if row.failed > 0 { Ink::Bad } else { ink_of(row) });
-        let bytes = |count: u64| match is_attempt(&row.kind) {
+        let bytes = |count: u64| match row.kind.is_attempt() {
             true => format_bytes(count as f64),
             false => "–".to_string(),
         };
@@ -187,7 +186,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
             say!("{after} succeeded after the load had ended: they count in `ok`, but not in ok/s");
         out.push_str(&note(text, style));
     }
-    if shown.iter().any(|row| !is_attempt(&row.kind)) {
+    if shown.iter().any(|row| !row.kind.is_attempt()) {
         out.push_str(&note(
             say!("* time in which users waited for each other; not included in any total"),
             style,
@@ -213,7 +212,7 @@ fn worst_steps(summary: &Summary) -> Vec<&Row> {
 
 /// The sum of the steps, when it is one of more than one.
 fn total(summary: &Summary) -> Option<&Row> {
-    let summed = summary.steps.iter().filter(|row| is_attempt(&row.kind)).count();
+    let summed = summary.steps.iter().filter(|row| row.kind.is_attempt()).count();
     (summed > 1).then_some(&summary.total)
 }
 
@@ -223,12 +222,12 @@ pub(super) fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
     if std::ptr::eq(row, &raw const summary.total) {
         return style.say(say!("all"));
     }
-    let mark = if is_attempt(&row.kind) { "" } else { "*" };
+    let mark = if row.kind.is_attempt() { "" } else { "*" };
     format!("{}{mark}", clean(&row.name))
 }
 
 pub(super) fn ink_of(row: &Row) -> Ink {
-    if is_attempt(&row.kind) { Ink::Plain } else { Ink::Dim }
+    if row.kind.is_attempt() { Ink::Plain } else { Ink::Dim }
 }
 
 /// At most [`STEPS_MAX`] of the rows, in their order: those with the highest `weight`.
@@ -279,7 +278,7 @@ fn latencies(summary: &Summary, style: &Style) -> String {
         say!("max"),
     ];
     let mut table = Table::new(head);
-    let is_timed = |row: &&Row| row.kind != STAY && !row.latency.is_empty();
+    let is_timed = |row: &&Row| row.kind.is_timed() && !row.latency.is_empty();
     let shown = worst_steps(summary);
     for row in shown.iter().copied().chain(total(summary)).filter(is_timed) {
         let own = &summary.generator.lateness;
@@ -496,9 +495,10 @@ fn connecting(summary: &Summary, style: &Style) -> String {
 }
 
 /// The head of a table of loads or phases.
-fn results_head(of: Said, users: Said) -> [Said; 9] {
+fn results_head(of: Said, users: Said, summary: &Summary) -> [Said; 9] {
     let (p50, p99, max) = (say!("p50"), say!("p99"), say!("max"));
-    [of, say!("time"), users, say!("attempts"), say!("failed"), say!("ok/s"), p50, p99, max]
+    let attempts = summary.attempts_word();
+    [of, say!("time"), users, attempts, say!("failed"), say!("ok/s"), p50, p99, max]
 }
 
 /// A row of it: its name, time and users, and what its steps came to.
@@ -519,7 +519,7 @@ fn loads(summary: &Summary, style: &Style) -> String {
     if summary.loads.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(results_head(say!("load"), say!("users")));
+    let mut table = Table::new(results_head(say!("load"), say!("users"), summary));
     let shown = pick(&summary.loads, |load| (load.failed, load.latency.p99_ns));
     for load in &shown {
         let first = [clean(&load.name), span(load.lasted), format_count(load.users_online_max)];
@@ -545,7 +545,7 @@ fn phases(summary: &Summary, style: &Style) -> String {
     }
     // The table of those who are online tells more of users.
     let users_head = if summary.is_long_lived() { Said::default() } else { say!("users") };
-    let mut table = Table::new(results_head(say!("phase"), users_head.clone()));
+    let mut table = Table::new(results_head(say!("phase"), users_head.clone(), summary));
     let shown: Vec<&PhaseRow> = pick(&summary.phases, |phase| (phase.failed, phase.latency.p99_ns));
     for phase in &shown {
         let ink = if phase.measured { Ink::Plain } else { Ink::Dim };

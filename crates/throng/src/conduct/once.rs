@@ -196,7 +196,7 @@ impl Seen {
 fn step_of(step: &throng_program::Step, place: &str, figures: &StepInterval) -> OnceStep {
     OnceStep {
         name: step.name.clone(),
-        kind: step.kind.word().into(),
+        kind: step.kind,
         place: place.to_string(),
         begun: figures.begun,
         ok: figures.ok,

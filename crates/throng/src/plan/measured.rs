@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use throng_base::Diagnostic;
-use throng_metrics::{Interval, is_attempt};
+use throng_metrics::{Interval, StepKind};
 use throng_results::Run;
 
 use crate::report;
@@ -99,10 +99,9 @@ struct Sample {
 
 impl Sample {
     fn of(interval: &Interval, run: &Run) -> Sample {
-        let kind = |step: u16| run.info.steps.get(usize::from(step)).map(|info| info.kind.as_str());
-        let asks = |step: u16| {
-            kind(step).is_some_and(|kind| is_attempt(kind) && !["connect", "stay"].contains(&kind))
-        };
+        let kind = |step: u16| run.info.steps.get(usize::from(step)).map(|info| info.kind);
+        let holds = [StepKind::Connect, StepKind::Stay];
+        let asks = |step: u16| kind(step).is_some_and(|it| it.is_attempt() && !holds.contains(&it));
         let steps = interval.steps.iter().filter(|step| asks(step.step));
         let resources = interval.resources.clone().unwrap_or_default();
         let (gauges, ended) = (&interval.gauges, &interval.connections);

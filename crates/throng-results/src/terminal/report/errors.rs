@@ -13,7 +13,11 @@ pub(super) fn errors(summary: &Summary, style: &Style) -> String {
     let shown = &summary.errors[..summary.errors.len().min(ROWS_MAX)];
     let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
         shown.iter().partition(|row| row.is_attempt());
-    let base = style.say(say!("shares of {} attempts", format_count(summary.total.count)));
+    let count = format_count(summary.total.count);
+    let base = style.say(match summary.only_requests() {
+        true => say!("shares of {count} requests"),
+        false => say!("shares of {count} attempts"),
+    });
     let besides_base = style.say(say!("these are not attempts, so no share is shown"));
     let lists = [(say!("errors"), base, attempts), (say!("failures"), besides_base, besides)];
     let filled = lists.iter().filter(|(.., rows)| !rows.is_empty());

@@ -17,7 +17,11 @@ pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
     if summary.slowest.is_empty() {
         return String::new();
     }
-    let head = [say!("slowest attempts"), say!("time"), say!("at"), say!("user"), say!("trace ID")];
+    let slowest = match summary.only_requests() {
+        true => say!("slowest requests"),
+        false => say!("slowest attempts"),
+    };
+    let head = [slowest, say!("time"), say!("at"), say!("user"), say!("trace ID")];
     let mut table = Table::new(head);
     for row in summary.slowest.iter().take(SHOWN_MAX) {
         let at = format_duration(Duration::from_nanos(row.slow.at_ns));

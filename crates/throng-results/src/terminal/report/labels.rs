@@ -17,7 +17,7 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
         say!("by label"),
         say!("machines"),
         say!("users"),
-        say!("attempts"),
+        summary.attempts_word(),
         say!("failed"),
         say!("ok/s"),
         say!("p50"),

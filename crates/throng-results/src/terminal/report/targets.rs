@@ -14,7 +14,7 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
     }
     let head = [
         say!("address"),
-        say!("attempts"),
+        summary.attempts_word(),
         say!("failed"),
         say!("ok/s"),
         say!("p50"),

@@ -2,7 +2,7 @@
 
 use throng_base::Said;
 use throng_base::units::format_count;
-use throng_metrics::{DeliveryInterval, is_attempt};
+use throng_metrics::DeliveryInterval;
 
 use super::super::report::{
     EXPLAINED, NOTHING, explained_note, ink_of, percentile, pick_some, slowest_items, step_name,
@@ -11,7 +11,7 @@ use super::super::table::{Cell, Table};
 use super::super::text::{clean, nanos, rate, share, width};
 use super::super::{Ink, Style};
 use super::{LABEL_COLUMNS, joined, labelled};
-use crate::summary::{DeliveryRow, Latency, Percentile, Row, STAY, Summary, per_second};
+use crate::summary::{DeliveryRow, Latency, Percentile, Row, Summary, per_second};
 
 /// Attempts, their rate and their failures.
 pub(super) fn counts(summary: &Summary, style: &Style) -> String {
@@ -34,7 +34,7 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
     items.extend((total.interrupted > 0).then_some(cut_off));
     let text = joined(&items, columns);
     let ink = if total.failed > 0 { Ink::Bad } else { Ink::Plain };
-    let label = style.say(say!("attempts"));
+    let label = style.say(summary.attempts_word());
     let pad = " ".repeat(LABEL_COLUMNS.saturating_sub(width(&label)));
     let text = text.replacen(&items[2], &style.paint(ink, &items[2]), 1);
     format!("{}{pad}{text}\n", style.paint(Ink::Bold, &label))
@@ -193,7 +193,7 @@ pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
 
 fn timed<'a>(summary: &'a Summary, most: usize, style: &Style) -> Vec<Timed<'a>> {
     let is_timed =
-        |row: &&Row| row.kind != STAY && is_attempt(&row.kind) && !row.latency.is_empty();
+        |row: &&Row| row.kind.is_timed() && row.kind.is_attempt() && !row.latency.is_empty();
     let steps: Vec<&Row> = summary.steps.iter().filter(is_timed).collect();
     let mut rows = Vec::new();
     let attempts = steps.len();

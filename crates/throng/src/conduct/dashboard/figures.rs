@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_base::{Time, clean};
-use throng_metrics::{Cause, Gauges, Histogram, Interval, Stage, is_attempt};
+use throng_metrics::{Cause, Gauges, Histogram, Interval, Stage, StepKind};
 use throng_results::RunInfo;
 
 /// How many seconds curves go back.
@@ -33,7 +33,7 @@ pub(super) struct Second {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     pub(super) name: String,
-    kind: String,
+    kind: StepKind,
     pub(super) count: u64,
     pub(super) failed: u64,
     /// In the last second that is whole.
@@ -73,7 +73,7 @@ impl Figures {
     pub(super) fn new(info: &RunInfo) -> Figures {
         let step = |step: &throng_results::StepInfo| Step {
             name: clean(&step.name),
-            kind: step.kind.clone(),
+            kind: step.kind,
             ..Step::default()
         };
         Figures {
@@ -139,7 +139,7 @@ impl Figures {
                     *self.errors.entry((row.step, *cause)).or_default() += count;
                 }
             }
-            if is_attempt(&step.kind)
+            if step.kind.is_attempt()
                 && let Some(second) = self.seconds.back_mut()
             {
                 second.ok += row.ok;
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn seconds_are_kept_for_a_while_and_sums_for_good() {
         let step =
-            |name: &str| StepInfo { name: name.into(), kind: "http".into(), ..<_>::default() };
+            |name: &str| StepInfo { name: name.into(), kind: StepKind::Http, ..<_>::default() };
         let steps = vec![step("good"), step("bad")];
         let info = RunInfo { steps, ..RunInfo::new("run", std::time::Duration::ZERO) };
         let mut figures = Figures::new(&info);
