@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use throng_base::{Diagnostic, Random, Source, StepId, units};
 use throng_expression::{Answer, Fault, Scope, Value};
-use throng_metrics::threshold::DeliveryCounter;
+use throng_metrics::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
     Beat, Beside, Body, Check, Coming, Content, Drive, Handler, Message, MessageKind, Parting,
@@ -827,12 +827,9 @@ fn mistakes_are_shown_up_to_a_limit() {
     let keys: String = (0..500).map(|i| format!("key{i}: 1\n")).collect();
     let errors = compile_set(&Source::new("many.yaml", keys), &[]).unwrap_err();
     assert_eq!(errors.len(), crate::DIAGNOSTICS_MAX);
-    assert!(
-        errors.iter().any(|one| one
-            .notes
-            .iter()
-            .any(|note| note.english().contains("more errors, not shown")))
-    );
+    assert!(errors.iter().any(|one| {
+        one.notes.iter().any(|note| note.english().contains("more errors are not shown"))
+    }));
     // A file of nothing but mistakes takes no longer than others: every look at it is bounded.
     let head = "target: http://a\nload: []\nsessions:\n  a:\n    steps:\n";
     for (head, line) in [("", "a: 1\n"), (head, "      - {repeat: forever, steps: [{x: 0s}]}\n")] {

@@ -722,13 +722,16 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     let told = |summary: &Summary| summary.diagnostics()[0].render(false);
     let text = told(&summary);
     assert!(text.contains("in 10 of 10 seconds (worst 300ms), on two\n"), "{text}");
-    assert!(text.contains("fewer users or longer pauses (these machines"), "{text}");
+    assert!(
+        text.contains("use fewer users, longer pauses or more machines (these machines"),
+        "{text}"
+    );
     let mut other = summary.clone();
     other.machines[2].generator = other.machines[1].generator.clone();
     other.population.wanted = 10;
     let text = told(&other);
     assert!(text.contains(", on two; three fell behind, too\n"), "{text}");
-    assert!(text.contains("lower the rate to") && text.contains("which these machines"), "{text}");
+    assert!(text.contains("lower the rate") && text.contains("which these machines"), "{text}");
     // Users of all machines are there together.
     let one = sample::summary();
     assert_eq!(summary.users_present_max, 3 * one.users_present_max);

@@ -170,12 +170,12 @@ mod tests {
         let text = summary_markdown(&summary);
         for part in [
             "### quick check: thresholds met",
-            "| all attempts | 101,000 |",
+            "| all requests | 101,000 |",
             "| GET / | 100,000 |",
             "rate   ▁█  10.0/s to 20.0/s",
             "p99     █  1.00ms\n",
             "64 users, 10.0s of 12.0s measured, 2026",
-            "| | attempts | ok/s | failed |",
+            "| | requests | ok/s | failed |",
             "- met: http p99 &lt; 50ms (",
             " × status-unexpected in GET / (HTTP/1.1 503 Service Unavailable\\\\r\\\\n",
         ] {

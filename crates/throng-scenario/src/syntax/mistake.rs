@@ -479,7 +479,7 @@ mod tests {
             let (number, column) = columns.split_once(" column ").unwrap();
             let found = said(&format!("{steps}{line}"));
             assert!(found.starts_with(place), "{found}");
-            let end = format!("those of {number} start in column {column}");
+            let end = format!("on {number}, they start in column {column}");
             assert!(found.ends_with(&end), "{found}");
         }
         assert!(said(" a: 1\nb: 2\n").ends_with("line 1 start in column 2"));

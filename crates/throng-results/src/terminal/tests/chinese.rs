@@ -19,7 +19,7 @@ fn the_summary_in_chinese() {
         http p99 < 50ms   2.90ms  达标
         errors < 0.1%    0.099 %  达标
 
-        步骤       尝试     成功  失败  成功/s     接收     发送
+        步骤       请求     成功  失败  成功/s     接收     发送
         GET /   100,000   99,900   100   9,990  82.3 MB  4.52 MB
         log in    1,000    1,000     0     100  10.0 KB  20.0 KB
         合计    101,000  100,900   100  10,090  82.3 MB  4.54 MB
@@ -35,14 +35,14 @@ fn the_summary_in_chinese() {
         p99          ██████████  2.90ms
         用户         ██████████  64
 
-        错误 · 占 101,000 次尝试的比例
+        错误 · 占 101,000 个请求的比例
         80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                      2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
                      later
         20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
 
         最慢步骤     log in（平均 3.49ms） · 占全部步骤时间的 2.76 %
-                     其中 97.2 % 在 GET /
+                     全部步骤时间的 97.2 % 在 GET /
 
         状态码          共 99,980 个响应
         200     99,900           99.91 %
@@ -54,7 +54,7 @@ fn the_summary_in_chinese() {
         首字节    100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
         总计      101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
 
-        阶段       时间  用户     尝试  失败  成功/s     p50     p99    最大
+        阶段       时间  用户     请求  失败  成功/s     p50     p99    最大
         warm-up*  2.00s    64   20,200    20  10,090  1.04ms  2.90ms  3.99ms
         load      10.0s    64  101,000   100  10,090  1.04ms  2.90ms  3.99ms
         * 不计入统计：其他数据均不包含该阶段
@@ -95,7 +95,7 @@ fn transactions_and_a_stop_in_chinese() {
         错误[stopped-by-rule]: 场景中的规则终止了运行
           = 终止时刻：11.0s，原因：half of the baskets are \u{1b}[31mempty
           = 各项数据和阈值只统计到该时刻
-        步骤            尝试     成功  失败  成功/s     接收     发送
+        步骤            请求     成功  失败  成功/s     接收     发送
         GET /        100,000   99,900   100   9,990  82.3 MB  4.52 MB
         log in         1,000    1,000     0     100  10.0 KB  20.0 KB
         doors open*      200      180    20    18.0        –        –
@@ -110,7 +110,7 @@ fn transactions_and_a_stop_in_chinese() {
         事务                                    完成  失败  成功/s    平均     p50     p95     p99   p95*
         check out: basket, address and payment   500    20    48.0  6.49ms  6.46ms  6.91ms  6.98ms  2.94s
         * 含思考时间；其他各列均不含
-        错误 · 占 101,000 次尝试的比例
+        错误 · 占 101,000 个请求的比例
         80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                      2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again later
         20  0.020 %  GET /: 未在超时时间内收到完整响应（timeout，责任方：被测服务）
@@ -139,7 +139,7 @@ fn a_run_that_does_not_stand_in_chinese() {
           = 建议: 保持长连接、增加源地址，或扩大 ip_local_port_range
         错误[record-incomplete]: 本次运行的部分数据缺失
           = 有 3 行结果未能写入
-        错误 · 占 101,000 次尝试的比例
+        错误 · 占 101,000 个请求的比例
         4,900   4.85 %  GET /: 本机源端口已耗尽（ports-exhausted，责任方：压力机）
            80  0.079 %  GET /: 状态码与预期不符（status-unexpected，责任方：被测服务）
                         2.35s 时：HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry

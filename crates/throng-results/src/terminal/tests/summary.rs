@@ -223,7 +223,7 @@ fn a_good_run_in_short() {
             quick check · PASSED · 2 of 2 thresholds met                              exit 0
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
             2026-11-21 12:03:01 UTC
-            attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
+            requests     101,000 · 10,090 ok/s · 100 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -259,7 +259,7 @@ fn a_merged_run_in_short() {
               generator-2.of-a-very-long.internal.domain.that.goes.on.example
               → lower the load, or use more machines
             … more warnings with --details: 1
-            attempts     242,400 · 24,216 ok/s · 240 failed (0.099 %)
+            requests     242,400 · 24,216 ok/s · 240 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -292,7 +292,7 @@ fn a_merged_run_on_a_narrow_page() {
               seconds (worst 130ms), on …
               → lower the load, or use more machines
             … more warnings with --details: 1
-            attempts     242,400 · 24,216 ok/s · 240 failed (0.099 %)
+            requests     242,400 · 24,216 ok/s · 240 failed (0.099 %)
             response time    p50    p90    p95    p99  p99.9    max
             all 2 steps   1.04ms 2.47ms 2.70ms 2.90ms 3.88ms 3.99ms
             GET /         1.02ms 2.41ms 2.64ms 2.83ms 2.89ms 2.89ms
@@ -325,7 +325,7 @@ fn a_merged_run_on_a_dumb_terminal() {
               generator-2.of-a-very-long.internal.domain.that.goes.on.example
               > lower the load, or use more machines
             ~ more warnings with --details: 1
-            attempts     242,400 | 24,216 ok/s | 240 failed (0.099 %)
+            requests     242,400 | 24,216 ok/s | 240 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -368,7 +368,7 @@ fn a_good_run_on_a_narrow_page() {
             quick check · PASSED · 2 of 2 thresholds met          exit 0
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
             2026-11-21 12:03:01 UTC
-            attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
+            requests     101,000 · 10,090 ok/s · 100 failed (0.099 %)
             response time    p50    p90    p95    p99  p99.9    max
             all 2 steps   1.04ms 2.47ms 2.70ms 2.90ms 3.88ms 3.99ms
             GET /         1.02ms 2.41ms 2.64ms 2.83ms 2.89ms 2.89ms
@@ -384,7 +384,7 @@ fn a_good_run_on_a_narrow_page() {
                          → look at a response with --details, and the t…
                          20 (0.020 %) timeout in GET / · blame: target
                          no complete response arrived in time
-                         → find what the target waits for, or raise the…
+                         → find out what the target waits for, or raise…
             directory    throng-runs/20261121-120301-quick-check
                          all figures: throng report RUN --details
         "#]],
@@ -400,7 +400,7 @@ fn a_good_run_on_a_dumb_terminal() {
             quick check | PASSED | 2 of 2 thresholds met                              exit 0
             https://127.0.0.1:8443 | 64 users | 10.0s of 12.0s measured
             2026-11-21 12:03:01 UTC
-            attempts     101,000 | 10,090 ok/s | 100 failed (0.099 %)
+            requests     101,000 | 10,090 ok/s | 100 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -433,7 +433,7 @@ fn a_good_run_in_chinese() {
             quick check · 通过 · 2 个阈值中 2 个满足                                退出码 0
             https://127.0.0.1:8443 · 64 个用户 · 实测 10.0s，共 12.0s
             2026-11-21 12:03:01 UTC
-            尝试         101,000 · 10,090 成功/s · 失败 100（0.099 %）
+            请求         101,000 · 10,090 成功/s · 失败 100（0.099 %）
             响应时间          p50     p90     p95     p99   p99.9    最大
             全部 2 个步骤  1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -464,7 +464,7 @@ fn a_target_that_refuses_in_short() {
         &expect![[r#"
             quick check · FAILED · the target could not be reached                    exit 4
             https://127.0.0.1:8443 · 1.00s · 2026-11-21 12:03:01 UTC
-            attempts     1,500 · 0 ok/s · 1,500 failed (100 %)
+            requests     1,500 · 0 ok/s · 1,500 failed (100 %)
             errors       1,500 (100 %) connect-refused in GET / · blame: target
                          connect 127.0.0.1:8443: Connection refused (os error 111)
                          → check that the target listens on this port
@@ -486,7 +486,7 @@ fn an_invalid_run_in_short() {
               host was 100 % busy from 00:05 on
               → lower the rate to 10,090/s, which this host sustained, or use a faster host
             … more warnings with --details: 2
-            attempts     101,000 · 9,600 ok/s · 5,000 failed (4.95 %)
+            requests     101,000 · 9,600 ok/s · 5,000 failed (4.95 %)
             schedule     8,638 starts never happened
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
@@ -513,10 +513,10 @@ fn a_shop_that_a_rule_stopped_in_short() {
         &expect![[r#"
             quick check · FAILED · stopped by a rule                                  exit 4
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
-            ⚠ a rule in the scenario stopped the run (stopped-by-rule): it was stopped at
-              11.0s: half of the baskets are \u{1b}[31mempty
+            ⚠ a rule in the scenario stopped the run (stopped-by-rule): the run was stopped
+              at 11.0s: half of the baskets are \u{1b}[31mempty
               → `throng explain stopped-by-rule`
-            attempts     101,000 · 10,090 ok/s · 100 failed (0.099 %)
+            requests     101,000 · 10,090 ok/s · 100 failed (0.099 %)
             response time                        p50     p90     p95     p99   p99.9     max
             all 2 steps                       1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /                             1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -608,7 +608,7 @@ fn a_second_in_short() {
         &expect![[r#"
             quick check · PASSED · 2 of 2 thresholds met                              exit 0
             https://127.0.0.1:8443 · 64 users · 1.00s · 2026-11-21 12:03:01 UTC
-            attempts     10,100 · 10,090 ok/s · 10 failed (0.099 %)
+            requests     10,100 · 10,090 ok/s · 10 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -636,7 +636,7 @@ fn an_interrupted_run_in_short() {
             quick check · INTERRUPTED                                               exit 130
             https://127.0.0.1:8443 · 64 users · 5.00s of 7.00s measured
             2026-11-21 12:03:01 UTC
-            attempts     50,500 · 10,090 ok/s · 50 failed (0.099 %)
+            requests     50,500 · 10,090 ok/s · 50 failed (0.099 %)
             response time     p50     p90     p95     p99   p99.9     max
             all 2 steps    1.04ms  2.47ms  2.70ms  2.90ms  3.88ms  3.99ms
             GET /          1.02ms  2.41ms  2.64ms  2.83ms  2.89ms  2.89ms
@@ -759,7 +759,7 @@ fn figures_of_the_summary_add_up() {
     (summary.total.count, summary.total.ok, summary.total.failed) = (79, 39, 40);
     (summary.total.ok_after, summary.total.ok_per_s) = (21, 1.8);
     let text = assert_short(&summary, &Style::plain());
-    let line = "attempts     79 · 1.80 ok/s · 40 failed (50.6 %) · 21 ok after the load ended";
+    let line = "requests     79 · 1.80 ok/s · 40 failed (50.6 %) · 21 ok after the load ended";
     assert!(text.contains(line), "{text}");
     // A few that came late change no rate that is shown.
     (summary.total.ok, summary.total.ok_after) = (10_000, 21);
