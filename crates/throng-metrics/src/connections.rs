@@ -1,65 +1,10 @@
-//! Connections: how they began, who ended them, and how long they were there.
+//! Connections: who ended them, and how long they were there.
 
 use serde::{Deserialize, Serialize};
 use throng_base::Said;
 
+use crate::figures::Connections;
 use crate::histogram::Histogram;
-
-/// Counters of connections: how they began and how they ended. Every one that was established is
-/// ended once, also when its TLS or upgrade failed and it was never `opened`: who did it first
-/// counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Connections {
-    pub attempted: u64,
-    /// Attempts of users whose connection before was lost, or ended on purpose while they stay.
-    pub reconnects: u64,
-    pub opened: u64,
-    /// Of those that were opened: HTTP/2 is spoken.
-    pub http2: u64,
-    /// Of these: the target allows fewer streams at once than a user has iterations.
-    pub streams_limited: u64,
-    /// How many it allows, summed over these.
-    pub streams_allowed: u64,
-    /// Our FIN, or our WebSocket close.
-    pub closed_by_us: u64,
-    /// Its FIN, or its WebSocket close.
-    pub closed_by_target: u64,
-    /// Its RST.
-    pub reset: u64,
-    /// Our RST, on purpose.
-    pub reset_by_us: u64,
-    /// Left without a word, on purpose: neither FIN nor RST.
-    pub vanished: u64,
-    /// We have closed our half, on purpose, and the target has not closed its own.
-    pub half_closed: u64,
-    /// Nothing came any more.
-    pub timed_out: u64,
-}
-
-impl Connections {
-    /// How many streams at once the target allows on a connection, where that is fewer than were
-    /// asked for: on average, rounded down.
-    pub fn streams_allowed(&self) -> Option<u64> {
-        self.streams_allowed.checked_div(self.streams_limited)
-    }
-
-    pub(crate) fn merge(&mut self, other: &Connections) {
-        self.attempted += other.attempted;
-        self.reconnects += other.reconnects;
-        self.reset_by_us += other.reset_by_us;
-        self.vanished += other.vanished;
-        self.half_closed += other.half_closed;
-        self.http2 += other.http2;
-        self.streams_limited += other.streams_limited;
-        self.streams_allowed += other.streams_allowed;
-        self.opened += other.opened;
-        self.closed_by_us += other.closed_by_us;
-        self.closed_by_target += other.closed_by_target;
-        self.reset += other.reset;
-        self.timed_out += other.timed_out;
-    }
-}
 
 /// Who ended a connection, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

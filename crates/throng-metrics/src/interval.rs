@@ -6,7 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 
-use crate::connections::{Connections, ResidenceInterval};
+use crate::connections::ResidenceInterval;
+use crate::figures::{
+    Connections, Counts as _, DeliveryInterval, Heartbeats, Lifecycle, Messages, Population,
+    Retries, is_zero,
+};
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
 use crate::places::{SessionInterval, TargetInterval};
@@ -68,10 +72,6 @@ pub struct StepInterval {
 
 fn is_first(machine: &u16) -> bool {
     *machine == 0
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 impl StepInterval {
@@ -172,110 +172,6 @@ pub struct StageInterval {
     pub errors: Vec<(Cause, u64)>,
 }
 
-/// The lives of long-lived connections, from the first attempt to open one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Lifecycle {
-    pub begun: u64,
-    /// Came online, and ended as the scenario wanted.
-    pub complete: u64,
-    /// Ended in any other way; who was cut off by the end of the run is in neither.
-    pub broken: u64,
-}
-
-/// Messages that are sent on a schedule of their own, and whether they were answered. Of a whole
-/// run `sent = answered + lost + interrupted + without_answer`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Heartbeats {
-    pub sent: u64,
-    pub answered: u64,
-    /// Not answered by their deadline, or never as the connection ended.
-    pub lost: u64,
-    /// The user went, or the run ended, before it could be known.
-    pub interrupted: u64,
-    /// No answer is waited for: the scenario names none, or it is one more of those that are sent
-    /// more than once on purpose.
-    pub without_answer: u64,
-    /// Never sent: we were later than the whole period.
-    pub skipped: u64,
-    /// Sent late, more than once or no more, on purpose.
-    pub faulty: u64,
-}
-
-/// Tries of all steps that were not the last of their attempt.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Retries {
-    /// Tries that failed and were followed by another.
-    pub retried: u64,
-    /// Attempts that failed though they were tried again.
-    pub given_up: u64,
-    /// Of the retried ones those whose answer said how long to wait (`Retry-After`).
-    pub retry_after: u64,
-    /// Of these those that asked for more than is waited, which is a minute.
-    pub retry_after_cut: u64,
-}
-
-/// What became of the messages of one row of the ledger. Every delivery that was expected is
-/// delivered, lost or excused in the end: `expected = delivered + lost + excused`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeliveryInterval {
-    /// The row.
-    pub step: u16,
-    /// Messages that were sent, and whose sender was not told otherwise.
-    pub sent: u64,
-    /// Receivers of all of them together.
-    pub expected: u64,
-    /// Reached their receiver at least once, in time or late.
-    pub delivered: u64,
-    pub lost: u64,
-    /// The receiver, or the run, was gone before it could be known.
-    pub excused: u64,
-    /// Of the delivered ones, those that took longer than `late_after`.
-    pub late: u64,
-    /// Came once more.
-    pub twice: u64,
-    /// Came after a later one of the same sender.
-    pub out_of_order: u64,
-    /// Came after they had been counted as lost.
-    pub after_lost: u64,
-    /// Came to a user whom it was not for: of another group, or the sender itself.
-    pub stray: u64,
-    /// Nobody of this run has sent them.
-    pub foreign: u64,
-    /// Messages some of whose receivers were not watched, as the ledger was full.
-    pub unwatched: u64,
-    /// Sent by its senders, with nothing in them that tells them apart.
-    pub sent_without_id: u64,
-    /// Got by receivers, with nothing in them that tells them apart.
-    pub received_without_id: u64,
-    /// Got by receivers, with several records in them of which at most the first could be read.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub received_joined: u64,
-}
-
-impl DeliveryInterval {
-    pub fn merge(&mut self, other: &DeliveryInterval) {
-        self.sent += other.sent;
-        self.expected += other.expected;
-        self.delivered += other.delivered;
-        self.lost += other.lost;
-        self.excused += other.excused;
-        self.late += other.late;
-        self.twice += other.twice;
-        self.out_of_order += other.out_of_order;
-        self.after_lost += other.after_lost;
-        self.stray += other.stray;
-        self.foreign += other.foreign;
-        self.unwatched += other.unwatched;
-        self.sent_without_id += other.sent_without_id;
-        self.received_without_id += other.received_without_id;
-        self.received_joined += other.received_joined;
-    }
-}
-
 /// What the kernel says of connections that are looked at now and then (tcp(7), TCP_INFO).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -287,46 +183,6 @@ pub struct TcpSamples {
     pub retransmits: u64,
     /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
     pub backlog_bytes_max: u64,
-}
-
-/// Counters of users and of the schedule they follow.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Population {
-    pub started: u64,
-    pub finished: u64,
-    pub iterations_started: u64,
-    pub iterations_finished: u64,
-    /// Cut off by the end of the run; neither ok nor failed.
-    pub interrupted: u64,
-    /// Starts that were due and never happened.
-    pub unmet: u64,
-    /// Starts that had to wait because every user was busy.
-    pub waited: u64,
-    /// Starts that found as many users as there may be, or none that was free, and that the
-    /// scenario wants to be left out then.
-    #[serde(default)]
-    pub dropped: u64,
-    /// Starts at a rate (users who arrive, iterations) that fell due. Each is begun, unmet,
-    /// dropped or withdrawn: of a whole run `wanted = begun + unmet + dropped + withdrawn`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub wanted: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub begun: u64,
-    /// Had waited for a moment only when the run was stopped.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub withdrawn: u64,
-}
-
-impl Population {
-    /// Of a whole run: whether it is known of each start that was wanted what became of it.
-    pub fn is_balanced(&self) -> bool {
-        self.wanted == self.begun + self.unmet + self.dropped + self.withdrawn
-    }
-
-    /// Starts that were due: those that were begun, and those that never were.
-    pub fn due(&self) -> u64 {
-        self.iterations_started.max(self.started) + self.unmet + self.dropped
-    }
 }
 
 /// What is so at the end of the interval. Shards add up; over time the last one counts.
@@ -359,32 +215,6 @@ impl Gauges {
         self.in_flight += other.in_flight;
         self.backlog += other.backlog;
     }
-}
-
-/// What messages came that nobody asked for, by what the user was told to make of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Messages {
-    pub received: u64,
-    pub sent: u64,
-    pub pushes: u64,
-    pub pings: u64,
-    /// Bytes that break the declared protocol.
-    #[serde(default)]
-    pub broken: u64,
-    /// Replies that no request waits for (any more).
-    #[serde(default)]
-    pub unasked: u64,
-    /// Messages whose handler was not done with them when the connection ended; they are in the
-    /// other figures all the same.
-    #[serde(default)]
-    pub skipped: u64,
-    /// Messages that came and were dropped, as a limit of the generator was reached: more waited
-    /// for an `expect` or a handler of one user than it keeps.
-    #[serde(default)]
-    pub dropped: u64,
-    /// What is done every so often, and was due again before it was done.
-    #[serde(default)]
-    pub overdue: u64,
 }
 
 /// The resources of this process and its host during the interval, measured once for all shards.
@@ -681,76 +511,12 @@ impl StageInterval {
     }
 }
 
-impl Population {
-    fn merge(&mut self, other: &Population) {
-        self.started += other.started;
-        self.finished += other.finished;
-        self.iterations_started += other.iterations_started;
-        self.iterations_finished += other.iterations_finished;
-        self.interrupted += other.interrupted;
-        self.unmet += other.unmet;
-        self.waited += other.waited;
-        self.dropped += other.dropped;
-        self.wanted += other.wanted;
-        self.begun += other.begun;
-        self.withdrawn += other.withdrawn;
-    }
-}
-
-impl Lifecycle {
-    fn merge(&mut self, other: &Lifecycle) {
-        self.begun += other.begun;
-        self.complete += other.complete;
-        self.broken += other.broken;
-    }
-}
-
-impl Heartbeats {
-    /// Of a whole run: whether it is known of each that was sent what became of it.
-    pub fn is_balanced(&self) -> bool {
-        self.sent == self.answered + self.lost + self.interrupted + self.without_answer
-    }
-
-    fn merge(&mut self, other: &Heartbeats) {
-        self.sent += other.sent;
-        self.answered += other.answered;
-        self.lost += other.lost;
-        self.interrupted += other.interrupted;
-        self.without_answer += other.without_answer;
-        self.skipped += other.skipped;
-        self.faulty += other.faulty;
-    }
-}
-
-impl Retries {
-    fn merge(&mut self, other: &Retries) {
-        self.retried += other.retried;
-        self.given_up += other.given_up;
-        self.retry_after += other.retry_after;
-        self.retry_after_cut += other.retry_after_cut;
-    }
-}
-
 impl TcpSamples {
     fn merge(&mut self, other: &TcpSamples) {
         self.count += other.count;
         self.round_trip.merge(&other.round_trip);
         self.retransmits += other.retransmits;
         self.backlog_bytes_max = self.backlog_bytes_max.max(other.backlog_bytes_max);
-    }
-}
-
-impl Messages {
-    fn merge(&mut self, other: &Messages) {
-        self.received += other.received;
-        self.sent += other.sent;
-        self.pushes += other.pushes;
-        self.pings += other.pings;
-        self.broken += other.broken;
-        self.unasked += other.unasked;
-        self.overdue += other.overdue;
-        self.skipped += other.skipped;
-        self.dropped += other.dropped;
     }
 }
 

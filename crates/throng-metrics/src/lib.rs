@@ -3,6 +3,7 @@
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
+//! - [`figures`]: the table of counts, and what is made of it.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: what a step is, and what follows from it for its figures.
@@ -15,6 +16,7 @@
 extern crate throng_base;
 
 pub mod connections;
+pub mod figures;
 pub mod histogram;
 pub mod interval;
 pub mod kind;
@@ -24,17 +26,17 @@ pub mod places;
 pub mod slowest;
 pub mod threshold;
 
-pub use connections::{Connections, Ending, ResidenceInterval};
+pub use connections::{Ending, ResidenceInterval};
+pub use figures::{
+    Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
+    Messages, Population, Retries,
+};
 pub use histogram::Histogram;
 pub use interval::{
-    DeliveryInterval, Gauges, Heartbeats, Interval, LOST_NS_MIN, Lifecycle, Messages, Population,
-    Resources, Retries, StageInterval, StepInterval, TcpSamples, Together,
+    Gauges, Interval, LOST_NS_MIN, Resources, StageInterval, StepInterval, TcpSamples, Together,
 };
 pub use kind::{StepKind, Table};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
 pub use places::{Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
-pub use threshold::{
-    AbortRule, Comparison, Counter, DeliveryCounter, Measure, Subject, Threshold, TrendUnit, Unit,
-    Verdict,
-};
+pub use threshold::{AbortRule, Comparison, Measure, Subject, Threshold, TrendUnit, Unit, Verdict};

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures::{Counter, DeliveryCounter, DeliveryInterval};
 use crate::histogram::Histogram;
-use crate::interval::{DeliveryInterval, Interval};
+use crate::interval::Interval;
 use crate::outcome::Stage;
 use throng_base::StepId;
 
@@ -42,133 +43,17 @@ pub enum Subject {
     },
 }
 
-macro_rules! counters {
-    ($($name:ident, $word:literal, $($field:ident).+;)*) => {
-        /// A number that grows while the run goes on. The word is stable: it stands in records
-        /// and thresholds.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum Counter {
-            $(#[serde(rename = $word)] $name,)*
-        }
-
-        impl Counter {
-            pub const ALL: &'static [Counter] = &[$(Counter::$name,)*];
-
-            /// The word of the language.
-            pub fn word(self) -> &'static str {
-                match self { $(Counter::$name => $word,)* }
-            }
-
-            /// How far it came in the interval.
-            pub fn of(self, interval: &Interval) -> u64 {
-                match self { $(Counter::$name => interval.$($field).+,)* }
-            }
-        }
-    };
-}
-
-counters! {
-    Iterations, "iterations", population.iterations_finished;
-    IterationsStarted, "iterations.started", population.iterations_started;
-    Interrupted, "interrupted", population.interrupted;
-    Unmet, "unmet", population.unmet;
-    Waited, "waited", population.waited;
-    Dropped, "dropped", population.dropped;
-    UsersStarted, "users.started", population.started;
-    UsersFinished, "users.finished", population.finished;
-    ConnectionsAttempted, "connections.attempted", connections.attempted;
-    ConnectionsOpened, "connections.opened", connections.opened;
-    ConnectionsHttp2, "connections.http2", connections.http2;
-    ConnectionsReconnects, "connections.reconnects", connections.reconnects;
-    ConnectionsReset, "connections.reset", connections.reset;
-    ConnectionsResetByUs, "connections.reset_by_us", connections.reset_by_us;
-    ConnectionsVanished, "connections.vanished", connections.vanished;
-    ConnectionsHalfClosed, "connections.half_closed", connections.half_closed;
-    ConnectionsTimedOut, "connections.timed_out", connections.timed_out;
-    ConnectionsClosedByUs, "connections.closed_by_us", connections.closed_by_us;
-    ConnectionsClosedByTarget, "connections.closed_by_target", connections.closed_by_target;
-    LifecycleBegun, "lifecycle.begun", lifecycle.begun;
-    LifecycleComplete, "lifecycle.complete", lifecycle.complete;
-    LifecycleBroken, "lifecycle.broken", lifecycle.broken;
-    HeartbeatsSent, "heartbeats.sent", heartbeats.sent;
-    HeartbeatsAnswered, "heartbeats.answered", heartbeats.answered;
-    HeartbeatsLost, "heartbeats.lost", heartbeats.lost;
-    HeartbeatsInterrupted, "heartbeats.interrupted", heartbeats.interrupted;
-    HeartbeatsWithoutAnswer, "heartbeats.without_answer", heartbeats.without_answer;
-    HeartbeatsSkipped, "heartbeats.skipped", heartbeats.skipped;
-    HeartbeatsFaulty, "heartbeats.faulty", heartbeats.faulty;
-    RetriesRetried, "retries.retried", retries.retried;
-    RetriesGivenUp, "retries.given_up", retries.given_up;
-    RetriesRetryAfter, "retries.retry_after", retries.retry_after;
-    RetriesRetryAfterCut, "retries.retry_after_cut", retries.retry_after_cut;
-    MessagesReceived, "messages.received", messages.received;
-    MessagesSent, "messages.sent", messages.sent;
-    MessagesPushes, "messages.pushes", messages.pushes;
-    MessagesPings, "messages.pings", messages.pings;
-    MessagesBroken, "messages.broken", messages.broken;
-    MessagesUnasked, "messages.unasked", messages.unasked;
-    MessagesSkipped, "messages.skipped", messages.skipped;
-    MessagesDropped, "messages.dropped", messages.dropped;
-    MessagesOverdue, "messages.overdue", messages.overdue;
-    BytesIn, "bytes.in", bytes_in;
-    BytesOut, "bytes.out", bytes_out;
-}
-
-macro_rules! delivery_counters {
-    ($($name:ident, $field:ident;)*) => {
-        /// A number of a row of the ledger. Its word is that of its field, and is stable.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum DeliveryCounter {
-            $($name,)*
-        }
-
-        impl DeliveryCounter {
-            pub const ALL: &'static [DeliveryCounter] = &[$(DeliveryCounter::$name,)*];
-
-            /// The word of the language.
-            pub fn word(self) -> &'static str {
-                match self { $(DeliveryCounter::$name => stringify!($field),)* }
-            }
-
-            pub fn of(self, row: &DeliveryInterval) -> u64 {
-                match self { $(DeliveryCounter::$name => row.$field,)* }
-            }
-        }
-    };
-}
-
-delivery_counters! {
-    Sent, sent;
-    Expected, expected;
-    Delivered, delivered;
-    Lost, lost;
-    Excused, excused;
-    Late, late;
-    Twice, twice;
-    OutOfOrder, out_of_order;
-    AfterLost, after_lost;
-    Stray, stray;
-    Foreign, foreign;
-    Unwatched, unwatched;
-    SentWithoutId, sent_without_id;
-    ReceivedWithoutId, received_without_id;
-}
-
 impl DeliveryCounter {
-    /// Whether it counts expected deliveries, and so has a share of them.
-    pub fn has_whole(self) -> bool {
-        use DeliveryCounter::{AfterLost, Delivered, Excused, Late, Lost, OutOfOrder, Twice};
-        matches!(self, Delivered | Lost | Excused | Late | Twice | OutOfOrder | AfterLost)
-    }
-
     fn figure(self, row: &DeliveryInterval, measure: Measure, duration: Duration) -> Option<f64> {
         // That nothing was lost where nothing was sent says nothing.
-        let said = row.expected > 0 || !self.has_whole();
+        let whole = self.whole(row);
+        let said = whole.is_none_or(|whole| whole > 0);
         match measure {
             Measure::Count => said.then(|| self.of(row) as f64),
             Measure::Rate => Some(per_second(self.of(row), duration)),
-            Measure::ShareOfWhole => said.then(|| self.of(row) as f64 / row.expected.max(1) as f64),
+            Measure::ShareOfWhole => {
+                said.then(|| self.of(row) as f64 / whole.unwrap_or(row.expected).max(1) as f64)
+            }
             _ => None,
         }
     }
@@ -594,26 +479,6 @@ impl Threshold {
 }
 
 impl Counter {
-    /// What a share of the counter is a share of; None where that would say nothing.
-    pub fn whole(self, sum: &Interval) -> Option<u64> {
-        match self {
-            Counter::HeartbeatsAnswered
-            | Counter::HeartbeatsLost
-            | Counter::HeartbeatsInterrupted
-            | Counter::HeartbeatsWithoutAnswer => Some(sum.heartbeats.sent),
-            Counter::LifecycleComplete | Counter::LifecycleBroken => {
-                Some(sum.lifecycle.complete + sum.lifecycle.broken)
-            }
-            Counter::Unmet | Counter::Waited | Counter::Dropped => Some(sum.population.due()),
-            Counter::ConnectionsOpened => Some(sum.connections.attempted),
-            Counter::ConnectionsHttp2 => Some(sum.connections.opened),
-            Counter::ConnectionsReset
-            | Counter::ConnectionsTimedOut
-            | Counter::ConnectionsClosedByTarget => Some(sum.connections.opened),
-            _ => None,
-        }
-    }
-
     /// Of bytes, which are written with their units.
     pub fn is_bytes(self) -> bool {
         matches!(self, Counter::BytesIn | Counter::BytesOut)

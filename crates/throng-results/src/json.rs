@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
-use throng_metrics::{Cause, DeliveryCounter, Verdict, status_word};
+use throng_metrics::{Cause, Counts, DeliveryCounter, Verdict, status_word};
 
 use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
@@ -73,9 +73,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         "residence": summary.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
-        "retries": summary.retries,
+        "retries": with(&summary.retries, json!({})),
         "tcp": tcp(summary),
-        "messages": summary.messages,
+        "messages": with(&summary.messages, json!({})),
         "log_lines": summary.log.count,
         "once": summary.once.iter().map(once).collect::<Vec<_>>(),
         "generator": generator(&summary.generator, &summary.info),
@@ -85,6 +85,16 @@ pub fn summary_json(summary: &Summary) -> Value {
         "growth": growth(&summary.growth),
         "back_offs": back_offs(summary),
     })
+}
+
+/// Counts under their names of the table, and what is made of them beside.
+fn with(counts: &impl Counts, more: Value) -> Value {
+    let mut all: Map<String, Value> =
+        counts.rows().map(|(figure, count)| (figure.json.to_string(), count.into())).collect();
+    if let Value::Object(more) = more {
+        all.extend(more);
+    }
+    Value::Object(all)
 }
 
 fn run(summary: &Summary) -> Value {
@@ -270,29 +280,16 @@ fn own(own: &OwnRow) -> Value {
 }
 
 fn delivery(row: &DeliveryRow) -> Value {
-    let c = &row.counts;
-    json!({
-        "name": row.name,
-        "sent": c.sent,
-        "expected": c.expected,
-        "delivered": c.delivered,
-        "delivered_per_s": row.delivered_per_s,
-        "lost": c.lost,
-        "lost_share": row.lost_share(),
-        "excused": c.excused,
-        "late": c.late,
-        "twice": c.twice,
-        "out_of_order": c.out_of_order,
-        "after_lost": c.after_lost,
-        "stray": c.stray,
-        "foreign": c.foreign,
-        "unwatched": c.unwatched,
-        "sent_without_id": c.sent_without_id,
-        "received_without_id": c.received_without_id,
-        "received_joined": c.received_joined,
-        "latency": latency(&row.latency),
-        "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
-    })
+    with(
+        &row.counts,
+        json!({
+            "name": row.name,
+            "delivered_per_s": row.delivered_per_s,
+            "lost_share": row.lost_share(),
+            "latency": latency(&row.latency),
+            "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
+        }),
+    )
 }
 
 fn delivery_example((counter, example): &(DeliveryCounter, Example)) -> Value {
@@ -409,46 +406,27 @@ fn threshold(row: &ThresholdRow) -> Value {
 }
 
 fn users(summary: &Summary) -> Value {
-    let p = &summary.population;
-    json!({
-        "online_max": summary.users_online_max,
-        "present_max": summary.users_present_max,
-        "started": p.started,
-        "finished": p.finished,
-        "iterations_started": p.iterations_started,
-        "iterations_finished": p.iterations_finished,
-        "cut_off": p.interrupted,
-        "starts_unmet": p.unmet,
-        "starts_waited": p.waited,
-        "starts_dropped": p.dropped,
-        "starts_wanted": p.wanted,
-        "starts_begun": p.begun,
-        "starts_withdrawn": p.withdrawn,
-        "starts_backlog_max": summary.backlog_max,
-    })
+    with(
+        &summary.population,
+        json!({
+            "online_max": summary.users_online_max,
+            "present_max": summary.users_present_max,
+            "starts_backlog_max": summary.backlog_max,
+        }),
+    )
 }
 
 fn connections(summary: &Summary) -> Value {
-    let c = &summary.connections;
-    json!({
-        "open_max": summary.connections_open_max,
-        "attempted": c.attempted,
-        "reconnects": c.reconnects,
-        "refused": summary.opening.refused,
-        "opened": c.opened,
-        "http2": c.http2,
-        "streams_limited": c.streams_limited,
-        "streams_allowed": c.streams_allowed(),
-        "opened_per_s": summary.opening.per_s_mean,
-        "opened_per_s_max": summary.opening.per_s_max,
-        "closed_by_us": c.closed_by_us,
-        "closed_by_target": c.closed_by_target,
-        "reset": c.reset,
-        "reset_by_us": c.reset_by_us,
-        "vanished": c.vanished,
-        "half_closed": c.half_closed,
-        "timed_out": c.timed_out,
-    })
+    with(
+        &summary.connections,
+        json!({
+            "open_max": summary.connections_open_max,
+            "refused": summary.opening.refused,
+            "streams_allowed": summary.connections.streams_allowed(),
+            "opened_per_s": summary.opening.per_s_mean,
+            "opened_per_s_max": summary.opening.per_s_max,
+        }),
+    )
 }
 
 fn session(row: &SessionRow) -> Value {
@@ -538,28 +516,15 @@ fn monitor(row: &MonitorRow) -> Value {
 }
 
 fn lifecycle(summary: &Summary) -> Value {
-    let lives = &summary.lifecycle;
-    json!({
-        "begun": lives.begun,
-        "complete": lives.complete,
-        "broken": lives.broken,
-        "complete_share": summary.complete_share(),
-    })
+    with(&summary.lifecycle, json!({ "complete_share": summary.complete_share() }))
 }
 
 fn heartbeats(summary: &Summary) -> Value {
     let beats = &summary.heartbeats;
-    json!({
-        "sent": beats.counts.sent,
-        "answered": beats.counts.answered,
-        "lost": beats.counts.lost,
-        "interrupted": beats.counts.interrupted,
-        "without_answer": beats.counts.without_answer,
-        "skipped": beats.counts.skipped,
-        "faulty": beats.counts.faulty,
-        "lost_share": beats.lost_share(),
-        "latency": latency(&beats.latency),
-    })
+    with(
+        &beats.counts,
+        json!({ "lost_share": beats.lost_share(), "latency": latency(&beats.latency) }),
+    )
 }
 
 fn tcp(summary: &Summary) -> Value {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use throng_base::units::{self, UnitError};
 use throng_base::{Said, Source, StepId};
-use throng_metrics::threshold::DeliveryCounter;
+use throng_metrics::DeliveryCounter;
 use throng_metrics::{
     AbortRule, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
 };

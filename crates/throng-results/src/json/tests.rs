@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use throng_metrics::{Place, Slow, TargetInterval, TrendUnit};
+use throng_metrics::{
+    Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
+    Population, Retries, Slow, TargetInterval, TrendUnit,
+};
 
 use super::*;
 use crate::back_off::BackOff;
@@ -312,4 +315,50 @@ fn figures_are_where_programs_look_for_them() {
     assert_eq!(shop["outcome"]["stopped"]["by"], "rule");
     assert_eq!(shop["outcome"]["exit_code"], 4);
     assert_eq!(shop["log_lines"], 12);
+}
+
+/// The document with the rows of a table of counts as the code has them; new ones stand at its end.
+fn with_rows(document: &str, path: &str, figures: &[Figure]) -> String {
+    let mark = format!("<!-- fields of: {path} -->\n");
+    let (before, section) = document.split_once(&mark).unwrap();
+    let table = section.find("| --- |").unwrap();
+    let end = table + section[table..].find("\n\n").unwrap();
+    let mut rows: Vec<String> = section[table..end].lines().map(String::from).collect();
+    for figure in figures {
+        let name = format!("| `{}` | ", figure.json);
+        match rows.iter_mut().find(|row| row.starts_with(&name)) {
+            Some(row) => {
+                let kind = row[name.len()..].split(" | ").next().unwrap().to_string();
+                *row = format!("{name}{kind} | {} |", figure.doc());
+            }
+            None => rows.push(format!("{name}integer | {} |", figure.doc())),
+        }
+    }
+    format!("{before}{mark}{}{}{}", &section[..table], rows.join("\n"), &section[end..])
+}
+
+#[test]
+fn the_document_has_the_counts_of_the_table() {
+    let groups = [
+        ("users", Population::FIGURES),
+        ("connections", Connections::FIGURES),
+        ("lifecycle", Lifecycle::FIGURES),
+        ("heartbeats", Heartbeats::FIGURES),
+        ("retries", Retries::FIGURES),
+        ("messages", Messages::FIGURES),
+        ("deliveries[]", DeliveryInterval::FIGURES),
+    ];
+    let made = groups.iter().fold(DOCUMENT.to_string(), |document, (path, figures)| {
+        with_rows(&document, path, figures)
+    });
+    if std::env::var_os("THRONG_WRITE_TESTS").is_some() {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md"), made).unwrap();
+        return;
+    }
+    let differs = made.lines().zip(DOCUMENT.lines()).find(|(made, text)| made != text);
+    let help = "THRONG_WRITE_TESTS=1 cargo test -p throng-results the_document";
+    assert!(
+        made == DOCUMENT,
+        "docs/json.md is not current, write it anew with {help}: {differs:?}"
+    );
 }

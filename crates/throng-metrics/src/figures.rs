@@ -1,0 +1,424 @@
+//! The table of counts: each once, with the field of the record that has it, what it is called in
+//! thresholds and in the summary's JSON, what its share is a share of, and one line of
+//! documentation. The structs that are recorded and merged, the counters of thresholds, the
+//! objects of the summary and the tables of `docs/json.md` are made of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+
+/// A count as a row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The field of the record, within its group.
+    pub field: &'static str,
+    /// The field of the summary's JSON.
+    pub json: &'static str,
+    doc: &'static str,
+}
+
+impl Figure {
+    /// What it counts, for `docs/json.md`.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim_start()
+    }
+}
+
+/// Counts that stand together in an interval and in a summary.
+pub trait Counts {
+    const FIGURES: &'static [Figure];
+
+    /// In the order of the table.
+    fn counts(&self) -> Vec<u64>;
+
+    fn merge(&mut self, other: &Self);
+
+    /// Each with its row.
+    fn rows(&self) -> impl Iterator<Item = (&'static Figure, u64)> {
+        Self::FIGURES.iter().zip(self.counts())
+    }
+}
+
+macro_rules! or {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $chosen:expr) => {
+        $chosen
+    };
+}
+
+/// A struct of counts: its fields are rows of the table, behind what tells several of them apart.
+macro_rules! group {
+    (
+        $(#[doc = $about:literal])+ $name:ident [$($key:ident: $type:ty)?] {
+            $(
+                $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
+                $field:ident $(json $json:literal)?;
+            )+
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $name {
+            $(
+                /// The row.
+                pub $key: $type,
+            )?
+            $(
+                $(#[doc = $doc])+
+                $(#[serde($($serde)+)])?
+                pub $field: u64,
+            )+
+        }
+
+        impl Counts for $name {
+            const FIGURES: &'static [Figure] = &[$(Figure {
+                field: stringify!($field),
+                json: or!(stringify!($field) $(, $json)?),
+                doc: concat!($($doc),+),
+            },)+];
+
+            fn counts(&self) -> Vec<u64> {
+                vec![$(self.$field,)+]
+            }
+
+            fn merge(&mut self, other: &$name) {
+                $(self.$field += other.$field;)+
+            }
+        }
+    };
+}
+
+/// The groups of an interval, and the counters of thresholds: those of their rows with a word, and
+/// counts that the interval has by themselves.
+macro_rules! figures {
+    (
+        $(
+            $(#[doc = $about:literal])+ $group:ident: $name:ident {
+                $(
+                    $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
+                    $field:ident $(json $json:literal)?
+                    $(, $variant:ident $word:literal $(of |$sum:ident| $whole:expr)?)?;
+                )+
+            }
+        )+
+        alone { $($plain_variant:ident $plain_word:literal $plain:ident;)+ }
+    ) => {
+        $(group! {
+            $(#[doc = $about])+ $name [] {
+                $($(#[doc = $doc])+ $(#[serde($($serde)+)])? $field $(json $json)?;)+
+            }
+        })+
+
+        /// A number that grows while the run goes on. The word is stable: it stands in records
+        /// and thresholds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Counter {
+            $($($(#[serde(rename = $word)] $variant,)?)+)+
+            $(#[serde(rename = $plain_word)] $plain_variant,)+
+        }
+
+        impl Counter {
+            pub const ALL: &'static [Counter] =
+                &[$($($(Counter::$variant,)?)+)+ $(Counter::$plain_variant,)+];
+
+            /// The word of the language.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $($($(Counter::$variant => $word,)?)+)+
+                    $(Counter::$plain_variant => $plain_word,)+
+                }
+            }
+
+            /// How far it came in the interval.
+            pub fn of(self, interval: &Interval) -> u64 {
+                match self {
+                    $($($(Counter::$variant => interval.$group.$field,)?)+)+
+                    $(Counter::$plain_variant => interval.$plain,)+
+                }
+            }
+
+            /// What a share of the counter is a share of; None where that would say nothing.
+            pub fn whole(self, sum: &Interval) -> Option<u64> {
+                match self {
+                    $($($($(Counter::$variant => {
+                        let $sum = sum;
+                        Some($whole)
+                    })?)?)+)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// A row of the ledger, and the enum of its counters: their words are those of its fields.
+macro_rules! ledger {
+    (
+        $(#[doc = $about:literal])+ $name:ident [$key:ident: $type:ty] $counter:ident {
+            $(
+                $(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
+                $field:ident $variant:ident $(of $whole:ident)?;
+            )+
+        }
+    ) => {
+        group! {
+            $(#[doc = $about])+ $name [$key: $type] {
+                $($(#[doc = $doc])+ $(#[serde($($serde)+)])? $field;)+
+            }
+        }
+
+        /// A number of a row of the ledger. Its word is that of its field, and is stable.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $counter {
+            $($variant,)+
+        }
+
+        impl $counter {
+            pub const ALL: &'static [$counter] = &[$($counter::$variant,)+];
+
+            /// The word of the language.
+            pub fn word(self) -> &'static str {
+                match self { $($counter::$variant => stringify!($field),)+ }
+            }
+
+            pub fn of(self, row: &$name) -> u64 {
+                match self { $($counter::$variant => row.$field,)+ }
+            }
+
+            /// What a share of it is a share of; None where it has none.
+            pub fn whole(self, row: &$name) -> Option<u64> {
+                match self {
+                    $($($counter::$variant => Some(row.$whole),)?)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+figures! {
+    /// Counters of users and of the schedule they follow.
+    population: Population {
+        /// users started
+        started, UsersStarted "users.started";
+        /// users that finished their session
+        finished, UsersFinished "users.finished";
+        /// iterations started
+        iterations_started, IterationsStarted "iterations.started";
+        /// iterations finished
+        iterations_finished, Iterations "iterations";
+        /// steps cut off, in all rows together; transactions and heartbeats have their own counts
+        interrupted json "cut_off", Interrupted "interrupted";
+        /// scheduled starts that never happened
+        unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population.due();
+        /// delayed starts: every user was busy
+        waited json "starts_waited", Waited "waited" of |sum| sum.population.due();
+        /// dropped starts: no user was free, in loads with a `max`
+        dropped json "starts_dropped", Dropped "dropped" of |sum| sum.population.due();
+        /// starts scheduled, in loads with a rate: `starts_begun` plus unmet, dropped and withdrawn
+        #[serde(skip_serializing_if = "is_zero")]
+        wanted json "starts_wanted";
+        /// starts that happened, in loads with a rate
+        #[serde(skip_serializing_if = "is_zero")]
+        begun json "starts_begun";
+        /// starts that had been due for less than a second when the run was stopped
+        #[serde(skip_serializing_if = "is_zero")]
+        withdrawn json "starts_withdrawn";
+    }
+
+    /// How connections began and how they ended. Every one that was established ends once, also if
+    /// its TLS or upgrade failed and it was never `opened`: the side that ended it first counts.
+    connections: Connections {
+        /// connections attempted
+        attempted, ConnectionsAttempted "connections.attempted";
+        /// part of `attempted`: by users that lost a connection or disconnected on purpose
+        reconnects, ConnectionsReconnects "connections.reconnects";
+        /// connections opened
+        opened, ConnectionsOpened "connections.opened" of |sum| sum.connections.attempted;
+        /// part of `opened` that uses HTTP/2
+        http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections.opened;
+        /// part of `http2` on which the target allows fewer concurrent streams than `streams` asks
+        /// for
+        streams_limited;
+        /// how many streams the target allows on these connections, on average
+        streams_allowed;
+        /// closed by throng: its FIN or WebSocket close
+        closed_by_us, ConnectionsClosedByUs "connections.closed_by_us";
+        /// closed by the target: its FIN or WebSocket close
+        closed_by_target, ConnectionsClosedByTarget "connections.closed_by_target"
+            of |sum| sum.connections.opened;
+        /// reset by the target (RST)
+        reset, ConnectionsReset "connections.reset" of |sum| sum.connections.opened;
+        /// reset by throng (RST), on purpose
+        reset_by_us, ConnectionsResetByUs "connections.reset_by_us";
+        /// dropped silently by throng, on purpose: no FIN, no RST
+        vanished, ConnectionsVanished "connections.vanished";
+        /// half-closed by throng, on purpose, and never closed by the target
+        half_closed, ConnectionsHalfClosed "connections.half_closed";
+        /// nothing more was received
+        timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections.opened;
+    }
+
+    /// The lives of long-lived connections, from the first attempt to open one. A life that the end
+    /// of the run cut off is neither complete nor broken.
+    lifecycle: Lifecycle {
+        /// lives started
+        begun, LifecycleBegun "lifecycle.begun";
+        /// lives that went online and ended as the scenario intended
+        complete, LifecycleComplete "lifecycle.complete" of |sum| sum.lifecycle.ended();
+        /// lives that ended in any other way
+        broken, LifecycleBroken "lifecycle.broken" of |sum| sum.lifecycle.ended();
+    }
+
+    /// Messages that are sent on a schedule of their own, and whether they were answered. Of a
+    /// whole run `sent = answered + lost + interrupted + without_answer`.
+    heartbeats: Heartbeats {
+        /// heartbeats sent
+        sent, HeartbeatsSent "heartbeats.sent";
+        /// answered before the deadline
+        answered, HeartbeatsAnswered "heartbeats.answered" of |sum| sum.heartbeats.sent;
+        /// not answered before the deadline or the end of the connection
+        lost, HeartbeatsLost "heartbeats.lost" of |sum| sum.heartbeats.sent;
+        /// unknown: the user left or the run ended first
+        interrupted, HeartbeatsInterrupted "heartbeats.interrupted" of |sum| sum.heartbeats.sent;
+        /// sent without an expected reply: the scenario names none, or the heartbeat is a
+        /// deliberate duplicate
+        without_answer, HeartbeatsWithoutAnswer "heartbeats.without_answer"
+            of |sum| sum.heartbeats.sent;
+        /// never sent, because the generator was behind by more than the whole period
+        skipped, HeartbeatsSkipped "heartbeats.skipped";
+        /// sent late, duplicated or omitted on purpose
+        faulty, HeartbeatsFaulty "heartbeats.faulty";
+    }
+
+    /// Tries of all steps that were not the last of their attempt.
+    retries: Retries {
+        /// tries that failed and were followed by another try
+        retried, RetriesRetried "retries.retried";
+        /// attempts that failed despite retries
+        given_up, RetriesGivenUp "retries.given_up";
+        /// retries after a response with `Retry-After`
+        retry_after, RetriesRetryAfter "retries.retry_after";
+        /// part of `retry_after`: the response asked for more than a minute; throng waits a minute
+        retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
+    }
+
+    /// Messages of long-lived connections, and what the user was told to make of those that no step
+    /// asked for.
+    messages: Messages {
+        /// messages received
+        received, MessagesReceived "messages.received";
+        /// messages sent
+        sent, MessagesSent "messages.sent";
+        /// unsolicited messages
+        pushes, MessagesPushes "messages.pushes";
+        /// pings of the target; throng answers them
+        pings, MessagesPings "messages.pings";
+        /// messages that violate the declared protocol; `errors` has the first one in hex
+        broken, MessagesBroken "messages.broken";
+        /// replies that no request was waiting for
+        unasked, MessagesUnasked "messages.unasked";
+        /// messages whose handler had not finished when the connection ended
+        skipped, MessagesSkipped "messages.skipped";
+        /// messages that throng dropped because [too many were waiting for one user](limits.md);
+        /// steps and handlers that miss them fail with the cause `messages-dropped`
+        dropped, MessagesDropped "messages.dropped";
+        /// runs of `every` skipped because the previous one had not finished
+        overdue, MessagesOverdue "messages.overdue";
+    }
+
+    alone {
+        BytesIn "bytes.in" bytes_in;
+        BytesOut "bytes.out" bytes_out;
+    }
+}
+
+ledger! {
+    /// What became of the messages of one row of the ledger. Every delivery that was expected is
+    /// delivered, lost or excused in the end: `expected = delivered + lost + excused`.
+    DeliveryInterval [step: u16] DeliveryCounter {
+        /// messages sent successfully
+        sent Sent;
+        /// receivers of these messages: users that were in the audience when the message was sent
+        expected Expected;
+        /// deliveries that arrived, on time or late
+        delivered Delivered of expected;
+        /// deliveries missing although the receiver was online until `lost_after`
+        lost Lost of expected;
+        /// undetermined: the receiver left or the run ended before the outcome was known
+        excused Excused of expected;
+        /// part of `delivered` that took longer than `late_after`
+        late Late of expected;
+        /// duplicate deliveries
+        twice Twice of expected;
+        /// deliveries that arrived after a later message of the same sender
+        out_of_order OutOfOrder of expected;
+        /// deliveries that arrived after they were counted as lost
+        after_lost AfterLost of expected;
+        /// messages received by a user outside of the audience, or by the sender if it must not get
+        /// its own. Users that came online or joined the audience after the message was sent do not
+        /// count
+        stray Stray;
+        /// messages received that no step of this run sent; not counted if several rows receive the
+        /// same messages
+        foreign Foreign;
+        /// messages not tracked for all receivers, because the memory for them was full or the ID
+        /// was reused; each message counts once
+        unwatched Unwatched;
+        /// messages sent in which `match` found no ID; they are in no other figure
+        sent_without_id SentWithoutId;
+        /// messages received in which `match` found no ID
+        received_without_id ReceivedWithoutId;
+        /// messages received with several records, of which at most the first could be read
+        #[serde(skip_serializing_if = "is_zero")]
+        received_joined ReceivedJoined;
+    }
+}
+
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Lifecycle {
+    pub fn ended(&self) -> u64 {
+        self.complete + self.broken
+    }
+}
+
+impl Population {
+    /// Of a whole run: whether it is known of each start that was wanted what became of it.
+    pub fn is_balanced(&self) -> bool {
+        self.wanted == self.begun + self.unmet + self.dropped + self.withdrawn
+    }
+
+    /// Starts that were due: those that were begun, and those that never were.
+    pub fn due(&self) -> u64 {
+        self.iterations_started.max(self.started) + self.unmet + self.dropped
+    }
+}
+
+impl Heartbeats {
+    /// Of a whole run: whether it is known of each that was sent what became of it.
+    pub fn is_balanced(&self) -> bool {
+        self.sent == self.answered + self.lost + self.interrupted + self.without_answer
+    }
+}
+
+impl Connections {
+    /// How many streams at once the target allows on a connection, where that is fewer than were
+    /// asked for: on average, rounded down.
+    pub fn streams_allowed(&self) -> Option<u64> {
+        self.streams_allowed.checked_div(self.streams_limited)
+    }
+}
+
+impl DeliveryCounter {
+    /// Whether it counts expected deliveries, and so has a share of them.
+    pub fn has_whole(self) -> bool {
+        self.whole(&DeliveryInterval::default()).is_some()
+    }
+}
