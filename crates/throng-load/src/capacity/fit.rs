@@ -4,10 +4,9 @@
 //! The strain (share over allowed share) grows with a power of the load near the border. The power
 //! and the border are fitted by quasi-likelihood (Wedderburn, Biometrika 1974) with the variance
 //! of a negative binomial count, because bad attempts come in clusters: a visit with many of them
-//! weighs little more than one with [`CLUSTER`]. Visits without a bad attempt count as they are, and
-//! no logarithm of a count is taken, so short visits do not bias it. A trend over time is fitted with
-//! it, as a service may become slower while it is measured; the border is that of the middle of the
-//! visits, which a trend hardly makes less certain.
+//! weighs little more than one with [`CLUSTER`]. No logarithm of a count is taken, so visits without
+//! a bad attempt count as they are. A trend over time is fitted too, as a service may become slower
+//! meanwhile; the border is that of the middle of the visits.
 
 use throng_base::random::Random;
 
@@ -73,8 +72,29 @@ impl Curve {
     }
 }
 
+/// Where a fit begins, and what it assumes of the slope.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::capacity) struct Assumed {
+    curve: Curve,
+    slope: f64,
+    spread: f64,
+}
+
+impl Assumed {
+    /// Nothing but what is usual.
+    pub(in crate::capacity) fn of(curve: Curve) -> Assumed {
+        Assumed { curve, slope: SLOPE_USUAL, spread: SLOPE_SPREAD }
+    }
+
+    /// Of visits drawn again: the slope of all of them is known roughly.
+    pub(in crate::capacity) fn again(curve: Curve) -> Assumed {
+        Assumed { curve, slope: curve.slope, spread: curve.slope / 3.0 }
+    }
+}
+
 /// The curve through the points; None where no attempt was bad, so the border is above.
-pub(in crate::capacity) fn curve(points: &[Point], allowed: f64, first: Curve) -> Option<Curve> {
+pub(in crate::capacity) fn curve(points: &[Point], allowed: f64, from: Assumed) -> Option<Curve> {
+    let first = from.curve;
     if points.iter().all(|point| point.bad <= 0.0) {
         return None;
     }
@@ -83,7 +103,7 @@ pub(in crate::capacity) fn curve(points: &[Point], allowed: f64, first: Curve) -
     // Level and slope of the strain's logarithm over that of the load, and its rise per minute.
     let mut by = [0.0, first.slope, -first.trend * first.slope];
     for _ in 0..STEPS_MAX {
-        let (score, weight) = score(points, (allowed, cut), center, by);
+        let (score, weight) = score(points, (allowed, cut), (center, &from), by);
         let Some(step) = solved(weight, score) else { break };
         let before = by;
         by[0] = (by[0] + step[0].clamp(-2.0, 2.0)).clamp(-30.0, 30.0);
@@ -99,15 +119,15 @@ pub(in crate::capacity) fn curve(points: &[Point], allowed: f64, first: Curve) -
     Some(Curve { border, slope: by[1], trend: -by[2] / by[1] })
 }
 
-/// First derivatives by level, slope and rise, and the expected second ones.
+/// Assumed derivatives by level, slope and rise, and the expected second ones.
 fn score(
     points: &[Point],
     (allowed, cut): (f64, f64),
-    center: f64,
+    (center, from): (f64, &Assumed),
     by: [f64; 3],
 ) -> ([f64; 3], [[f64; 3]; 3]) {
-    let priors = [0.0, SLOPE_SPREAD.powi(-2), TREND_SPREAD.powi(-2)];
-    let mut first = [0.0, (SLOPE_USUAL - by[1]) * priors[1], -by[2] * priors[2]];
+    let priors = [0.0, from.spread.powi(-2), TREND_SPREAD.powi(-2)];
+    let mut first = [0.0, (from.slope - by[1]) * priors[1], -by[2] * priors[2]];
     let mut second = [[0.0; 3]; 3];
     for (index, prior) in priors.iter().enumerate() {
         second[index][index] = prior.max(1e-9);
@@ -154,8 +174,8 @@ fn solved(of: [[f64; 3]; 3], is: [f64; 3]) -> Option<[f64; 3]> {
     found.iter().all(|it| it.is_finite()).then_some(found)
 }
 
-/// How many visits the bad attempts are spread over: with most of them in a few visits, as spells of
-/// slowness have it, resampling cannot know how many others there could have been.
+/// How many visits the bad attempts are spread over: with most of them in a few visits, as spells
+/// of slowness have it, resampling cannot know how many others there could have been.
 pub(in crate::capacity) fn spread(points: &[Point], allowed: f64, curve: Curve) -> f64 {
     let ratio = |point: &Point| {
         let strain = curve.later(point.minutes).strain_at(point.at.exp()).clamp(0.1, STRAIN_MAX);

@@ -201,6 +201,13 @@ pub enum Outcome {
 }
 
 impl Goals {
+    /// With fewer attempts, a hold without a bad one does not prove with 99 % certainty that the
+    /// strictest threshold is met (459 for 1 %; binomial).
+    pub fn attempts_min(&self) -> f64 {
+        let needed = |share: &Share| 0.01_f64.ln() / (1.0 - share.allowed).ln();
+        self.shares.iter().map(needed).fold(0.0, f64::max).ceil()
+    }
+
     /// The threshold with the greatest strain, and that strain: the share of bad attempts as a
     /// multiple of the allowed one.
     pub fn strain(&self, attempts: f64, bad: &[f64]) -> Option<(usize, f64)> {

@@ -1,4 +1,4 @@
-//! Where a service turns from light to heavy, and from heavy to collapse, by the levels of a search.
+//! Where a service turns from light to heavy, and from heavy to collapse, by levels of a search.
 
 use crate::capacity::answer::{Knee, Level};
 

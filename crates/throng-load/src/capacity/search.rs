@@ -14,7 +14,7 @@ use crate::capacity::hold::{
 use crate::capacity::judge::{Judge, Watch};
 use crate::capacity::knee::knee;
 
-/// Before a level counts, so that what the level before left has ended and queues have their length.
+/// Before a level counts: what the level before left ends, and queues get their length.
 const SETTLE_S: u32 = 2;
 /// A drain that takes longer is repeated at half the load, so many times.
 const DRAIN_MAX_S: u32 = 60;
@@ -46,6 +46,17 @@ pub struct Settings {
     pub overload: bool,
     /// Of the resampling.
     pub seed: u64,
+}
+
+impl Settings {
+    /// With a smaller budget, no bracket can be expected, in seconds: six levels of the climb, four
+    /// between the last ones, and two drains.
+    pub fn budget_min_s(&self) -> f64 {
+        match self.unit {
+            Unit::PerSecond => rate::budget_min_s(),
+            Unit::Users => users::budget_min_s(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,10 +251,10 @@ impl Search {
 
     fn found(&self) -> (Basis, Option<f64>, Option<f64>) {
         let is_bound = matches!(self.ended_by, Some(EndedBy::Generator(_)));
-        match (self.estimate, self.passed, self.failed) {
+        match (self.estimate, self.carried(), self.failed) {
             (Some(it), ..) if !is_bound => (Basis::Interval, Some(it.low), Some(it.high)),
             (_, None, failed) => (Basis::Nothing, None, failed),
-            (_, Some(passed), Some(failed)) if !is_bound && failed > passed => {
+            (_, Some(passed), Some(failed)) if !is_bound => {
                 (Basis::Bracket, Some(passed), Some(failed))
             }
             (_, Some(passed), _) => (Basis::AtLeast, Some(passed), None),

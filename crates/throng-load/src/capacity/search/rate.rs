@@ -2,7 +2,7 @@
 
 use crate::capacity::answer::{EndedBy, Level, LevelVerdict};
 use crate::capacity::autocorrelation;
-use crate::capacity::fit::{Curve, Point, curve, resampled, spread};
+use crate::capacity::fit::{Assumed, Curve, Point, curve, resampled, spread};
 use crate::capacity::hold::{Hold, Order, Purpose, Second, Why};
 
 use super::{Estimate, OVERLOAD, OVERLOAD_S, SETTLE_S, Search, Stage, round, rounded_down};
@@ -14,6 +14,8 @@ const VISITS: f64 = 20.0;
 /// A visit settles for so many autocorrelation times, and counts for so many.
 const TIMES: f64 = 12.0;
 const SETTLE_TIMES: f64 = 3.0;
+/// What a drain takes, usually.
+const DRAIN_S: u32 = 5;
 const LIGHT: f64 = 2.0;
 const STRAINED: f64 = 1.3;
 const CAREFUL: f64 = 1.05;
@@ -31,17 +33,17 @@ const STRAINS: [f64; 4] = [0.5, 0.9, 1.5, 2.5];
 /// How far from the border a visit is.
 const BELOW: f64 = 0.93;
 const ABOVE: f64 = 1.05;
-const ROUNDS_MIN: usize = 5;
+const ROUNDS_MIN: usize = 6;
 /// Visits farther above the border are left out of the curve, as a logarithm, and visits with less
 /// strain: a share that does not come from load, such as slow service times, counts there.
 const STRAIN_MIN: f64 = 0.2;
 const WINDOW: f64 = 0.13;
 /// Resampled intervals of few visits are too narrow (simulated): they are widened by this, divided
 /// by the number of visits that the bad attempts are spread over.
-const WIDEN: f64 = 5.0;
+const WIDEN: f64 = 7.0;
 /// Quiet visits are more frequent than loud ones, so few visits place the border too high rather
 /// than too low (simulated): the lower part is at least so many times the upper one.
-const MIRROR: f64 = 1.3;
+const MIRROR: f64 = 1.5;
 /// No interval is narrower: what settles or bends within the window is not in the counts.
 const HALF_MIN: f64 = 0.01;
 /// A trend counts when it is so many times its own deviation.
@@ -52,6 +54,11 @@ const ABOVE_CAREFUL: f64 = 1.01;
 const HALF_ENOUGH: f64 = 0.03;
 const LOWER: f64 = 0.97;
 const TRIES_MAX: u32 = 3;
+
+pub(super) fn budget_min_s() -> f64 {
+    let (climb, bracket) = (SETTLE_S + CLIMB_S, SETTLE_S + VISIT_S);
+    f64::from(6 * climb + 4 * bracket + 2 * DRAIN_S)
+}
 
 impl Search {
     /// The next order after a level that was met, or after a drain.
@@ -223,7 +230,7 @@ impl Search {
     fn fitted(&self) -> Curve {
         let points = self.points();
         let all: Vec<usize> = (0..points.first().map_or(0, Vec::len)).collect();
-        self.lowest(&points, &all).unwrap_or_else(|| {
+        self.lowest(&points, &all, Assumed::of(self.curve)).unwrap_or_else(|| {
             // Nothing was bad anywhere: the border is above.
             let highest = points.iter().flatten().map(|point| point.at);
             let border = highest.fold(f64::NEG_INFINITY, f64::max) + ABOVE.ln();
@@ -232,10 +239,10 @@ impl Search {
     }
 
     /// The curve of the threshold whose border is the lowest, of these visits.
-    fn lowest(&self, points: &[Vec<Point>], drawn: &[usize]) -> Option<Curve> {
+    fn lowest(&self, points: &[Vec<Point>], drawn: &[usize], assumed: Assumed) -> Option<Curve> {
         let of_share = |(points, share): (&Vec<Point>, &crate::capacity::hold::Share)| {
             let drawn: Vec<Point> = drawn.iter().map(|index| points[*index]).collect();
-            curve(&drawn, share.allowed, self.curve)
+            curve(&drawn, share.allowed, assumed)
         };
         let curves = points.iter().zip(&self.settings.goals.shares).filter_map(of_share);
         curves.min_by(|a, b| a.border.total_cmp(&b.border))
@@ -252,7 +259,8 @@ impl Search {
         let highest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
         let lowest = ends.fold(f64::INFINITY, f64::min);
         let curves = resampled(visits, &mut random, |drawn| {
-            self.lowest(&points, drawn).unwrap_or(Curve { border: highest, ..self.curve })
+            self.lowest(&points, drawn, Assumed::again(self.curve))
+                .unwrap_or(Curve { border: highest, ..self.curve })
         });
         self.random = random;
         let shares = points.iter().zip(&self.settings.goals.shares);
@@ -286,8 +294,9 @@ impl Search {
         }
     }
 
-    /// How long a visit settles and counts: by the time in which the service forgets what was before.
-    /// The mean response time of each second shows it of a queue, bad attempts show it of a limiter.
+    /// How long a visit settles and counts: by the time in which the service forgets what was
+    /// before. The mean response time of each second shows it of a queue, bad attempts show it of
+    /// a limiter.
     fn visit_s(&self) -> (u32, u32) {
         let levels = self.visits.iter().filter(|visit| {
             let near = (visit.level.load.ln() - self.curve.border).abs() <= WINDOW;
@@ -311,8 +320,8 @@ impl Search {
     }
 
     fn promise(&mut self, load: f64, why: Why) {
-        // Not a second load in a row above one that failed.
-        let barred = self.floor.filter(|floor| self.above > 0 && load > *floor);
+        // The overload that follows is the first load above one that failed.
+        let barred = self.floor.filter(|floor| load > *floor);
         let load = barred.map_or(load, |floor| rounded_down(floor * LOWER));
         self.stage = Stage::Confirm;
         self.promise = Some(load);

@@ -1,3 +1,5 @@
+//! The machine with services that have no randomness: phases, ends, limits.
+
 use super::*;
 use crate::capacity::answer::Knee;
 use crate::capacity::hold::{Limit, Percentiles, Share};
@@ -215,6 +217,13 @@ fn slow_users_end_in_a_bracket_of_a_tenth() {
     let (low, high) = answer.low.zip(answer.high).expect("a bracket");
     assert!(low <= 7000.0 && high > 7000.0 && high / low <= 1.101, "{low} to {high}");
     assert_eq!((answer.carries, answer.confirmed_s), (Some(low), 90.0));
+}
+
+#[test]
+fn what_a_search_needs_is_known_before() {
+    let all = settings(50.0);
+    assert_eq!((all.budget_min_s(), all.goals.attempts_min()), (170.0, 459.0));
+    assert_eq!(Settings { unit: Unit::Users, ..all }.budget_min_s(), 480.0);
 }
 
 #[test]

@@ -19,6 +19,11 @@ const ONLINE_HALF: f64 = 0.01;
 /// This part of the users is disconnected, to see them come back.
 const CUT: f64 = 0.1;
 
+/// Six light levels, and three that are held three times.
+pub(super) fn budget_min_s() -> f64 {
+    f64::from((6 + 3 * HOLDS as u32) * (SETTLE_S + HOLD_S))
+}
+
 impl Search {
     /// After a hold of a level: again, more users, or the answer.
     pub(super) fn users_held(&mut self) {

@@ -9,7 +9,8 @@ const ERRORS: f64 = 0.001;
 /// The law of a target, in requests per second, so many seconds after its start. Of those without
 /// a closed form it is what [`brute_force`] finds, which takes a while.
 pub fn law(model: Model, rate: f64, at_s: f64) -> f64 {
-    // Of one server with exponential times, the response time is exponential with 1 / (rate - load).
+    // The response time of one server with exponential times is exponential as well, with the
+    // mean 1 / (rate - load).
     let single = |speed: f64| speed * rate - (1.0 / ALLOWED).ln() / model.within_s(rate);
     match model {
         Model::OneServer | Model::WarmUp | Model::Retry => single(1.0),

@@ -29,7 +29,7 @@ pub struct Figures {
     /// Mean load time and holds of a search.
     pub seconds: f64,
     pub holds: f64,
-    /// Searches that recognised a collapse, and those whose target collapsed twice.
+    /// Searches that recognized a collapse, and those whose target collapsed twice.
     pub collapsed: usize,
     pub twice: usize,
     /// Second loads in a row above one that had failed.

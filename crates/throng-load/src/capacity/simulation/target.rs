@@ -20,7 +20,8 @@ pub enum Model {
     FixedTimes,
     /// The Universal Scalability Law: contention 0.02, crosstalk 0.00005, at most 400 at once.
     Usl,
-    /// M/M/8 with room for 60, which refuses more at once: `errors < 0.1 %`, `p99 <` 12.5 service times.
+    /// M/M/8 with room for 60, which refuses more at once: `errors < 0.1 %`, `p99 <` 12.5 service
+    /// times.
     Pool,
     /// A token bucket with 0.1 s in store: `errors < 1 %`.
     RateLimit,
@@ -85,7 +86,7 @@ impl Model {
     }
 }
 
-enum Kind {
+enum Service {
     Queue(Queue),
     Shared(Shared),
     Bucket(Bucket),
@@ -94,7 +95,7 @@ enum Kind {
 
 /// A target in simulated time, to which requests come at random.
 pub struct VirtualTarget {
-    kind: Kind,
+    service: Service,
     counts: Counts,
     random: Random,
     /// When the next request comes.
@@ -105,20 +106,20 @@ impl VirtualTarget {
     pub fn new(model: Model, rate: f64, seed: u64) -> VirtualTarget {
         let one = 1.0 / rate;
         let queue = |servers: usize, course| Queue::new(servers, one * servers as f64, course);
-        let kind = match model {
-            Model::OneServer => Kind::Queue(queue(1, Course::Steady)),
-            Model::EightServers => Kind::Queue(queue(8, Course::Steady)),
-            Model::FixedTimes => Kind::Queue(queue(1, Course::Steady).fixed()),
-            Model::Usl => Kind::Shared(Shared::new(rate, (0.02, 0.00005), 400)),
-            Model::Pool => Kind::Queue(queue(8, Course::Steady).limited(60)),
-            Model::RateLimit => Kind::Bucket(Bucket::new(rate, rate / 10.0, one)),
-            Model::WarmUp => Kind::Queue(queue(1, Course::WarmUp(0.6, 60.0))),
-            Model::Drift => Kind::Queue(queue(1, Course::Drift(0.01))),
-            Model::Spells => Kind::Queue(queue(1, Course::spells())),
-            Model::Retry => Kind::Retry(Retry::new(one, 200.0 * one, 2)),
+        let service = match model {
+            Model::OneServer => Service::Queue(queue(1, Course::Steady)),
+            Model::EightServers => Service::Queue(queue(8, Course::Steady)),
+            Model::FixedTimes => Service::Queue(queue(1, Course::Steady).fixed()),
+            Model::Usl => Service::Shared(Shared::new(rate, (0.02, 0.00005), 400)),
+            Model::Pool => Service::Queue(queue(8, Course::Steady).limited(60)),
+            Model::RateLimit => Service::Bucket(Bucket::new(rate, rate / 10.0, one)),
+            Model::WarmUp => Service::Queue(queue(1, Course::WarmUp(0.6, 60.0))),
+            Model::Drift => Service::Queue(queue(1, Course::Drift(0.01))),
+            Model::Spells => Service::Queue(queue(1, Course::spells())),
+            Model::Retry => Service::Retry(Retry::new(one, 200.0 * one, 2)),
         };
         let counts = Counts::new(model.within_s(rate), model.goals(rate).shares.len());
-        VirtualTarget { kind, counts, random: Random::for_owner(seed, 1), next_s: 0.0 }
+        VirtualTarget { service, counts, random: Random::for_owner(seed, 1), next_s: 0.0 }
     }
 
     /// One second at this load.
@@ -130,18 +131,18 @@ impl VirtualTarget {
         while self.next_s < end_s {
             begun += 1;
             let (at_s, counts, random) = (self.next_s, &mut self.counts, &mut self.random);
-            match &mut self.kind {
-                Kind::Queue(queue) => queue.arrive(at_s, counts, random),
-                Kind::Shared(shared) => shared.arrive(at_s, counts, random),
-                Kind::Bucket(bucket) => bucket.arrive(at_s, counts, random),
-                Kind::Retry(retry) => retry.arrive(at_s, counts, random),
+            match &mut self.service {
+                Service::Queue(queue) => queue.arrive(at_s, counts, random),
+                Service::Shared(shared) => shared.arrive(at_s, counts, random),
+                Service::Bucket(bucket) => bucket.arrive(at_s, counts, random),
+                Service::Retry(retry) => retry.arrive(at_s, counts, random),
             }
             self.next_s += self.random.exponential(mean_s);
         }
-        match &mut self.kind {
-            Kind::Shared(shared) => shared.advance(end_s, &mut self.counts, &mut self.random),
-            Kind::Retry(retry) => retry.advance(end_s, &mut self.counts, &mut self.random),
-            Kind::Queue(_) | Kind::Bucket(_) => {}
+        match &mut self.service {
+            Service::Shared(shared) => shared.advance(end_s, &mut self.counts, &mut self.random),
+            Service::Retry(retry) => retry.advance(end_s, &mut self.counts, &mut self.random),
+            Service::Queue(_) | Service::Bucket(_) => {}
         }
         self.counts.second(begun)
     }
@@ -153,9 +154,9 @@ impl VirtualTarget {
 
     /// How often it collapsed.
     pub fn collapses(&self) -> u32 {
-        match &self.kind {
-            Kind::Retry(retry) => retry.collapses,
-            Kind::Queue(_) | Kind::Shared(_) | Kind::Bucket(_) => 0,
+        match &self.service {
+            Service::Retry(retry) => retry.collapses,
+            Service::Queue(_) | Service::Shared(_) | Service::Bucket(_) => 0,
         }
     }
 }
