@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod amendment;
+pub mod capacity;
 mod churning;
 mod coming;
 mod curve;

@@ -1,0 +1,43 @@
+//! How many seconds of a hold count as one: the autocorrelation time of what is bad per second.
+
+/// Batches of more seconds are not compared.
+const BATCH_MAX: usize = 16;
+/// A variance of fewer batches is not used.
+const BATCHES_MIN: usize = 5;
+
+/// The autocorrelation time in seconds, at least 1, of several series of attempts and bad ones per
+/// second: the greatest growth of the variance of a mean, over batches of 1, 2, 4, 8 … seconds.
+/// Each series is one hold; its own mean is taken out.
+pub(in crate::capacity) fn time_s(series: &[Vec<(f64, f64)>]) -> f64 {
+    let deviations: Vec<Vec<f64>> = series.iter().map(|series| deviations(series)).collect();
+    let Some(single) = variance(&deviations, 1).filter(|single| *single > 0.0) else { return 1.0 };
+    let sizes = std::iter::successors(Some(2_usize), |size| Some(size * 2));
+    let growth = sizes
+        .take_while(|size| *size <= BATCH_MAX)
+        .filter_map(|size| variance(&deviations, size))
+        .map(|variance| variance / single);
+    growth.fold(1.0, f64::max)
+}
+
+fn deviations(series: &[(f64, f64)]) -> Vec<f64> {
+    let attempts: f64 = series.iter().map(|(attempts, _)| attempts).sum();
+    let bad: f64 = series.iter().map(|(_, bad)| bad).sum();
+    let share = if attempts > 0.0 { bad / attempts } else { 0.0 };
+    series.iter().map(|(attempts, bad)| bad - share * attempts).collect()
+}
+
+/// The variance of batches of so many seconds, per second. A series' own mean is 0, which takes
+/// away the part of one batch of it.
+fn variance(series: &[Vec<f64>], size: usize) -> Option<f64> {
+    let (mut sum, mut batches, mut free) = (0.0, 0_usize, 0.0);
+    for series in series {
+        let whole = series.len() / size;
+        for batch in series.chunks_exact(size) {
+            let total: f64 = batch.iter().sum();
+            sum += total * total / size as f64;
+            batches += 1;
+        }
+        free += (whole as f64 - 1.0).max(0.0);
+    }
+    (batches >= BATCHES_MIN && free > 0.0).then(|| sum / free)
+}

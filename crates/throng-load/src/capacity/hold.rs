@@ -1,0 +1,219 @@
+//! What is ordered of a hold or a wait, and what is counted while it lasts.
+
+/// What a service must do at a load to carry it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goals {
+    /// Thresholds that count attempts.
+    pub shares: Vec<Share>,
+    /// How many thresholds do not count attempts (deliveries lost, audits). A hold meets each of
+    /// them or does not, and the caller says which.
+    pub plain: usize,
+}
+
+/// A threshold that counts attempts: at most this part of them may be bad. `p99 < 50ms` is "at most
+/// 0.01 fail or take longer than 0.05 s".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// Greater than 0, less than 1.
+    pub allowed: f64,
+    /// An attempt without a response is bad after so many seconds. None: only errors are bad.
+    pub within_s: Option<f64>,
+}
+
+/// What the load of a search counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Arrivals or iterations per second.
+    PerSecond,
+    /// Users with long connections, which are only ever added.
+    Users,
+}
+
+/// Why a load is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To find a load that fails, from below.
+    Climb,
+    /// To bring the highest load that passed and the lowest that failed together.
+    Bracket,
+    /// To collect counts on both sides of the border.
+    Refine,
+    /// To see the promise met for longer.
+    Confirm,
+    /// To see what too much load does, and whether the service recovers.
+    Beyond,
+}
+
+/// Why this load and not another, for a person who watches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Why {
+    /// The first level.
+    Base,
+    /// The level before was light.
+    Light,
+    /// The level before showed strain, a longer response time or less goodput than was offered.
+    Strained,
+    /// Between the highest load that passed and the lowest that failed.
+    Between,
+    /// The service collapsed above, so loads rise in small steps only.
+    Careful,
+    /// The strain that is expected there, as a multiple of what is allowed.
+    Expected(f64),
+    /// The lower end of the interval.
+    LowerEnd,
+    /// The promise before was not met.
+    Lower,
+    /// The highest load that is allowed.
+    Max,
+    /// So many stayed online at a level that was refused in part.
+    StayedOnline,
+    /// A deliberate overload.
+    Overload,
+}
+
+/// Hold this load. The settle time comes first and is not counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hold {
+    pub load: f64,
+    /// Of users, it begins when all of them are online or were refused.
+    pub settle_s: u32,
+    pub seconds: u32,
+    pub purpose: Purpose,
+    pub why: Why,
+}
+
+/// Keep this load until something is true again, or for so many seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wait {
+    pub load: f64,
+    pub seconds_max: u32,
+    pub until: Until,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Until {
+    /// No backlog, and the median response time is no more than 1.2 times this.
+    Drained { p50_s: Option<f64> },
+    /// All thresholds that count attempts are met for three seconds in a row.
+    Met,
+    /// Disconnect this part of the users, then wait until as many are online as before.
+    Back { cut: f64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    Hold(Hold),
+    Wait(Wait),
+    /// The search has ended: see `Search::answer`.
+    Finish,
+}
+
+/// What was counted in one second.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Second {
+    /// Attempts that were due.
+    pub begun: u64,
+    /// Attempts that ended, in time or not.
+    pub ended: u64,
+    /// Those of them that ended without an error.
+    pub good: u64,
+    /// Of the ended, how many each threshold calls bad, in the order of `Goals::shares`.
+    pub bad: Vec<u64>,
+    /// Attempts without a response at the end of the second, also those that wait for a start.
+    pub unanswered: u64,
+    /// Response times of all that ended, added.
+    pub response_s: f64,
+    /// Their median; None where none ended.
+    pub p50_s: Option<f64>,
+}
+
+/// Why a hold was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// More attempts wait for a response than the service could give in time.
+    Backlog,
+    /// This threshold can no longer be met, by far.
+    Strain(usize),
+    /// More than half of the attempts fail.
+    Failing,
+    /// No response for 5 s.
+    Silence,
+    /// The process or the host of the target is gone.
+    Gone,
+}
+
+/// What kept the generator from the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    Lateness,
+    Cpu,
+    Ports,
+    Memory,
+    /// No user was free for a start.
+    Users,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Full,
+    GaveUp(GaveUp),
+    /// A person skipped the rest.
+    Skipped,
+    /// The generator did not offer the load, so the counts say nothing about the target.
+    GeneratorBound(Limit),
+}
+
+/// Response times of a hold, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    pub p50_s: f64,
+    pub p90_s: f64,
+    pub p99_s: f64,
+}
+
+/// A hold that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Held {
+    /// How long it was settled before it counted.
+    pub settled_s: f64,
+    /// What was counted since.
+    pub seconds: Vec<Second>,
+    pub ended: Ended,
+    /// The first threshold that does not count attempts and was not met.
+    pub unmet: Option<usize>,
+    pub percentiles: Option<Percentiles>,
+    /// Of users: how many were online at the end.
+    pub online: Option<u64>,
+}
+
+/// A wait that is over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waited {
+    pub seconds: f64,
+    /// Whether it ended because of what it waited for, or was skipped.
+    pub reached: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Held(Held),
+    Waited(Waited),
+}
+
+impl Goals {
+    /// With fewer attempts, a hold without a bad one does not prove with 99 % certainty that the
+    /// strictest threshold is met (459 for 1 %; binomial).
+    pub fn attempts_min(&self) -> f64 {
+        let needed = |share: &Share| 0.01_f64.ln() / (1.0 - share.allowed).ln();
+        self.shares.iter().map(needed).fold(0.0, f64::max).ceil()
+    }
+
+    /// The threshold with the greatest strain, and that strain: the share of bad attempts as a
+    /// multiple of the allowed one.
+    pub fn strain(&self, attempts: f64, bad: &[f64]) -> Option<(usize, f64)> {
+        let strain =
+            |(index, share): (usize, &Share)| (index, bad[index] / attempts / share.allowed);
+        let all = self.shares.iter().enumerate().map(strain);
+        if attempts > 0.0 { all.max_by(|a, b| a.1.total_cmp(&b.1)) } else { None }
+    }
+}

@@ -1,0 +1,157 @@
+//! Watches a hold or a wait while it lasts, second by second: when to give it up, when it is over.
+
+use std::collections::VecDeque;
+
+use crate::capacity::hold::{GaveUp, Goals, Hold, Purpose, Second, Until, Wait};
+
+/// A backlog of so many seconds of the load is too much, unless thresholds allow longer.
+const BACKLOG_MAX_S: f64 = 2.0;
+/// No verdict on strain before.
+const SECONDS_MIN: usize = 3;
+/// A hold is given up when so many times the bad attempts of its whole length are allowed for are
+/// reached: more seconds would not change its verdict, and the border is elsewhere. Counts for the
+/// border are cut short later, because what ends in the middle of a cluster is biased (simulated).
+const STRAIN_MAX: f64 = 4.0;
+const STRAIN_REFINE_MAX: f64 = 12.0;
+/// Fewer bad attempts prove nothing.
+const BAD_MIN: u64 = 20;
+const SILENCE_MAX: usize = 5;
+/// How much longer than usual a median may be for a service that is idle again.
+const USUAL_MAX: f64 = 1.2;
+
+/// Watches a hold in progress.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    goals: Goals,
+    hold: Hold,
+    /// The median response time at a light load.
+    usual_s: f64,
+    /// Seconds so far, the settle time included.
+    seen: usize,
+    begun: u64,
+    bad: Vec<u64>,
+    /// Attempts that ended, and failed, in each of the last seconds.
+    last: VecDeque<(u64, u64)>,
+    silent: usize,
+}
+
+impl Judge {
+    pub(in crate::capacity) fn new(goals: &Goals, hold: Hold, usual_s: f64) -> Judge {
+        Judge {
+            goals: goals.clone(),
+            hold,
+            usual_s,
+            seen: 0,
+            begun: 0,
+            bad: vec![0; goals.shares.len()],
+            last: VecDeque::new(),
+            silent: 0,
+        }
+    }
+
+    /// One more second, the first one of the settle time included. Some: give up at once.
+    pub fn second(&mut self, second: &Second) -> Option<GaveUp> {
+        self.seen += 1;
+        let is_silent = second.ended == 0 && second.unanswered > 0;
+        self.silent = if is_silent { self.silent + 1 } else { 0 };
+        self.last.push_back((second.ended, second.ended - second.good.min(second.ended)));
+        if self.last.len() > SECONDS_MIN {
+            self.last.pop_front();
+        }
+        if self.seen > self.hold.settle_s as usize {
+            self.begun += second.begun;
+            for (sum, bad) in self.bad.iter_mut().zip(&second.bad) {
+                *sum += bad;
+            }
+        }
+        if self.silent as f64 >= (SILENCE_MAX as f64).max(3.0 * self.usual_s) {
+            return Some(GaveUp::Silence);
+        }
+        if second.unanswered as f64 > self.unanswered_max(second.begun) {
+            return Some(GaveUp::Backlog);
+        }
+        if self.hold.purpose == Purpose::Beyond {
+            return None;
+        }
+        self.is_failing().then_some(GaveUp::Failing).or_else(|| self.strained())
+    }
+
+    /// More attempts than these are not waiting in a service that meets its thresholds.
+    fn unanswered_max(&self, begun: u64) -> f64 {
+        let limits = self.goals.shares.iter().filter_map(|share| share.within_s);
+        let allowed_s = limits.fold(BACKLOG_MAX_S, |max, within| max.max(2.0 * within));
+        let mean = (self.begun as f64 / self.counted().max(1) as f64).max(begun as f64);
+        mean * (allowed_s + 3.0 * self.usual_s) + BAD_MIN as f64
+    }
+
+    fn counted(&self) -> usize {
+        self.seen.saturating_sub(self.hold.settle_s as usize)
+    }
+
+    fn is_failing(&self) -> bool {
+        let sum = |(a, b): (u64, u64), (c, d): &(u64, u64)| (a + c, b + d);
+        let (ended, failed) = self.last.iter().fold((0, 0), sum);
+        self.last.len() >= SECONDS_MIN && failed >= BAD_MIN && failed * 2 > ended
+    }
+
+    fn strain_max(&self) -> f64 {
+        match self.hold.purpose {
+            Purpose::Refine => STRAIN_REFINE_MAX,
+            Purpose::Climb | Purpose::Bracket | Purpose::Confirm | Purpose::Beyond => STRAIN_MAX,
+        }
+    }
+
+    fn strained(&self) -> Option<GaveUp> {
+        let counted = self.counted();
+        if counted < SECONDS_MIN {
+            return None;
+        }
+        let attempts = self.begun as f64 / counted as f64 * f64::from(self.hold.seconds);
+        let too_many = |index: &usize| {
+            let allowed = self.goals.shares[*index].allowed * attempts;
+            self.bad[*index] >= BAD_MIN && self.bad[*index] as f64 > self.strain_max() * allowed
+        };
+        (0..self.bad.len()).find(too_many).map(GaveUp::Strain)
+    }
+}
+
+/// Watches a wait in progress.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    goals: Goals,
+    wait: Wait,
+    /// Seconds in a row in which all was as it must be.
+    fine: usize,
+}
+
+impl Watch {
+    pub(in crate::capacity) fn new(goals: &Goals, wait: Wait) -> Watch {
+        Watch { goals: goals.clone(), wait, fine: 0 }
+    }
+
+    /// One more second; of users, also how many are online as a part of those that were. True: the
+    /// wait has reached what it waits for.
+    pub fn second(&mut self, second: &Second, online: Option<f64>) -> bool {
+        let (is_fine, in_a_row) = match self.wait.until {
+            Until::Drained { p50_s } => (self.is_drained(second, p50_s), 1),
+            Until::Met => (self.is_met(second), SECONDS_MIN),
+            Until::Back { .. } => (online.is_some_and(|online| online >= 0.999), 1),
+        };
+        self.fine = if is_fine { self.fine + 1 } else { 0 };
+        self.fine >= in_a_row
+    }
+
+    fn is_drained(&self, second: &Second, usual_s: Option<f64>) -> bool {
+        let Some(p50_s) = second.p50_s else { return second.unanswered == 0 };
+        let usual_s = usual_s.unwrap_or(p50_s);
+        // By Little's law; a mean may be twice a median.
+        let in_flight = second.begun as f64 * 2.0 * usual_s;
+        p50_s <= USUAL_MAX * usual_s && second.unanswered as f64 <= in_flight + BAD_MIN as f64
+    }
+
+    fn is_met(&self, second: &Second) -> bool {
+        let bad: Vec<f64> = second.bad.iter().map(|bad| *bad as f64).collect();
+        let strain = self.goals.strain(second.ended as f64, &bad);
+        second.ended > 0 && strain.is_none_or(|(_, strain)| strain <= 1.0)
+    }
+}

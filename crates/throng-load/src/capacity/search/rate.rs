@@ -1,0 +1,374 @@
+//! Phases of a search for a rate: climb, bracket, refine, confirm, beyond.
+
+use crate::capacity::answer::{EndedBy, Level, LevelVerdict};
+use crate::capacity::autocorrelation;
+use crate::capacity::fit::{Assumed, Curve, Point, curve, resampled, spread};
+use crate::capacity::hold::{Hold, Order, Purpose, Second, Why};
+
+use super::{Estimate, OVERLOAD, OVERLOAD_S, SETTLE_S, Search, Stage, round, rounded_down};
+
+pub(super) const CLIMB_S: u32 = 10;
+const VISIT_S: u32 = 20;
+/// The budget has room for at least so many visits.
+const VISITS: f64 = 20.0;
+/// A visit settles for so many autocorrelation times, and counts for so many.
+const TIMES: f64 = 12.0;
+const SETTLE_TIMES: f64 = 3.0;
+/// What a drain takes, usually.
+const DRAIN_S: u32 = 5;
+const LIGHT: f64 = 2.0;
+const STRAINED: f64 = 1.3;
+const CAREFUL: f64 = 1.05;
+/// A level is strained from here.
+const STRAIN_LIGHT: f64 = 0.25;
+const RESPONSE_LIGHT: f64 = 1.5;
+const SERVED_LIGHT: f64 = 0.99;
+/// How near the ends of a bracket come; without a share that can be fitted, how near they must.
+const BRACKET: f64 = 1.10;
+const BRACKET_PLAIN: f64 = 1.02;
+/// The first round of the refinement, around the middle of the bracket; from then on, the strains
+/// that are expected of its loads.
+const ROUND: [f64; 4] = [0.93, 0.97, 1.01, 1.05];
+const STRAINS: [f64; 4] = [0.5, 0.9, 1.5, 2.5];
+/// How far from the border a visit is.
+const BELOW: f64 = 0.93;
+const ABOVE: f64 = 1.05;
+const ROUNDS_MIN: usize = 6;
+/// Visits farther above the border are left out of the curve, as a logarithm, and visits with less
+/// strain: a share that does not come from load, such as slow service times, counts there.
+const STRAIN_MIN: f64 = 0.2;
+const WINDOW: f64 = 0.13;
+/// Resampled intervals of few visits are too narrow (simulated): they are widened by this, divided
+/// by the number of visits that the bad attempts are spread over.
+const WIDEN: f64 = 7.0;
+/// Quiet visits are more frequent than loud ones, so few visits place the border too high rather
+/// than too low (simulated): the lower part is at least so many times the upper one.
+const MIRROR: f64 = 1.5;
+/// No interval is narrower: what settles or bends within the window is not in the counts.
+const HALF_MIN: f64 = 0.01;
+/// A trend counts when it is so many times its own deviation.
+const TREND_SURE: f64 = 3.0;
+/// After a collapse, the highest strain that is tried.
+const STRAIN_CAREFUL: f64 = 2.0;
+const ABOVE_CAREFUL: f64 = 1.01;
+const HALF_ENOUGH: f64 = 0.03;
+const LOWER: f64 = 0.97;
+const TRIES_MAX: u32 = 3;
+
+pub(super) fn budget_min_s() -> f64 {
+    let (climb, bracket) = (SETTLE_S + CLIMB_S, SETTLE_S + VISIT_S);
+    f64::from(6 * climb + 4 * bracket + 2 * DRAIN_S)
+}
+
+impl Search {
+    /// The next order after a level that was met, or after a drain.
+    pub(super) fn rate_next(&mut self) {
+        match self.stage {
+            Stage::Climb => self.climb(),
+            Stage::Bracket => self.bracket(),
+            Stage::Refine => self.refine(),
+            Stage::Confirm => self.confirm(),
+            Stage::Beyond | Stage::Recover | Stage::Finished => self.finish(EndedBy::Found),
+        }
+    }
+
+    /// Orders a hold, if the budget and what is reserved of it allow.
+    fn order_hold(&mut self, load: f64, (settle, seconds): (u32, u32), purpose: Purpose, why: Why) {
+        let takes_s = f64::from(settle + seconds);
+        if self.left_s() < takes_s {
+            return self.finish(EndedBy::Budget);
+        }
+        self.order = self.hold(round(load), (settle, seconds), purpose, why);
+    }
+
+    fn climb(&mut self) {
+        let (Some(last), None) = (self.passed, self.failed) else {
+            self.stage = Stage::Bracket;
+            return self.bracket();
+        };
+        if self.settings.max.is_some_and(|max| last >= max) {
+            return self.promise(last, Why::Max);
+        }
+        let is_strained = self.visits.last().is_some_and(|visit| self.is_strained(&visit.level));
+        let (factor, why) =
+            if is_strained { (STRAINED, Why::Strained) } else { (LIGHT, Why::Light) };
+        self.order_hold(last * factor, (SETTLE_S, CLIMB_S), Purpose::Climb, why);
+    }
+
+    pub(super) fn is_strained(&self, level: &Level) -> bool {
+        let lost = level.attempts * (1.0 - level.served / level.offered);
+        let usual = self.usual_s(None).zip(level.percentiles);
+        level.strain.is_some_and(|(_, strain)| strain > STRAIN_LIGHT)
+            || level.served < SERVED_LIGHT * level.offered && lost > 20.0
+            || usual.is_some_and(|(usual, now)| now.p50_s > RESPONSE_LIGHT * usual)
+    }
+
+    fn bracket(&mut self) {
+        let (Some(passed), Some(failed)) = (self.carried(), self.failed) else {
+            return self.finish(EndedBy::Budget);
+        };
+        let can_fit = self.points().iter().flatten().any(|point| point.bad > 0.0);
+        let enough = if can_fit { BRACKET } else { BRACKET_PLAIN };
+        if failed / passed <= enough && can_fit {
+            self.stage = Stage::Refine;
+            self.curve = Curve::new((passed * failed).sqrt());
+            return self.refine();
+        }
+        if failed / passed <= enough {
+            return self.promise(passed, Why::LowerEnd);
+        }
+        let middle = (passed * failed).sqrt();
+        match self.careful_max(passed) {
+            Some(max) if max < middle => {
+                self.order_hold(max, (SETTLE_S, VISIT_S), Purpose::Bracket, Why::Careful);
+            }
+            _ => self.order_hold(middle, (SETTLE_S, VISIT_S), Purpose::Bracket, Why::Between),
+        }
+    }
+
+    /// After a collapse, no load is much higher than one that was survived.
+    fn careful_max(&self, survived: f64) -> Option<f64> {
+        self.collapse.map(|collapse| (survived * CAREFUL).min(collapse.at * 0.98))
+    }
+
+    /// Counts of the visits of the refinement near the border, for each threshold.
+    fn points(&self) -> Vec<Vec<Point>> {
+        let refined = |level: &&Level| {
+            let counts = matches!(level.purpose, Purpose::Refine | Purpose::Confirm);
+            counts || self.stage == Stage::Bracket
+        };
+        let near = |level: &&Level| {
+            let from = level.load.ln() - self.curve.border;
+            let is_strained = from * self.curve.slope >= STRAIN_MIN.ln();
+            self.stage == Stage::Bracket || is_strained && from <= WINDOW
+        };
+        let levels: Vec<&Level> = self
+            .levels()
+            .filter(|level| !matches!(level.verdict, LevelVerdict::GeneratorBound(_)))
+            .filter(refined)
+            .filter(near)
+            .collect();
+        let point = |level: &&Level, index: usize| Point {
+            at: level.load.ln(),
+            minutes: (level.at_s + level.seconds / 2.0 - self.middle_s()) / 60.0,
+            attempts: level.attempts,
+            bad: level.bad[index],
+        };
+        (0..self.settings.goals.shares.len())
+            .map(|index| levels.iter().map(|level| point(level, index)).collect())
+            .collect()
+    }
+
+    fn refine(&mut self) {
+        let visits = self.visits.iter().filter(|it| it.level.purpose == Purpose::Refine).count();
+        if visits > 0 {
+            self.curve = self.fitted();
+        }
+        let (settle, seconds) = self.visit_s();
+        let takes_s = f64::from(settle + seconds);
+        let is_last = self.left_s() < self.reserved_s() + takes_s;
+        let is_round = visits >= ROUNDS_MIN * ROUND.len() && self.turn.is_multiple_of(ROUND.len());
+        if is_last || is_round {
+            self.estimate = self.interval();
+            let enough = |it: &Estimate| it.high / it.low <= (1.0 + HALF_ENOUGH).powi(2);
+            if is_last || self.estimate.as_ref().is_some_and(enough) {
+                return self.refined();
+            }
+        }
+        let (load, why) = self.next_visit(visits);
+        self.order_hold(load, (settle, seconds), Purpose::Refine, why);
+    }
+
+    /// The next load of the round; from the beginning of a round, if one load above a failed one
+    /// was tried already and no lower one passed since.
+    fn next_visit(&mut self, visits: usize) -> (f64, Why) {
+        let curve = self.now();
+        let border = curve.border.exp();
+        let load = |turn: usize| {
+            let factor = match visits < ROUND.len() {
+                true => ROUND[turn],
+                false => curve.load_at(STRAINS[turn]) / border,
+            };
+            let next = border * factor.clamp(BELOW, ABOVE);
+            let careful = curve.load_at(STRAIN_CAREFUL).min(border * ABOVE_CAREFUL);
+            if self.collapse.is_some() { next.min(careful) } else { next }
+        };
+        let turn = self.turn % ROUND.len();
+        let is_barred = |load: f64| self.above > 0 && self.floor.is_some_and(|it| load > it);
+        let (turn, mut next) =
+            if is_barred(load(turn)) { (0, load(0)) } else { (turn, load(turn)) };
+        if let Some(floor) = self.floor.filter(|_| is_barred(next)) {
+            next = floor * BELOW;
+        }
+        if let Some(max) = self.careful_max(self.survived()) {
+            next = next.min(max);
+        }
+        self.turn = turn + 1;
+        (next, Why::Expected(curve.strain_at(next)))
+    }
+
+    /// The middle of the refinement, in seconds of the search.
+    fn middle_s(&self) -> f64 {
+        let refined = self.levels().filter(|level| level.purpose == Purpose::Refine);
+        let middle = |level: &Level| level.at_s + level.seconds / 2.0;
+        let (sum, count) =
+            refined.fold((0.0, 0.0), |(sum, count), level| (sum + middle(level), count + 1.0));
+        if count > 0.0 { sum / count } else { self.spent_s }
+    }
+
+    /// The curve as it is now, by its trend.
+    fn now(&self) -> Curve {
+        self.curve.later((self.spent_s - self.middle_s()) / 60.0)
+    }
+
+    /// The highest load that did not make the service collapse.
+    fn survived(&self) -> f64 {
+        let below = |load: &f64| self.collapse.is_none_or(|collapse| *load < collapse.at);
+        self.levels().map(|level| level.load).filter(below).fold(0.0, f64::max)
+    }
+
+    fn fitted(&self) -> Curve {
+        let points = self.points();
+        let all: Vec<usize> = (0..points.first().map_or(0, Vec::len)).collect();
+        self.lowest(&points, &all, Assumed::of(self.curve)).unwrap_or_else(|| {
+            // Nothing was bad anywhere: the border is above.
+            let highest = points.iter().flatten().map(|point| point.at);
+            let border = highest.fold(f64::NEG_INFINITY, f64::max) + ABOVE.ln();
+            Curve { border: border.max(self.curve.border), ..self.curve }
+        })
+    }
+
+    /// The curve of the threshold whose border is the lowest, of these visits.
+    fn lowest(&self, points: &[Vec<Point>], drawn: &[usize], assumed: Assumed) -> Option<Curve> {
+        let of_share = |(points, share): (&Vec<Point>, &crate::capacity::hold::Share)| {
+            let drawn: Vec<Point> = drawn.iter().map(|index| points[*index]).collect();
+            curve(&drawn, share.allowed, assumed)
+        };
+        let curves = points.iter().zip(&self.settings.goals.shares).filter_map(of_share);
+        curves.min_by(|a, b| a.border.total_cmp(&b.border))
+    }
+
+    fn interval(&mut self) -> Option<Estimate> {
+        let points = self.points();
+        let visits = points.first().map_or(0, Vec::len);
+        if visits < ROUND.len() {
+            return None;
+        }
+        let mut random = self.random.clone();
+        let ends = points.iter().flatten().map(|point| point.at);
+        let highest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = ends.fold(f64::INFINITY, f64::min);
+        let curves = resampled(visits, &mut random, |drawn| {
+            self.lowest(&points, drawn, Assumed::again(self.curve))
+                .unwrap_or(Curve { border: highest, ..self.curve })
+        });
+        self.random = random;
+        let shares = points.iter().zip(&self.settings.goals.shares);
+        let spread = shares.map(|(points, share)| spread(points, share.allowed, self.curve));
+        let widen = 1.0 + WIDEN / spread.fold(1.0, f64::max);
+        let border = self.curve.border;
+        let mut borders: Vec<f64> = curves.iter().map(|curve| curve.border).collect();
+        borders.sort_by(f64::total_cmp);
+        let at = |part: f64| borders[((borders.len() - 1) as f64 * part).round() as usize];
+        let up = at(0.975) - border;
+        let down = (border - at(0.025)).max(up * MIRROR);
+        let low = (-down * widen).min(-HALF_MIN);
+        let high = (up * widen).max(HALF_MIN);
+        (border > lowest && border < highest).then(|| Estimate {
+            low: (border + low).exp(),
+            border: border.exp(),
+            high: (border + high).exp(),
+            trend: sure_trend(self.curve.trend, &curves),
+        })
+    }
+
+    fn refined(&mut self) {
+        match self.estimate {
+            // What becomes slower is promised as it is now.
+            Some(Estimate { low, trend, .. }) => {
+                let minutes = (self.spent_s - self.middle_s()) / 60.0;
+                let moved = (trend.unwrap_or(0.0).min(0.0) * minutes).exp();
+                self.promise(rounded_down(low * moved), Why::LowerEnd);
+            }
+            None => self.finish(EndedBy::Budget),
+        }
+    }
+
+    /// How long a visit settles and counts: by the time in which the service forgets what was
+    /// before. The mean response time of each second shows it of a queue, bad attempts show it of
+    /// a limiter.
+    fn visit_s(&self) -> (u32, u32) {
+        let levels = self.visits.iter().filter(|visit| {
+            let near = (visit.level.load.ln() - self.curve.border).abs() <= WINDOW;
+            near && matches!(visit.level.purpose, Purpose::Refine | Purpose::Bracket)
+        });
+        let (mut answered, mut bad) = (Vec::new(), Vec::new());
+        for visit in levels {
+            let index = visit.level.strain.map_or(0, |(index, _)| index);
+            let seconds = visit.seconds.iter().filter(|second| second.ended > 0);
+            let mean = |second: &Second| (1.0, second.response_s / second.ended as f64);
+            answered.push(seconds.clone().map(mean).collect());
+            bad.push(seconds.map(|it| (it.ended as f64, it.bad[index] as f64)).collect());
+        }
+        let time_s = autocorrelation::time_s(&answered).max(autocorrelation::time_s(&bad));
+        let settle = (SETTLE_TIMES * time_s).ceil() as u32;
+        let counted = (TIMES * time_s).ceil() as u32;
+        // A few long visits would make a worse interval than many shorter ones.
+        let each_s = ((self.settings.budget_s - self.reserved_s()) / VISITS).max(0.0) as u32;
+        let settle = settle.min(each_s / 4).max(SETTLE_S);
+        (settle, counted.min(each_s.saturating_sub(settle)).max(VISIT_S))
+    }
+
+    fn promise(&mut self, load: f64, why: Why) {
+        // The overload that follows is the first load above one that failed.
+        let barred = self.floor.filter(|floor| load > *floor);
+        let load = barred.map_or(load, |floor| rounded_down(floor * LOWER));
+        self.stage = Stage::Confirm;
+        self.promise = Some(load);
+        self.tries += 1;
+        self.order_hold(load, (SETTLE_S, self.settings.confirm_s), Purpose::Confirm, why);
+    }
+
+    fn confirm(&mut self) {
+        let last = self.visits.last().filter(|visit| visit.level.purpose == Purpose::Confirm);
+        let Some(last) = last.map(|visit| &visit.level) else { return };
+        if last.is_met() {
+            self.confirmed_s = last.seconds;
+            return self.beyond();
+        }
+        if self.settings.max.is_some_and(|max| last.load >= max) && self.estimate.is_none() {
+            self.stage = Stage::Bracket;
+            return self.bracket();
+        }
+        match self.tries > TRIES_MAX {
+            true => self.finish(EndedBy::NotConfirmed),
+            false => self.promise(rounded_down(last.load * LOWER), Why::Lower),
+        }
+    }
+
+    fn beyond(&mut self) {
+        let at_max = self.settings.max.is_some_and(|max| self.promise.is_some_and(|it| it >= max));
+        if at_max && self.estimate.is_none() {
+            return self.finish(EndedBy::Max);
+        }
+        let highest = self.estimate.map(|it| it.high).or(self.failed);
+        let load = highest.map(|highest| round(highest * OVERLOAD));
+        let load = load.map(|load| self.settings.max.map_or(load, |max| load.min(max)));
+        let Some(load) = load.filter(|_| self.settings.overload && self.collapse.is_none()) else {
+            return self.finish(EndedBy::Found);
+        };
+        self.stage = Stage::Beyond;
+        self.overloaded_at = Some(load);
+        let (settle_s, seconds) = (0, OVERLOAD_S);
+        let hold = Hold { load, settle_s, seconds, purpose: Purpose::Beyond, why: Why::Overload };
+        self.order = Order::Hold(hold);
+    }
+}
+
+/// The trend, if the curves of resampled visits agree on it.
+fn sure_trend(trend: f64, curves: &[Curve]) -> Option<f64> {
+    let count = curves.len() as f64;
+    let mean = curves.iter().map(|curve| curve.trend).sum::<f64>() / count;
+    let squares = curves.iter().map(|curve| (curve.trend - mean).powi(2)).sum::<f64>();
+    (trend.abs() > TREND_SURE * (squares / count).sqrt()).then_some(trend)
+}

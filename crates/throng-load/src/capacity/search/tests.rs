@@ -1,0 +1,259 @@
+//! The machine with services that have no randomness: phases, ends, limits.
+
+use super::*;
+use crate::capacity::answer::Knee;
+use crate::capacity::hold::{Limit, Percentiles, Share};
+use crate::capacity::simulation::{Model, VirtualTarget};
+
+const WITHIN_S: f64 = 0.05;
+
+fn settings(base: f64) -> Settings {
+    Settings {
+        goals: Goals { shares: vec![Share { allowed: 0.01, within_s: Some(WITHIN_S) }], plain: 1 },
+        unit: Unit::PerSecond,
+        base,
+        max: None,
+        budget_s: 1200.0,
+        confirm_s: 60,
+        overload: false,
+        seed: 1,
+    }
+}
+
+/// Seconds of a service without randomness: this share of attempts is bad, all of them answered.
+fn seconds(hold: &Hold, share: f64) -> Vec<Second> {
+    let begun = hold.load.round() as u64;
+    let second = Second {
+        begun,
+        ended: begun,
+        good: begun,
+        bad: vec![(begun as f64 * share).round() as u64],
+        unanswered: (hold.load * 0.002) as u64,
+        response_s: begun as f64 * 0.002,
+        p50_s: Some(0.002),
+    };
+    vec![second; hold.seconds as usize]
+}
+
+fn held(hold: &Hold, share: f64) -> Held {
+    let percentiles = Some(Percentiles { p50_s: 0.002, p90_s: 0.004, p99_s: 0.008 });
+    let (settled_s, seconds) = (f64::from(hold.settle_s), seconds(hold, share));
+    Held { settled_s, seconds, ended: Ended::Full, unmet: None, percentiles, online: None }
+}
+
+/// Runs it to its end; drains take 3 s. `hold` says what comes of a hold.
+fn run(search: &mut Search, mut hold: impl FnMut(&Hold) -> Held) -> Vec<f64> {
+    let mut loads = Vec::new();
+    loop {
+        match search.order() {
+            Order::Hold(order) => {
+                loads.push(order.load);
+                let held = hold(&order);
+                search.handle(Outcome::Held(held));
+            }
+            Order::Wait(_) => {
+                search.handle(Outcome::Waited(Waited { seconds: 3.0, reached: true }));
+            }
+            Order::Finish => return loads,
+        }
+    }
+}
+
+/// The share of a service whose strain grows with the 40th power of the load above 1,000.
+fn steep(load: f64) -> f64 {
+    (0.01 * (load / 1000.0).powi(40)).min(1.0)
+}
+
+#[test]
+fn a_steep_border_is_found_and_confirmed() {
+    let mut search = Search::new(settings(50.0));
+    let loads = run(&mut search, |hold| held(hold, steep(hold.load)));
+    let answer = search.answer();
+    assert_eq!(&loads[..5], [50.0, 100.0, 200.0, 400.0, 800.0]);
+    assert_eq!((answer.ended_by, answer.basis), (EndedBy::Found, Basis::Interval));
+    let (low, high) = answer.low.zip(answer.high).expect("an interval");
+    assert!(low < 1000.0 && high > 1000.0 && high / low < 1.05, "{low} to {high}");
+    assert!(answer.carries.is_some_and(|carries| (960.0..=1000.0).contains(&carries)));
+    assert_eq!((answer.confirmed_s, answer.fails_by), (60.0, Some(FailedBy::Share(0))));
+    assert!(answer.fails_at.is_some_and(|fails| fails > 1000.0 && fails < 1060.0));
+}
+
+#[test]
+fn a_base_that_fails_ends_it_with_nothing_higher() {
+    let mut search = Search::new(settings(100.0));
+    assert_eq!(run(&mut search, |hold| held(hold, 0.5)), [100.0]);
+    let answer = search.answer();
+    assert_eq!(answer.ended_by, EndedBy::BaseFails(FailedBy::Share(0)));
+    assert_eq!((answer.basis, answer.carries), (Basis::Nothing, None));
+}
+
+#[test]
+fn one_bad_attempt_of_few_fails_no_base() {
+    let mut search = Search::new(Settings { max: Some(12.0), ..settings(9.0) });
+    run(&mut search, |hold| {
+        let mut held = held(hold, 0.0);
+        held.seconds[0].bad[0] = u64::from(hold.purpose == Purpose::Climb);
+        held
+    });
+    assert_eq!(search.answer().carries, Some(12.0));
+}
+
+#[test]
+fn the_highest_load_that_is_allowed_is_confirmed_and_not_exceeded() {
+    let mut search = Search::new(Settings { max: Some(700.0), overload: true, ..settings(50.0) });
+    let loads = run(&mut search, |hold| held(hold, steep(hold.load)));
+    let answer = search.answer();
+    assert!(loads.iter().all(|load| *load <= 700.0), "{loads:?}");
+    assert_eq!((answer.ended_by, answer.basis), (EndedBy::Max, Basis::AtLeast));
+    assert_eq!((answer.carries, answer.low, answer.high), (Some(700.0), Some(700.0), None));
+}
+
+#[test]
+fn a_generator_that_ends_leaves_at_least_what_passed() {
+    let mut search = Search::new(settings(50.0));
+    run(&mut search, |hold| {
+        let bound = hold.load > 500.0;
+        let ended = if bound { Ended::GeneratorBound(Limit::Cpu) } else { Ended::Full };
+        Held { ended, ..held(hold, 0.0) }
+    });
+    let answer = search.answer();
+    assert_eq!((answer.ended_by, answer.basis), (EndedBy::Generator(Limit::Cpu), Basis::AtLeast));
+    assert_eq!((answer.low, answer.high, answer.carries), (Some(400.0), None, None));
+}
+
+#[test]
+fn a_budget_that_runs_out_leaves_a_bracket_without_a_promise() {
+    let mut search = Search::new(Settings { budget_s: 120.0, ..settings(50.0) });
+    run(&mut search, |hold| held(hold, steep(hold.load)));
+    let answer = search.answer();
+    assert_eq!((answer.ended_by, answer.basis), (EndedBy::Budget, Basis::Bracket));
+    assert_eq!(answer.carries, None);
+    assert!(answer.low < Some(1000.0) && answer.high > Some(1000.0), "{answer:?}");
+}
+
+#[test]
+fn thresholds_that_count_no_attempts_are_bracketed_closely() {
+    let mut search = Search::new(settings(50.0));
+    run(&mut search, |hold| {
+        let unmet = (hold.load > 777.0).then_some(0);
+        Held { unmet, ..held(hold, 0.0) }
+    });
+    let answer = search.answer();
+    assert_eq!((answer.basis, answer.fails_by), (Basis::Bracket, Some(FailedBy::Plain(0))));
+    let (low, high) = answer.low.zip(answer.high).expect("a bracket");
+    assert!(low <= 777.0 && high > 777.0 && high / low <= 1.021, "{low} to {high}");
+    assert_eq!(answer.carries, answer.low);
+}
+
+#[test]
+fn a_person_skips_levels_and_ends_it() {
+    let mut search = Search::new(settings(50.0));
+    let Order::Hold(first) = search.order() else { panic!("no hold") };
+    search.handle(Outcome::Held(held(&first, 0.0)));
+    let Order::Hold(second) = search.order() else { panic!("no hold") };
+    let mut skipped = held(&second, 0.0);
+    skipped.seconds.truncate(2);
+    search.handle(Outcome::Held(Held { ended: Ended::Skipped, ..skipped }));
+    let status = search.status();
+    assert_eq!((status.passed, status.failed), (Some(50.0), Some(100.0)));
+    search.end();
+    assert_eq!(search.order(), Order::Finish);
+    let answer = search.answer();
+    assert_eq!((answer.ended_by, answer.carries), (EndedBy::Asked, None));
+    assert_eq!((answer.low, answer.high), (Some(50.0), Some(100.0)));
+    assert!(answer.levels[1].was_skipped);
+}
+
+#[test]
+fn a_service_that_does_not_recover_gets_no_more_load() {
+    let mut search = Search::new(settings(50.0));
+    let mut waits = Vec::new();
+    loop {
+        match search.order() {
+            Order::Hold(hold) => search.handle(Outcome::Held(held(&hold, steep(hold.load)))),
+            Order::Wait(wait) => {
+                waits.push(wait.load);
+                search.handle(Outcome::Waited(Waited { seconds: 60.0, reached: false }));
+            }
+            Order::Finish => break,
+        }
+    }
+    assert_eq!(waits.len(), 4);
+    assert!(waits.windows(2).all(|pair| pair[1] < pair[0]), "{waits:?}");
+    let answer = search.answer();
+    assert_eq!((answer.ended_by, answer.carries), (EndedBy::NotRecovered, None));
+    assert!(answer.collapse.is_some_and(|it| it.stays && it.recovers_at.is_none()));
+}
+
+#[test]
+fn refused_users_give_the_number_that_stayed() {
+    let goals = Goals { shares: vec![Share { allowed: 0.01, within_s: None }], plain: 0 };
+    let users = Settings { goals, unit: Unit::Users, overload: true, ..settings(1000.0) };
+    let mut search = Search::new(users);
+    let loads = run(&mut search, |hold| {
+        let share = (1.0 - 20_000.0 / hold.load).max(0.0);
+        let online = Some(hold.load.min(20_000.0) as u64);
+        Held { online, ..held(hold, share) }
+    });
+    let most = loads.iter().copied().fold(0.0, f64::max);
+    assert_eq!(loads.iter().filter(|load| **load == most).count(), 1, "{loads:?}");
+    assert_eq!(loads.last(), Some(&20_000.0));
+    let answer = search.answer();
+    assert_eq!((answer.ended_by, answer.carries), (EndedBy::Found, Some(20_000.0)));
+    assert!(answer.low >= Some(19_600.0) && answer.high <= Some(20_400.0));
+    assert_eq!(answer.recovered_s, Some(3.0));
+}
+
+#[test]
+fn slow_users_end_in_a_bracket_of_a_tenth() {
+    let mut search = Search::new(Settings { unit: Unit::Users, ..settings(1000.0) });
+    let loads = run(&mut search, |hold| {
+        let share = 0.01 * (hold.load / 7000.0).powi(8);
+        Held { online: Some(hold.load as u64), ..held(hold, share.min(1.0)) }
+    });
+    assert!(loads.windows(2).all(|pair| pair[0] <= pair[1]), "only ever added: {loads:?}");
+    let answer = search.answer();
+    assert_eq!(answer.basis, Basis::Bracket);
+    let (low, high) = answer.low.zip(answer.high).expect("a bracket");
+    assert!(low <= 7000.0 && high > 7000.0 && high / low <= 1.101, "{low} to {high}");
+    assert_eq!((answer.carries, answer.confirmed_s), (Some(low), 90.0));
+}
+
+#[test]
+fn what_a_search_needs_is_known_before() {
+    let all = settings(50.0);
+    assert_eq!((all.budget_min_s(), all.goals.attempts_min()), (170.0, 459.0));
+    assert_eq!(Settings { unit: Unit::Users, ..all }.budget_min_s(), 480.0);
+}
+
+#[test]
+fn loads_read_well_and_promises_are_rounded_down() {
+    let check = |load: f64, level: f64, promise: f64| {
+        assert_eq!((round(load), rounded_down(load)), (level, promise), "{load}");
+    };
+    check(868.47, 868.0, 860.0);
+    check(1096.0, 1096.0, 1080.0);
+    check(243.19, 243.0, 240.0);
+    check(50.0, 50.0, 50.0);
+    check(9_999.9, 9_995.0, 9_900.0);
+    check(0.512, 0.512, 0.51);
+}
+
+/// Levels of a queue with a law: response time `1 / (1000 - load)`.
+#[test]
+fn the_knee_of_one_server_is_at_half_of_its_capacity() {
+    let mut search = Search::new(settings(50.0));
+    let mut target = VirtualTarget::new(Model::OneServer, 1000.0, 3);
+    run(&mut search, |hold| {
+        let mut seconds: Vec<Second> =
+            (0..hold.settle_s + hold.seconds).map(|_| target.second(hold.load)).collect();
+        let seconds = seconds.split_off(hold.settle_s as usize);
+        let settled_s = f64::from(hold.settle_s);
+        let percentiles = target.percentiles();
+        // A drain, which `run` passes over.
+        (0..20).for_each(|_| drop(target.second(hold.load / 4.0)));
+        Held { settled_s, seconds, ended: Ended::Full, unmet: None, percentiles, online: None }
+    });
+    let Knee { optimal: Some((low, high)), .. } = search.answer().knee else { panic!("no knee") };
+    assert!(low < 500.0 && high > 400.0 && high < 650.0, "{low} to {high}");
+}

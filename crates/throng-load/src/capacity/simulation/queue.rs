@@ -1,0 +1,135 @@
+//! Servers that serve in order of arrival: M/M/c and M/D/1, with a limited queue, and with a speed
+//! that changes over time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use throng_base::random::Random;
+
+use super::counts::Counts;
+
+/// How long an error takes.
+const REFUSED_S: f64 = 0.0005;
+const SPELL_EVERY_S: f64 = 40.0;
+const SPELL_S: f64 = 5.0;
+const SPELL_SPEED: f64 = 0.85;
+
+/// How the speed of the servers changes over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Course {
+    Steady,
+    /// Slower at first: the speed, and for how many seconds.
+    WarmUp(f64, f64),
+    /// So much slower each minute.
+    Drift(f64),
+    /// 15 % slower for 5 s on average, every 45 s on average.
+    Spells {
+        slow_from_s: f64,
+        slow_to_s: f64,
+    },
+}
+
+impl Course {
+    pub(super) fn spells() -> Course {
+        Course::Spells { slow_from_s: 0.0, slow_to_s: 0.0 }
+    }
+
+    fn speed(&mut self, at_s: f64, random: &mut Random) -> f64 {
+        match self {
+            Course::Steady => 1.0,
+            Course::WarmUp(speed, until_s) if at_s < *until_s => *speed,
+            Course::WarmUp(..) => 1.0,
+            Course::Drift(each_minute) => (1.0 - *each_minute * at_s / 60.0).max(0.1),
+            Course::Spells { slow_from_s, slow_to_s } => {
+                while at_s >= *slow_to_s {
+                    *slow_from_s = *slow_to_s + random.exponential(SPELL_EVERY_S);
+                    *slow_to_s = *slow_from_s + random.exponential(SPELL_S);
+                }
+                if at_s >= *slow_from_s { SPELL_SPEED } else { 1.0 }
+            }
+        }
+    }
+}
+
+pub(super) struct Queue {
+    /// When each server is free.
+    free_s: BinaryHeap<Reverse<Moment>>,
+    /// Of one server, the same as a number.
+    single_s: Option<f64>,
+    service_s: f64,
+    is_fixed: bool,
+    /// With more in the system, an attempt fails at once; and when those in it leave.
+    max: Option<usize>,
+    leaves_s: VecDeque<f64>,
+    course: Course,
+}
+
+/// A time, in order.
+#[derive(Clone, Copy, PartialEq)]
+struct Moment(f64);
+
+impl Eq for Moment {}
+
+impl PartialOrd for Moment {
+    fn partial_cmp(&self, other: &Moment) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Moment {
+    fn cmp(&self, other: &Moment) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl Queue {
+    pub(super) fn new(servers: usize, service_s: f64, course: Course) -> Queue {
+        Queue {
+            free_s: (0..servers).map(|_| Reverse(Moment(0.0))).collect(),
+            single_s: (servers == 1).then_some(0.0),
+            service_s,
+            is_fixed: false,
+            max: None,
+            leaves_s: VecDeque::new(),
+            course,
+        }
+    }
+
+    pub(super) fn fixed(self) -> Queue {
+        Queue { is_fixed: true, ..self }
+    }
+
+    pub(super) fn limited(self, max: usize) -> Queue {
+        Queue { max: Some(max), ..self }
+    }
+
+    pub(super) fn arrive(&mut self, at_s: f64, counts: &mut Counts, random: &mut Random) {
+        counts.begin();
+        if let Some(max) = self.max {
+            while self.leaves_s.front().is_some_and(|leaves| *leaves <= at_s) {
+                self.leaves_s.pop_front();
+            }
+            if self.leaves_s.len() >= max {
+                return counts.end(at_s + REFUSED_S, REFUSED_S, false);
+            }
+        }
+        let free_s = match self.single_s {
+            Some(free_s) => free_s,
+            None => self.free_s.pop().map_or(0.0, |Reverse(moment)| moment.0),
+        };
+        let begins_s = free_s.max(at_s);
+        let speed = self.course.speed(begins_s, random);
+        let mean_s = self.service_s / speed;
+        let ends_s = begins_s + if self.is_fixed { mean_s } else { random.exponential(mean_s) };
+        match &mut self.single_s {
+            Some(free_s) => *free_s = ends_s,
+            None => self.free_s.push(Reverse(Moment(ends_s))),
+        }
+        if self.max.is_some() {
+            // Nearly sorted: several servers end out of order by a service time or two.
+            let place = self.leaves_s.iter().rposition(|leaves| *leaves <= ends_s);
+            self.leaves_s.insert(place.map_or(0, |place| place + 1), ends_s);
+        }
+        counts.end(ends_s, ends_s - at_s, true);
+    }
+}

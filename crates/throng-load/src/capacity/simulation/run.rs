@@ -1,0 +1,110 @@
+//! One search on one virtual target.
+
+use super::law::law;
+use super::target::{Model, VirtualTarget};
+use crate::capacity::answer::{Answer, Level, LevelVerdict};
+use crate::capacity::hold::{Ended, Held, Hold, Order, Outcome, Purpose, Unit, Wait, Waited};
+use crate::capacity::search::{Search, Settings};
+
+/// A search that is over, and what it should have found.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    pub answer: Answer,
+    /// The law in the middle of the refinement.
+    pub law: f64,
+    /// How often the target collapsed.
+    pub collapses: u32,
+    /// How often a second load in a row was higher than one that had failed.
+    pub rises: usize,
+}
+
+/// As the command line sets it up by default: from a twentieth of the target's rate, 20 minutes, a
+/// minute of confirmation, and an overload.
+pub fn settings(model: Model, rate: f64, seed: u64) -> Settings {
+    Settings {
+        goals: model.goals(rate),
+        unit: Unit::PerSecond,
+        base: rate / 20.0,
+        max: None,
+        budget_s: 1200.0,
+        confirm_s: 60,
+        overload: true,
+        seed,
+    }
+}
+
+/// Runs a search to its end.
+pub fn search(model: Model, rate: f64, settings: Settings) -> Searched {
+    let mut target = VirtualTarget::new(model, rate, settings.seed);
+    let mut search = Search::new(settings);
+    loop {
+        let outcome = match search.order() {
+            Order::Hold(order) => Outcome::Held(hold(&search, &mut target, &order)),
+            Order::Wait(order) => Outcome::Waited(wait(&search, &mut target, &order)),
+            Order::Finish => break,
+        };
+        search.handle(outcome);
+    }
+    let answer = search.answer();
+    Searched {
+        law: law(model, rate, middle_s(&answer.levels)),
+        collapses: target.collapses(),
+        rises: rises(&answer.levels),
+        answer,
+    }
+}
+
+fn hold(search: &Search, target: &mut VirtualTarget, order: &Hold) -> Held {
+    let mut judge = search.judge();
+    target.percentiles();
+    let (mut settled_s, mut seconds, mut ended) = (0.0, Vec::new(), Ended::Full);
+    for passed in 0..order.settle_s + order.seconds {
+        let second = target.second(order.load);
+        let gave_up = judge.as_mut().and_then(|judge| judge.second(&second));
+        if passed < order.settle_s && gave_up.is_none() {
+            settled_s += 1.0;
+            continue;
+        }
+        seconds.push(second);
+        if let Some(why) = gave_up {
+            ended = Ended::GaveUp(why);
+            break;
+        }
+    }
+    let percentiles = target.percentiles();
+    Held { settled_s, seconds, ended, unmet: None, percentiles, online: None }
+}
+
+fn wait(search: &Search, target: &mut VirtualTarget, order: &Wait) -> Waited {
+    let mut watch = search.watch();
+    for passed in 1..=order.seconds_max {
+        let second = target.second(order.load);
+        if watch.as_mut().is_some_and(|watch| watch.second(&second, None)) {
+            return Waited { seconds: f64::from(passed), reached: true };
+        }
+    }
+    Waited { seconds: f64::from(order.seconds_max), reached: false }
+}
+
+/// The middle of the refinement, in seconds.
+fn middle_s(levels: &[Level]) -> f64 {
+    let refined = levels.iter().filter(|level| level.purpose == Purpose::Refine);
+    let times: Vec<f64> = refined.map(|level| level.at_s + level.seconds / 2.0).collect();
+    times.iter().sum::<f64>() / (times.len() as f64).max(1.0)
+}
+
+fn rises(levels: &[Level]) -> usize {
+    let (mut failed, mut above, mut rises) = (f64::INFINITY, 0, 0);
+    for level in levels {
+        if level.load > failed {
+            above += 1;
+            rises += usize::from(above > 1);
+        }
+        match level.verdict {
+            LevelVerdict::Met if level.load < failed => (failed, above) = (f64::INFINITY, 0),
+            LevelVerdict::NotMet(_) if level.load < failed => (failed, above) = (level.load, 0),
+            _ => {}
+        }
+    }
+    rises
+}

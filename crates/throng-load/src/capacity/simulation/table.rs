@@ -1,0 +1,120 @@
+//! Many searches on one target, and the row that they give.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::run::{Searched, search, settings};
+use super::target::Model;
+use crate::capacity::answer::Basis;
+
+/// A promise that exceeds the law by more is wrong.
+const EXCESS: f64 = 1.02;
+
+/// Figures of all searches on one target.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    pub model: Model,
+    pub rate: f64,
+    pub searches: usize,
+    /// Searches with an interval, and those whose interval holds the law.
+    pub intervals: usize,
+    pub right: usize,
+    /// Searches with a promise, and those whose promise exceeds the law by more than 2 %.
+    pub promises: usize,
+    pub too_high: usize,
+    /// Median of half the interval, as a part of its middle.
+    pub half_width: f64,
+    /// Median of the promise as a part of the law.
+    pub promised: f64,
+    /// Mean load time and holds of a search.
+    pub seconds: f64,
+    pub holds: f64,
+    /// Searches that recognized a collapse, and those whose target collapsed twice.
+    pub collapsed: usize,
+    pub twice: usize,
+    /// Second loads in a row above one that had failed.
+    pub rises: usize,
+}
+
+/// Searches with the seeds from 1 on, on so many threads.
+pub fn figures(model: Model, rate: f64, seeds: u64, threads: usize) -> Figures {
+    let next = AtomicU64::new(1);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed > seeds {
+                return done;
+            }
+            done.push(search(model, rate, settings(model, rate, seed)));
+        }
+    };
+    let searches: Vec<Searched> = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    of_searches(model, rate, &searches)
+}
+
+fn of_searches(model: Model, rate: f64, searches: &[Searched]) -> Figures {
+    let count = |is: &dyn Fn(&&Searched) -> bool| searches.iter().filter(is).count();
+    let ends = |it: &Searched| match it.answer.basis {
+        Basis::Interval => it.answer.low.zip(it.answer.high),
+        Basis::Bracket | Basis::AtLeast | Basis::Nothing => None,
+    };
+    let mean = |of: &dyn Fn(&Searched) -> f64| {
+        searches.iter().map(of).sum::<f64>() / searches.len().max(1) as f64
+    };
+    let half = |(low, high): (f64, f64)| (high - low) / (high + low);
+    let promised = |it: &Searched| it.answer.carries.map(|carries| carries / it.law);
+    Figures {
+        model,
+        rate,
+        searches: searches.len(),
+        intervals: count(&|it| ends(it).is_some()),
+        right: count(&|it| ends(it).is_some_and(|(low, high)| low <= it.law && it.law <= high)),
+        promises: count(&|it| it.answer.carries.is_some()),
+        too_high: count(&|it| promised(it).is_some_and(|part| part > EXCESS)),
+        half_width: median(searches.iter().filter_map(ends).map(half)),
+        promised: median(searches.iter().filter_map(promised)),
+        seconds: mean(&|it| it.answer.spent_s),
+        holds: mean(&|it| it.answer.levels.len() as f64),
+        collapsed: count(&|it| it.answer.collapse.is_some()),
+        twice: count(&|it| it.collapses > 1),
+        rises: searches.iter().map(|it| it.rises).sum(),
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// What the columns of [`Figures::row`] are.
+pub fn heading() -> &'static str {
+    "target         rate  searches  intervals  right  promises  too high  half-width  promise/law  \
+     load time  holds  collapsed  twice"
+}
+
+impl Figures {
+    /// A line of the table.
+    pub fn row(&self) -> String {
+        format!(
+            "{:10} {:8} {:9} {:10} {:6} {:9} {:9} {:10.1}% {:12.3} {:8.0} s {:6.0} {:10} {:6}",
+            self.model.name(),
+            self.rate,
+            self.searches,
+            self.intervals,
+            self.right,
+            self.promises,
+            self.too_high,
+            100.0 * self.half_width,
+            self.promised,
+            self.seconds,
+            self.holds,
+            self.collapsed,
+            self.twice,
+        )
+    }
+}
