@@ -58,6 +58,9 @@ pub struct Stats {
     /// What a push service tells about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<serde_json::Value>,
+    /// Of the limits of [`crate::CapacityOptions`]; only of a server that has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueStats>,
     /// From when the last byte of a request arrived until its answer was written to the socket.
     pub service_time: ServiceTime,
 }
@@ -71,6 +74,9 @@ pub struct ConnectionStats {
     /// Connections that the peer reset, or that broke.
     pub reset: u64,
     pub accept_errors: u64,
+    /// Connections that were reset at once because of [`crate::Options::connections_max`]; they
+    /// are not in `accepted`.
+    pub refused: u64,
 }
 
 /// What of it all came over HTTP/2.
@@ -156,6 +162,30 @@ pub struct ChatStats {
     pub bad_kind: u64,
     /// … because the body of a packet did not fit its kind.
     pub bad_body: u64,
+}
+
+/// What became of the requests that met the limits of [`crate::CapacityOptions`]. `admitted` is
+/// `served + dropped + waiting + in_service` at any time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueueStats {
+    /// Requests that wait for a server now.
+    pub waiting: u64,
+    /// Requests that are in service now.
+    pub in_service: u64,
+    /// The most requests that waited at once.
+    pub waiting_max: u64,
+    /// Requests that entered the queue.
+    pub admitted: u64,
+    pub served: u64,
+    /// Requests that left the queue, or their server, because their client had gone.
+    pub dropped: u64,
+    /// Requests whose client had gone before they were served, and that stayed because of
+    /// [`crate::CapacityOptions::work_on`].
+    pub unwanted: u64,
+    /// Requests that got 503 because of [`crate::CapacityOptions::queue_max`].
+    pub queue_full: u64,
+    /// Requests that got 429 because of [`crate::CapacityOptions::rate_limit`].
+    pub rate_limited: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -257,6 +287,7 @@ impl Stats {
         ours.closed_by_us += theirs.closed_by_us;
         ours.reset += theirs.reset;
         ours.accept_errors += theirs.accept_errors;
+        ours.refused += theirs.refused;
         self.requests += other.requests;
         self.http2.connections += other.http2.connections;
         self.http2.requests += other.http2.requests;

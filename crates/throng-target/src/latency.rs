@@ -21,6 +21,8 @@ pub enum Latency {
     Uniform(Duration, Duration),
     /// `exponential 20ms`, with this mean.
     Exponential(Duration),
+    /// `lognormal 5ms 10ms`, with this mean and this standard deviation.
+    Lognormal { mean: Duration, deviation: Duration },
     /// `stall 500ms every 5s`: during the first `stall` of each `every`, counted from the start
     /// of the server, no connection gets an answer; otherwise at once.
     Stall { stall: Duration, every: Duration },
@@ -34,8 +36,8 @@ pub struct LatencyError {
 }
 
 const HELP: Said = say!(
-    "write a latency as `none`, `20ms`, `10ms..50ms`, `exponential 20ms` or `stall 500ms \
-         every 5s`"
+    "write a latency as `none`, `20ms`, `10ms..50ms`, `exponential 20ms`, `lognormal 5ms 10ms` or \
+         `stall 500ms every 5s`"
 );
 
 impl fmt::Display for LatencyError {
@@ -49,17 +51,33 @@ impl std::error::Error for LatencyError {}
 impl Latency {
     /// When the answer to a request is due, at the moment of its reading at the earliest.
     pub(crate) fn due(self, arrival: Arrival, random: &mut Random) -> Time {
-        let delay = match self {
-            Latency::None | Latency::Stall { .. } => Duration::ZERO,
-            Latency::Fixed(delay) => delay,
-            Latency::Uniform(low, high) => {
-                Duration::from_nanos(random.uniform(nanos(low), nanos(high)) as u64)
-            }
-            Latency::Exponential(mean) => {
-                Duration::from_nanos(random.exponential(nanos(mean)) as u64)
-            }
-        };
+        let delay = Duration::from_nanos(self.draw(random) as u64);
         self.release((arrival.at + delay).max(arrival.read))
+    }
+
+    /// One delay, in nanoseconds; zero of a law that only stalls.
+    pub(crate) fn draw(self, random: &mut Random) -> f64 {
+        match self {
+            Latency::None | Latency::Stall { .. } => 0.0,
+            Latency::Fixed(delay) => nanos(delay),
+            Latency::Uniform(low, high) => random.uniform(nanos(low), nanos(high)),
+            Latency::Exponential(mean) => random.exponential(nanos(mean)),
+            Latency::Lognormal { mean, deviation } => {
+                let variance = (nanos(deviation) / nanos(mean)).powi(2).ln_1p();
+                nanos(mean) * (variance.sqrt() * normal(random) - variance / 2.0).exp()
+            }
+        }
+    }
+
+    /// The mean of the delays, in nanoseconds.
+    pub(crate) fn mean_ns(self) -> f64 {
+        match self {
+            Latency::None | Latency::Stall { .. } => 0.0,
+            Latency::Fixed(mean) | Latency::Exponential(mean) | Latency::Lognormal { mean, .. } => {
+                nanos(mean)
+            }
+            Latency::Uniform(low, high) => f64::midpoint(nanos(low), nanos(high)),
+        }
     }
 
     /// The first moment from `wanted` on at which the server is not stalled.
@@ -76,6 +94,9 @@ impl Latency {
             Latency::Uniform(low, high) if low > high => {
                 Some(say!("the range starts after its end"))
             }
+            Latency::Lognormal { mean, .. } if mean.is_zero() => {
+                Some(say!("the mean must be more than 0"))
+            }
             Latency::Stall { stall, every } if stall >= every => {
                 Some(say!("the stall must be shorter than its interval"))
             }
@@ -86,6 +107,12 @@ impl Latency {
 
 fn nanos(duration: Duration) -> f64 {
     duration.as_nanos() as f64
+}
+
+/// A number of the standard normal distribution (Box and Muller, 1958).
+fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.unit()).cos()
 }
 
 impl FromStr for Latency {
@@ -100,6 +127,9 @@ impl FromStr for Latency {
         let latency = match words[..] {
             ["none" | "0"] => Latency::None,
             ["exponential", mean] => Latency::Exponential(duration(mean)?),
+            ["lognormal", mean, deviation] => {
+                Latency::Lognormal { mean: duration(mean)?, deviation: duration(deviation)? }
+            }
             ["stall", stall, "every", every] => {
                 Latency::Stall { stall: duration(stall)?, every: duration(every)? }
             }
@@ -124,6 +154,9 @@ impl fmt::Display for Latency {
             Latency::Fixed(delay) => f.write_str(&text(delay)),
             Latency::Uniform(low, high) => write!(f, "{}..{}", text(low), text(high)),
             Latency::Exponential(mean) => write!(f, "exponential {}", text(mean)),
+            Latency::Lognormal { mean, deviation } => {
+                write!(f, "lognormal {} {}", text(mean), text(deviation))
+            }
             Latency::Stall { stall, every } => {
                 write!(f, "stall {} every {}", text(stall), text(every))
             }
@@ -137,8 +170,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let texts = ["none", "20ms", "10ms..50ms", "exponential 20ms", "stall 500ms every 5s"];
-        for text in texts {
+        for text in [
+            "none",
+            "20ms",
+            "10ms..50ms",
+            "exponential 20ms",
+            "lognormal 5ms 10ms",
+            "stall 500ms every 5s",
+        ] {
             assert_eq!(text.parse::<Latency>().unwrap().to_string(), text);
         }
         assert_eq!("1h30m".parse(), Ok(Latency::Fixed(Duration::from_secs(5400))));
@@ -151,6 +190,8 @@ mod tests {
             ("20", "the unit of the duration is missing"),
             ("50ms..10ms", "the range starts after its end"),
             ("exponential", "the number is missing"),
+            ("lognormal 5ms", "is not a latency"),
+            ("lognormal 0s 1ms", "the mean must be more than 0"),
             ("stall 5s every 5s", "the stall must be shorter than its interval"),
             ("stall 5s every 0s", "the stall must be shorter than its interval"),
             ("stall 5s each 10s", "is not a latency"),
@@ -176,6 +217,8 @@ mod tests {
         assert_eq!(mean(Latency::Fixed(ms(7))), 7.0);
         assert!((mean(Latency::Uniform(ms(10), ms(50))) - 30.0).abs() < 0.2);
         assert!((mean(Latency::Exponential(ms(20))) - 20.0).abs() < 0.3);
+        let lognormal = Latency::Lognormal { mean: ms(20), deviation: ms(20) };
+        assert!((mean(lognormal) - 20.0).abs() < 0.3);
     }
 
     #[test]

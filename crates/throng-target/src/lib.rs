@@ -8,6 +8,7 @@
 //! - [`start`] starts a server; [`Running`] tells its addresses and its [`Stats`] and stops it.
 //! - [`Latency`] is the law by which answers are delayed; [`Options`] has the faults,
 //!   [`FaultOptions`] those of deliveries from one connection to others.
+//! - [`CapacityOptions`] are what it can carry: a queue, a limit of the rate.
 //!
 //! Inside: a worker is a thread with a runtime, a listener and, when there are more connections
 //! than a descriptor table holds, a table of its own. A connection is one small task. A session
@@ -25,6 +26,7 @@ mod address;
 mod arrival;
 mod board;
 mod chat;
+mod door;
 mod faults;
 mod grpc;
 mod http;
@@ -35,6 +37,7 @@ mod options;
 mod output;
 mod presence;
 mod push;
+mod queue;
 mod redis;
 mod server;
 mod session;
@@ -51,10 +54,12 @@ mod worker;
 mod tests;
 
 pub use board::{
-    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, ServiceTime, Stats,
+    ChatStats, ConnectionStats, DeliveryStats, GrpcStats, Http2Stats, QueueStats, ServiceTime,
+    Stats,
 };
 pub use faults::FaultOptions;
 pub use latency::{Latency, LatencyError};
 pub use options::{Kind, Options, PushOptions};
+pub use queue::{CapacityOptions, RateLimit, SlowSpells, Usl, WarmUp};
 pub use redis::RedisAddress;
 pub use server::{Running, start};

@@ -10,6 +10,7 @@ use throng_base::Said;
 
 use crate::faults::FaultOptions;
 use crate::latency::Latency;
+use crate::queue::CapacityOptions;
 use crate::redis::RedisAddress;
 
 /// Which server.
@@ -124,6 +125,12 @@ pub struct Options {
     pub close_after: Option<Duration>,
     /// A worker accepts one connection in this time and lets the others wait.
     pub slow_accept: Option<Duration>,
+    /// More connections than this are reset when they are accepted.
+    pub connections_max: Option<u64>,
+    /// So many connections per second are served, over all workers; the others wait.
+    pub accept_per_s: Option<f64>,
+    /// What an `http` server can carry.
+    pub capacity: CapacityOptions,
     /// What is to be delivered in this time is written together; zero: at once, and together
     /// only what waits anyhow.
     pub batch: Duration,
@@ -154,6 +161,9 @@ impl Default for Options {
             streams_max: 1_000,
             close_after: None,
             slow_accept: None,
+            connections_max: None,
+            accept_per_s: None,
+            capacity: CapacityOptions::default(),
             batch: Duration::ZERO,
             faults: FaultOptions::default(),
             body: 13,
@@ -180,6 +190,9 @@ impl fmt::Debug for Options {
             .field("streams_max", &self.streams_max)
             .field("close_after", &self.close_after)
             .field("slow_accept", &self.slow_accept)
+            .field("connections_max", &self.connections_max)
+            .field("accept_per_s", &self.accept_per_s)
+            .field("capacity", &self.capacity)
             .field("batch", &self.batch)
             .field("faults", &self.faults)
             .field("body", &self.body)
@@ -227,11 +240,24 @@ impl Options {
             _ if zero(self.slow_accept) => {
                 Some(say!("the `--slow-accept` time must be more than 0"))
             }
+            _ if self.connections_max == Some(0) => {
+                Some(say!("a server must allow at least one connection"))
+            }
+            _ if self.accept_per_s.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) => {
+                Some(say!("the rate of accepted connections must be more than 0"))
+            }
+            _ if *kind != Kind::Http && self.capacity.any() => {
+                Some(say!("only `throng target http` has a queue and a rate limit"))
+            }
             _ if !kind.delivers() && (self.faults.any() || !self.batch.is_zero()) => {
                 Some(say!("only chat and push support batched deliveries and faults"))
             }
             Kind::Push(push) if push.fault().is_some() => push.fault(),
-            _ => self.faults.fault().or_else(|| self.latency.fault()),
+            _ => self
+                .faults
+                .fault()
+                .or_else(|| self.latency.fault())
+                .or_else(|| self.capacity.fault(self.latency)),
         };
         match fault {
             Some(fault) => {

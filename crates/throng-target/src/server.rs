@@ -13,11 +13,13 @@ use tokio::runtime::Builder;
 
 use crate::board::{Board, Stats};
 use crate::chat;
+use crate::door::Door;
 use crate::faults::Faults;
 use crate::http;
 use crate::mail::{Letter, Post};
 use crate::options::{Kind, Options, Seats};
 use crate::push::{self, post_by_worker};
+use crate::queue::Capacity;
 use crate::redis::{MirrorOptions, Ticket};
 use crate::session::Role;
 use crate::setup::Setup;
@@ -171,6 +173,9 @@ impl Setup {
             Kind::Http => &[b"h2", b"http/1.1"],
             _ => &[],
         };
+        let capacity =
+            options.capacity.any().then(|| Capacity::new(&options.capacity, options.seed, workers));
+        let door = Door::new(options.connections_max, options.accept_per_s);
         Ok(Setup {
             kind,
             tls: options.tls.then(|| stream::self_signed(names, protocols)).transpose()?,
@@ -181,6 +186,8 @@ impl Setup {
             options,
             post: Post::new(workers)?,
             hall: chat::Hall::new(),
+            capacity,
+            door,
             push,
             posted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),

@@ -285,6 +285,13 @@ fn answer(reading: Reading, turn: &mut Turn<'_>) {
         return turn.say(&bytes, finish);
     }
     turn.counts.requests += 1;
+    if let Err(refused) = turn.enter() {
+        let plan = Plan::refused(refused);
+        let reply = Reply { slow: None, ..reply };
+        return turn.answer_at_once(finish, |out, random| {
+            http::render(&plan, &[], reply, setup, random, out)
+        });
+    }
     let plan = match turn.fault() {
         Fault::None => plan,
         Fault::Error => Plan::Status(500),

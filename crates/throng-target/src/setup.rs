@@ -8,10 +8,12 @@ use throng_base::Clock;
 
 use crate::board::{Board, Stats};
 use crate::chat::Hall;
+use crate::door::Door;
 use crate::faults::Faults;
 use crate::mail::{Letter, Post};
 use crate::options::{Kind, Options};
 use crate::push::Service;
+use crate::queue::{Capacity, Law, Question};
 
 /// See the module.
 pub(crate) struct Setup {
@@ -26,6 +28,10 @@ pub(crate) struct Setup {
     pub(crate) post: Post,
     pub(crate) faults: Faults,
     pub(crate) hall: Hall,
+    /// Of an HTTP server that has limits.
+    pub(crate) capacity: Option<Capacity>,
+    /// Of a server that accepts so many connections, or so many per second.
+    pub(crate) door: Door,
     /// Of a push service.
     pub(crate) push: Option<Service>,
     /// How many broadcasts were posted.
@@ -58,7 +64,15 @@ impl Setup {
             stats.chat = Some(self.hall.stats(&self.faults));
         }
         stats.push = self.push.as_ref().map(Service::stats);
+        stats.queue = self.capacity.as_ref().map(Capacity::stats);
         stats
+    }
+
+    /// The highest rate for a threshold; none of a server that carries any. A simulation takes
+    /// some seconds, once for each question.
+    pub(crate) fn law(&self, question: Question) -> Option<Law> {
+        let failing = self.options.errors + self.options.resets;
+        self.capacity.as_ref()?.law(question, &self.options.capacity, failing)
     }
 
     /// Sets all counts back; what is open stays open.
@@ -67,6 +81,7 @@ impl Setup {
         self.post.reset();
         self.faults.reset();
         self.hall.reset();
+        self.capacity.iter().for_each(Capacity::reset);
         if let Some(push) = &self.push {
             push.reset();
         }

@@ -2,6 +2,7 @@
 
 mod grpc;
 mod http2;
+mod queue;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -9,6 +9,7 @@ use crate::http::Tail;
 use crate::latency::Latency;
 use crate::options::Options;
 use crate::output::Finish;
+use crate::queue::{Entry, Orders, Refused};
 use crate::setup::Setup;
 
 /// An answer that is not written at once.
@@ -20,6 +21,8 @@ pub(crate) struct Item {
     /// When the last byte of its request arrived; none for what is no answer.
     pub(crate) arrived: Option<Time>,
     pub(crate) finish: Option<Finish>,
+    /// The number of its request in the server's queue, from which `due` is not known yet.
+    pub(crate) queued: Option<u64>,
 }
 
 /// What the faults of the server make of a request.
@@ -70,9 +73,15 @@ pub(crate) struct Turn<'a> {
     /// The moments at which the requests answered in `out` had arrived.
     pub(crate) served: Vec<Time>,
     pub(crate) later: Vec<Item>,
+    /// The worker's index.
+    pub(crate) worker: u16,
     /// How many answers the connection has waiting, `later` included.
     pub(crate) waiting: usize,
     pub(crate) last_due: Time,
+    /// Of the request that is being answered, its number in the server's queue.
+    pub(crate) ticket: Option<u64>,
+    /// What is to be done for the server's queue after the turn.
+    pub(crate) orders: Orders,
     pub(crate) counts: Stats,
     /// The connection ends after `out`; nothing more is read.
     pub(crate) finish: Option<Finish>,
@@ -97,6 +106,22 @@ impl Turn<'_> {
         Fault::draw(&self.setup.options, self.random, &mut self.counts)
     }
 
+    /// Takes a request that is completely read to the limits of the server. If it has to wait in
+    /// the queue, the answer that is given next waits until it departs.
+    pub(crate) fn enter(&mut self) -> Result<(), Refused> {
+        let Some(capacity) = &self.setup.capacity else { return Ok(()) };
+        let (entry, orders) = capacity.enter(self.worker, self.arrival.at);
+        self.orders.add(orders);
+        match entry {
+            Entry::Through => Ok(()),
+            Entry::Refused(refused) => Err(refused),
+            Entry::Queued(ticket) => {
+                self.ticket = Some(ticket.number);
+                Ok(())
+            }
+        }
+    }
+
     /// Answers a request that is completely read, when the latency law says so and not before the
     /// answers to earlier requests. `render` writes the answer and says what follows it.
     pub(crate) fn answer(
@@ -116,6 +141,15 @@ impl Turn<'_> {
     ) {
         let due = self.latency().due(self.arrival, self.random);
         self.place(due, None, finish, render);
+    }
+
+    /// Answers without latency, in order with the other answers.
+    pub(crate) fn answer_at_once(
+        &mut self,
+        finish: Option<Finish>,
+        render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
+    ) {
+        self.place(self.arrival.read, Some(self.arrival.at), finish, render);
     }
 
     /// Says something that is no answer: without latency, in order with the answers.
@@ -140,7 +174,8 @@ impl Turn<'_> {
         render: impl FnOnce(&mut Vec<u8>, &mut Random) -> Tail,
     ) {
         let start = self.out.len();
-        if due <= self.arrival.read && self.waiting == 0 {
+        let ticket = self.ticket.take();
+        if due <= self.arrival.read && self.waiting == 0 && ticket.is_none() {
             let tail = render(&mut self.out, self.random);
             if tail == Tail::None {
                 self.served.extend(arrived);
@@ -148,30 +183,26 @@ impl Turn<'_> {
                 return;
             }
             let bytes = self.out.split_off(start);
-            return self.queue(due, bytes, tail, arrived, finish);
+            let item = Item { due, bytes, tail, arrived, finish, queued: None };
+            return self.queue(item);
         }
         let mut bytes = Vec::new();
         let tail = render(&mut bytes, self.random);
-        self.queue(due, bytes, tail, arrived, finish);
+        self.queue(Item { due, bytes, tail, arrived, finish, queued: ticket });
     }
 
-    fn queue(
-        &mut self,
-        due: Time,
-        bytes: Vec<u8>,
-        tail: Tail,
-        arrived: Option<Time>,
-        finish: Option<Finish>,
-    ) {
-        let first = match &tail {
-            Tail::Pieces(pieces) => self.latency().release(due + pieces.sleep),
-            _ => due,
-        };
-        self.last_due = self.last_due.max(first);
-        let due = self.last_due;
-        self.later.push(Item { due, bytes, tail, arrived, finish });
+    fn queue(&mut self, mut item: Item) {
+        if item.queued.is_none() {
+            let first = match &item.tail {
+                Tail::Pieces(pieces) => self.latency().release(item.due + pieces.sleep),
+                _ => item.due,
+            };
+            self.last_due = self.last_due.max(first);
+            item.due = self.last_due;
+        }
         self.waiting += 1;
-        self.deaf |= finish.is_some();
+        self.deaf |= item.finish.is_some();
+        self.later.push(item);
     }
 
     fn latency(&self) -> Latency {

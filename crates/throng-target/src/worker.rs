@@ -1,7 +1,9 @@
 //! One thread of a server: its runtime, its listener, its timer and its connections.
 
 mod connection;
+mod pass;
 mod places;
+mod queued;
 mod timer;
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +16,7 @@ use std::sync::{Arc, MutexGuard};
 use std::task::Waker;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use throng_base::{Clock, Random, Time, clock};
 use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,6 +31,7 @@ use crate::im;
 use crate::mail::Letter;
 use crate::mail::Stamped;
 use crate::options::Kind;
+use crate::queue::Orders;
 use crate::session::Role;
 use crate::setup::Setup;
 use crate::stream::Stream;
@@ -37,7 +40,9 @@ use crate::turn::Turn;
 use crate::websocket::{self, Opcode};
 
 use connection::{Connection, Parcel, Serve};
+pub(crate) use pass::Place;
 use places::Places;
+use queued::Queued;
 use timer::Timer;
 
 /// What is read at once. One buffer serves all connections of a worker.
@@ -70,6 +75,8 @@ pub(crate) enum Due {
     Late(Weak<Connection>, Arc<[u8]>),
     /// A delivery that waits to be overtaken by the next one has waited long enough.
     Overtaken(Weak<Connection>),
+    /// Requests of the server's queue depart.
+    Queue,
     /// A future of the worker waits for this.
     Wake(Waker),
 }
@@ -98,6 +105,7 @@ pub(crate) struct Worker {
     /// The connections that others may speak to.
     pub(crate) places: Places,
     pub(crate) held_back: HeldBack,
+    queued: Queued,
 }
 
 /// The bytes of a message, made once for all who get it.
@@ -163,6 +171,7 @@ async fn open(seat: Seat) -> io::Result<(Rc<Worker>, TcpListener, AsyncFd<system
         scratch: Cell::default(),
         places: Places::default(),
         held_back: HeldBack::default(),
+        queued: Queued::default(),
         setup: seat.setup,
     });
     Ok((worker, listener, bell))
@@ -214,6 +223,7 @@ impl Worker {
             let Ok(mut guard) = bell.readable().await else { break };
             guard.clear_ready();
             bell.get_ref().hear();
+            self.look_at_queue();
             match self.setup.options.batch {
                 Duration::ZERO => self.open_mail(),
                 batch => self.timer.at(self.clock.now() + batch, Due::Mail),
@@ -227,6 +237,12 @@ impl Worker {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
+                    if self.role != Role::Admin {
+                        let wait = self.setup.door.wait(self.clock.now());
+                        if !wait.is_zero() {
+                            self.timer.sleep(wait).await;
+                        }
+                    }
                     self.welcome(stream);
                     if let Some(pause) = slow {
                         self.timer.sleep(pause).await;
@@ -244,6 +260,12 @@ impl Worker {
     }
 
     fn welcome(self: &Rc<Self>, stream: TcpStream) {
+        if self.role != Role::Admin && !self.setup.door.enter() {
+            self.figures().counts.connections.refused += 1;
+            // If it cannot be reset, it is closed.
+            let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            return;
+        }
         {
             let connections = &mut self.figures().counts.connections;
             connections.accepted += 1;
@@ -254,6 +276,7 @@ impl Worker {
             Ok(stream) => stream,
             Err(error) => {
                 self.figures().counts.connections.open -= 1;
+                self.setup.door.leave();
                 return self.setup.tell(&format!("TLS cannot start: {error}"));
             }
         };
@@ -274,6 +297,7 @@ impl Worker {
                 upgrade(connection).iter().for_each(|connection| connection.time_over());
             }
             Due::Wake(waker) => waker.wake(),
+            Due::Queue => self.look_at_queue(),
             Due::Mail => self.open_mail(),
             Due::Idle => self.look_for_idle(),
             Due::Late(connection, frame) => self.late(upgrade(connection), &frame),
@@ -328,8 +352,11 @@ impl Worker {
             out,
             served,
             later: Vec::new(),
+            worker: self.index as u16,
             waiting,
             last_due,
+            ticket: None,
+            orders: Orders::default(),
             counts: Stats::default(),
             finish: None,
             deaf: false,

@@ -34,7 +34,9 @@ pub(crate) use run::{
     CheckArguments, DemoArguments, LimitArguments, OutputArguments, RerunArguments, RunArguments,
     ScenarioArguments, TryArguments,
 };
-pub(crate) use target::{DeliveryArguments, PushArguments, TargetArguments, TargetKind};
+pub(crate) use target::{
+    CapacityArguments, DeliveryArguments, PushArguments, TargetArguments, TargetKind,
+};
 use values::language;
 pub(crate) use values::{FLEET, LoadPart};
 

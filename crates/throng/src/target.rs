@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use clap::Parser as _;
 use throng_base::{Diagnostic, Exit, Said};
-use throng_target::{FaultOptions, Kind, Options, PushOptions, start};
+use throng_target::{CapacityOptions, FaultOptions, Kind, Options, PushOptions, start};
 
 use crate::arguments::{
-    Arguments, Command, DeliveryArguments, DemoArguments, PushArguments, TargetArguments,
-    TargetKind,
+    Arguments, CapacityArguments, Command, DeliveryArguments, DemoArguments, PushArguments,
+    TargetArguments, TargetKind,
 };
 use crate::screen::Screen;
 
@@ -41,6 +41,9 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         streams_max: arguments.streams,
         close_after: arguments.close_after,
         slow_accept: arguments.slow_accept,
+        connections_max: arguments.connections_max,
+        accept_per_s: arguments.accept_rate,
+        capacity: capacity(&arguments.capacity),
         batch: deliveries.batch.unwrap_or_default(),
         faults: faults(deliveries),
         body: arguments.body,
@@ -71,6 +74,19 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
         screen.line(&json);
     }
     Exit::Success
+}
+
+fn capacity(arguments: &CapacityArguments) -> CapacityOptions {
+    CapacityOptions {
+        service: arguments.service,
+        servers: arguments.servers.map(|servers| u32::try_from(servers).unwrap_or(u32::MAX)),
+        queue_max: arguments.queue_max,
+        usl: arguments.usl,
+        rate_limit: arguments.rate_limit,
+        work_on: arguments.work_on,
+        warm_up: arguments.warm_up,
+        slow_spells: arguments.slow_spells,
+    }
 }
 
 fn push(arguments: &PushArguments) -> PushOptions {

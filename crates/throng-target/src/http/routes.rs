@@ -3,8 +3,8 @@
 //! `/` and any path not named here: 200 with the default body · `/bytes/N` · `/chunked/N` ·
 //! `/status/CODE` · `/echo` the body back · `/anything` the request as JSON · `/redirect/N` ·
 //! `/cookies` · `/cookies/set?name=value` · `/json` · `/events` the stream of [`super::events`] ·
-//! `/digest` with the authentication of [`super::digest`] · `/throng/stats` · `/throng/reset`, and
-//! the service of [`shop`].
+//! `/digest` with the authentication of [`super::digest`] · `/throng/stats` · `/throng/reset` ·
+//! `/throng/law`, and the service of [`shop`].
 //!
 //! The request headers `sleep` (ms) and `times` make any of the first slow: the head of the answer
 //! and the first piece are sent after `sleep`, and each further of the `times` pieces after another
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
-use throng_base::Random;
+use throng_base::{Random, Said};
 
 use super::shop::{self, Call};
 use super::{Digest, Events, Head, Pieces, Refusal, Tail};
@@ -24,6 +24,7 @@ use super::{chat, push};
 use crate::board::Board;
 use crate::options::{BODY_BYTES_MAX, Kind};
 use crate::output::{Finish, write_filler};
+use crate::queue::{Question, Refused};
 use crate::setup::Setup;
 
 /// The longest `sleep`: a day, in milliseconds.
@@ -82,6 +83,8 @@ pub(crate) enum Plan {
     Bytes(u64),
     Chunked(u64),
     Status(u16),
+    /// Too many requests; the next may come in so many seconds.
+    Limited(u64),
     /// The body, with this content type.
     Echo(String),
     Anything(Box<Seen>),
@@ -105,6 +108,8 @@ pub(crate) enum Plan {
 pub(crate) enum Admin {
     Stats,
     Reset,
+    /// The highest rate for the threshold of this query.
+    Law(String),
     Broadcast,
     /// What only servers of some kind know: the method and the target.
     Service(String, String),
@@ -121,6 +126,15 @@ pub(crate) struct Seen {
 }
 
 impl Plan {
+    /// The answer to a request that the limits of the server refuse.
+    pub(crate) fn refused(refused: Refused) -> Plan {
+        match refused {
+            Refused::Full => Plan::Status(503),
+            // RFC 9110, section 10.2.3: whole seconds.
+            Refused::Limited(wait) => Plan::Limited(wait.as_secs_f64().ceil() as u64),
+        }
+    }
+
     /// Whether the body of the request is part of the answer.
     pub(crate) fn keeps_body(&self) -> bool {
         matches!(
@@ -138,6 +152,7 @@ pub(crate) fn plan(head: &Head<'_>, admin: bool) -> Result<Plan, Refusal> {
     let (path, query) = path_of(head.target);
     match path {
         "/throng/stats" => return Ok(Plan::Admin(Admin::Stats)),
+        "/throng/law" => return Ok(Plan::Admin(Admin::Law(query.to_owned()))),
         "/throng/reset" => return Ok(Plan::Admin(Admin::Reset)),
         _ => {}
     }
@@ -263,6 +278,11 @@ pub(crate) fn answer<R>(
         Plan::Status(status) => {
             answer(*status, text, &[], Content::Bytes(reason(*status).as_bytes()))
         }
+        Plan::Limited(seconds) => {
+            let extra = [("Retry-After", seconds.to_string())];
+            let extra = extra.each_ref().map(|(name, value)| (*name, value.as_str()));
+            answer(429, text, &extra, Content::Bytes(reason(429).as_bytes()))
+        }
         Plan::Echo(kind) => answer(200, kind, &[], Content::Bytes(body)),
         Plan::Anything(seen) => {
             let seen =
@@ -315,7 +335,7 @@ pub(crate) fn answer<R>(
 }
 
 const ADMIN_PATHS: &[u8] =
-    b"/throng/stats /throng/reset /online, POST /broadcast, chat: /room/ID\n";
+    b"/throng/stats /throng/reset /throng/law /online, POST /broadcast, chat: /room/ID\n";
 
 impl Admin {
     /// Does what is asked, and says what there is to say.
@@ -326,6 +346,10 @@ impl Admin {
             Admin::Reset => {
                 setup.reset();
                 json!({ "reset": true }).to_string()
+            }
+            Admin::Law(query) => {
+                let (status, json) = law(setup, &query);
+                return Plan::Service(status, json);
             }
             Admin::Broadcast => {
                 setup.broadcast(body);
@@ -345,6 +369,22 @@ impl Admin {
             }
         };
         Plan::Text("application/json", text)
+    }
+}
+
+/// The law of the server for a threshold, or why there is none.
+fn law(setup: &Setup, query: &str) -> (u16, String) {
+    let wrong = |status, reason: &Said| (status, json!({ "error": reason.english() }).to_string());
+    let question = match Question::read(query) {
+        Ok(question) => question,
+        Err(reason) => return wrong(400, &reason),
+    };
+    match setup.law(question) {
+        Some(law) => (200, serde_json::to_string(&law).unwrap_or_default()),
+        None => wrong(
+            404,
+            &say!("this server has no limit; `--service` gives it a queue, `--rate-limit` a limit"),
+        ),
     }
 }
 

@@ -20,9 +20,9 @@ use crate::worker::tests::trusting_client_that_offers;
 
 /// What came of a request; the reason in words when its stream or connection was given up.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    headers: HeaderMap,
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
     body: Vec<u8>,
 }
 
@@ -37,6 +37,15 @@ impl Client {
         let socket = tokio::net::TcpStream::connect(address).await.unwrap();
         let (send, connection) = client::handshake(socket).await.unwrap();
         Client { send, driver: spawn_local(connection) }
+    }
+
+    /// A client of the same connection.
+    pub(super) fn another(&self) -> Client {
+        Client { send: self.send.clone(), driver: spawn_local(async { Ok(()) }) }
+    }
+
+    pub(super) async fn get(&mut self, path: &str) -> Result<Answer, h2::Error> {
+        self.ask(request(Method::GET, path, &[]), b"").await
     }
 
     async fn ask(&mut self, request: Request<()>, body: &[u8]) -> Result<Answer, h2::Error> {

@@ -241,10 +241,14 @@ impl Connection {
         let worker = &self.worker;
         let figures = &mut *worker.figures();
         figures.counts.add(&turn.counts);
+        worker.obey(&turn.orders);
         let written = match try_write(&mut state.stream, &turn.out) {
             Ok(written) => written,
             Err(_) => {
                 figures.counts.unanswered += (turn.served.len() + turn.later.len()) as u64;
+                turn.later.iter().filter_map(|item| item.queued).for_each(|number| {
+                    worker.leave_queue(number);
+                });
                 state.phase = Phase::Ended(End::Reset);
                 return worker.return_scratch(turn.out, turn.served);
             }
@@ -269,6 +273,9 @@ impl Connection {
             }
         }
         if !turn.later.is_empty() {
+            turn.later.iter().filter_map(|item| item.queued).for_each(|number| {
+                worker.wait_for_queue(number, self);
+            });
             state.backlog.get_or_insert_default().queue.extend(turn.later);
         }
         worker.return_scratch(turn.out, turn.served);
@@ -287,6 +294,7 @@ impl Connection {
                     state.backlog = None;
                     return;
                 }
+                Some(item) if item.queued.is_some() => return,
                 Some(item) if item.due > now => {
                     let due = item.due;
                     return self.schedule(backlog, due);
@@ -364,12 +372,31 @@ impl Connection {
         if let Some(backlog) = &mut state.backlog {
             backlog.scheduled = None;
         }
+        self.go_on(state, now);
+    }
+
+    /// Gives what is due now, outside of the connection's task.
+    fn go_on(self: &Rc<Self>, state: &mut State, now: Time) {
         if matches!(state.phase, Phase::Open) {
             self.advance(state, now);
             if state.writes() || state.stalled || !matches!(state.phase, Phase::Open) {
                 state.wake();
             }
         }
+    }
+
+    /// A request has departed from the server's queue.
+    pub(super) fn departed(self: &Rc<Self>, number: u64, at: Time, now: Time) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(backlog) = &mut state.backlog else { return };
+        let mut items = backlog.queue.iter_mut();
+        let Some(item) = items.find(|item| item.queued == Some(number)) else { return };
+        item.queued = None;
+        item.due = match &item.tail {
+            Tail::Pieces(pieces) => at + pieces.sleep,
+            _ => at,
+        };
+        self.go_on(state, now);
     }
 
     /// The timer says that the time of the connection is over.
@@ -401,6 +428,11 @@ impl Connection {
         if address != NO_ADDRESS {
             swaps_unsent = u64::from(self.take_held().is_some());
             worker.places.leave(address);
+        }
+        let queued = state.backlog.iter().flat_map(|backlog| &backlog.queue);
+        queued.filter_map(|item| item.queued).for_each(|number| worker.leave_queue(number));
+        if worker.role != Role::Admin {
+            worker.setup.door.leave();
         }
         let figures = &mut *worker.figures();
         figures.deliveries.swaps_unsent += swaps_unsent;

@@ -7,13 +7,14 @@ use throng_base::Said;
 
 use clap::{Args, ValueEnum};
 
-use super::values::{count, duration, share, size};
+use super::values::{any_count, count, duration, rate, share, size, unit};
 use crate::choice::Choice;
 
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), `stall 500ms every \
-     5s` (the whole server does not respond during the first 500 ms of every 5 s).\n\
+    after_help = "Latencies: `20ms`, `10ms..50ms` (uniform), `exponential 20ms` (mean), `lognormal 5ms 10ms` \
+     (mean, standard deviation), `stall 500ms every 5s` (the whole server does not respond during \
+     the first 500 ms of every 5 s).\n\
      \n\
      http: HTTP/1.1 and HTTP/2 on one port; with --tls the client chooses (ALPN), otherwise its \
      first bytes decide (h2c with prior knowledge). The request headers `sleep` (ms) and `times` \
@@ -21,7 +22,10 @@ use crate::choice::Choice;
      /json, /redirect/N, /cookies, /events?every=10ms&count=100, \
      /digest?user=user&password=pass. gRPC over HTTP/2: the service of echo.proto, with \
      reflection. Statistics: /throng/stats, also on --admin for every kind; POST /throng/reset \
-     resets them.\n\
+     resets them. /throng/law?p=99&within=50ms reports the highest rate at which the queue and \
+     the rate limit meet this threshold. Example:\n\
+     \x20 throng target http --listen 127.0.0.1:8080 --servers 8 --service 'exponential 1ms' \
+     --queue-max 100\n\
      \n\
      chat: the chat room of chat-room.yaml over its private TCP protocol; --admin also shows a \
      single room: /room/ID. Example:\n\
@@ -71,6 +75,12 @@ pub(crate) struct TargetArguments {
     /// Accept only one connection per interval of this length on each thread; the others wait
     #[arg(long, value_parser = duration)]
     pub(crate) slow_accept: Option<Duration>,
+    /// Reset connections beyond this number
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) connections_max: Option<u64>,
+    /// Serve at most this many new connections per second, and let the others wait: `200/s`
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(crate) accept_rate: Option<f64>,
     /// Body size of the default response
     #[arg(long, value_parser = size, default_value = "13")]
     pub(crate) body: u64,
@@ -92,9 +102,49 @@ pub(crate) struct TargetArguments {
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
     #[command(flatten)]
+    pub(crate) capacity: CapacityArguments,
+    #[command(flatten)]
     pub(crate) deliveries: DeliveryArguments,
     #[command(flatten)]
     pub(crate) push: PushArguments,
+}
+
+/// What an HTTP server can carry.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Capacity (http)")]
+pub(crate) struct CapacityArguments {
+    /// Service time of a request, which occupies one server of the queue: `exponential 1ms`
+    #[arg(long, value_name = "LATENCY", value_parser = latency)]
+    pub(crate) service: Option<throng_target::Latency>,
+    /// Number of requests in service at once; the others wait in order of arrival. By default 1,
+    /// with --usl unlimited
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) servers: Option<u64>,
+    /// Respond with 503 to a request if this many already wait; 0 allows none to wait
+    #[arg(long, value_name = "N", value_parser = any_count)]
+    pub(crate) queue_max: Option<u64>,
+    /// Slow down requests that are in service together, by the universal scalability law:
+    /// `0.02,0.0005`
+    #[arg(long, value_name = "CONTENTION,CROSSTALK", value_parser = unit::<throng_target::Usl>)]
+    pub(crate) usl: Option<throng_target::Usl>,
+    /// Respond with 429 to requests above this rate. A token bucket allows bursts of a tenth of a
+    /// second, or of the given number: `500/s:20`
+    #[arg(long, value_name = "RATE[:BURST]", value_parser = unit::<throng_target::RateLimit>)]
+    pub(crate) rate_limit: Option<throng_target::RateLimit>,
+    /// Serve requests even if their client has disconnected or reset the stream; by default they
+    /// leave the queue
+    #[arg(long)]
+    pub(crate) work_on: bool,
+    /// Run at this speed at first: `60s:60%`
+    #[arg(long, value_name = "TIME:SPEED", value_parser = unit::<throng_target::WarmUp>)]
+    pub(crate) warm_up: Option<throng_target::WarmUp>,
+    /// Run slower during the first part of each interval: `45s:5s:15%`
+    #[arg(
+        long,
+        value_name = "EVERY:TIME:SLOWER",
+        value_parser = unit::<throng_target::SlowSpells>
+    )]
+    pub(crate) slow_spells: Option<throng_target::SlowSpells>,
 }
 
 /// What goes wrong between one user and the others, exactly and counted.

@@ -1,5 +1,6 @@
 //! How the values of flags are read: numbers with their units, as a person writes them.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use throng_base::{Language, Said, units};
@@ -48,8 +49,18 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_string(), value.to_string()))
 }
 
+/// A value that knows how it is written.
+pub(super) fn unit<T: FromStr<Err = units::UnitError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| in_words(&error))
+}
+
+/// A count that may be 0.
+pub(super) fn any_count(text: &str) -> Result<u64, String> {
+    units::parse_count(text).map_err(|error| in_words(&error))
+}
+
 pub(super) fn count(text: &str) -> Result<u64, String> {
-    match units::parse_count(text).map_err(|error| in_words(&error))? {
+    match any_count(text)? {
         0 => Err(tell!("it must be at least 1")),
         count => Ok(count),
     }

@@ -41,6 +41,7 @@ mod held;
 mod history;
 mod http2;
 mod init;
+mod known_capacity;
 mod labels;
 mod language;
 mod limits;

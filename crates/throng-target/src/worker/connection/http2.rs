@@ -247,7 +247,7 @@ impl Stream {
         served
     }
 
-    /// Answers a request that is completely read, when the latency law says so.
+    /// Answers a request that is completely read, when the latency law or the queue says so.
     async fn obey(
         &self,
         plan: Plan,
@@ -256,8 +256,26 @@ impl Stream {
         arrived: Time,
         respond: &mut SendResponse<Bytes>,
     ) -> Result<(), Gone> {
+        self.count();
+        let place = match self.connection.worker.enter_queue(arrived) {
+            Ok(place) => place,
+            Err(refused) => {
+                let reply = Reply { slow: None, ..reply };
+                let answer = self.prepare(&Plan::refused(refused), &[], reply);
+                self.send(answer, reply, respond).await?;
+                self.shared.given.borrow_mut().push(arrived);
+                return Ok(());
+            }
+        };
         let (plan, due) = self.draw(plan, arrived);
         self.wait_until(due, respond).await?;
+        if let Some(place) = place {
+            poll_fn(|cx| match respond.poll_gone(cx) {
+                Poll::Ready(gone) => Poll::Ready(Err(gone)),
+                Poll::Pending => place.poll_departed(cx).map(Ok),
+            })
+            .await?;
+        }
         let Some(plan) = plan else {
             respond.send_reset(Reason::INTERNAL_ERROR);
             return Ok(());
@@ -269,14 +287,18 @@ impl Stream {
         Ok(())
     }
 
-    /// Counts a request; what it gets for an answer, which may be a reset, and when.
+    fn count(&self) {
+        let counts = &mut self.connection.worker.figures().counts;
+        counts.requests += 1;
+        counts.http2.requests += 1;
+    }
+
+    /// What a request gets for an answer, which may be a reset, and when.
     fn draw(&self, plan: Plan, arrived: Time) -> (Option<Plan>, Time) {
         let worker = &self.connection.worker;
         let options = &worker.setup.options;
         let random = &mut *worker.random.borrow_mut();
         let counts = &mut worker.figures().counts;
-        counts.requests += 1;
-        counts.http2.requests += 1;
         let plan = match Fault::draw(options, random, counts) {
             Fault::None => {
                 if let Plan::Events(events) = &plan {

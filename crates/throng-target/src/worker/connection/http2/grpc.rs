@@ -21,8 +21,9 @@ use crate::grpc::{
     CountRequest, Encoding, MESSAGE_BYTES_MAX, Messages, Method, ReflectionRequest, SayReply,
     SayRequest, Status, timeout, write_message,
 };
+use crate::queue::Refused;
 use crate::turn::{Fault, WAITING_ANSWERS_MAX};
-use crate::worker::Due;
+use crate::worker::{Due, Place};
 
 /// Whether a request is a call, whose messages are protobuf.
 pub(super) fn is_call(request: &Request<RecvStream>) -> bool {
@@ -56,10 +57,8 @@ pub(super) async fn serve(
         served: None,
     };
     if call.is_counted {
-        let counts = &mut stream.connection.worker.figures().counts;
-        counts.requests += 1;
-        counts.http2.requests += 1;
-        counts.grpc.calls += 1;
+        stream.count();
+        stream.connection.worker.figures().counts.grpc.calls += 1;
     }
     let end = match encoding.and(time) {
         Ok(_) => call.answer(method).await,
@@ -281,8 +280,21 @@ impl Call<'_> {
     }
 
     async fn wait_to_answer(&mut self, arrived: Time) -> Result<(), End> {
-        self.wait_until(self.due(arrived)).await?;
+        match self.stream.connection.worker.enter_queue(arrived) {
+            Ok(None) => self.wait_until(self.due(arrived)).await?,
+            Ok(Some(place)) => self.wait_in_queue(&place).await?,
+            Err(refused) => return Err(refused_with(refused).into()),
+        }
         self.suffer()
+    }
+
+    /// Waits for the server's queue. The deadline of the call ends it, and the request leaves.
+    async fn wait_in_queue(&mut self, place: &Place) -> Result<(), End> {
+        poll_fn(|cx| match place.poll_departed(cx) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => self.poll_hear(cx, Time::NEVER, false).map_ok(drop),
+        })
+        .await
     }
 
     async fn wait_until(&mut self, due: Time) -> Result<(), End> {
@@ -422,6 +434,14 @@ fn head(encoding: Encoding) -> Response<()> {
 
 fn decode<M: Message + Default>(message: &[u8]) -> Result<M, Status> {
     M::decode(message).map_err(|_| Status::new(Code::Internal, "a message does not match its type"))
+}
+
+/// How a call ends that the limits of the server refuse.
+fn refused_with(refused: Refused) -> Status {
+    match refused {
+        Refused::Full => Status::new(Code::Unavailable, "the queue is full"),
+        Refused::Limited(_) => Status::new(Code::ResourceExhausted, "too many requests"),
+    }
 }
 
 fn too_long() -> Status {

@@ -1,0 +1,67 @@
+//! A token bucket: how many requests pass in a while.
+
+use std::time::Duration;
+
+use throng_base::Time;
+
+/// A limit of the rate of requests: a bucket of `burst` tokens that gets `per_s` tokens per
+/// second. A request takes one, or is refused.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateLimit {
+    pub per_s: f64,
+    pub burst: u64,
+}
+
+/// A bucket that is full at first. It has no clock: moments are given, none before another.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    limit: RateLimit,
+    tokens: f64,
+    at: Time,
+}
+
+impl Bucket {
+    pub(crate) fn new(limit: RateLimit) -> Bucket {
+        Bucket { limit, tokens: limit.burst as f64, at: Time::ZERO }
+    }
+
+    /// Takes a token, or says in what time there is one.
+    pub(crate) fn take(&mut self, at: Time) -> Result<(), Duration> {
+        let at = at.max(self.at);
+        let new = (at - self.at).as_secs_f64() * self.limit.per_s;
+        self.tokens = (self.tokens + new).min(self.limit.burst as f64);
+        self.at = at;
+        // An even rate at the limit must not fail by the last digit of a sum, or by a nanosecond.
+        if self.tokens >= 1.0 - 1e-6 {
+            self.tokens -= 1.0;
+            return Ok(());
+        }
+        Err(Duration::from_secs_f64((1.0 - self.tokens) / self.limit.per_s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate() {
+        let mut bucket = Bucket::new(RateLimit { per_s: 10.0, burst: 5 });
+        let at = |ms: u64| Time(ms * 1_000_000);
+        let passed =
+            |bucket: &mut Bucket, ms, n| (0..n).filter(|_| bucket.take(at(ms)).is_ok()).count();
+        assert_eq!(passed(&mut bucket, 0, 9), 5);
+        assert_eq!(bucket.take(at(40)), Err(Duration::from_millis(60)));
+        assert_eq!(passed(&mut bucket, 100, 2), 1);
+        assert_eq!(passed(&mut bucket, 100_000, 9), 5);
+        // A moment from before the last one counts as that.
+        assert_eq!(passed(&mut bucket, 3, 1), 0);
+    }
+
+    #[test]
+    fn an_even_rate_at_the_limit_passes() {
+        let mut bucket = Bucket::new(RateLimit { per_s: 300.0, burst: 1 });
+        let moments = (0..30_000u64).map(|n| Time(n * 1_000_000_000 / 300 + 1));
+        assert!(moments.into_iter().all(|at| bucket.take(at).is_ok()));
+    }
+}

@@ -1,0 +1,237 @@
+//! The queue of a server, as a pure machine: moments and service times come in, departures go out.
+//!
+//! First come, first served: at most `servers` requests are in service, the others wait. Each
+//! request in service goes on at the same speed, so one sum of what was done since the start
+//! serves them all: a request departs when the sum has grown by its service time. Without the
+//! universal scalability law the speed does not depend on how many there are.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+use throng_base::Time;
+
+use super::speed::Speed;
+
+/// The universal scalability law (Gunther, 1993): with n requests in service all of them together
+/// are served at n / (1 + contention (n - 1) + crosstalk n (n - 1)) times the speed of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Usl {
+    pub contention: f64,
+    pub crosstalk: f64,
+}
+
+impl Usl {
+    /// The speed of each of `n` requests; 1 if it is alone.
+    pub(crate) fn speed_of_each(self, n: f64) -> f64 {
+        1.0 / (1.0 + self.contention * (n - 1.0) + self.crosstalk * n * (n - 1.0))
+    }
+}
+
+/// A queue before its first request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shape {
+    /// How many are served at once; without a number, all of them.
+    pub(crate) servers: Option<u32>,
+    /// How many may wait; without a number, all.
+    pub(crate) waiting_max: Option<u64>,
+    pub(crate) usl: Option<Usl>,
+    pub(crate) speed: Speed,
+}
+
+/// A request in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// Counts from 0 in the order of arrival.
+    pub(crate) number: u64,
+    /// The worker that has the request.
+    pub(crate) worker: u16,
+    pub(crate) arrived: Time,
+}
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    shape: Shape,
+    now: Time,
+    entered: u64,
+    /// What a request has been served since the start that was in service all the time, in
+    /// nanoseconds of full speed.
+    done_ns: f64,
+    running: BinaryHeap<Reverse<Running>>,
+    /// In order; what has left has no service time any more.
+    waiting: VecDeque<(Ticket, Option<f64>)>,
+    /// How many of them wait.
+    waiting_count: u64,
+    /// The next departure.
+    next: Time,
+}
+
+#[derive(Debug)]
+struct Running {
+    /// The sum at which the request departs.
+    end_ns: f64,
+    ticket: Ticket,
+}
+
+/// The queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+impl Machine {
+    pub(crate) fn new(shape: Shape) -> Machine {
+        Machine {
+            shape,
+            now: Time::ZERO,
+            entered: 0,
+            done_ns: 0.0,
+            running: BinaryHeap::new(),
+            waiting: VecDeque::new(),
+            waiting_count: 0,
+            next: Time::NEVER,
+        }
+    }
+
+    pub(crate) fn in_service(&self) -> u64 {
+        self.running.len() as u64
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting_count
+    }
+
+    /// When the next request departs, if none comes or leaves before; `Time::NEVER` without any.
+    pub(crate) fn next_departure(&self) -> Time {
+        self.next
+    }
+
+    /// Lets go who is served until then; `departed` hears of each, and when. The present is that of
+    /// the last event: a request that arrived before this moment, and was not read before it, is
+    /// still in time for a server that is free since then.
+    pub(crate) fn advance(&mut self, to: Time, mut departed: impl FnMut(Ticket, Time)) {
+        while self.next <= to {
+            let at = self.next;
+            let Some(Reverse(first)) = self.running.pop() else { break };
+            // The sum is that of the request to the last digit: no error adds up.
+            (self.now, self.done_ns) = (at, first.end_ns);
+            departed(first.ticket, at);
+            self.fill();
+            self.foresee();
+        }
+    }
+
+    /// A request arrives that takes so many nanoseconds of service. One that arrived before the
+    /// present, the last event, arrives now.
+    pub(crate) fn enter(
+        &mut self,
+        arrived: Time,
+        worker: u16,
+        service_ns: f64,
+        departed: impl FnMut(Ticket, Time),
+    ) -> Result<Ticket, Full> {
+        self.advance(arrived, departed);
+        self.go_on(arrived);
+        let serves = self.is_free();
+        if !serves && self.shape.waiting_max.is_some_and(|max| self.waiting_count >= max) {
+            return Err(Full);
+        }
+        let ticket = Ticket { number: self.entered, worker, arrived };
+        self.entered += 1;
+        if serves {
+            self.serve(ticket, service_ns);
+            self.foresee();
+        } else {
+            self.waiting.push_back((ticket, Some(service_ns)));
+            self.waiting_count += 1;
+        }
+        Ok(ticket)
+    }
+
+    /// A request leaves before it is served; whether it was there.
+    pub(crate) fn leave(
+        &mut self,
+        number: u64,
+        at: Time,
+        departed: impl FnMut(Ticket, Time),
+    ) -> bool {
+        self.advance(at, departed);
+        let found = self.waiting.binary_search_by_key(&number, |(ticket, _)| ticket.number);
+        if let Ok(index) = found {
+            let waited = self.waiting[index].1.take().is_some();
+            self.waiting_count -= u64::from(waited);
+            return waited;
+        }
+        self.go_on(at);
+        let before = self.running.len();
+        self.running.retain(|Reverse(running)| running.ticket.number != number);
+        let was_served = self.running.len() < before;
+        self.fill();
+        self.foresee();
+        was_served
+    }
+
+    fn is_free(&self) -> bool {
+        self.shape.servers.is_none_or(|servers| self.running.len() < servers as usize)
+    }
+
+    fn serve(&mut self, ticket: Ticket, service_ns: f64) {
+        self.running.push(Reverse(Running { end_ns: self.done_ns + service_ns, ticket }));
+    }
+
+    /// Gives free servers those that wait, the first first.
+    fn fill(&mut self) {
+        while self.is_free()
+            && let Some((ticket, service_ns)) = self.waiting.pop_front()
+        {
+            if let Some(service_ns) = service_ns {
+                self.waiting_count -= 1;
+                self.serve(ticket, service_ns);
+            }
+        }
+    }
+
+    /// The speed of each request in service, but for warm-up and spells.
+    fn speed_of_each(&self) -> f64 {
+        self.shape.usl.map_or(1.0, |usl| usl.speed_of_each(self.running.len() as f64))
+    }
+
+    fn foresee(&mut self) {
+        self.next = self.running.peek().map_or(Time::NEVER, |Reverse(first)| {
+            let left_ns = (first.end_ns - self.done_ns) / self.speed_of_each();
+            self.shape.speed.when_done(self.now, left_ns)
+        });
+    }
+
+    /// Goes on to a moment before the next departure.
+    fn go_on(&mut self, to: Time) {
+        if to <= self.now {
+            return;
+        }
+        if !self.running.is_empty() {
+            self.done_ns += self.shape.speed.work_ns(self.now, to) * self.speed_of_each();
+        }
+        self.now = to;
+    }
+}
+
+impl Ord for Running {
+    fn cmp(&self, other: &Running) -> Ordering {
+        let order = self.end_ns.total_cmp(&other.end_ns);
+        order.then(self.ticket.number.cmp(&other.ticket.number))
+    }
+}
+
+impl PartialOrd for Running {
+    fn partial_cmp(&self, other: &Running) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Running {
+    fn eq(&self, other: &Running) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Running {}
+
+#[cfg(test)]
+mod tests;
