@@ -5,8 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::Interval;
-
 /// A count as a row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure {
@@ -112,6 +110,12 @@ macro_rules! figures {
             }
         })+
 
+        /// What has the groups: an interval.
+        pub trait Groups {
+            $(fn $group(&self) -> &$name;)+
+            $(fn $plain(&self) -> u64;)+
+        }
+
         /// A number that grows while the run goes on. The word is stable: it stands in records
         /// and thresholds.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,15 +137,15 @@ macro_rules! figures {
             }
 
             /// How far it came in the interval.
-            pub fn of(self, interval: &Interval) -> u64 {
+            pub fn of(self, interval: &impl Groups) -> u64 {
                 match self {
-                    $($($(Counter::$variant => interval.$group.$field,)?)+)+
-                    $(Counter::$plain_variant => interval.$plain,)+
+                    $($($(Counter::$variant => interval.$group().$field,)?)+)+
+                    $(Counter::$plain_variant => interval.$plain(),)+
                 }
             }
 
             /// What a share of the counter is a share of; None where that would say nothing.
-            pub fn whole(self, sum: &Interval) -> Option<u64> {
+            pub fn whole(self, sum: &impl Groups) -> Option<u64> {
                 match self {
                     $($($($(Counter::$variant => {
                         let $sum = sum;
@@ -214,11 +218,11 @@ figures! {
         /// steps cut off, in all rows together; transactions and heartbeats have their own counts
         interrupted json "cut_off", Interrupted "interrupted";
         /// scheduled starts that never happened
-        unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population.due();
+        unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population().due();
         /// delayed starts: every user was busy
-        waited json "starts_waited", Waited "waited" of |sum| sum.population.due();
+        waited json "starts_waited", Waited "waited" of |sum| sum.population().due();
         /// dropped starts: no user was free, in loads with a `max`
-        dropped json "starts_dropped", Dropped "dropped" of |sum| sum.population.due();
+        dropped json "starts_dropped", Dropped "dropped" of |sum| sum.population().due();
         /// starts scheduled, in loads with a rate: `starts_begun` plus unmet, dropped and withdrawn
         #[serde(skip_serializing_if = "is_zero")]
         wanted json "starts_wanted";
@@ -238,9 +242,9 @@ figures! {
         /// part of `attempted`: by users that lost a connection or disconnected on purpose
         reconnects, ConnectionsReconnects "connections.reconnects";
         /// connections opened
-        opened, ConnectionsOpened "connections.opened" of |sum| sum.connections.attempted;
+        opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
         /// part of `opened` that uses HTTP/2
-        http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections.opened;
+        http2, ConnectionsHttp2 "connections.http2" of |sum| sum.connections().opened;
         /// part of `http2` on which the target allows fewer concurrent streams than `streams` asks
         /// for
         streams_limited;
@@ -250,9 +254,9 @@ figures! {
         closed_by_us, ConnectionsClosedByUs "connections.closed_by_us";
         /// closed by the target: its FIN or WebSocket close
         closed_by_target, ConnectionsClosedByTarget "connections.closed_by_target"
-            of |sum| sum.connections.opened;
+            of |sum| sum.connections().opened;
         /// reset by the target (RST)
-        reset, ConnectionsReset "connections.reset" of |sum| sum.connections.opened;
+        reset, ConnectionsReset "connections.reset" of |sum| sum.connections().opened;
         /// reset by throng (RST), on purpose
         reset_by_us, ConnectionsResetByUs "connections.reset_by_us";
         /// dropped silently by throng, on purpose: no FIN, no RST
@@ -260,7 +264,7 @@ figures! {
         /// half-closed by throng, on purpose, and never closed by the target
         half_closed, ConnectionsHalfClosed "connections.half_closed";
         /// nothing more was received
-        timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections.opened;
+        timed_out, ConnectionsTimedOut "connections.timed_out" of |sum| sum.connections().opened;
     }
 
     /// The lives of long-lived connections, from the first attempt to open one. A life that the end
@@ -269,9 +273,9 @@ figures! {
         /// lives started
         begun, LifecycleBegun "lifecycle.begun";
         /// lives that went online and ended as the scenario intended
-        complete, LifecycleComplete "lifecycle.complete" of |sum| sum.lifecycle.ended();
+        complete, LifecycleComplete "lifecycle.complete" of |sum| sum.lifecycle().ended();
         /// lives that ended in any other way
-        broken, LifecycleBroken "lifecycle.broken" of |sum| sum.lifecycle.ended();
+        broken, LifecycleBroken "lifecycle.broken" of |sum| sum.lifecycle().ended();
     }
 
     /// Messages that are sent on a schedule of their own, and whether they were answered. Of a
@@ -280,15 +284,15 @@ figures! {
         /// heartbeats sent
         sent, HeartbeatsSent "heartbeats.sent";
         /// answered before the deadline
-        answered, HeartbeatsAnswered "heartbeats.answered" of |sum| sum.heartbeats.sent;
+        answered, HeartbeatsAnswered "heartbeats.answered" of |sum| sum.heartbeats().sent;
         /// not answered before the deadline or the end of the connection
-        lost, HeartbeatsLost "heartbeats.lost" of |sum| sum.heartbeats.sent;
+        lost, HeartbeatsLost "heartbeats.lost" of |sum| sum.heartbeats().sent;
         /// unknown: the user left or the run ended first
-        interrupted, HeartbeatsInterrupted "heartbeats.interrupted" of |sum| sum.heartbeats.sent;
+        interrupted, HeartbeatsInterrupted "heartbeats.interrupted" of |sum| sum.heartbeats().sent;
         /// sent without an expected reply: the scenario names none, or the heartbeat is a
         /// deliberate duplicate
         without_answer, HeartbeatsWithoutAnswer "heartbeats.without_answer"
-            of |sum| sum.heartbeats.sent;
+            of |sum| sum.heartbeats().sent;
         /// never sent, because the generator was behind by more than the whole period
         skipped, HeartbeatsSkipped "heartbeats.skipped";
         /// sent late, duplicated or omitted on purpose

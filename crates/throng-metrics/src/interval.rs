@@ -8,8 +8,8 @@ use throng_base::StepId;
 
 use crate::connections::ResidenceInterval;
 use crate::figures::{
-    Connections, Counts as _, DeliveryInterval, Heartbeats, Lifecycle, Messages, Population,
-    Retries, is_zero,
+    Connections, Counts as _, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages,
+    Population, Retries, is_zero,
 };
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
@@ -346,6 +346,40 @@ impl Together {
     /// The mean of a waking; None where there was none.
     pub fn mean(&self) -> Option<f64> {
         (self.wakings > 0).then(|| self.begun as f64 / self.wakings as f64)
+    }
+}
+
+impl Groups for Interval {
+    fn population(&self) -> &Population {
+        &self.population
+    }
+
+    fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    fn heartbeats(&self) -> &Heartbeats {
+        &self.heartbeats
+    }
+
+    fn retries(&self) -> &Retries {
+        &self.retries
+    }
+
+    fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    fn bytes_in(&self) -> u64 {
+        self.bytes_in
+    }
+
+    fn bytes_out(&self) -> u64 {
+        self.bytes_out
     }
 }
 

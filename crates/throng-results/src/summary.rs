@@ -737,7 +737,8 @@ impl Row {
     }
 }
 
-/// Which steps of a run are attempts ([`StepKind::is_attempt`]). A step that the run file does not know is.
+/// Which steps of a run are attempts ([`StepKind::is_attempt`]). A step that the run file does not
+/// know is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Attempts {
     by_step: Vec<bool>,

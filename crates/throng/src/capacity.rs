@@ -1,0 +1,273 @@
+//! `throng capacity` and `throng bench --capacity`: a run whose load a search sets, level by level,
+//! until it knows the highest at which the thresholds are met.
+
+pub(crate) mod answer;
+
+use std::net::ToSocketAddrs as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::units::format_duration;
+use throng_base::{Diagnostic, Exit, Said};
+use throng_engine::is_public;
+use throng_load::capacity::{Goals, Settings, Share, Unit};
+use throng_metrics::{Comparison, Measure, Subject, Threshold};
+use throng_program::{Drive, Iterations, Load, Phase, Program, Rate, Spacing};
+
+use crate::arguments::{CapacityArguments, SearchArguments};
+use crate::conduct::{Conduct, with_file};
+use crate::guard::Guard;
+use crate::screen::Screen;
+
+/// What is wanted of a search, and of which load of the run.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub(crate) settings: Settings,
+    /// In the order of [`Goals::shares`].
+    pub(crate) shares: Vec<Threshold>,
+    /// Those that do not count attempts, in their order.
+    pub(crate) plain: Vec<Threshold>,
+    /// The load that is varied.
+    pub(crate) load: usize,
+    /// Its name, where there are several.
+    pub(crate) varied: Option<String>,
+    pub(crate) at_least: Option<f64>,
+    pub(crate) peak: Option<f64>,
+}
+
+/// Beyond the budget: a drain or a recovery that has begun may end.
+const GRACE: Duration = Duration::from_secs(300);
+/// Without a rate to begin from.
+const BASE_PER_S: f64 = 50.0;
+/// A twentieth of the rate that the scenario has is surely light.
+const BASE_PART: f64 = 20.0;
+/// A bracket needs a climb and holds, which are rarely shorter.
+const BUDGET_MIN: Duration = Duration::from_secs(120);
+/// Of a command line that says nothing of users: as many as a search needs at thousands per second.
+pub(crate) const USERS_MIN: u64 = 1_000;
+
+/// `throng capacity FILE`.
+pub(crate) fn capacity(arguments: &CapacityArguments) -> Exit {
+    with_file(&arguments.run, |conduct| search(conduct, &arguments.search))
+}
+
+/// Runs it with a search in place of its load.
+pub(crate) fn search(mut conduct: Conduct<'_>, arguments: &SearchArguments) -> Exit {
+    let errors = Screen::errors(conduct.output.no_color);
+    let mut program = (*conduct.program).clone();
+    let wanted = guarded(&program, arguments, errors)
+        .and_then(|()| prepare(&mut program, arguments).map_err(|told| refused(&told, errors)));
+    match wanted {
+        Ok(wanted) => {
+            conduct.program = Arc::new(program);
+            conduct.search = Some(wanted);
+            conduct.run()
+        }
+        Err(exit) => exit,
+    }
+}
+
+fn refused(told: &Diagnostic, errors: Screen) -> Exit {
+    errors.diagnostic(told);
+    errors.say(say!("nothing was sent"));
+    Exit::Usage
+}
+
+fn mistake(message: Said, help: Said) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("capacity-unclear", message).help(help))
+}
+
+/// A search goes to the limit of a service: where that is public and no list allows it, a person
+/// has to say so.
+fn guarded(program: &Program, arguments: &SearchArguments, errors: Screen) -> Result<(), Exit> {
+    if arguments.yes || !Guard::read(errors)?.lists.is_empty() {
+        return Ok(());
+    }
+    match public_host(program) {
+        None => Ok(()),
+        Some(host) => {
+            let message = say!("`{host}` has a public address, and a search goes to its limit");
+            let help =
+                say!("if you own the service, add --yes, or put it in the list of allowed targets");
+            Err(refused(&mistake(message, help), errors))
+        }
+    }
+}
+
+/// The first target with a public address. One that has none yet is told later.
+fn public_host(program: &Program) -> Option<String> {
+    let is_open = |target: &&throng_program::Target| {
+        let addresses = (target.host_alone(), target.port).to_socket_addrs();
+        target.unix_socket.is_none()
+            && addresses.is_ok_and(|mut all| all.any(|address| is_public(address.ip())))
+    };
+    program.targets.iter().find(is_open).map(|target| target.host.clone())
+}
+
+/// What the search varies, and from where.
+fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted, Box<Diagnostic>> {
+    if arguments.budget < BUDGET_MIN {
+        let message = say!(
+            "a search needs at least {} to bracket the capacity, not {}",
+            format_duration(BUDGET_MIN),
+            format_duration(arguments.budget)
+        );
+        return Err(mistake(message, say!("give it more time with --budget")));
+    }
+    let load = varied(program, arguments)?;
+    let (unit, drive, base) = driven(&program.loads[load], arguments)?;
+    let base = arguments.from.unwrap_or(base);
+    if let Some(max) = arguments.max.filter(|max| *max < base) {
+        let message = say!("the first level ({base}) is above --max ({max})");
+        return Err(mistake(message, say!("choose a lower --from, or a higher --max")));
+    }
+    let (shares, plain) = goals(program, load)?;
+    let time = arguments.budget + arguments.confirm + GRACE;
+    let churn = program.loads[load].phases.last().and_then(|phase| phase.churn.clone());
+    let name = tell!("search");
+    let phase = Phase { name, drive: at(drive, base), time: Some(time), churn, measured: true };
+    program.loads[load].phases = vec![phase];
+    for other in program.loads.iter_mut().enumerate().filter(|(it, _)| *it != load) {
+        // What goes on beside goes on for as long.
+        if let Some(last) = other.1.phases.last_mut() {
+            last.time = last.time.map(|_| time);
+        }
+    }
+    (program.thresholds, program.abort_when) = (Vec::new(), Vec::new());
+    let shown: Vec<Share> = shares.iter().filter_map(share).collect();
+    let settings = Settings {
+        goals: Goals { shares: shown, plain: plain.len() },
+        unit,
+        base,
+        max: arguments.max,
+        budget_s: arguments.budget.as_secs_f64(),
+        confirm_s: u32::try_from(arguments.confirm.as_secs()).unwrap_or(u32::MAX),
+        overload: !arguments.no_overload
+            && unit == Unit::PerSecond
+            && (arguments.overload || public_host(program).is_none()),
+        seed: program.seed,
+    };
+    let (at_least, peak) = (arguments.at_least, arguments.peak);
+    let varied = (program.loads.len() > 1).then(|| program.loads[load].name.clone());
+    Ok(Wanted { settings, shares, plain, load, varied, at_least, peak })
+}
+
+/// The load that is varied: the only one, or the one that is named.
+fn varied(program: &Program, arguments: &SearchArguments) -> Result<usize, Box<Diagnostic>> {
+    let names: Vec<&str> = program.loads.iter().map(|load| load.name.as_str()).collect();
+    let named = arguments.vary.as_deref().filter(|name| !["rate", "users"].contains(name));
+    let list = names.join(", ");
+    match named {
+        Some(name) => names.iter().position(|one| *one == name).ok_or_else(|| {
+            let message = say!("the scenario has no load `{name}`");
+            mistake(message, say!("vary `rate`, `users`, or one of its loads: {list}"))
+        }),
+        None if names.len() == 1 => Ok(0),
+        None => Err(mistake(
+            say!("the scenario has several loads"),
+            say!("choose the one to vary with --vary NAME: {list}"),
+        )),
+    }
+}
+
+/// What is varied of the load, how it is driven, and a level that is surely light.
+fn driven(load: &Load, arguments: &SearchArguments) -> Result<(Unit, Drive, f64), Box<Diagnostic>> {
+    let wants_users = arguments.vary.as_deref() == Some("users");
+    let paced = load.phases.iter().filter_map(|phase| Some((&phase.drive, phase.drive.rate()?)));
+    let fastest = paced.max_by(|one, other| one.1.peak().total_cmp(&other.1.peak()));
+    if let Some((drive, rate)) = fastest.filter(|_| !wants_users) {
+        return Ok((Unit::PerSecond, drive.clone(), (rate.peak() / BASE_PART).max(1.0)));
+    }
+    let users = load.staying_max();
+    if wants_users && users > 0 {
+        let drive = load.phases.iter().find(|it| matches!(it.drive, Drive::Users(_)));
+        if let Some(phase) = drive {
+            let base = (users as f64 / BASE_PART).round().max(1.0);
+            return Ok((Unit::Users, phase.drive.clone(), base));
+        }
+    }
+    if wants_users {
+        return Err(mistake(
+            say!("this load has no fixed number of users that could be varied"),
+            say!("give it a phase with `users`, or vary its rate"),
+        ));
+    }
+    if arguments.vary.as_deref() == Some("rate") || arguments.from.is_some() {
+        let iterations = Iterations {
+            users: users.max(USERS_MIN),
+            rate: Some(Rate::constant(BASE_PER_S)),
+            spacing: Spacing::Poisson,
+            total: None,
+            drops: false,
+        };
+        return Ok((Unit::PerSecond, Drive::Iterations(iterations), BASE_PER_S));
+    }
+    Err(mistake(
+        say!("this load has no rate, so it slows down when the service does (closed model)"),
+        say!(
+            "use `--vary rate` to start iterations at a rate instead, or `--vary users` for \
+             long-lived connections"
+        ),
+    ))
+}
+
+/// The drive at a level.
+fn at(mut drive: Drive, level: f64) -> Drive {
+    if let Some(rate) = drive.rate_mut() {
+        *rate = Rate::constant(level);
+    }
+    match &mut drive {
+        Drive::Users(users) => users.to = level.round() as u64,
+        Drive::Iterations(iterations) => iterations.total = None,
+        Drive::Arrivals(_) | Drive::Hold => {}
+    }
+    drive
+}
+
+/// The thresholds of the load: those that are shares of attempts, and those that are not.
+fn goals(
+    program: &Program,
+    load: usize,
+) -> Result<(Vec<Threshold>, Vec<Threshold>), Box<Diagnostic>> {
+    let is_of = |it: &&Threshold| it.load.is_none_or(|number| usize::from(number) == load);
+    let all = program.thresholds.iter().filter(is_of);
+    // A level is judged as a whole.
+    let all = all.map(|it| Threshold { load: None, phase: None, over_s: 0, ..it.clone() });
+    let (shares, plain): (Vec<_>, Vec<_>) = all.partition(|it| share(it).is_some());
+    let is_of_the_load = |it: &&Threshold| {
+        matches!(it.measure, Measure::Count | Measure::Rate)
+            && matches!(it.comparison, Comparison::Greater | Comparison::GreaterOrEqual)
+            || it.subject.is_gauge()
+    };
+    if let Some(odd) = plain.iter().find(is_of_the_load) {
+        let text = &odd.text;
+        let message = say!("`{text}` depends on the load, so no level can be judged by it");
+        let help = say!("remove it for a search; state the required load with --at-least instead");
+        return Err(mistake(message, help));
+    }
+    if shares.is_empty() && plain.is_empty() {
+        return Err(mistake(
+            say!("a search for the capacity requires thresholds: what the service must keep"),
+            say!(
+                "add some with `thresholds` in the scenario, or with --threshold 'http p99 < 50ms' \
+                 --threshold 'errors < 1%'"
+            ),
+        ));
+    }
+    Ok((shares, plain))
+}
+
+/// A threshold as a share of bad attempts, where it is one.
+pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
+    use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
+    let Subject::Steps(_) = &threshold.subject else { return None };
+    let is_below = matches!(threshold.comparison, Less | LessOrEqual);
+    let is_above = matches!(threshold.comparison, Greater | GreaterOrEqual);
+    let (allowed, within_s) = match threshold.measure {
+        Measure::Quantile(quantile) if is_below => (1.0 - quantile, Some(threshold.value / 1e9)),
+        Measure::FailedShare if is_below => (threshold.value, None),
+        Measure::OkShare if is_above => (1.0 - threshold.value, None),
+        _ => return None,
+    };
+    (allowed > 0.0 && allowed < 1.0).then_some(Share { allowed, within_s })
+}

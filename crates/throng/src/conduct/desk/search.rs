@@ -1,0 +1,82 @@
+//! A search for the capacity in place of a person: it sets the load.
+
+use throng_base::Time;
+use throng_load::capacity::{Limit, Unit};
+use throng_metrics::Interval;
+use throng_results::Event;
+
+use super::Desk;
+use crate::conduct::pilot::Deed;
+use crate::conduct::wire::{Change, Order};
+
+impl Desk<'_> {
+    pub(super) fn begin_search(&mut self) {
+        if let Some(pilot) = &self.pilot {
+            let first = pilot.first();
+            self.say(first);
+        }
+    }
+
+    /// Figures of the load that is varied.
+    pub(super) fn fly(&mut self, interval: &Interval) {
+        let load = self.running.load_of(interval.phase);
+        if let Some(pilot) = self.pilot.as_mut().filter(|pilot| pilot.load() == load) {
+            pilot.add(interval);
+        }
+    }
+
+    /// A second of it is complete.
+    pub(super) fn searched(&mut self, second: u64) {
+        let Some(pilot) = self.pilot.as_mut().filter(|_| self.stops == 0) else { return };
+        let gauges = self.gauges.latest_of(pilot.load());
+        let deeds = pilot.second(second, &gauges);
+        self.obey_search(deeds, second);
+    }
+
+    fn obey_search(&mut self, deeds: Vec<Deed>, second: u64) {
+        let mut from = second + 1;
+        for deed in deeds {
+            match deed {
+                Deed::Say(said) => self.say(said),
+                Deed::Finish => {
+                    self.stops = 1;
+                    return self.order(Order::Stop);
+                }
+                Deed::Load(level) => match self.set_level(level) {
+                    Ok(at) => from = at.second() + 1,
+                    Err(limit) => {
+                        let Some(pilot) = &mut self.pilot else { return };
+                        let deeds = pilot.refused(limit);
+                        return self.obey_search(deeds, second);
+                    }
+                },
+            }
+        }
+        // The level of an order holds from the first whole second on.
+        if let Some(pilot) = self.pilot.as_mut().filter(|pilot| pilot.is_new()) {
+            pilot.begins(from);
+        }
+    }
+
+    fn set_level(&mut self, level: f64) -> Result<Time, Limit> {
+        let Some(pilot) = &self.pilot else { return Err(Limit::Users) };
+        let (number, unit) = (pilot.load(), pilot.unit());
+        let change = match unit {
+            Unit::PerSecond => Change::Rate(level),
+            Unit::Users => Change::Users(level.round() as u64),
+        };
+        let name = self.conduct.program.loads[number].name.clone();
+        let now = self.posts.clock.now();
+        let named = Some(name.as_str()).filter(|name| !name.is_empty());
+        self.change(change, named, now).map_err(|_| Limit::Users)?;
+        Ok(self.amended_at())
+    }
+
+    /// What is known by now is recorded.
+    pub(super) fn end_search(&mut self) {
+        if let Some(mut pilot) = self.pilot.take() {
+            let (at_ns, capacity) = (self.ended_ns, Box::new(pilot.answer()));
+            self.event(&Event::Capacity { at_ns, capacity });
+        }
+    }
+}

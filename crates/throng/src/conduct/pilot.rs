@@ -1,0 +1,386 @@
+//! Steers the load of a run by a search for its capacity: counts each second as the search wants
+//! it, and orders the levels that it asks for.
+
+use throng_base::units::{format_count, format_duration};
+use throng_base::{Said, StepId};
+use throng_load::capacity::{
+    Ended, Held, Hold, Judge, Limit, Order, Outcome, Percentiles, Search, Second, Status, Unit,
+    Waited, Watch, Why,
+};
+use throng_metrics::{
+    Cause, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
+};
+use throng_results::Capacity;
+
+use crate::capacity::{Wanted, answer};
+
+/// A shard that was later than this with the 99th percentile of its work was late.
+const LATE_NS: u64 = 10_000_000;
+/// A level is the generator's where this part of its seconds was late.
+const LATE_PART: f64 = 1.0 / 3.0;
+/// Users that are on their way after so long are not coming.
+const SETTLE_MAX: u32 = 120;
+/// A threshold is the generator's own, for want of users, if the service alone would meet it by so
+/// much.
+const BY_SERVICE: f64 = 0.5;
+
+/// What the desk has to do.
+pub(super) enum Deed {
+    /// Go to this level.
+    Load(f64),
+    Say(Said),
+    /// The search is over.
+    Finish,
+}
+
+pub(super) struct Pilot {
+    wanted: Wanted,
+    search: Search,
+    judge: Option<Judge>,
+    watch: Option<Watch>,
+    /// The steps that are attempts.
+    attempts: Vec<StepId>,
+    /// What has come since the last second was counted.
+    part: Interval,
+    /// The first second that belongs to the order.
+    from: u64,
+    level: f64,
+    /// Seconds of the order so far, those before it counts too.
+    passed: u32,
+    settled: Option<u32>,
+    sum: Interval,
+    seconds: Vec<Second>,
+    late: u32,
+    skips: bool,
+}
+
+impl Pilot {
+    pub(super) fn new(wanted: Wanted, program: &throng_program::Program) -> Pilot {
+        let search = Search::new(wanted.settings.clone());
+        let steps = (0u16..).zip(&program.steps);
+        let attempts = steps.filter(|(_, step)| step.kind.is_attempt());
+        Pilot {
+            judge: search.judge(),
+            watch: None,
+            search,
+            attempts: attempts.map(|(id, _)| StepId(id)).collect(),
+            part: Interval::default(),
+            from: 0,
+            level: wanted.settings.base,
+            wanted,
+            passed: 0,
+            settled: None,
+            sum: Interval::default(),
+            seconds: Vec::new(),
+            late: 0,
+            skips: false,
+        }
+    }
+
+    /// The load that it varies.
+    pub(super) fn load(&self) -> usize {
+        self.wanted.load
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        self.wanted.settings.unit
+    }
+
+    /// Part of a second of its load.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.part.merge_later(interval);
+    }
+
+    /// A person skips the level.
+    pub(super) fn skip(&mut self) {
+        self.skips = true;
+    }
+
+    /// Nothing was counted for the order yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.passed == 0
+    }
+
+    /// The level is so from this second on.
+    pub(super) fn begins(&mut self, second: u64) {
+        self.from = second;
+    }
+
+    /// The level cannot be had.
+    pub(super) fn refused(&mut self, limit: Limit) -> Vec<Deed> {
+        self.held(Ended::GeneratorBound(limit))
+    }
+
+    /// The first thing that a person is told.
+    pub(super) fn first(&self) -> Said {
+        self.next_said()
+    }
+
+    /// A second is complete.
+    pub(super) fn second(&mut self, number: u64, gauges: &Gauges) -> Vec<Deed> {
+        let part = std::mem::take(&mut self.part);
+        if number < self.from {
+            return Vec::new();
+        }
+        let second = self.count(&part, gauges);
+        self.passed += 1;
+        match self.search.order() {
+            Order::Hold(hold) => self.hold_second(hold, second, (&part, gauges)),
+            Order::Wait(_) => self.wait_second(&second, gauges),
+            Order::Finish => Vec::new(),
+        }
+    }
+
+    fn hold_second(
+        &mut self,
+        hold: Hold,
+        second: Second,
+        (part, gauges): (&Interval, &Gauges),
+    ) -> Vec<Deed> {
+        let gave_up = self.judge.as_mut().and_then(|judge| judge.second(&second));
+        if self.settled.is_none() && self.is_settled(hold, gauges) {
+            self.settled = Some(self.passed.saturating_sub(1));
+        }
+        if self.settled.is_some() {
+            self.sum.merge_later(part);
+            self.late += u32::from(part.lateness.value_at(0.99) > LATE_NS);
+            self.seconds.push(second);
+        }
+        if let Some(gave_up) = gave_up {
+            return self.held(Ended::GaveUp(gave_up));
+        }
+        if std::mem::take(&mut self.skips) {
+            return self.held(Ended::Skipped);
+        }
+        match self.seconds.len() as u32 >= hold.seconds {
+            true => self.held(Ended::Full),
+            false => Vec::new(),
+        }
+    }
+
+    fn is_settled(&self, hold: Hold, gauges: &Gauges) -> bool {
+        let is_there = match self.unit() {
+            Unit::PerSecond => true,
+            Unit::Users => {
+                gauges.users_online as f64 >= hold.load.round()
+                    || gauges.connections_opening == 0 && self.passed > hold.settle_s
+                    || self.passed > SETTLE_MAX
+            }
+        };
+        self.passed > hold.settle_s && is_there
+    }
+
+    fn wait_second(&mut self, second: &Second, gauges: &Gauges) -> Vec<Deed> {
+        let online = gauges.users_online as f64 / self.level.max(1.0);
+        let watch = self.watch.as_mut();
+        let reached = watch.is_some_and(|watch| watch.second(second, Some(online)))
+            || std::mem::take(&mut self.skips);
+        let Order::Wait(wait) = self.search.order() else { return Vec::new() };
+        if !reached && self.passed < wait.seconds_max {
+            return Vec::new();
+        }
+        let seconds = f64::from(self.passed);
+        self.search.handle(Outcome::Waited(Waited { seconds, reached }));
+        self.next()
+    }
+
+    /// The hold is over.
+    fn held(&mut self, ended: Ended) -> Vec<Deed> {
+        let ended = match (self.bound(), ended) {
+            (Some(limit), Ended::Full | Ended::GaveUp(_)) => Ended::GeneratorBound(limit),
+            (_, ended) => ended,
+        };
+        let seconds = std::mem::take(&mut self.seconds);
+        let duration = std::time::Duration::from_secs(seconds.len() as u64);
+        let is_unmet =
+            |one: &Threshold| one.figure(&self.sum, duration).is_some_and(|it| !one.holds(it));
+        let total = self.total(&self.sum);
+        let at = |quantile: f64| total.latency.value_at(quantile) as f64 / 1e9;
+        let percentiles = (!total.latency.is_empty()).then(|| Percentiles {
+            p50_s: at(0.5),
+            p90_s: at(0.9),
+            p99_s: at(0.99),
+        });
+        let held = Held {
+            settled_s: f64::from(self.settled.unwrap_or(self.passed)),
+            seconds,
+            ended,
+            unmet: self.wanted.plain.iter().position(is_unmet),
+            percentiles,
+            online: (self.unit() == Unit::Users).then_some(self.sum.gauges.users_online),
+        };
+        self.search.handle(Outcome::Held(held));
+        self.next()
+    }
+
+    /// What kept the generator from the level, if something did.
+    fn bound(&self) -> Option<Limit> {
+        let seconds = self.seconds.len() as f64;
+        let resources = self.sum.resources.clone().unwrap_or_default();
+        if resources.ports_left == Some(0) {
+            return Some(Limit::Ports);
+        }
+        if resources.held {
+            return Some(Limit::Memory);
+        }
+        if seconds >= 3.0 && f64::from(self.late) > seconds * LATE_PART {
+            return Some(Limit::Lateness);
+        }
+        let has_no_users = self.sum.population.unmet > 0 || self.is_bound_by_users();
+        has_no_users.then_some(Limit::Users)
+    }
+
+    /// Starts wait for a free user, and the service alone, from sending to its response, would meet
+    /// a threshold that is not met.
+    fn is_bound_by_users(&self) -> bool {
+        let waits = self.sum.population.waited > 0 && self.unit() == Unit::PerSecond;
+        let is_own = |threshold: &Threshold| {
+            let row = self.row(threshold, &self.sum);
+            let Some(within) = within_ns(threshold) else { return false };
+            let allowed = allowed(threshold) * row.count as f64;
+            let by_service = row.failed() as f64 + over(row.service(), within) as f64;
+            bad(threshold, &row) as f64 > allowed && by_service <= allowed * BY_SERVICE
+        };
+        waits && self.wanted.shares.iter().any(is_own)
+    }
+
+    fn next(&mut self) -> Vec<Deed> {
+        (self.judge, self.watch) = (self.search.judge(), self.search.watch());
+        (self.passed, self.settled, self.late) = (0, None, 0);
+        self.sum = Interval::default();
+        self.seconds.clear();
+        let level = match self.search.order() {
+            Order::Hold(hold) => hold.load,
+            Order::Wait(wait) => wait.load,
+            Order::Finish => return vec![Deed::Finish],
+        };
+        let said = Deed::Say(self.next_said());
+        // What stays as it is needs no order.
+        let is_same = (level - self.level).abs() <= 1e-9 * level;
+        self.level = level;
+        match is_same {
+            true => vec![said],
+            false => vec![said, Deed::Load(level)],
+        }
+    }
+
+    fn count(&self, part: &Interval, gauges: &Gauges) -> Second {
+        let total = self.total(part);
+        let scaled = |threshold: &Threshold| {
+            let row = self.row(threshold, part);
+            let bad = bad(threshold, &row);
+            // Of some steps only, as a part of all attempts.
+            match row.count == total.count || row.count == 0 {
+                true => bad,
+                false => (bad as f64 * total.count as f64 / row.count as f64).round() as u64,
+            }
+        };
+        let latency = &total.latency;
+        Second {
+            begun: total.begun,
+            ended: total.count,
+            good: total.ok,
+            bad: self.wanted.shares.iter().map(scaled).collect(),
+            unanswered: gauges.in_flight + gauges.backlog,
+            response_s: latency.mean() * latency.count() as f64 / 1e9,
+            p50_s: (!latency.is_empty()).then(|| latency.value_at(0.5) as f64 / 1e9),
+        }
+    }
+
+    fn total(&self, part: &Interval) -> StepInterval {
+        part.sum(|step| self.attempts.contains(&step))
+    }
+
+    fn row(&self, threshold: &Threshold, part: &Interval) -> StepInterval {
+        match &threshold.subject {
+            Subject::Steps(steps) => part.sum(|step| steps.contains(&step)),
+            _ => StepInterval::default(),
+        }
+    }
+
+    /// The answer; what is known so far where the search is not over.
+    pub(super) fn answer(&mut self) -> Capacity {
+        if self.search.order() != Order::Finish {
+            self.search.end();
+        }
+        answer::of(&self.search.answer(), &self.wanted)
+    }
+
+    /// What comes next and why, and what is known.
+    fn next_said(&self) -> Said {
+        let Status { order, passed, failed, interval, left_s, .. } = self.search.status();
+        let load = |load: f64| self.load_text(load);
+        let what = match order {
+            Order::Hold(hold) => say!("{}: {}", load(hold.load), why(hold)),
+            Order::Wait(wait) => {
+                say!("{}: waiting until the service has recovered", load(wait.load))
+            }
+            Order::Finish => say!("the search is complete"),
+        };
+        let left = format_duration(std::time::Duration::from_secs(left_s.max(0.0) as u64));
+        match (interval, passed, failed) {
+            (Some((low, high)), ..) => {
+                say!("{what} · 95 %: {} to {} · {left} left", load(low), load(high))
+            }
+            (_, Some(passed), Some(failed)) => {
+                say!("{what} · met at {}, not at {} · {left} left", load(passed), load(failed))
+            }
+            (_, Some(passed), None) => say!("{what} · met at {} · {left} left", load(passed)),
+            _ => say!("{what} · {left} left"),
+        }
+    }
+
+    fn load_text(&self, load: f64) -> String {
+        let count = format_count(load.round() as u64);
+        match self.unit() {
+            Unit::PerSecond => format!("{count}/s"),
+            Unit::Users => tell!("{count} users"),
+        }
+    }
+}
+
+/// Why this level.
+fn why(hold: Hold) -> Said {
+    match hold.why {
+        Why::Base => say!("the first level"),
+        Why::Light => say!("the last level was light"),
+        Why::Strained => say!("a small step: the last level showed strain"),
+        Why::Between => say!("between what passed and what failed"),
+        Why::Careful => say!("a small step: the service has collapsed above"),
+        Why::Expected(_) => say!("to collect counts near the capacity"),
+        Why::LowerEnd => say!("to confirm the lower end of the interval"),
+        Why::Lower => say!("a lower level to confirm"),
+        Why::Max => say!("the highest level that is allowed"),
+        Why::StayedOnline => say!("as many users as stayed online"),
+        Why::Overload => say!("a deliberate overload"),
+    }
+}
+
+fn within_ns(threshold: &Threshold) -> Option<u64> {
+    matches!(threshold.measure, Measure::Quantile(_)).then_some(threshold.value as u64)
+}
+
+fn allowed(threshold: &Threshold) -> f64 {
+    crate::capacity::share(threshold).map_or(1.0, |share| share.allowed)
+}
+
+/// How many attempts of the row a threshold calls bad: those that failed, and those that took
+/// longer. A timeout is both, and counts once.
+fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
+    let failed = row.failed();
+    let Some(within) = within_ns(threshold) else { return failed };
+    let times = if threshold.first_byte { &row.first_byte } else { &row.latency };
+    let late = over(times, within);
+    let timeouts = row.errors.iter().filter(|(cause, _)| *cause == Cause::Timeout);
+    let timeouts = timeouts.map(|(_, count)| count).sum::<u64>().min(late);
+    (failed + late - timeouts).max(failed).max(late)
+}
+
+/// How many values are over this one.
+fn over(times: &Histogram, nanos: u64) -> u64 {
+    let is_over = |index: usize| {
+        let bucket = throng_metrics::histogram::bucket(index);
+        bucket.start + (bucket.end - bucket.start) / 2 > nanos
+    };
+    times.buckets().filter(|(index, _)| is_over(*index)).map(|(_, count)| count).sum()
+}
