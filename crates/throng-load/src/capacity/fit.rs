@@ -4,8 +4,9 @@
 //! The strain (share over allowed share) grows with a power of the load near the border. The power
 //! and the border are fitted by quasi-likelihood (Wedderburn, Biometrika 1974) with the variance
 //! of a negative binomial count, because bad attempts come in clusters: a visit with many of them
-//! weighs little more than one with [`CLUSTER`]. No logarithm of a count is taken, so visits without
-//! a bad attempt count as they are. A trend over time is fitted too, as a service may become slower; the border is that of the middle of the visits.
+//! weighs little more than one with [`CLUSTER`]. No logarithm of a count is taken, so that visits
+//! without a bad attempt count as well. The service may become slower meanwhile, so a trend over
+//! time is fitted too; the border is that of the middle of the visits.
 
 use throng_base::random::Random;
 
