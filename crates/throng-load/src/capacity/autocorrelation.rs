@@ -41,3 +41,30 @@ fn variance(series: &[Vec<f64>], size: usize) -> Option<f64> {
     }
     (batches >= BATCHES_MIN && free > 0.0).then(|| sum / free)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_base::random::Random;
+
+    /// Of an autoregressive series with this factor it is `(1 + factor) / (1 - factor)`.
+    #[test]
+    fn the_time_is_that_of_the_series() {
+        let time = |factor: f64| {
+            let mut random = Random::new(3);
+            let mut series = || {
+                let mut value = 0.0;
+                let mut next = || {
+                    value = value * factor + random.uniform(-1.0, 1.0);
+                    (1.0, value)
+                };
+                (0..60).map(|_| next()).collect::<Vec<_>>()
+            };
+            time_s(&(0..20).map(|_| series()).collect::<Vec<_>>())
+        };
+        assert!(time(0.0) < 1.4, "{}", time(0.0));
+        assert!((2.0..4.0).contains(&time(0.5)), "{}", time(0.5));
+        assert!((5.0..11.0).contains(&time(0.8)), "{}", time(0.8));
+        assert_eq!((time_s(&[]), time_s(&[vec![(10.0, 0.0); 30]])), (1.0, 1.0));
+    }
+}

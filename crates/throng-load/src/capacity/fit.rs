@@ -4,9 +4,9 @@
 //! The strain (share over allowed share) grows with a power of the load near the border. The power
 //! and the border are fitted by quasi-likelihood (Wedderburn, Biometrika 1974) with the variance
 //! of a negative binomial count, because bad attempts come in clusters: a visit with many of them
-//! weighs little more than one with [`CLUSTER`]. No logarithm of a count is taken, so visits
-//! without a bad attempt count as they are. A trend over time is fitted too, as a service may
-//! become slower meanwhile; the border is that of the middle of the visits.
+//! weighs little more than one with [`CLUSTER`]. No logarithm of a count is taken, so that visits
+//! without a bad attempt count as well. The service may become slower meanwhile, so a trend over
+//! time is fitted too; the border is that of the middle of the visits.
 
 use throng_base::random::Random;
 
@@ -93,17 +93,28 @@ impl Assumed {
 }
 
 /// The curve through the points; None where no attempt was bad, so the border is above.
-pub(in crate::capacity) fn curve(points: &[Point], allowed: f64, from: Assumed) -> Option<Curve> {
-    let first = from.curve;
+pub(in crate::capacity) fn curve(
+    points: &[Point],
+    allowed: f64,
+    assumed: Assumed,
+) -> Option<Curve> {
     if points.iter().all(|point| point.bad <= 0.0) {
         return None;
     }
+    // Again, with the noise that the first fit leaves.
+    let first = fit(points, allowed, &assumed, 1.0);
+    let noise = noise(points, allowed, first);
+    Some(fit(points, allowed, &Assumed { curve: first, ..assumed }, noise))
+}
+
+fn fit(points: &[Point], allowed: f64, assumed: &Assumed, noise: f64) -> Curve {
     let cut = STRAIN_MAX.min(0.5 / allowed);
+    let first = assumed.curve;
     let center = first.border;
     // Level and slope of the strain's logarithm over that of the load, and its rise per minute.
     let mut by = [0.0, first.slope, -first.trend * first.slope];
     for _ in 0..STEPS_MAX {
-        let (score, weight) = score(points, (allowed, cut), (center, &from), by);
+        let (score, weight) = score(points, (allowed, cut), (center, assumed, noise), by);
         let Some(step) = solved(weight, score) else { break };
         let before = by;
         by[0] = (by[0] + step[0].clamp(-2.0, 2.0)).clamp(-30.0, 30.0);
@@ -116,14 +127,14 @@ pub(in crate::capacity) fn curve(points: &[Point], allowed: f64, from: Assumed) 
     let low = points.iter().map(|point| point.at).fold(f64::INFINITY, f64::min);
     let high = points.iter().map(|point| point.at).fold(f64::NEG_INFINITY, f64::max);
     let border = (center - by[0] / by[1]).clamp(low - BEYOND, high + BEYOND);
-    Some(Curve { border, slope: by[1], trend: -by[2] / by[1] })
+    Curve { border, slope: by[1], trend: -by[2] / by[1] }
 }
 
-/// Assumed derivatives by level, slope and rise, and the expected second ones.
+/// First derivatives by level, slope and rise, and the expected second ones.
 fn score(
     points: &[Point],
     (allowed, cut): (f64, f64),
-    (center, from): (f64, &Assumed),
+    (center, from, noise): (f64, &Assumed, f64),
     by: [f64; 3],
 ) -> ([f64; 3], [[f64; 3]; 3]) {
     let priors = [0.0, from.spread.powi(-2), TREND_SPREAD.powi(-2)];
@@ -143,8 +154,7 @@ fn score(
             continue;
         }
         let bad = point.bad.min(point.attempts * allowed * cut);
-        // Clusters vary as well: without that, the priors would never count.
-        let variance = CLUSTERED * expected * (1.0 + expected / CLUSTER);
+        let variance = noise * variance(expected);
         let (residual, weight) = (bad - expected, change / variance);
         for row in 0..3 {
             first[row] += residual * weight * along[row];
@@ -154,6 +164,25 @@ fn score(
         }
     }
     (first, second)
+}
+
+/// Clusters vary as well: without that, what is assumed would never count.
+fn variance(expected: f64) -> f64 {
+    CLUSTERED * expected * (1.0 + expected / CLUSTER)
+}
+
+/// The variance of the counts around a curve, as a multiple of the usual one, at least 1: with it,
+/// few and very different visits do not outweigh what is assumed.
+fn noise(points: &[Point], allowed: f64, curve: Curve) -> f64 {
+    let cut = STRAIN_MAX.min(0.5 / allowed);
+    let squares = points.iter().map(|point| {
+        let free = curve.later(point.minutes).strain_at(point.at.exp());
+        let expected = point.attempts * allowed * cut * (1.0 - (-free / cut).exp());
+        let bad = point.bad.min(point.attempts * allowed * cut);
+        (bad - expected).powi(2) / variance(expected.max(1.0))
+    });
+    let count = points.len() as f64;
+    (squares.sum::<f64>() / (count - 3.0).max(1.0)).max(1.0)
 }
 
 /// Solves three linear equations; None where they do not determine it.

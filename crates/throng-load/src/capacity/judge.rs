@@ -155,3 +155,6 @@ impl Watch {
         second.ended > 0 && strain.is_none_or(|(_, strain)| strain <= 1.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! When holds are given up, and when waits are over.
+
+use super::*;
+use crate::capacity::hold::{Share, Why};
+
+fn goals() -> Goals {
+    Goals { shares: vec![Share { allowed: 0.01, within_s: Some(0.05) }], plain: 0 }
+}
+
+/// A second at 1,000/s.
+fn second(failed: u64, bad: u64, unanswered: u64) -> Second {
+    let (good, p50_s) = (1000 - failed, Some(0.002));
+    Second { begun: 1000, ended: 1000, good, bad: vec![bad], unanswered, response_s: 2.0, p50_s }
+}
+
+/// After how many seconds, the settle time included, and why.
+fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, GaveUp)> {
+    let why = Why::Between;
+    let hold = Hold { load: 1000.0, settle_s: 2, seconds: 20, purpose, why };
+    let mut judge = Judge::new(&goals(), hold, 0.002);
+    (1..=22).find_map(|passed| Some((passed, judge.second(second)?)))
+}
+
+#[test]
+fn a_hold_is_given_up_when_its_verdict_is_certain() {
+    let check = |second: &Second, is: Option<(usize, GaveUp)>| {
+        assert_eq!(gives_up(Purpose::Bracket, second), is, "{second:?}");
+    };
+    check(&second(0, 10, 5), None);
+    // Twice what is allowed says where the border is.
+    check(&second(0, 20, 5), None);
+    // 200 bad attempts are allowed in 20 s.
+    check(&second(0, 300, 5), Some((5, GaveUp::Strain(0))));
+    check(&second(600, 0, 5), Some((3, GaveUp::Failing)));
+    check(&second(0, 0, 2100), Some((1, GaveUp::Backlog)));
+    let silent = Second { ended: 0, good: 0, bad: vec![0], p50_s: None, ..second(0, 0, 900) };
+    check(&silent, Some((5, GaveUp::Silence)));
+}
+
+#[test]
+fn an_overload_and_a_refinement_last_longer() {
+    assert_eq!(gives_up(Purpose::Beyond, &second(600, 900, 5)), None);
+    let late = gives_up(Purpose::Refine, &second(0, 300, 5));
+    assert_eq!(late, Some((11, GaveUp::Strain(0))));
+}
+
+#[test]
+fn a_wait_ends_when_the_service_is_as_usual() {
+    let watch = |until: Until| Watch::new(&goals(), Wait { load: 500.0, seconds_max: 60, until });
+    let mut drained = watch(Until::Drained { p50_s: Some(0.002) });
+    assert!(!drained.second(&second(0, 0, 500), None), "a backlog");
+    assert!(!drained.second(&Second { p50_s: Some(0.003), ..second(0, 0, 2) }, None), "slow");
+    assert!(drained.second(&second(0, 0, 2), None));
+    let mut met = watch(Until::Met);
+    let seconds = [10, 11, 9, 9, 9].map(|bad| met.second(&second(0, bad, 2), None));
+    assert_eq!(seconds, [false, false, false, false, true]);
+    let mut back = watch(Until::Back { cut: 0.1 });
+    let seconds = [0.9, 0.99, 1.0].map(|online| back.second(&second(0, 0, 2), Some(online)));
+    assert_eq!(seconds, [false, false, true]);
+}
