@@ -19,6 +19,7 @@ const DRAIN_S: u32 = 5;
 const LIGHT: f64 = 2.0;
 const STRAINED: f64 = 1.3;
 const CAREFUL: f64 = 1.05;
+const CAREFUL_REFINE: f64 = 1.02;
 /// A level is strained from here.
 const STRAIN_LIGHT: f64 = 0.25;
 const RESPONSE_LIGHT: f64 = 1.5;
@@ -200,8 +201,8 @@ impl Search {
         if let Some(floor) = self.floor.filter(|_| is_barred(next)) {
             next = floor * BELOW;
         }
-        if let Some(max) = self.careful_max(self.survived()) {
-            next = next.min(max);
+        if self.collapse.is_some() {
+            next = next.min(self.survived() * CAREFUL_REFINE);
         }
         self.turn = turn + 1;
         (next, Why::Expected(curve.strain_at(next)))
