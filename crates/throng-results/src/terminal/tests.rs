@@ -1,5 +1,6 @@
 //! What a person sees, whole.
 
+mod capacity;
 mod chinese;
 mod delivering;
 mod lateness;
@@ -53,7 +54,7 @@ fn the_summary_of_a_good_run() {
             http p99 < 50ms    2.90ms  met
             errors < 0.1%     0.099 %  met
 
-            step    attempts       ok  failed    ok/s       in      out
+            step    requests       ok  failed    ok/s       in      out
             GET /    100,000   99,900     100   9,990  82.3 MB  4.52 MB
             log in     1,000    1,000       0     100  10.0 KB  20.0 KB
             all      101,000  100,900     100  10,090  82.3 MB  4.54 MB
@@ -68,7 +69,7 @@ fn the_summary_of_a_good_run() {
             p99          ██████████  2.90ms
             users        ██████████  64
 
-            errors · shares of 101,000 attempts
+            errors · shares of 101,000 requests
             80  0.079 %  GET /: the status is not as expected (status-unexpected, blame:
                          target)
                          at 2.35s: HTTP/1.1 503 Service Unavailable\r\n\u{1b}[31mtry again
@@ -77,7 +78,7 @@ fn the_summary_of_a_good_run() {
                          target)
 
             slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
-                         97.2 % of it in GET /
+                         97.2 % of all step time in GET /
 
             codes          of 99,980 responses
             200    99,900              99.91 %
@@ -89,7 +90,7 @@ fn the_summary_of_a_good_run() {
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
             total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
 
-            phase      time  users  attempts  failed    ok/s     p50     p99     max
+            phase      time  users  requests  failed    ok/s     p50     p99     max
             warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
             load      10.0s     64   101,000     100  10,090  1.04ms  2.90ms  3.99ms
             * not measured: excluded from all other figures
@@ -152,10 +153,10 @@ fn the_summary_of_a_target_that_refuses() {
             https://127.0.0.1:8443 · 1.00s · 0 ok · 1,500 failed · 0 ok/s
             2026-11-21T12:03:01.000Z
 
-            step   attempts  ok  failed  ok/s   in  out
+            step   requests  ok  failed  ok/s   in  out
             GET /     1,500   0   1,500     0  0 B  0 B
 
-            errors · shares of 1,500 attempts
+            errors · shares of 1,500 requests
             1,500  100 %  GET /: the target refused the connection (connect-refused, blame:
                           target)
                           at 100µs: connect 127.0.0.1:8443: Connection refused (os error
@@ -213,7 +214,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             error[record-incomplete]: parts of this run's results are missing
               = 3 result lines could not be written
 
-            step    attempts      ok  failed   ok/s       in      out
+            step    requests      ok  failed   ok/s       in      out
             GET /    100,000  95,000   5,000  9,500  82.3 MB  4.52 MB
             log in     1,000   1,000       0    100  10.0 KB  20.0 KB
             all      101,000  96,000   5,000  9,600  82.3 MB  4.54 MB
@@ -228,7 +229,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             p99          ██████████  2.90ms
             users        ██████████  64
 
-            errors · shares of 101,000 attempts
+            errors · shares of 101,000 requests
             4,900   4.85 %  GET /: throng ran out of source ports (ports-exhausted, blame:
                             generator)
                80  0.079 %  GET /: the status is not as expected (status-unexpected, blame:
@@ -239,7 +240,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
                             target)
 
             slowest step log in (mean 3.49ms) · 2.76 % of the time in all steps
-                         97.2 % of it in GET /
+                         97.2 % of all step time in GET /
 
             codes          of 99,980 responses
             200    99,900              99.91 %
@@ -251,7 +252,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
             first byte  100,000   390µs  1.05ms   595µs   889µs  2.01ms  2.34ms  2.38ms
             total       101,000   400µs  1.25ms   774µs  1.04ms  2.47ms  2.90ms  3.99ms
 
-            phase      time  users  attempts  failed    ok/s     p50     p99     max
+            phase      time  users  requests  failed    ok/s     p50     p99     max
             warm-up*  2.00s     64    20,200      20  10,090  1.04ms  2.90ms  3.99ms
             load      10.0s     64   101,000   5,000   9,600  1.04ms  2.90ms  3.99ms
             * not measured: excluded from all other figures
@@ -300,7 +301,7 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
           = the run was stopped at 11.0s: half of the baskets are \u{1b}[31mempty
           = figures and thresholds cover the time until then
 
-        step         attempts       ok  failed    ok/s       in      out
+        step         requests       ok  failed    ok/s       in      out
         GET /         100,000   99,900     100   9,990  82.3 MB  4.52 MB
         log in          1,000    1,000       0     100  10.0 KB  20.0 KB
         doors open*       200      180      20    18.0        –        –
@@ -451,10 +452,10 @@ fn many_steps_are_cut_to_the_worst_with_a_note() {
     assert_fits(&text, 80);
     let notes: Vec<&str> = text.lines().filter(|line| line.starts_with('…')).collect();
     expect![[r#"
-        … and 160 thresholds with better results; `throng report --json` lists all of them
+        … and 160 thresholds with better results; `throng report --json` lists all of
         … and 160 steps with better results; `throng report --json` lists all of them
         … and 160 steps with better results; `throng report --json` lists all of them
-        … and 160 transactions with better results; `throng report --json` lists all of them"#]]
+        … and 160 transactions with better results; `throng report --json` lists all of"#]]
     .assert_eq(&notes.join("\n"));
     let named = |name: &str| text.lines().filter(|line| line.contains(name)).count();
     assert_eq!(named("/orders/195 "), 2, "it failed");
