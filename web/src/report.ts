@@ -1,6 +1,7 @@
 // The page of a run: the figures a reader needs first, then the charts, then all tables. While the run
 // goes on, only the parts that have changed are drawn again.
 
+import { capacity } from "./capacity";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
@@ -43,6 +44,7 @@ function verdict(): [string, string] {
   const outcome = summary.outcome;
   if (!outcome) return ["warn", "incomplete"];
   if (data.live) return isConnected ? ["good", "running"] : ["bad", "connection lost"];
+  if (summary.capacity && outcome.valid && [0, 1, 5].includes(outcome.exit_code)) return [["good", "bad"][outcome.exit_code] ?? "warn", tell(outcome.headline)];
   if (outcome.exit_code === 5 || !outcome.valid) return ["bad", "invalid"];
   if (outcome.exit_code !== 0) return ["bad", "failed"];
   return summary.thresholds.length > 0 ? ["good", "passed"] : ["warn", "no thresholds"];
@@ -645,6 +647,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   header,
   notices,
   controls: () => (controls ? (standing ??= controls()) : null),
+  capacity: () => capacity(summary.capacity),
   cards,
   first,
   time: overTime,

@@ -1,7 +1,39 @@
 //! How much a service carries: what a search for the highest load found. It is recorded as one
 //! event, so that every report of the run has it.
 
+mod judge;
+mod words;
+
 use serde::{Deserialize, Serialize};
+use throng_base::Secrets;
+
+pub(crate) use words::{load_text, number};
+
+impl Capacity {
+    /// Without secrets: a threshold may hold the name of a step.
+    pub(crate) fn mask(&mut self, secrets: &Secrets) {
+        let mask = |text: &mut String| *text = secrets.mask(text).into_owned();
+        self.thresholds.iter_mut().chain(&mut self.varied).for_each(mask);
+        let levels = self.levels.iter_mut().filter_map(|level| match &mut level.verdict {
+            LevelVerdict::NotMet(by) => Some(by),
+            LevelVerdict::Met | LevelVerdict::GeneratorBound(_) => None,
+        });
+        let ended = match &mut self.ended_by {
+            EndedBy::BaseFails(by) => Some(by),
+            _ => None,
+        };
+        for by in levels.chain(&mut self.fails_by).chain(ended) {
+            if let FailedBy::Threshold(text) = by {
+                mask(text);
+            }
+        }
+    }
+
+    /// Moves it in time, where records of machines are merged.
+    pub(crate) fn shift(&mut self, seconds: f64) {
+        self.levels.iter_mut().for_each(|level| level.at_s += seconds);
+    }
+}
 
 /// What a search found. Loads are in [`Capacity::unit`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,3 +208,6 @@ pub struct Level {
     pub online: Option<u64>,
     pub verdict: LevelVerdict,
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,7 @@ use throng_metrics::{
 };
 
 use crate::back_off::{BackOff, BackOffs};
+use crate::capacity::Capacity;
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
@@ -63,6 +64,7 @@ pub struct Collector {
     back_offs: BackOffs,
     log: Log,
     monitors: Monitors,
+    capacity: Option<Box<Capacity>>,
     damage: Damage,
 }
 
@@ -88,6 +90,7 @@ impl Collector {
             back_offs: BackOffs::default(),
             log: Log::default(),
             monitors: Monitors::default(),
+            capacity: None,
             damage: Damage::default(),
         }
     }
@@ -153,6 +156,7 @@ impl Collector {
                     self.once.push((**once).clone());
                 }
             }
+            Event::Capacity { capacity, .. } => self.capacity = Some(capacity.clone()),
             Event::RunEnded { at_ns } => {
                 self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
             }
@@ -232,6 +236,7 @@ impl Collector {
             sessions: sum.sessions.iter().map(|row| session_row(&info, row, measured)).collect(),
             targets: sum.targets.iter().map(|row| target_row(&info, row, measured)).collect(),
             residence: sum.residence.iter().map(residence_row).collect(),
+            capacity: self.capacity.take(),
             connections: sum.connections,
             population: sum.population,
             lifecycle: sum.lifecycle,
@@ -241,8 +246,7 @@ impl Collector {
             unbalanced,
             info,
         };
-        summary.info.interrupted |= self.interrupted;
-        fill_in_verdict(&mut summary);
+        fill_in_verdict(&mut summary, self.interrupted);
         summary
     }
 
@@ -531,7 +535,8 @@ impl Log {
 }
 
 /// What all figures together say: whether they are valid, and what became of the run.
-fn fill_in_verdict(summary: &mut Summary) {
+fn fill_in_verdict(summary: &mut Summary, interrupted: bool) {
+    summary.info.interrupted |= interrupted;
     summary.validity = verdict::validity(summary);
     for (info, threshold) in summary.info.thresholds.iter_mut().zip(&summary.thresholds) {
         info.verdict = Some(threshold.verdict);

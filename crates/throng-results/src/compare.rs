@@ -1,6 +1,7 @@
 //! Runs side by side: what has changed against the first of them, and what of that is more than
 //! the noise between the seconds of a run.
 //!
+//! - `capacity`: what searches for the highest load found.
 //! - [`condition`]: what `--fail-if` takes.
 //! - [`history`]: the runs of a folder in the order of time; [`shift`]: what changed for good.
 //! - [`json`]: as a program sees it.
@@ -8,6 +9,7 @@
 //! - [`units`]: the seconds of a run, as few as can be held.
 //! - [`unlike`]: what else differs between two runs.
 
+mod capacity;
 mod condition;
 mod history;
 mod json;
@@ -24,6 +26,7 @@ use crate::directory::RunInfo;
 use crate::read::Run;
 use crate::summary::{Summary, per_second};
 
+pub use capacity::{Capacities, CapacityChange, Carried};
 pub use condition::{Condition, Fails, Judged};
 pub use history::{Asked, History, PassedOver, Past, Trend};
 pub use json::{comparisons_json, history_json};
@@ -81,6 +84,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// How many changes were looked at.
     pub compared: usize,
+    /// Where both looked for the highest load.
+    pub capacity: Option<Capacities>,
     pub judged: Vec<Judged>,
 }
 
@@ -217,7 +222,8 @@ pub fn compare(
         one.judge(before.as_ref(), after.as_ref())
     });
     let judged = judged.collect();
-    Ok(Comparison { unlike: unlike::unlike(baseline, other), rows, compared, judged })
+    let capacity = Capacities::of(&baseline.summary, &other.summary);
+    Ok(Comparison { unlike: unlike::unlike(baseline, other), rows, compared, capacity, judged })
 }
 
 /// How a command ends that has judged these.

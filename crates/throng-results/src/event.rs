@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
 use throng_metrics::{Cause, DeliveryCounter};
 
+use crate::capacity::Capacity;
 use crate::evidence::Evidence;
 use crate::once::OnceRun;
 
@@ -162,6 +163,11 @@ pub enum Event {
         monitor: u16,
         detail: Said,
     },
+    /// What a search for the highest load has found so far; the last one counts.
+    Capacity {
+        at_ns: u64,
+        capacity: Box<Capacity>,
+    },
     RunEnded {
         at_ns: u64,
     },
@@ -209,6 +215,7 @@ impl Event {
             | Event::Series { at_ns, .. }
             | Event::Scrape { at_ns, .. }
             | Event::ScrapeFailed { at_ns, .. }
+            | Event::Capacity { at_ns, .. }
             | Event::RunEnded { at_ns } => Some(at_ns),
             Event::Unknown => None,
         }
@@ -235,6 +242,10 @@ impl Event {
             | Event::Marked { name: text, .. } => text,
             Event::Once { once, .. } => {
                 once.mask(secrets);
+                return event;
+            }
+            Event::Capacity { capacity, .. } => {
+                capacity.mask(secrets);
                 return event;
             }
             _ => return event,

@@ -1,6 +1,8 @@
 //! What a program sees: the summary as JSON. The schema is documented in `docs/json.md`; units
 //! stand in the names.
 
+mod capacity;
+
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
 use throng_metrics::{Cause, Counts, DeliveryCounter, Verdict, status_word};
@@ -25,7 +27,7 @@ pub const JSON_FORMAT: u32 = 1;
 pub fn summary_json(summary: &Summary) -> Value {
     let info = &summary.info;
     let (exit, reasons) = judge(summary);
-    json!({
+    let mut value = json!({
         "format": JSON_FORMAT,
         "run": run(summary),
         "host": info.host,
@@ -84,7 +86,10 @@ pub fn summary_json(summary: &Summary) -> Value {
         "monitors": summary.monitors.iter().map(monitor).collect::<Vec<_>>(),
         "growth": growth(&summary.growth),
         "back_offs": back_offs(summary),
-    })
+    });
+    // One more field than the macro can take.
+    value["capacity"] = capacity::capacity(summary.capacity.as_deref());
+    value
 }
 
 /// Counts under their names of the table, and what is made of them beside.

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
+use crate::capacity::Capacity;
 use crate::summary::{InvalidReason, Percentile, Summary, ThresholdRow, Validity};
 use crate::terminal::figure_text;
 use crate::verdict::{
@@ -18,12 +19,14 @@ use crate::verdict::{
 const CARRIED: &str = "the result is valid";
 const OWN_LATENESS: &str = "undetermined: the generator's own lateness can explain the figure";
 const SUCCEEDED: &str = "at least one attempt succeeded";
+const SEARCHED: &str = "the search found the capacity";
 const ENDED: &str = "the run completed";
 
 /// The run as one test suite: a test case per threshold, one for the validity of the result, and
 /// one for the end of the run.
 pub fn junit(summary: &Summary) -> String {
     let mut cases: Vec<Case> = summary.thresholds.iter().map(threshold_case).collect();
+    cases.extend(summary.capacity.as_deref().map(capacity_case));
     number_equal_names(&mut cases);
     cases.push(carried_case(summary));
     cases.push(ended_case(summary));
@@ -128,6 +131,20 @@ fn threshold_case(threshold: &ThresholdRow) -> Case {
         _ => None,
     };
     Case { name: threshold.text.clone(), measured, outcome }
+}
+
+/// Whether the service carries what it must, or whether it is known what it carries.
+fn capacity_case(found: &Capacity) -> Case {
+    let name = match found.at_least {
+        Some(load) => format!("carries at least {}", found.load(load).english()),
+        None => SEARCHED.to_string(),
+    };
+    let (kind, reasons) = match found.judge() {
+        (Exit::ResultInvalid, reasons) => ("capacity-undecided", reasons),
+        (_, reasons) => ("capacity-too-low", reasons),
+    };
+    let measured = reasons.is_empty().then(|| found.sentence().english());
+    Case { name, measured, outcome: failed_by(kind, &reasons) }
 }
 
 /// Of cases with one name GitLab reads only the first.

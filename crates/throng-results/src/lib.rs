@@ -1,6 +1,7 @@
 //! The record of a run and all that is said about it: run directory, terminal, JSON.
 //!
 //! - [`back_off`]: which machines left their hosts to others.
+//! - [`capacity`]: how much the service carries, where a search looked for it.
 //! - [`collector`]: takes the record line by line, and makes the summary of it.
 //! - [`compare`]: runs side by side, with the noise taken into account.
 //! - [`csv`]: what a data frame sees: a row for each second and step.
@@ -31,6 +32,7 @@
 extern crate throng_base;
 
 pub mod back_off;
+pub mod capacity;
 pub mod collector;
 pub mod compare;
 pub mod csv;
@@ -59,6 +61,7 @@ pub mod window;
 mod sample;
 
 pub use back_off::{BackOff, BackOffs, machine_name};
+pub use capacity::Capacity;
 pub use collector::Collector;
 pub use directory::{
     FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, StepInfo,

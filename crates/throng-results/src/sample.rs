@@ -1,6 +1,8 @@
 //! Runs that tests can look at: one with two phases, two steps and a few failures, and one whose
 //! steps are timed together, whose users wait for each other, and which a rule stopped.
 
+pub(crate) mod capacity;
+
 use throng_host::HostFacts;
 use throng_metrics::{
     Cause, Comparison, Counter, DeliveryCounter, DeliveryInterval, Ending, Interval, Measure,

@@ -18,6 +18,7 @@ use throng_metrics::{
 };
 
 use crate::back_off::BackOffs;
+use crate::capacity::Capacity;
 use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
@@ -139,6 +140,8 @@ pub struct Summary {
     /// What was read of other sources meanwhile, in the order of the scenario.
     pub monitors: Vec<MonitorRow>,
     pub growth: Growth,
+    /// How much the service carries, where a search looked for it.
+    pub capacity: Option<Box<Capacity>>,
     pub validity: Validity,
     pub damage: Damage,
     /// Of the whole run: rows of which attempts were begun and have no end, or the other way round.

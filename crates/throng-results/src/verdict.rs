@@ -13,6 +13,7 @@ use throng_base::{Diagnostic, Exit, Said, StepId, clean};
 use throng_metrics::{Blame, Cause, StepKind, Subject, Verdict};
 
 use crate::back_off::machine_name;
+use crate::capacity::Capacity;
 use crate::event::StopBy;
 use crate::summary::{
     DeliveryRow, Generator, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row, Stopped, Summary,
@@ -171,6 +172,9 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     let cut_off = summary.population.interrupted;
     if answered(summary) + summary.total.failed == 0 && cut_off > 0 && !are_there && !is_given_up {
         reasons.push(InvalidReason::NothingAnswered { cut_off });
+    }
+    if summary.capacity.is_some() {
+        reasons.retain(|reason| !reason.is_of_level());
     }
     match reasons.is_empty() {
         true => Validity::Valid,
@@ -331,18 +335,33 @@ pub fn exit_code(summary: &Summary) -> Exit {
 
 /// The exit code and why it is not 0.
 pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
+    let thresholds = || match &summary.capacity {
+        // A search has judged them level by level.
+        Some(capacity) => capacity.judge(),
+        None => judge_thresholds(summary),
+    };
+    ended_otherwise(summary).unwrap_or_else(thresholds)
+}
+
+/// What was found by a run that looked for it, where that decides on its exit code.
+pub(crate) fn deciding_capacity(summary: &Summary) -> Option<&Capacity> {
+    summary.capacity.as_deref().filter(|_| ended_otherwise(summary).is_none())
+}
+
+/// Whatever its thresholds say: why the run shows nothing good, or nothing at all.
+fn ended_otherwise(summary: &Summary) -> Option<(Exit, Vec<Said>)> {
     if let Some(stopped) = stopped_by_bug(summary) {
-        return (Exit::Bug, vec![bug_text(stopped)]);
+        return Some((Exit::Bug, vec![bug_text(stopped)]));
     }
     if summary.info.interrupted || summary.unended {
         let reason = match summary.info.interrupted {
             true => say!("the run was interrupted"),
             false => say!("the run is incomplete: it was killed, or it is still running"),
         };
-        return (Exit::Interrupted, vec![reason]);
+        return Some((Exit::Interrupted, vec![reason]));
     }
     if let Some(setup) = failed_setup(summary) {
-        return (Exit::TargetUnreachable, vec![failed_text(setup)]);
+        return Some((Exit::TargetUnreachable, vec![failed_text(setup)]));
     }
     if let Some(at_ns) = summary.target_lost_ns {
         let at = duration(at_ns);
@@ -350,12 +369,12 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
             true => say!("the target became unreachable; the run ended at {at}"),
             false => say!("the target could not be reached; the run ended at {at}"),
         };
-        return (Exit::TargetUnreachable, vec![reason]);
+        return Some((Exit::TargetUnreachable, vec![reason]));
     }
     if is_unreachable(summary) {
         let attempt = summary.errors.iter().find(|row| row.is_attempt());
         let cause = attempt.map_or_else(Said::default, |row| row.cause.text());
-        return (Exit::TargetUnreachable, vec![cause]);
+        return Some((Exit::TargetUnreachable, vec![cause]));
     }
     let mut reasons = Vec::new();
     if let Validity::Invalid { reasons: invalid } = &summary.validity {
@@ -363,14 +382,18 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
     }
     reasons.extend(record_trouble(summary));
     if !reasons.is_empty() {
-        return (Exit::ResultInvalid, reasons);
+        return Some((Exit::ResultInvalid, reasons));
     }
     if let Some(stopped) = stopped_by_rule(summary) {
-        return (Exit::TargetUnreachable, vec![rule_text(stopped)]);
+        return Some((Exit::TargetUnreachable, vec![rule_text(stopped)]));
     }
     if nothing_succeeded(summary).is_some() {
-        return (Exit::ThresholdsNotMet, vec![nothing_succeeded_text(summary)]);
+        return Some((Exit::ThresholdsNotMet, vec![nothing_succeeded_text(summary)]));
     }
+    None
+}
+
+fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
     let thresholds = |is: fn(&Verdict) -> bool, told: fn(&str) -> Said| -> Vec<Said> {
         let these = summary.thresholds.iter().filter(|threshold| is(&threshold.verdict));
         these.map(|threshold| told(&threshold.text)).collect()
@@ -409,6 +432,10 @@ fn nothing_succeeded_text(summary: &Summary) -> Said {
 /// the verdict must know it.
 pub(crate) fn is_strained(summary: &Summary) -> bool {
     let own = &summary.generator;
+    // A search has judged that level by level.
+    if summary.capacity.is_some() {
+        return false;
+    }
     own.late_seconds as f64 > own.seconds as f64 * LATE_SECONDS_SHARE_MAX
         || lost_share(summary) > LOST_SHARE_TOLD
 }

@@ -12,7 +12,9 @@ use throng_base::{Diagnostic, Exit, Said};
 
 use super::shift::{Point, SHIFTING, Shift, shifts};
 use super::unlike::Facts;
-use super::{Condition, Figure, Judged, MEASURES, Sampled, Side, figures, measured, name_findings};
+use super::{
+    Carried, Condition, Figure, Judged, MEASURES, Sampled, Side, figures, measured, name_findings,
+};
 use super::{did_you_mean, subject};
 use crate::directory::{RUN_FILE, RunInfo};
 use crate::read::Run;
@@ -82,6 +84,8 @@ pub struct Past {
     pub verdict: Said,
     /// In the order of [`MEASURES`]; `before` is that of the run it is held against.
     pub figures: Vec<Figure>,
+    /// Where it looked for the highest load.
+    pub carried: Option<Carried>,
     /// What is no longer as in the run before, and so may be why its figures are not.
     pub unlike: Vec<Said>,
     side: Side,
@@ -395,6 +399,7 @@ impl Past {
             exit: exit_code(summary),
             verdict: verdict(summary),
             figures: alone.collect(),
+            carried: Carried::of(summary),
             unlike: Vec::new(),
             facts: Facts::of(sampled),
             looks: looks.map(|condition| condition.side(sampled)).collect(),

@@ -69,6 +69,7 @@ fn past(past: &Past) -> Value {
         "exit_code": past.exit.code(),
         "verdict": past.verdict.english(),
         "figures": past.figures.iter().map(figure).collect::<Vec<_>>(),
+        "capacity": past.carried.map(|carried| carried.json()),
         "unlike": past.unlike.iter().map(Said::english).collect::<Vec<_>>(),
     })
 }
@@ -90,6 +91,7 @@ fn comparison(other: &Sampled, held: &Comparison) -> Value {
         "unlike": held.unlike.iter().map(Said::english).collect::<Vec<_>>(),
         "compared": held.compared,
         "named": held.findings().count(),
+        "capacity": held.capacity.map(|both| both.json()),
         "rows": held.rows.iter().map(row).collect::<Vec<_>>(),
         "fail_if": held.judged.iter().map(judged).collect::<Vec<_>>(),
     })

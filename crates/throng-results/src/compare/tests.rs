@@ -195,3 +195,22 @@ fn what_else_differs_is_named() {
     let told = compare(&one, &two, &[]).unwrap_err();
     assert_eq!(told.code, "not-comparable");
 }
+
+#[test]
+fn capacities_are_held_against_each_other() {
+    let (mut one, mut two) = (run(1, 40, 1e6), run(2, 40, 1e6));
+    assert_eq!(compare(&one, &two, &[]).unwrap().capacity, None);
+    let found = crate::sample::capacity::capacity();
+    let less = crate::Capacity { low: Some(700.0), high: Some(740.0), ..found.clone() };
+    one.summary.capacity = Some(Box::new(found));
+    two.summary.capacity = Some(Box::new(less));
+    let held = compare(&one, &two, &[]).unwrap();
+    let sentence = "capacity: 860/s (864 to 905) before, 860/s (700 to 740) now; lower: ";
+    let style = crate::terminal::Style { width: 110, ..crate::terminal::Style::plain() };
+    let text = crate::terminal::comparison_text(&one, &two, &held, &style);
+    assert!(text.contains(sentence), "{text}");
+    let json = comparisons_json(&one, &[(&two, &held)]);
+    assert_eq!(json["comparisons"][0]["capacity"]["verdict"], "worse");
+    let markdown = crate::markdown::comparison_markdown(&one, &two, &held);
+    assert!(markdown.contains("\n- capacity: 860/s "), "{markdown}");
+}

@@ -88,10 +88,34 @@ fn everything() -> Objects {
     strained.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
     add_rare_rows(&mut strained);
     let mut found = Objects::new();
-    for summary in [summary, sample::im(), sample::im_held(true), sample::chat(), strained] {
+    let [searched, collapsed] = searches();
+    let others = [sample::im(), sample::im_held(true), sample::chat(), searched, collapsed];
+    for summary in others.into_iter().chain([summary, strained]) {
         walk(&summary_json(&summary), "", &mut found);
     }
     found
+}
+
+/// Two searches for the capacity that have all fields between them, and none.
+fn searches() -> [Summary; 2] {
+    use crate::capacity::{Collapse, EndedBy, GeneratorLimit, LevelVerdict};
+    let mut full = sample::capacity::capacity();
+    (full.peak, full.at_least, full.trend) = (Some(20_000.0), Some(800.0), Some(-0.01));
+    full.varied = Some("readers".into());
+    full.knee.collapse = Some(1_190.0);
+    let (at, served) = (1_190.0, 310.0);
+    full.collapse = Some(Collapse { at, served, recovers_at: Some(500.0), stays: false });
+    let mut bare = sample::capacity::capacity();
+    bare.collapse = Some(Collapse { at, served, recovers_at: None, stays: true });
+    (bare.carries, bare.low, bare.high, bare.fails_at) = (None, None, None, None);
+    (bare.fails_by, bare.overloaded_at, bare.recovered_s) = (None, None, None);
+    (bare.knee, bare.peak) = (<_>::default(), None);
+    bare.ended_by = EndedBy::Generator(GeneratorLimit::Cpu);
+    let level = &mut bare.levels[0];
+    (level.strain, level.p50_s, level.p90_s, level.p99_s) = (None, None, None, None);
+    (level.online, level.verdict) =
+        (Some(3), LevelVerdict::GeneratorBound(GeneratorLimit::Lateness));
+    [full, bare].map(sample::capacity::searched)
 }
 
 fn add_monitors(summary: &mut Summary) {
@@ -361,4 +385,22 @@ fn the_document_has_the_counts_of_the_table() {
         made == DOCUMENT,
         "docs/json.md is not current, write it anew with {help}: {differs:?}"
     );
+#[test]
+fn a_capacity_has_the_names_that_programs_know() {
+    let found = &summary_json(&sample::capacity::searched(sample::capacity::capacity()));
+    assert_eq!(found["outcome"]["headline"], "carries 860/s");
+    let found = &found["capacity"];
+    assert_eq!(found["carries"], 860.0);
+    assert_eq!((&found["low"], &found["high"]), (&json!(864.0), &json!(905.0)));
+    assert_eq!((&found["unit"], &found["ended_by"]), (&json!("per_s"), &json!("found")));
+    assert_eq!(
+        (&found["fails_at"], &found["fails_by"]),
+        (&json!(912.0), &json!("http p99 < 50ms"))
+    );
+    assert_eq!((&found["confirmed_s"], &found["recovered_s"]), (&json!(60.0), &json!(4.0)));
+    assert_eq!(found["knee"]["optimal"], json!([470.0, 530.0]));
+    assert_eq!(found["knee"]["maximum"], json!([970.0, 1010.0]));
+    assert_eq!(found["levels"][15]["verdict"], "not-met");
+    assert_eq!(found["levels"][15]["by"], "backlog");
+    assert_eq!(summary_json(&sample::summary())["capacity"], Value::Null);
 }

@@ -167,3 +167,20 @@ fn fuzz_any_text_is_xml_and_comes_back() {
         }
     }
 }
+
+#[test]
+fn a_wanted_capacity_is_a_test_case() {
+    use crate::capacity::Capacity;
+    use crate::sample::capacity::{capacity, searched};
+    let of = |at_least| junit(&searched(Capacity { at_least, ..capacity() }));
+    let name = |load: &str| format!("<testcase name=\"carries at least {load}\"");
+    let text = of(Some(800.0));
+    assert!(text.contains(&name("800/s")) && text.contains("failures=\"0\""), "{text}");
+    assert!(text.contains("<system-out>carries 860/s (95 %: 864 to 905)"), "{text}");
+    for (load, kind) in [(880.0, "capacity-undecided"), (1_000.0, "capacity-too-low")] {
+        let text = of(Some(load));
+        assert!(text.contains(&format!("type=\"{kind}\"")), "{text}");
+        assert!(text.contains("failures=\"1\""), "{text}");
+    }
+    assert!(of(None).contains("<testcase name=\"the search found the capacity\""));
+}

@@ -22,6 +22,9 @@ pub fn comparison_markdown(baseline: &Sampled, other: &Sampled, held: &Compariso
         let told = row.figures.iter().filter(|figure| at == 0 || named(figure));
         told.for_each(|figure| out += &line(row, figure));
     }
+    if let Some(both) = &held.capacity {
+        out += &format!("\n- {}\n", escape(&both.text().english()));
+    }
     for (at, judged) in held.judged.iter().enumerate() {
         let gap = if at == 0 { "\n" } else { "" };
         out += &format!("{gap}- **{}**: {}\n", judged.fails.shown(), escape(&judged.text));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{Unit, Verdict};
 
+use super::capacity::capacity_markdown;
 use super::escape;
 use crate::summary::curves::Named;
 use crate::summary::{POINTS_MAX, Percentile, Row, Summary};
@@ -32,6 +33,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let started = escape(&info.started);
     let code = exit.code();
     out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
+    out += &summary.capacity.as_deref().map(capacity_markdown).unwrap_or_default();
     let attempts = summary.attempts_word().english();
     out += &format!("| | {attempts} | ok/s | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n");
     out += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";

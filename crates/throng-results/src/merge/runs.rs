@@ -92,6 +92,9 @@ impl Place {
         if let Event::MachineLost { machine, .. } | Event::BackedOff { machine, .. } = event {
             *machine = machine.saturating_add(self.first);
         }
+        if let Event::Capacity { capacity, .. } = event {
+            capacity.shift(self.offset_ns as f64 / SECOND_NS as f64);
+        }
         if let Some(monitor) = event.monitor_mut() {
             *monitor = monitor.saturating_add(self.monitors);
         }

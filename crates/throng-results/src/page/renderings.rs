@@ -31,6 +31,7 @@ impl Renderings {
                 told.notes.iter().for_each(|note| all.add(note));
             }
         }
+        summary.capacity.iter().for_each(|found| all.add(&found.sentence()));
         all.of_rows(summary);
         all.of_events(summary);
         all

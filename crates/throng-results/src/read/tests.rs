@@ -352,6 +352,7 @@ fn the_document_names_every_field_and_word() {
         Event::TargetLost { at_ns: 1 },
         Event::Held { at_ns: 1, limit: "cpu".into(), detail: Said::of_others(String::new()) },
         Event::Released { at_ns: 1 },
+        Event::Capacity { at_ns: 1, capacity: Box::new(sample::capacity::capacity()) },
         Event::GrowthGivenUp {
             at_ns: 1,
             limit: "cpu".into(),

@@ -94,6 +94,22 @@ impl InvalidReason {
         is_limited || self.is_late() || self.is_held()
     }
 
+    /// What a search for the capacity judges level by level: beyond the limit of a target starts
+    /// are missing, and a level that the generator did not offer ends the search.
+    pub(crate) fn is_of_level(&self) -> bool {
+        match self {
+            InvalidReason::StartsUnmet { .. }
+            | InvalidReason::Late { .. }
+            | InvalidReason::TimeLost { .. }
+            | InvalidReason::GeneratorErrors { .. }
+            | InvalidReason::TooFewUsers { .. }
+            | InvalidReason::NothingAnswered { .. }
+            | InvalidReason::UsersHeld { .. } => true,
+            InvalidReason::OfMachine { reason, .. } => reason.is_of_level(),
+            _ => false,
+        }
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         matches!(self, InvalidReason::GrowthGivenUp { .. } | InvalidReason::UsersHeld { .. })
     }

@@ -8,7 +8,8 @@ use super::table::{Cell, Table};
 use super::text::{cut_middle, wrap};
 use super::{Ink, Style};
 use crate::compare::{
-    Change, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row, Sampled,
+    CapacityChange, Change, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row,
+    Sampled,
 };
 
 /// Rows of steps that are shown; those with a finding come first.
@@ -42,6 +43,16 @@ pub fn comparison_text(
     }
     out += &rows_table(comparison, style);
     out.push('\n');
+    if let Some(both) = &comparison.capacity {
+        let ink = match both.change() {
+            CapacityChange::Higher => Ink::Good,
+            CapacityChange::Lower => Ink::Bad,
+            CapacityChange::Unchanged | CapacityChange::Unknown => Ink::Plain,
+        };
+        for line in wrap(&style.say(both.text()), style.columns()) {
+            out += &format!("{}\n", style.paint(ink, &line));
+        }
+    }
     for line in wrap(&style.say(conclusion(comparison)), style.columns()) {
         out += &format!("{line}\n");
     }

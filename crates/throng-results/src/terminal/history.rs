@@ -9,7 +9,9 @@ use super::report::figure_text;
 use super::table::{Cell, Table};
 use super::text::{cut, width, wrap};
 use super::{Ink, Style};
-use crate::compare::{Figure, History, Past, Shift, Trend, figure_unit, figure_word};
+use crate::compare::{
+    CapacityChange, Carried, Figure, History, Past, Shift, Trend, figure_unit, figure_word,
+};
 
 const LABELS_COLUMNS_MAX: usize = 20;
 const CURVE_COLUMNS_MAX: usize = 40;
@@ -58,6 +60,14 @@ fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
     }
     out += &runs_table(trend, style);
     out += &curves(trend, style);
+    for (run, change) in carried(trend) {
+        let ink = match change {
+            Some(CapacityChange::Higher) => Ink::Good,
+            Some(CapacityChange::Lower) => Ink::Bad,
+            _ => Ink::Plain,
+        };
+        put(&mut out, ink, &carried_said(run, change), style);
+    }
     for shifts in trend.shifts.chunk_by(|one, two| one.since == two.since) {
         let is_better = shifts.iter().all(Shift::is_better);
         let ink = if is_better { Ink::Good } else { Ink::Bad };
@@ -180,6 +190,28 @@ pub(crate) fn drawn(trend: &Trend, measure: Quantity, levels: &Levels) -> Option
     let text = |value| figure_text(figure_unit(measure), value);
     let range = say!("{} to {}", text(least), text(most));
     Some((spark(&values, CURVE_COLUMNS_MAX, levels), range))
+}
+
+/// The runs that looked for the highest load, each held against the one before of them that has an
+/// interval.
+pub(crate) fn carried(trend: &Trend) -> Vec<(&Past, Option<CapacityChange>)> {
+    let mut before: Option<Carried> = None;
+    let mut told = Vec::new();
+    for run in &trend.runs {
+        let Some(carried) = run.carried else { continue };
+        told.push((run, before.map(|before| carried.since(&before))));
+        before = Some(carried).filter(|it| it.interval.is_some()).or(before);
+    }
+    told
+}
+
+// sentences
+pub(crate) fn carried_said(run: &Past, change: Option<CapacityChange>) -> Said {
+    let (name, carries) = (when(&run.started), run.carried.map(|it| it.text()).unwrap_or_default());
+    match change {
+        None => say!("capacity in run {name}: {carries}"),
+        Some(change) => say!("capacity in run {name}: {carries}; {}", change.text()),
+    }
 }
 
 /// What is another figure since one run.

@@ -1,5 +1,6 @@
 //! All figures of a run, section by section; what has no content is left out.
 
+mod capacity;
 mod delivering;
 mod errors;
 mod exemplars;
@@ -19,6 +20,8 @@ use throng_base::units::{format_bytes, format_count};
 use throng_metrics::{Unit, Verdict, status_word};
 
 use throng_base::Said;
+
+pub(super) use capacity::{answer, picture, searched_levels, zones};
 
 use super::curve::{levels, spark};
 use super::table::{Cell, Table};
@@ -49,6 +52,7 @@ const STEPS_MAX: usize = 40;
 pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
     let sections = [
         title(summary, style),
+        capacity(summary, style),
         thresholds(summary, style),
         diagnostics(summary, style),
         counts(summary, style),
@@ -139,6 +143,19 @@ pub(super) fn length_fact(summary: &Summary, style: &Style) -> String {
         true => measured,
         false => style.say(say!("{} of {} measured", measured, lasted)),
     }
+}
+
+/// What a search for the highest load found, with all levels.
+fn capacity(summary: &Summary, style: &Style) -> String {
+    let Some(found) = summary.capacity.as_deref() else { return String::new() };
+    let parts = [
+        answer(found, style),
+        picture(found, style),
+        searched_levels(found, usize::MAX, style),
+        zones(found, style),
+    ];
+    let filled: Vec<String> = parts.into_iter().filter(|text| !text.is_empty()).collect();
+    filled.join("\n")
 }
 
 fn diagnostics(summary: &Summary, style: &Style) -> String {

@@ -11,10 +11,13 @@ use throng_base::Said;
 
 use super::text::{clean, cut, width};
 use super::{Ink, Style};
+use crate::capacity::Capacity;
 use crate::summary::Summary;
 
 /// With the prompt below it, a terminal of 24 lines shows it whole.
 pub(super) const LINES_MAX: usize = 23;
+/// Levels of a search; `--details` has all.
+const LEVELS_MAX: usize = 20;
 /// Where the content behind labels begins.
 const LABEL_COLUMNS: usize = 13;
 
@@ -69,10 +72,31 @@ impl Room {
 
 /// The summary in at most [`LINES_MAX`] lines, every line ending in a newline.
 pub(super) fn short_text(summary: &Summary, style: &Style) -> String {
+    if let Some(found) = summary.capacity.as_deref() {
+        return searched(summary, found, style);
+    }
     let fits = |text: &String| text.lines().count() <= LINES_MAX;
     let mut texts = ROOMS.iter().map(|room| in_room(summary, room, style));
     let fitting = texts.find(fits);
     fitting.unwrap_or_else(|| in_room(summary, &ROOMS[ROOMS.len() - 1], style))
+}
+
+/// A search for the highest load: its answer, and nothing that is of all its levels together. It
+/// may take more lines, as the answer stands first.
+fn searched(summary: &Summary, found: &Capacity, style: &Style) -> String {
+    let room = &ROOMS[ROOMS.len() - 1];
+    [
+        head::title(summary, style),
+        head::facts(summary, room.facts, style),
+        head::notices(summary, room, style),
+        super::report::answer(found, style),
+        super::report::picture(found, style),
+        super::report::searched_levels(found, LEVELS_MAX, style),
+        super::report::zones(found, style),
+        wrong::errors(summary, room, style),
+        record(summary, style),
+    ]
+    .concat()
 }
 
 fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {

@@ -31,7 +31,7 @@ pub(super) struct Table {
     head: Vec<Said>,
     rows: Vec<Vec<Cell>>,
     /// Columns that are aligned to the left, beside the first.
-    words: &'static [usize],
+    words: Vec<usize>,
 }
 
 /// The first column is never made narrower than this.
@@ -62,7 +62,7 @@ const COUNT_COLUMNS_MIN: usize = 5;
 impl Table {
     pub(super) fn new<const N: usize>(head: [Said; N]) -> Table {
         let head = head.into();
-        Table { head, rows: Vec::new(), words: &[] }
+        Table { head, rows: Vec::new(), words: Vec::new() }
     }
 
     pub(super) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
@@ -71,7 +71,7 @@ impl Table {
 
     /// Aligns these columns to the left too: they hold words.
     pub(super) fn words_in(mut self, columns: &'static [usize]) -> Table {
-        self.words = columns;
+        self.words = columns.to_vec();
         self
     }
 
@@ -106,6 +106,8 @@ impl Table {
 
     fn leave_out(&mut self, column: usize) {
         self.head.remove(column);
+        self.words.retain(|of| *of != column);
+        self.words.iter_mut().filter(|of| **of > column).for_each(|of| *of -= 1);
         for row in self.rows.iter_mut().filter(|row| row.len() > column) {
             row.remove(column);
         }

@@ -1,5 +1,6 @@
 //! What a person sees, whole.
 
+mod capacity;
 mod chinese;
 mod delivering;
 mod lateness;

@@ -4,9 +4,10 @@ use throng_base::{Exit, Said};
 use throng_metrics::{Cause, Verdict};
 
 use super::{
-    exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable, nothing_succeeded,
-    was_reached,
+    deciding_capacity, exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable,
+    nothing_succeeded, was_reached,
 };
+use crate::capacity::{Basis, Capacity, EndedBy};
 use crate::summary::{Outage, Summary, ThresholdRow};
 
 /// How good the news is.
@@ -27,6 +28,10 @@ pub(crate) struct Headline {
 
 /// The phrase for the run.
 pub(crate) fn headline(summary: &Summary) -> Headline {
+    if let Some(capacity) = deciding_capacity(summary) {
+        let (tone, text) = capacity_words(capacity);
+        return Headline { tone, text, cause: None };
+    }
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
     let cause = cause.filter(|_| text == NOTHING_SUCCEEDED);
@@ -82,6 +87,39 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
     }
 }
 
+/// What a search found.
+fn capacity_words(capacity: &Capacity) -> (Tone, Said) {
+    let is_down = matches!(capacity.ended_by, EndedBy::NotRecovered | EndedBy::CollapsedAgain);
+    let wanted = capacity.at_least.map(|load| capacity.load(load));
+    let carries = capacity.carries.map(|load| capacity.load(load));
+    match (capacity.judge().0, carries, wanted) {
+        (Exit::Success, Some(carries), _) if is_down => {
+            (Tone::Warning, say!("carries {carries}, but does not recover from overload"))
+        }
+        (Exit::Success, Some(carries), _) if capacity.basis == Basis::AtLeast => {
+            (Tone::Good, say!("carries at least {carries}"))
+        }
+        (Exit::Success, Some(carries), _) => (Tone::Good, say!("carries {carries}")),
+        (Exit::Success, None, Some(wanted)) => (Tone::Good, say!("carries at least {wanted}")),
+        (Exit::Success, None, None) => {
+            let load = capacity.load(capacity.low.unwrap_or_default());
+            (Tone::Good, say!("met at {load}, the highest load that was allowed"))
+        }
+        (Exit::ThresholdsNotMet, _, Some(wanted)) => {
+            (Tone::Bad, say!("carries less than {wanted}"))
+        }
+        (Exit::ThresholdsNotMet, ..) if is_down => {
+            (Tone::Bad, say!("did not recover from overload"))
+        }
+        (Exit::ThresholdsNotMet, ..) => (Tone::Bad, say!("fails at the lowest load")),
+        (_, _, Some(wanted)) => (Tone::Warning, say!("undecided whether it carries {wanted}")),
+        _ if capacity.ended_by == EndedBy::NotConfirmed => {
+            (Tone::Warning, say!("no load was confirmed"))
+        }
+        _ => (Tone::Warning, say!("capacity not determined")),
+    }
+}
+
 /// The verdict as one word, and what it hangs on where the word does not say it all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -92,6 +130,16 @@ pub(crate) struct Stamp {
 
 /// For the first line of a summary. Why a result is invalid is said in the lines below it.
 pub(crate) fn stamp(summary: &Summary) -> Stamp {
+    if let Some(capacity) = deciding_capacity(summary) {
+        let (tone, why) = capacity_words(capacity);
+        let word = match (capacity.judge().0, capacity.at_least) {
+            (Exit::Success, None) => say!("DONE"),
+            (Exit::Success, Some(_)) => say!("PASSED"),
+            (Exit::ThresholdsNotMet, _) => say!("FAILED"),
+            _ => say!("UNDECIDED"),
+        };
+        return Stamp { tone, word, why: Some(why) };
+    }
     let Headline { tone, text, cause } = headline(summary);
     let all = summary.thresholds.len();
     let is_met = |threshold: &&ThresholdRow| matches!(threshold.verdict, Verdict::Met(_));

@@ -8,6 +8,7 @@ use throng_metrics::{Histogram, Interval, StepInterval};
 
 use super::super::Fails;
 use super::*;
+use crate::capacity::Capacity;
 use crate::directory::{INTERVALS_FILE, PhaseInfo, StepInfo, timestamp};
 use crate::event::Event;
 use crate::record::Recorder;
@@ -24,12 +25,15 @@ struct Made {
     mean_ns: f64,
     seconds: u64,
     ended: bool,
+    /// The lower end of its interval, where it looked for the highest load.
+    carries: Option<f64>,
 }
 
 impl Default for Made {
     fn default() -> Made {
         let (scenario, text) = ("shop", "name: shop\n");
-        Made { scenario, text, number: 0, mean_ns: 1e6, seconds: 12, ended: true }
+        let (mean_ns, carries) = (1e6, None);
+        Made { scenario, text, number: 0, mean_ns, seconds: 12, ended: true, carries }
     }
 }
 
@@ -66,6 +70,12 @@ fn write(folder: &Path, made: &Made) -> PathBuf {
         let steps = vec![row(0, &mut random), row(1, &mut random)];
         let interval = Interval { second, shards: 1, steps, ..Interval::default() };
         recorder.interval(&interval).unwrap();
+    }
+    if let Some(carries) = made.carries {
+        let (low, high, carries) = (Some(carries), Some(carries * 1.05), Some(carries));
+        let found = Capacity { carries, low, high, ..crate::sample::capacity::capacity() };
+        let capacity = Event::Capacity { at_ns: end, capacity: Box::new(found) };
+        recorder.event(&capacity).unwrap();
     }
     if made.ended {
         recorder.event(&Event::PhaseEnded { at_ns: end, phase: 0 }).unwrap();
@@ -255,4 +265,30 @@ fn what_others_have_named_is_no_markup() {
     assert!(!told.contains('\u{1b}') && !told.contains('@') && !told.contains("\n| x"), "{told}");
     let text = history_text(&history, &Style::plain());
     assert!(!text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn capacities_are_a_trend_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, carries) in (0..).zip([Some(860.0), None, Some(880.0), Some(700.0)]) {
+        write(folder.path(), &Made { number, carries, ..Made::default() });
+    }
+    let history = History::read(folder.path(), &Asked::default()).unwrap();
+    let text = history_text(&history, &Style { width: 110, ..Style::plain() });
+    for line in [
+        "capacity in run 2026-11-21 12:03:01: 860/s (860 to 903)\n",
+        ": 880/s (880 to 924); no difference: the intervals overlap\n",
+        ": 700/s (700 to 735); lower: the intervals do not overlap\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let json = crate::compare::history_json(&history);
+    let runs = &json["scenarios"][0]["runs"];
+    assert_eq!(
+        (&runs[0]["capacity"]["carries"], &runs[0]["capacity"]["unit"]),
+        (&860.0.into(), &"per_s".into())
+    );
+    assert!(runs[1]["capacity"].is_null(), "{runs}");
+    let markdown = crate::markdown::history_markdown(&history);
+    assert!(markdown.contains("\n- capacity in run 2026-11-21 15:03:01: 700/s "), "{markdown}");
 }

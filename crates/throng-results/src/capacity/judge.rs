@@ -1,0 +1,105 @@
+//! What the shell is told about a capacity, and how many machines a peak needs.
+//!
+//! Without `--at-least`:
+//! - 0: the limit was found, or the highest load that is allowed was met;
+//! - 1: the lowest load failed, or the service never recovered and nothing is promised;
+//! - 5: there is no interval, as the generator, the budget or a user ended the search before.
+//!
+//! With it: 0 where the promise or the interval is not below it, 1 where the whole interval is
+//! below it, and 5 otherwise.
+//!
+//! 5 is "the run does not answer the question", as where the generator is behind schedule: `at
+//! least L` without a limit is true, but not how much the service carries. It answers `--at-least`.
+
+use throng_base::{Exit, Said};
+
+use super::{Basis, Capacity, EndedBy};
+
+/// Of the capacity that a machine is to use at a peak.
+const MACHINE_SHARE: f64 = 0.7;
+
+/// How many machines a peak needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Machines {
+    /// By the promise.
+    pub(crate) count: u64,
+    /// By the ends of the interval; the low one is not known without an upper end.
+    pub(crate) low: Option<u64>,
+    pub(crate) high: u64,
+}
+
+impl Capacity {
+    /// The exit code, and why it is not 0.
+    pub(crate) fn judge(&self) -> (Exit, Vec<Said>) {
+        match self.at_least {
+            Some(wanted) => self.judge_wanted(wanted),
+            None => self.judge_search(),
+        }
+    }
+
+    fn judge_search(&self) -> (Exit, Vec<Said>) {
+        let is_answered = self.carries.is_some() && self.basis == Basis::Interval;
+        match &self.ended_by {
+            EndedBy::BaseFails(_) => (Exit::ThresholdsNotMet, vec![self.sentence()]),
+            EndedBy::Max => (Exit::Success, Vec::new()),
+            EndedBy::Found if self.carries.is_some() => (Exit::Success, Vec::new()),
+            EndedBy::NotRecovered | EndedBy::CollapsedAgain if self.carries.is_some() => {
+                (Exit::Success, Vec::new())
+            }
+            // The fault is the target's, not that of the search.
+            EndedBy::NotRecovered | EndedBy::CollapsedAgain => {
+                (Exit::ThresholdsNotMet, vec![self.sentence()])
+            }
+            _ if is_answered => (Exit::Success, Vec::new()),
+            _ => (Exit::ResultInvalid, vec![self.sentence()]),
+        }
+    }
+
+    fn judge_wanted(&self, wanted: f64) -> (Exit, Vec<Said>) {
+        let load = self.load(wanted);
+        let reason = match (self.basis, self.low, self.high) {
+            _ if self.is_at_least(wanted) => return (Exit::Success, Vec::new()),
+            (Basis::Interval, Some(low), Some(high)) if high < wanted => {
+                let (low, high) = (super::number(low), self.load(high));
+                let reason = say!("carries less than {load}: the 95 % interval is {low} to {high}");
+                return (Exit::ThresholdsNotMet, vec![reason]);
+            }
+            (Basis::Interval, Some(low), Some(high)) => {
+                let (low, high) = (super::number(low), self.load(high));
+                say!("undecided whether it carries {load}: the 95 % interval is {low} to {high}")
+            }
+            _ if self.fails_below(wanted) => {
+                let reason = say!("carries less than {load}: {}", self.sentence());
+                return (Exit::ThresholdsNotMet, vec![reason]);
+            }
+            _ => say!("undecided whether it carries {load}: there is no 95 % interval"),
+        };
+        (Exit::ResultInvalid, vec![reason])
+    }
+
+    /// A lower end that was not confirmed is none, and neither is that of a bracket.
+    fn is_at_least(&self, wanted: f64) -> bool {
+        let is_known = matches!(self.basis, Basis::Interval | Basis::AtLeast)
+            && self.ended_by != EndedBy::NotConfirmed;
+        self.carries.is_some_and(|load| load >= wanted)
+            || is_known && self.low.is_some_and(|low| low >= wanted)
+    }
+
+    /// Even the lowest load fails, and it is not above what is wanted.
+    fn fails_below(&self, wanted: f64) -> bool {
+        let is_base = matches!(self.ended_by, EndedBy::BaseFails(_));
+        is_base && self.lowest_tried().is_some_and(|load| load <= wanted)
+    }
+
+    /// How many machines [`Capacity::peak`] needs; none can be told without a promise.
+    pub(crate) fn machines(&self) -> Option<Machines> {
+        let (peak, carries) = (self.peak?, self.carries.filter(|load| *load > 0.0)?);
+        let count = |load: f64| (peak / (MACHINE_SHARE * load)).ceil().max(1.0) as u64;
+        let high = self.high.filter(|_| self.basis != Basis::AtLeast);
+        Some(Machines {
+            count: count(carries),
+            low: high.map(count),
+            high: count(self.low.map_or(carries, |low| low.min(carries))),
+        })
+    }
+}

@@ -1,0 +1,293 @@
+use expect_test::expect;
+use throng_base::{Exit, Language, Secrets};
+
+use super::*;
+use crate::Event;
+use crate::sample::capacity::{THRESHOLD, capacity};
+
+fn by_threshold() -> FailedBy {
+    FailedBy::Threshold(THRESHOLD.into())
+}
+
+/// A search that ended before there was an interval.
+fn without_promise(basis: Basis, ended_by: EndedBy) -> Capacity {
+    let high = Some(912.0).filter(|_| basis == Basis::Bracket);
+    let fails_by = high.map(|_| by_threshold());
+    let (carries, recovered_s, overloaded_at) = (None, None, None);
+    let (low, fails_at) = (Some(854.0), high);
+    let found = capacity();
+    Capacity { carries, recovered_s, overloaded_at, low, high, fails_at, fails_by, ..found }
+        .but(basis, ended_by)
+}
+
+impl Capacity {
+    fn but(self, basis: Basis, ended_by: EndedBy) -> Capacity {
+        Capacity { basis, ended_by, ..self }
+    }
+}
+
+/// The lowest load failed.
+fn nothing() -> Capacity {
+    let mut found = without_promise(Basis::Nothing, EndedBy::BaseFails(FailedBy::Failing));
+    (found.low, found.fails_at) = (None, Some(50.0));
+    found.levels.clear();
+    found
+}
+
+/// Sentences with a line for each part.
+fn parts(sentences: &[String]) -> String {
+    let line = |text: &String| text.replace("; ", ";\n  ").replace('；', "；\n  ") + "\n";
+    sentences.iter().map(line).collect()
+}
+
+#[test]
+fn the_answer_is_one_sentence() {
+    let found = capacity();
+    expect![[r#"
+        carries 860/s (95 %: 864 to 905): http p99 < 50ms, errors < 0.1%;
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          back to normal 4 s after 1,190/s
+    "#]]
+    .assert_eq(&parts(&[found.sentence().english()]));
+    expect![[r#"
+        可承载 860/s（95 %：864 至 905）：http p99 < 50ms，errors < 0.1%；
+          确认时长 60 秒；
+          912/s 时未达标，原因：http p99；
+          1,190/s 之后恢复正常，用时 4 秒
+    "#]]
+    .assert_eq(&parts(&[found.sentence().render(Language::Chinese)]));
+}
+
+#[test]
+fn no_promise_is_made_without_one() {
+    let generator = || EndedBy::Generator(GeneratorLimit::Cpu);
+    let found = [
+        without_promise(Basis::Bracket, EndedBy::Budget),
+        without_promise(Basis::Bracket, EndedBy::Asked),
+        without_promise(Basis::AtLeast, generator()),
+        without_promise(Basis::AtLeast, EndedBy::Max),
+        Capacity { carries: None, ..capacity().but(Basis::Interval, EndedBy::NotConfirmed) },
+        without_promise(Basis::Bracket, EndedBy::NotRecovered),
+        nothing(),
+        Capacity { ended_by: EndedBy::Budget, ..nothing() },
+    ];
+    let text: Vec<String> = found
+        .iter()
+        .map(|found| Capacity { thresholds: Vec::new(), ..found.clone() }.sentence().english())
+        .collect();
+    assert!(text.iter().all(|text| !text.contains("carries") && !text.contains("confirmed over")));
+    expect![[r#"
+        no promise: met at 854/s;
+          fails at 912/s by http p99;
+          the search ended with its budget of 20m
+        no promise: met at 854/s;
+          fails at 912/s by http p99;
+          the search was ended early on request
+        no promise: at least 854/s, the highest load that was tried;
+          the generator ended there, by CPU
+        no promise: at least 854/s, the highest load that was tried;
+          this is the highest load that was allowed
+        no promise: the limit is between 864/s and 905/s (95 %);
+          fails at 912/s by http p99;
+          back to normal 4 s after 1,190/s;
+          not confirmed: no load near the lower end met the thresholds long enough
+        no promise: met at 854/s;
+          fails at 912/s by http p99;
+          did not recover after 912/s, even at a fraction of the load
+        fails at the lowest load, 50/s, by failures of more than half of the attempts
+        no promise: not met at any load that was tried, from 50/s on;
+          fails at 50/s;
+          the search ended with its budget of 20m
+    "#]]
+    .assert_eq(&parts(&text));
+}
+
+#[test]
+fn a_promise_tells_how_it_ended() {
+    let collapse =
+        |recovers_at, stays| Some(Collapse { at: 1_190.0, served: 310.0, recovers_at, stays });
+    let over = Capacity { recovered_s: None, thresholds: Vec::new(), ..capacity() };
+    let found = [
+        over.clone().but(Basis::AtLeast, EndedBy::Max),
+        over.clone().but(Basis::AtLeast, EndedBy::Generator(GeneratorLimit::Ports)),
+        over.clone().but(Basis::Bracket, EndedBy::Found),
+        Capacity { collapse: collapse(None, true), ..over.clone() }
+            .but(Basis::Interval, EndedBy::NotRecovered),
+        Capacity { collapse: collapse(Some(500.0), false), ..over.clone() }
+            .but(Basis::Interval, EndedBy::CollapsedAgain),
+        Capacity { trend: Some(-0.0104), ..over.clone() },
+        Capacity { unit: LoadUnit::Users, ..over },
+    ];
+    let text: Vec<String> = found.iter().map(|found| found.sentence().english()).collect();
+    expect![[r#"
+        carries at least 860/s;
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          recovery after 1,190/s was not seen;
+          this is the highest load that was allowed
+        carries at least 860/s;
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          recovery after 1,190/s was not seen;
+          the generator ended there, by source ports
+        carries 860/s (met at 864/s, not met at 905/s);
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          recovery after 1,190/s was not seen
+        carries 860/s (95 %: 864 to 905);
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          collapses at 1,190/s to 310/s;
+          did not recover after 1,190/s, even at a fraction of the load
+        carries 860/s (95 %: 864 to 905);
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          collapses at 1,190/s to 310/s and recovers only at 500/s;
+          the search ended when it collapsed again
+        carries 860/s (95 %: 864 to 905);
+          confirmed over 60 s;
+          fails at 912/s by http p99;
+          recovery after 1,190/s was not seen;
+          the capacity fell by 1.0 % per minute of the search
+        carries 860 users (95 %: 864 to 905);
+          confirmed over 60 s;
+          fails at 912 users by http p99;
+          recovery after 1,190 users was not seen
+    "#]]
+    .assert_eq(&parts(&text));
+}
+
+#[test]
+fn a_wanted_load_is_decided_by_the_interval() {
+    let of = |found: &Capacity, wanted: f64| {
+        Capacity { at_least: Some(wanted), ..found.clone() }.judge().0
+    };
+    let found = capacity();
+    let (met, not_met, unclear) = (Exit::Success, Exit::ThresholdsNotMet, Exit::ResultInvalid);
+    assert_eq!(
+        [800.0, 864.0, 880.0, 905.0].map(|load| of(&found, load)),
+        [met, met, unclear, unclear]
+    );
+    assert_eq!(of(&found, 906.0), not_met);
+    let bracket = without_promise(Basis::Bracket, EndedBy::Budget);
+    assert_eq!([800.0, 2_000.0].map(|load| of(&bracket, load)), [unclear; 2]);
+    let bound = without_promise(Basis::AtLeast, EndedBy::Generator(GeneratorLimit::Cpu));
+    assert_eq!([800.0, 900.0].map(|load| of(&bound, load)), [met, unclear]);
+    assert_eq!([49.0, 50.0].map(|load| of(&nothing(), load)), [unclear, not_met]);
+    let unsure = Capacity { carries: None, ..found.but(Basis::Interval, EndedBy::NotConfirmed) };
+    assert_eq!([800.0, 906.0].map(|load| of(&unsure, load)), [unclear, not_met]);
+}
+
+#[test]
+fn a_search_that_answers_succeeds() {
+    let (met, not_met, unclear) = (Exit::Success, Exit::ThresholdsNotMet, Exit::ResultInvalid);
+    let without = |ended_by| without_promise(Basis::Bracket, ended_by).judge().0;
+    assert_eq!(capacity().judge(), (met, Vec::new()));
+    assert_eq!(capacity().but(Basis::Interval, EndedBy::Budget).judge().0, met);
+    assert_eq!(capacity().but(Basis::Interval, EndedBy::NotRecovered).judge().0, met);
+    assert_eq!(without_promise(Basis::AtLeast, EndedBy::Max).judge().0, met);
+    assert_eq!(nothing().judge().0, not_met);
+    assert_eq!(without(EndedBy::NotRecovered), not_met);
+    let others = [EndedBy::Budget, EndedBy::Asked, EndedBy::NotConfirmed];
+    assert_eq!(others.map(without), [unclear; 3]);
+    let bound = without_promise(Basis::AtLeast, EndedBy::Generator(GeneratorLimit::Cpu));
+    assert_eq!(bound.judge().0, unclear);
+}
+
+#[test]
+fn machines_carry_the_interval_through() {
+    let of = |found: Capacity| {
+        let found = Capacity { peak: Some(20_000.0), ..found };
+        found.machines_text().unwrap_or_default().english()
+    };
+    // 20,000 / (0.7 × 860) = 33.2; by 905 31.6.
+    expect!["machines for a peak of 20,000/s: 34 (32 to 34), each at 70 % of its capacity"]
+        .assert_eq(&of(capacity()));
+    expect!["machines for a peak of 20,000/s: at most 34, each at 70 % of its capacity"]
+        .assert_eq(&of(capacity().but(Basis::AtLeast, EndedBy::Max)));
+    expect!["machines for a peak of 20,000/s: unknown without a promise"]
+        .assert_eq(&of(without_promise(Basis::Bracket, EndedBy::Budget)));
+    assert_eq!(capacity().machines_text(), None);
+}
+
+#[test]
+fn an_event_of_it_is_read_back() {
+    let event = Event::Capacity { at_ns: 1, capacity: Box::new(nothing()) };
+    let text = serde_json::to_string(&event).unwrap();
+    assert!(
+        text.starts_with(r#"{"event":"capacity","at_ns":1,"capacity":{"unit":"per_s""#),
+        "{text}"
+    );
+    assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+}
+
+#[test]
+fn a_report_of_the_record_alone_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut before = crate::sample::capacity::searched(capacity());
+    let info = crate::RunInfo { ended: None, ..before.info.clone() };
+    let mut recorder = crate::Recorder::create(directory.path(), &info, "").unwrap();
+    for event in crate::sample::events() {
+        recorder.event(&event).unwrap();
+    }
+    let found = Event::Capacity { at_ns: 3, capacity: Box::new(capacity()) };
+    recorder.event(&found).unwrap();
+    for interval in crate::sample::intervals() {
+        recorder.interval(&interval).unwrap();
+    }
+    recorder.finish(&before.info).unwrap();
+    let summary = crate::Run::open(directory.path()).unwrap().summary().unwrap();
+    before.directory = Some(directory.path().into());
+    assert_eq!(summary.capacity.as_deref(), Some(&capacity()));
+    assert_eq!(crate::summary_json(&summary), crate::summary_json(&before));
+}
+
+#[test]
+fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
+    use crate::verdict::{exit_code, stamp, validity};
+    let mut summary = crate::sample::capacity::searched(capacity());
+    summary.generator.lateness.p99_ns = 300_000_000;
+    summary.population.unmet = summary.population.due();
+    assert_eq!(validity(&summary), crate::Validity::Valid);
+    let told = |summary: &crate::Summary| {
+        let stamp = stamp(summary);
+        let why = stamp.why.unwrap_or_default().english();
+        format!("{} {} {why}", exit_code(summary).code(), stamp.word.english())
+    };
+    assert_eq!(told(&summary), "0 DONE carries 860/s");
+    for (wanted, text) in [
+        (800.0, "0 PASSED carries 860/s"),
+        (880.0, "5 UNDECIDED undecided whether it carries 880/s"),
+        (1_000.0, "1 FAILED carries less than 1,000/s"),
+    ] {
+        let found = Capacity { at_least: Some(wanted), ..capacity() };
+        summary.capacity = Some(Box::new(found));
+        assert_eq!(told(&summary), text);
+    }
+    summary.info.interrupted = true;
+    assert!(told(&summary).starts_with("130 "));
+    summary.info.interrupted = false;
+    summary.capacity = None;
+    assert_ne!(validity(&summary), crate::Validity::Valid);
+}
+
+#[test]
+fn the_last_one_counts_and_is_masked_and_moved() {
+    let first = Capacity { ended_by: EndedBy::Asked, carries: None, ..capacity() };
+    let mut events = crate::sample::events();
+    for (at_ns, capacity) in [(1, first), (2, capacity())] {
+        events.insert(5, Event::Capacity { at_ns, capacity: Box::new(capacity) });
+    }
+    events.swap(5, 6);
+    let (info, intervals) = (crate::sample::info(), crate::sample::intervals());
+    let summary = crate::sample::summary_of(info, &intervals, &events);
+    assert_eq!(summary.capacity.as_deref(), Some(&capacity()));
+    let mut secrets = Secrets::default();
+    secrets.add("http p99");
+    let Event::Capacity { mut capacity, .. } = events[6].masked(&secrets) else { panic!() };
+    assert!(!serde_json::to_string(&capacity).unwrap().contains("http p99"));
+    let before = capacity.levels[1].at_s;
+    capacity.shift(2.5);
+    assert_eq!(capacity.levels[1].at_s, before + 2.5);
+}

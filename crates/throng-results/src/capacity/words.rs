@@ -1,0 +1,353 @@
+//! The answer in one sentence, and its parts in words. Without a promise none is made.
+
+use std::time::Duration;
+
+use throng_base::Said;
+use throng_base::units::{format_count, format_duration};
+
+use super::{
+    Basis, Capacity, Collapse, EndedBy, FailedBy, GeneratorLimit, Level, LevelVerdict, LoadUnit,
+    Purpose,
+};
+
+/// Below this, seconds have a decimal.
+const SECONDS_WHOLE_MIN: f64 = 10.0;
+/// From here on, a duration has minutes.
+const MINUTES_MIN: f64 = 180.0;
+
+impl Capacity {
+    /// The whole answer.
+    pub fn sentence(&self) -> Said {
+        let parts = [
+            Some(self.head()),
+            self.confirmed(),
+            self.failed(),
+            self.overloaded(),
+            self.collapse.map(|collapse| self.collapsed(collapse)),
+            self.trend.map(trend),
+            self.ended(),
+        ];
+        let all = parts.into_iter().flatten();
+        all.reduce(|before, next| say!("{before}; {next}")).unwrap_or_default()
+    }
+
+    /// What it carries, or what is known without a promise.
+    fn head(&self) -> Said {
+        let of = Said::listed(self.thresholds.iter().map(|text| Said::of_others(text.as_str())));
+        let of = of.cleaned();
+        match of.is_empty() {
+            true => self.limit(),
+            false => say!("{}: {of}", self.limit()),
+        }
+    }
+
+    fn limit(&self) -> Said {
+        let [low, high] = [self.low, self.high].map(|load| load.map(|load| self.load(load)));
+        let bare = |load: Option<f64>| number(load.unwrap_or_default());
+        match (self.carries.map(|load| self.load(load)), self.basis, low, high) {
+            (_, Basis::Nothing, ..) => self.nothing(),
+            (Some(carries), Basis::Interval, Some(_), Some(_)) => {
+                say!("carries {carries} (95 %: {} to {})", bare(self.low), bare(self.high))
+            }
+            (Some(carries), Basis::Bracket, Some(low), Some(high)) => {
+                say!("carries {carries} (met at {low}, not met at {high})")
+            }
+            (Some(carries), ..) => say!("carries at least {carries}"),
+            (None, Basis::Interval, Some(low), Some(high)) => {
+                say!("no promise: the limit is between {low} and {high} (95 %)")
+            }
+            (None, Basis::AtLeast, Some(low), _) => {
+                say!("no promise: at least {low}, the highest load that was tried")
+            }
+            // What fails is told next.
+            (None, _, Some(low), Some(high)) if self.fails_at.is_none() => {
+                say!("no promise: met at {low}, not met at {high}")
+            }
+            (None, _, Some(low), _) => say!("no promise: met at {low}"),
+            (None, ..) => say!("no promise"),
+        }
+    }
+
+    /// Nothing passed.
+    fn nothing(&self) -> Said {
+        let load = self.lowest_tried().map(|load| self.load(load));
+        match (&self.ended_by, load) {
+            (EndedBy::BaseFails(by), Some(load)) => {
+                say!("fails at the lowest load, {load}, by {}", by.text())
+            }
+            (EndedBy::BaseFails(by), None) => say!("fails at the lowest load by {}", by.text()),
+            (_, Some(load)) => {
+                say!("no promise: not met at any load that was tried, from {load} on")
+            }
+            (_, None) => say!("no promise: no load was tried"),
+        }
+    }
+
+    /// The lowest load that was tried.
+    pub(crate) fn lowest_tried(&self) -> Option<f64> {
+        let loads = self.levels.iter().map(|level| level.load).chain(self.fails_at);
+        loads.min_by(f64::total_cmp)
+    }
+
+    fn confirmed(&self) -> Option<Said> {
+        let is_told = self.carries.is_some() && self.confirmed_s > 0.0;
+        is_told.then(|| say!("confirmed over {}", seconds(self.confirmed_s)))
+    }
+
+    fn failed(&self) -> Option<Said> {
+        let load = self.load(self.fails_at?);
+        // A first level that fails is the whole answer.
+        match (&self.ended_by, &self.fails_by) {
+            (EndedBy::BaseFails(_), _) => None,
+            (_, Some(by)) => Some(say!("fails at {load} by {}", by.text())),
+            (_, None) => Some(say!("fails at {load}")),
+        }
+    }
+
+    fn overloaded(&self) -> Option<Said> {
+        let load = self.load(self.overloaded_at?);
+        match self.recovered_s {
+            Some(after) => Some(say!("back to normal {} after {load}", seconds(after))),
+            // How it ended or collapsed says so.
+            None if self.ended_by == EndedBy::NotRecovered || self.collapse.is_some() => None,
+            None => Some(say!("recovery after {load} was not seen")),
+        }
+    }
+
+    fn collapsed(&self, collapse: Collapse) -> Said {
+        let (at, served) = (self.load(collapse.at), number(collapse.served));
+        let stays = collapse.stays && self.ended_by != EndedBy::NotRecovered;
+        match (collapse.recovers_at.map(|load| self.load(load)), stays) {
+            (Some(load), _) => {
+                say!("collapses at {at} to {served}/s and recovers only at {load}")
+            }
+            (None, true) => {
+                say!(
+                    "collapses at {at} to {served}/s and does not recover at half the load it \
+                     carried"
+                )
+            }
+            (None, false) => say!("collapses at {at} to {served}/s"),
+        }
+    }
+
+    /// Why it ended, where that is not the answer itself.
+    pub(crate) fn ended(&self) -> Option<Said> {
+        match &self.ended_by {
+            EndedBy::Found | EndedBy::BaseFails(_) => None,
+            EndedBy::Max => Some(say!("this is the highest load that was allowed")),
+            EndedBy::Generator(by) if self.basis == Basis::AtLeast => {
+                Some(say!("the generator ended there, by {}", by.text()))
+            }
+            EndedBy::Generator(by) => {
+                Some(say!("the generator ended the search, by {}", by.text()))
+            }
+            EndedBy::Budget => {
+                Some(say!("the search ended with its budget of {}", seconds(self.budget_s)))
+            }
+            EndedBy::NotConfirmed => Some(say!(
+                "not confirmed: no load near the lower end met the thresholds long enough"
+            )),
+            EndedBy::NotRecovered => {
+                let load = self.overloaded_at.or(self.fails_at).map(|load| self.load(load));
+                Some(match load {
+                    Some(load) => {
+                        say!("did not recover after {load}, even at a fraction of the load")
+                    }
+                    None => say!("did not recover, even at a fraction of the load"),
+                })
+            }
+            EndedBy::CollapsedAgain => Some(say!("the search ended when it collapsed again")),
+            EndedBy::Asked => Some(say!("the search was ended early on request")),
+        }
+    }
+
+    /// A load with its unit.
+    pub(crate) fn load(&self, load: f64) -> Said {
+        load_text(self.unit, load)
+    }
+
+    /// The zones of the load, each with the range of its end.
+    pub(crate) fn zones(&self) -> Vec<Said> {
+        let range = |(low, high): (f64, f64)| (number(low), self.load(high));
+        let mut zones = Vec::new();
+        if let Some((low, high)) = self.knee.optimal.map(range) {
+            zones.push(say!(
+                "light load ends at {low} to {high}: above, 1 % more load costs more than 1 % more \
+                 response time"
+            ));
+        }
+        if let Some((low, high)) = self.knee.maximum.map(range) {
+            zones.push(say!("heavy load ends at {low} to {high}: above, throughput does not grow"));
+        }
+        if let Some(load) = self.knee.collapse.map(|load| self.load(load)) {
+            zones.push(say!("collapse from {load} on: throughput falls"));
+        }
+        zones
+    }
+
+    /// How many machines like this one a peak needs.
+    pub(crate) fn machines_text(&self) -> Option<Said> {
+        let peak = self.load(self.peak?);
+        let Some(machines) = self.machines() else {
+            return Some(say!("machines for a peak of {peak}: unknown without a promise"));
+        };
+        let (count, most) = (format_count(machines.count), format_count(machines.high));
+        Some(match machines.low.map(format_count) {
+            Some(least) if least == most => {
+                say!("machines for a peak of {peak}: {count}, each at 70 % of its capacity")
+            }
+            Some(least) => say!(
+                "machines for a peak of {peak}: {count} ({least} to {most}), each at 70 % of its \
+                 capacity"
+            ),
+            None => {
+                say!("machines for a peak of {peak}: at most {count}, each at 70 % of its capacity")
+            }
+        })
+    }
+}
+
+impl FailedBy {
+    /// After `by`: a threshold without what it compares with.
+    pub fn text(&self) -> Said {
+        match self {
+            FailedBy::Threshold(text) => {
+                let subject = text.split(['<', '>', '=']).next().unwrap_or_default().trim();
+                Said::of_others(subject).cleaned()
+            }
+            FailedBy::Backlog => say!("a backlog that it does not work off in time"),
+            FailedBy::Failing => say!("failures of more than half of the attempts"),
+            FailedBy::Silence => say!("silence: no response for seconds"),
+            FailedBy::Gone => say!("the loss of the target"),
+        }
+    }
+
+    /// In one or two words, for a table.
+    pub(crate) fn brief(&self) -> Said {
+        match self {
+            FailedBy::Threshold(_) => self.text(),
+            FailedBy::Backlog => say!("backlog"),
+            FailedBy::Failing => say!("failures"),
+            FailedBy::Silence => say!("silence"),
+            FailedBy::Gone => say!("target lost"),
+        }
+    }
+
+    /// As programs read it: a threshold as written, or a word.
+    pub(crate) fn word(&self) -> &str {
+        match self {
+            FailedBy::Threshold(text) => text,
+            FailedBy::Backlog => "backlog",
+            FailedBy::Failing => "failing",
+            FailedBy::Silence => "silence",
+            FailedBy::Gone => "gone",
+        }
+    }
+}
+
+impl LoadUnit {
+    /// As programs read it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            LoadUnit::PerS => "per_s",
+            LoadUnit::Users => "users",
+        }
+    }
+}
+
+impl GeneratorLimit {
+    pub fn text(self) -> Said {
+        match self {
+            GeneratorLimit::Lateness => say!("lateness"),
+            GeneratorLimit::Cpu => say!("CPU"),
+            GeneratorLimit::Ports => say!("source ports"),
+            GeneratorLimit::Memory => say!("memory"),
+            GeneratorLimit::Users => say!("too few users"),
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            GeneratorLimit::Lateness => "lateness",
+            GeneratorLimit::Cpu => "cpu",
+            GeneratorLimit::Ports => "ports",
+            GeneratorLimit::Memory => "memory",
+            GeneratorLimit::Users => "users",
+        }
+    }
+}
+
+impl Purpose {
+    pub(crate) fn text(self) -> Said {
+        match self {
+            Purpose::Climb => say!("climb"),
+            Purpose::Bracket => say!("bracket"),
+            Purpose::Refine => say!("refine"),
+            Purpose::Confirm => say!("confirm"),
+            Purpose::Beyond => say!("overload"),
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Purpose::Climb => "climb",
+            Purpose::Bracket => "bracket",
+            Purpose::Refine => "refine",
+            Purpose::Confirm => "confirm",
+            Purpose::Beyond => "beyond",
+        }
+    }
+}
+
+impl Level {
+    /// Whether it met the thresholds, in a word or two.
+    pub(crate) fn verdict_text(&self) -> Said {
+        match &self.verdict {
+            LevelVerdict::Met => say!("met"),
+            LevelVerdict::NotMet(by) => by.brief(),
+            LevelVerdict::GeneratorBound(by) => say!("generator: {}", by.text()),
+        }
+    }
+}
+
+fn trend(per_minute: f64) -> Said {
+    let share = format!("{:.1}", per_minute.abs() * 100.0);
+    match per_minute < 0.0 {
+        true => say!("the capacity fell by {share} % per minute of the search"),
+        false => say!("the capacity grew by {share} % per minute of the search"),
+    }
+}
+
+/// A load with its unit.
+pub(crate) fn load_text(unit: LoadUnit, load: f64) -> Said {
+    let load = number(load);
+    match unit {
+        LoadUnit::PerS => Said::of_others(format!("{load}/s")),
+        LoadUnit::Users => say!("{load} users"),
+    }
+}
+
+/// A load without its unit.
+pub(crate) fn number(load: f64) -> String {
+    match load {
+        load if load >= 99.5 || load.fract() == 0.0 => format_count(load.max(0.0).round() as u64),
+        load if load >= 9.95 => format!("{load:.1}"),
+        load => format!("{load:.2}"),
+    }
+}
+
+fn seconds(seconds: f64) -> Said {
+    let text = match seconds {
+        s if s >= MINUTES_MIN => return Said::of_others(minutes(s)),
+        s if s < SECONDS_WHOLE_MIN && s.fract() > 0.05 => format!("{s:.1}"),
+        s => format!("{s:.0}"),
+    };
+    say!("{text} s")
+}
+
+/// `20m`, without seconds that are none.
+fn minutes(seconds: f64) -> String {
+    let text = format_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    text.strip_suffix("00s").map_or_else(|| text.clone(), str::to_string)
+}

@@ -1,0 +1,91 @@
+//! What a search for the highest load found: the answer, its picture, its levels, and the zones.
+
+mod chart;
+
+use throng_base::Said;
+use throng_base::units::format_count;
+
+use super::super::table::{Cell, Table};
+use super::super::text::{nanos, rate, wrap};
+use super::super::{Ink, Style};
+use super::{NOTHING, left_out, note};
+use crate::capacity::{Capacity, Level, LevelVerdict, number};
+
+pub(in crate::terminal) use chart::picture;
+
+/// The sentence.
+pub(in crate::terminal) fn answer(found: &Capacity, style: &Style) -> String {
+    let text = style.say(found.sentence());
+    let lines = wrap(&text, style.columns()).into_iter();
+    lines.map(|line| style.paint(Ink::Bold, &line) + "\n").collect()
+}
+
+/// The zones of the load, and machines for a peak.
+pub(in crate::terminal) fn zones(found: &Capacity, style: &Style) -> String {
+    let text = |said: Said| {
+        let lines = wrap(&style.say(said), style.columns()).into_iter();
+        lines.map(|line| line + "\n").collect::<String>()
+    };
+    found.zones().into_iter().chain(found.machines_text()).map(text).collect()
+}
+
+/// The last levels, in the order of time.
+pub(in crate::terminal) fn searched_levels(found: &Capacity, most: usize, style: &Style) -> String {
+    let all = &found.levels;
+    if all.is_empty() {
+        return String::new();
+    }
+    let shown = &all[all.len().saturating_sub(most)..];
+    let mut table = Table::new([
+        say!("level"),
+        say!("served/s"),
+        say!("strain"),
+        say!("p50"),
+        say!("p99"),
+        say!("in flight"),
+        say!("verdict"),
+    ]);
+    shown.iter().for_each(|level| table.row(cells(found, level, style)));
+    let more = say!("… and {{}} earlier levels; --details shows all of them");
+    let explained = say!(
+        "in flight: measured / by Little's law. Strain: bad attempts as a multiple of what the \
+         threshold allows"
+    );
+    let table = table.words_in(&[6]).render(style);
+    left_out(all.len(), shown.len(), more, style) + &table + &note(explained, style)
+}
+
+fn cells(found: &Capacity, level: &Level, style: &Style) -> [Cell; 7] {
+    let time = |seconds: Option<f64>| {
+        seconds.map_or_else(|| NOTHING.to_string(), |seconds| nanos((seconds * 1e9) as u64))
+    };
+    let ink = match level.verdict {
+        LevelVerdict::Met => Ink::Good,
+        LevelVerdict::NotMet(_) => Ink::Bad,
+        LevelVerdict::GeneratorBound(_) => Ink::Warn,
+    };
+    let [load, purpose, verdict] =
+        [found.load(level.load), level.purpose.text(), level.verdict_text()]
+            .map(|said| style.say(said));
+    [
+        format!("{load} {purpose}").into(),
+        rate(level.served).into(),
+        level.strain.map_or_else(|| NOTHING.to_string(), strain).into(),
+        time(level.p50_s).into(),
+        time(level.p99_s).into(),
+        format!("{} / {}", mean(level.in_flight), mean(level.in_flight_expected)).into(),
+        Cell::new(ink, verdict),
+    ]
+}
+
+fn strain(strain: f64) -> String {
+    match strain {
+        strain if strain >= 9.995 => format_count(strain.round() as u64),
+        strain => format!("{strain:.2}"),
+    }
+}
+
+/// A mean number of attempts.
+fn mean(count: f64) -> String {
+    number(if count >= 99.5 { count.round() } else { (count * 100.0).round() / 100.0 })
+}
