@@ -2,6 +2,7 @@
 //! this. A file for the commands that belong together; `values` reads what a person writes.
 
 mod bench;
+mod capacity;
 mod control;
 mod files;
 mod fleet;
@@ -19,6 +20,7 @@ use throng_base::Language;
 
 use crate::version;
 pub(crate) use bench::{BenchArguments, Verify};
+pub(crate) use capacity::{CapacityArguments, SearchArguments};
 pub(crate) use control::{ControlArguments, What};
 pub(crate) use files::{ExplainArguments, InitArguments, InitKind, SchemaArguments, SchemaKind};
 pub(crate) use fleet::{
@@ -35,7 +37,7 @@ pub(crate) use run::{
     ScenarioArguments, TryArguments,
 };
 pub(crate) use target::{
-    CapacityArguments, DeliveryArguments, PushArguments, TargetArguments, TargetKind,
+    DeliveryArguments, PushArguments, QueueArguments, TargetArguments, TargetKind,
 };
 use values::language;
 pub(crate) use values::{FLEET, LoadPart};
@@ -75,6 +77,8 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Runs a scenario file
     Run(RunArguments),
+    /// Finds the highest load at which a service meets the thresholds of a scenario
+    Capacity(Box<CapacityArguments>),
     /// Runs one of the processes of a run; started by `throng run --processes`
     #[command(hide = true)]
     Post,
@@ -128,6 +132,7 @@ impl Command {
             Command::Bench(_)
                 | Command::Try(_)
                 | Command::Run(_)
+                | Command::Capacity(_)
                 | Command::Post
                 | Command::Rerun(_)
                 | Command::Demo(_)

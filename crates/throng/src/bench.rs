@@ -11,6 +11,7 @@ use throng_scenario::{RunOptions, Url, abstract_socket_of_curl, read_disk, unix_
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify, metadata};
+use crate::capacity;
 use crate::conduct::Conduct;
 use crate::reflect;
 use crate::scenario::{compile_run, fresh, variable};
@@ -18,7 +19,10 @@ use crate::screen::Screen;
 
 /// `throng bench`.
 pub(crate) fn bench(arguments: &BenchArguments) -> Exit {
-    with_bench(arguments, |conduct| conduct.run())
+    with_bench(arguments, |conduct| match arguments.capacity.is_empty() {
+        true => conduct.run(),
+        false => capacity::search(conduct, &arguments.searched()),
+    })
 }
 
 /// With the run of a command line, what is told of it.
@@ -60,7 +64,15 @@ pub(crate) fn with_bench(
             let command = std::iter::once("throng".to_string()).chain(words).collect();
             let (output, limits) = (&arguments.output, &arguments.limits);
             let program = Arc::new(program);
-            then(Conduct { program, recorded, rerun_of: None, command, output, limits })
+            then(Conduct {
+                search: None,
+                program,
+                recorded,
+                rerun_of: None,
+                command,
+                output,
+                limits,
+            })
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
@@ -125,7 +137,7 @@ fn assemble(
         precision: arguments.precision,
         warm_up: arguments.warm_up,
         seed: arguments.seed,
-        thresholds: arguments.expectation.thresholds.clone(),
+        thresholds: [&arguments.expectation.thresholds[..], &arguments.capacity].concat(),
         abort_when: arguments.expectation.abort_when.clone(),
         ..Bench::default()
     };

@@ -1,8 +1,6 @@
 //! `throng capacity` and `throng bench --capacity`: a run whose load a search sets, level by level,
 //! until it knows the highest at which the thresholds are met.
 
-pub(crate) mod answer;
-
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,29 +9,14 @@ use throng_base::units::format_duration;
 use throng_base::{Diagnostic, Exit, Said};
 use throng_engine::is_public;
 use throng_load::capacity::{Goals, Settings, Share, Unit};
-use throng_metrics::{Comparison, Measure, Subject, Threshold};
+use throng_metrics::{Comparison, Measure, Threshold};
 use throng_program::{Drive, Iterations, Load, Phase, Program, Rate, Spacing};
 
 use crate::arguments::{CapacityArguments, SearchArguments};
+use crate::conduct::pilot::{Wanted, share};
 use crate::conduct::{Conduct, with_file};
 use crate::guard::Guard;
 use crate::screen::Screen;
-
-/// What is wanted of a search, and of which load of the run.
-#[derive(Clone)]
-pub(crate) struct Wanted {
-    pub(crate) settings: Settings,
-    /// In the order of [`Goals::shares`].
-    pub(crate) shares: Vec<Threshold>,
-    /// Those that do not count attempts, in their order.
-    pub(crate) plain: Vec<Threshold>,
-    /// The load that is varied.
-    pub(crate) load: usize,
-    /// Its name, where there are several.
-    pub(crate) varied: Option<String>,
-    pub(crate) at_least: Option<f64>,
-    pub(crate) peak: Option<f64>,
-}
 
 /// Beyond the budget: a drain or a recovery that has begun may end.
 const GRACE: Duration = Duration::from_secs(300);
@@ -41,8 +24,6 @@ const GRACE: Duration = Duration::from_secs(300);
 const BASE_PER_S: f64 = 50.0;
 /// A twentieth of the rate that the scenario has is surely light.
 const BASE_PART: f64 = 20.0;
-/// A bracket needs a climb and holds, which are rarely shorter.
-const BUDGET_MIN: Duration = Duration::from_secs(120);
 /// Of a command line that says nothing of users: as many as a search needs at thousands per second.
 pub(crate) const USERS_MIN: u64 = 1_000;
 
@@ -106,14 +87,6 @@ fn public_host(program: &Program) -> Option<String> {
 
 /// What the search varies, and from where.
 fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted, Box<Diagnostic>> {
-    if arguments.budget < BUDGET_MIN {
-        let message = say!(
-            "a search needs at least {} to bracket the capacity, not {}",
-            format_duration(BUDGET_MIN),
-            format_duration(arguments.budget)
-        );
-        return Err(mistake(message, say!("give it more time with --budget")));
-    }
     let load = varied(program, arguments)?;
     let (unit, drive, base) = driven(&program.loads[load], arguments)?;
     let base = arguments.from.unwrap_or(base);
@@ -147,6 +120,15 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
             && (arguments.overload || public_host(program).is_none()),
         seed: program.seed,
     };
+    let least = Duration::from_secs_f64(settings.budget_min_s().ceil());
+    if arguments.budget < least {
+        let message = say!(
+            "a search needs at least {} to bracket the capacity, not {}",
+            format_duration(least),
+            format_duration(arguments.budget)
+        );
+        return Err(mistake(message, say!("give it more time with --budget")));
+    }
     let (at_least, peak) = (arguments.at_least, arguments.peak);
     let varied = (program.loads.len() > 1).then(|| program.loads[load].name.clone());
     Ok(Wanted { settings, shares, plain, load, varied, at_least, peak })
@@ -255,19 +237,4 @@ fn goals(
         ));
     }
     Ok((shares, plain))
-}
-
-/// A threshold as a share of bad attempts, where it is one.
-pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
-    use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
-    let Subject::Steps(_) = &threshold.subject else { return None };
-    let is_below = matches!(threshold.comparison, Less | LessOrEqual);
-    let is_above = matches!(threshold.comparison, Greater | GreaterOrEqual);
-    let (allowed, within_s) = match threshold.measure {
-        Measure::Quantile(quantile) if is_below => (1.0 - quantile, Some(threshold.value / 1e9)),
-        Measure::FailedShare if is_below => (threshold.value, None),
-        Measure::OkShare if is_above => (1.0 - threshold.value, None),
-        _ => return None,
-    };
-    (allowed > 0.0 && allowed < 1.0).then_some(Share { allowed, within_s })
 }

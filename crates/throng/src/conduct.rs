@@ -6,6 +6,7 @@
 //!   posts; `child`: such a process.
 //! - `once`: what is done before and after the load; `ending`: the end of a run.
 //! - `live`: the page of a run while it goes on; `dashboard`: the same on a full screen.
+//! - `pilot`: sets the load by a search for the capacity.
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
 mod announcer;
@@ -22,6 +23,7 @@ mod limits;
 mod live;
 mod monitors;
 mod once;
+pub(crate) mod pilot;
 mod polite;
 mod post;
 mod processes;
@@ -94,7 +96,7 @@ pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>)
     let command = std::env::args().collect();
     let (output, limits) = (&arguments.output, &arguments.limits);
     let program = Arc::new(program);
-    then(Conduct { program, recorded, rerun_of: None, command, output, limits })
+    then(Conduct { search: None, program, recorded, rerun_of: None, command, output, limits })
 }
 
 /// `throng resume`.
@@ -128,6 +130,8 @@ fn begins(info: &mut RunInfo, shards: u64) {
 /// A run that is to be.
 pub(crate) struct Conduct<'a> {
     pub(crate) program: Arc<Program>,
+    /// Sets the load level by level, in place of the scenario.
+    pub(crate) search: Option<pilot::Wanted>,
     /// The scenario as it is run.
     pub(crate) recorded: Recorded,
     /// The id of the run that is repeated.

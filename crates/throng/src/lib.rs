@@ -20,6 +20,7 @@ mod arguments;
 mod attempt;
 mod bench;
 mod bundle;
+mod capacity;
 mod check;
 mod choice;
 mod compare;
@@ -207,6 +208,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Capacity(arguments) => capacity::capacity(&arguments),
         Command::Post => post::post(),
         Command::Fleet(arguments) => fleet::fleet(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),

@@ -50,6 +50,7 @@ pub(crate) fn with_record(
         arguments.output.part.get_or_insert(part);
     }
     then(Conduct {
+        search: None,
         program: Arc::new(loaded.program),
         recorded: loaded.recorded,
         rerun_of: Some(run.info.id),

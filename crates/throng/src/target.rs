@@ -10,7 +10,7 @@ use throng_base::{Diagnostic, Exit, Said};
 use throng_target::{CapacityOptions, FaultOptions, Kind, Options, PushOptions, start};
 
 use crate::arguments::{
-    Arguments, CapacityArguments, Command, DeliveryArguments, DemoArguments, PushArguments,
+    Arguments, Command, DeliveryArguments, DemoArguments, PushArguments, QueueArguments,
     TargetArguments, TargetKind,
 };
 use crate::screen::Screen;
@@ -76,7 +76,7 @@ pub(crate) fn target(arguments: &TargetArguments) -> Exit {
     Exit::Success
 }
 
-fn capacity(arguments: &CapacityArguments) -> CapacityOptions {
+fn capacity(arguments: &QueueArguments) -> CapacityOptions {
     CapacityOptions {
         service: arguments.service,
         servers: arguments.servers.map(|servers| u32::try_from(servers).unwrap_or(u32::MAX)),

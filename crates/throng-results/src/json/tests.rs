@@ -385,6 +385,8 @@ fn the_document_has_the_counts_of_the_table() {
         made == DOCUMENT,
         "docs/json.md is not current, write it anew with {help}: {differs:?}"
     );
+}
+
 #[test]
 fn a_capacity_has_the_names_that_programs_know() {
     let found = &summary_json(&sample::capacity::searched(sample::capacity::capacity()));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use throng_program::HttpVersion;
 
+use super::capacity::SearchArguments;
 use super::protocol::CallArguments;
 use super::route::RouteArguments;
 use super::run::{LimitArguments, OutputArguments};
@@ -99,12 +100,31 @@ pub(crate) struct BenchArguments {
     #[command(flatten)]
     pub(crate) output: OutputArguments,
 
+    /// Find the highest rate at which this threshold is met, such as `http p99 < 50ms`, instead of
+    /// loading at one rate; may be given more than once; see docs/capacity.md
+    #[arg(
+        long,
+        value_name = "THRESHOLD",
+        conflicts_with_all = ["requests", "duration", "hold", "warm_up", "rate"]
+    )]
+    pub(crate) capacity: Vec<String>,
+    #[command(flatten)]
+    pub(crate) search: SearchArguments,
+
     /// Print the scenario equivalent to this command line, and send nothing
     #[arg(long)]
     pub(crate) print_scenario: bool,
     /// Random seed, to reproduce the random choices of another run; by default a new one
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+impl BenchArguments {
+    /// A search varies the rate, if nothing else is said: a closed loop has no capacity.
+    pub(crate) fn searched(&self) -> SearchArguments {
+        let vary = self.search.vary.clone().or_else(|| Some("rate".into()));
+        SearchArguments { vary, ..self.search.clone() }
+    }
 }
 
 #[derive(Args, Debug)]

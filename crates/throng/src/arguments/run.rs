@@ -107,8 +107,8 @@ pub(crate) struct OutputArguments {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Limits of the generator")]
 pub(crate) struct LimitArguments {
-    /// Stop adding users while throng uses more than this share of its processors, or all programs
-    /// together use more of the host's: `80%`
+    /// Stop adding users while throng's CPU usage (of the processors it may use) or the host's is
+    /// above this share: `80%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) max_cpu: Option<f64>,
     /// Stop adding users while throng uses more memory than this, kernel memory for connections

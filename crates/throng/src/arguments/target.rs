@@ -72,7 +72,8 @@ pub(crate) struct TargetArguments {
     /// Close every connection at this age
     #[arg(long, value_parser = duration)]
     pub(crate) close_after: Option<Duration>,
-    /// Accept only one connection per interval of this length on each thread; the others wait
+    /// Accept at most one connection per thread in each interval of this length; other connections
+    /// wait
     #[arg(long, value_parser = duration)]
     pub(crate) slow_accept: Option<Duration>,
     /// Reset connections beyond this number
@@ -102,7 +103,7 @@ pub(crate) struct TargetArguments {
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
     #[command(flatten)]
-    pub(crate) capacity: CapacityArguments,
+    pub(crate) capacity: QueueArguments,
     #[command(flatten)]
     pub(crate) deliveries: DeliveryArguments,
     #[command(flatten)]
@@ -112,7 +113,7 @@ pub(crate) struct TargetArguments {
 /// What an HTTP server can carry.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Capacity (http)")]
-pub(crate) struct CapacityArguments {
+pub(crate) struct QueueArguments {
     /// Service time of a request, which occupies one server of the queue: `exponential 1ms`
     #[arg(long, value_name = "LATENCY", value_parser = latency)]
     pub(crate) service: Option<throng_target::Latency>,

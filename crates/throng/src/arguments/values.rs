@@ -122,6 +122,11 @@ pub(super) fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A load of a search: a rate, or a number of users.
+pub(super) fn load(text: &str) -> Result<f64, String> {
+    rate(text.strip_suffix(" users").unwrap_or(text))
+}
+
 pub(super) fn source(text: &str) -> Result<String, String> {
     match throng_scenario::check_source(text) {
         Ok(()) => Ok(text.to_string()),

@@ -2,6 +2,7 @@
 //! it, hears signals, and gives the orders. There is one in a run.
 
 mod redistribute;
+mod search;
 mod steer;
 
 use std::collections::VecDeque;
@@ -30,6 +31,7 @@ use super::keys::{Keys, Stops, is_in_front};
 use super::live::Live;
 use super::monitors::Monitors;
 use super::once::tear_down;
+use super::pilot::Pilot;
 use super::running::Running;
 use super::socket::{Asked, Socket};
 use super::wire::{Message, Order, Past};
@@ -147,6 +149,8 @@ pub(super) struct Desk<'a> {
     dashboard: Option<Dashboard>,
     running: Running,
     steer: Steer,
+    /// Sets the load, in a search for the capacity.
+    pilot: Option<Pilot>,
     parts: Parts,
     attempted: u64,
     opened: u64,
@@ -189,6 +193,7 @@ impl<'a> Desk<'a> {
             live: Lines::new(screen.style, &info),
             running: Running::new(&conduct.program),
             steer: Steer::new(&conduct.program, posts.users_spare),
+            pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
             parts: Parts::new(posts.orders.posts()),
             conduct,
             posts,
@@ -239,6 +244,7 @@ impl<'a> Desk<'a> {
         let socket = directory.and_then(|directory| Socket::open(directory, self.asked.0.clone()));
         let mut monitors = Monitors::begin(&self.conduct.program.monitors, &self.posts.clock);
         self.open_dashboard();
+        self.begin_search();
         let is_watched = self.screen.is_terminal && !self.conduct.output.quiet;
         let mut keys = Keys::read(is_watched, self.dashboard.is_some());
         let mut stops = Stops::heard(self.dashboard.is_some());
@@ -275,6 +281,7 @@ impl<'a> Desk<'a> {
         }
         drop((socket, keys, stops, monitors));
         self.close_dashboard();
+        self.end_search();
         self.print_line();
         self.clear_progress();
         self.recover(Time::NEVER);
@@ -464,6 +471,7 @@ impl<'a> Desk<'a> {
         }
         self.pending = Some(interval.second);
         self.live.add(interval);
+        self.fly(interval);
         self.judge(interval);
         let until = Time::from_secs(interval.second + 1);
         self.give_up_if_unreachable(until);
@@ -486,6 +494,7 @@ impl<'a> Desk<'a> {
 
     fn print_line(&mut self) {
         let Some(second) = self.pending.take() else { return };
+        self.searched(second);
         let until = Time::from_secs(second + 1).min(self.posts.clock.now());
         if until < self.since {
             return;

@@ -1,18 +1,34 @@
 //! Steers the load of a run by a search for its capacity: counts each second as the search wants
 //! it, and orders the levels that it asks for.
 
+mod answer;
+
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Said, StepId};
 use throng_load::capacity::{
-    Ended, Held, Hold, Judge, Limit, Order, Outcome, Percentiles, Search, Second, Status, Unit,
-    Waited, Watch, Why,
+    Ended, Held, Hold, Judge, Limit, Order, Outcome, Percentiles, Search, Second, Settings, Share,
+    Status, Unit, Waited, Watch, Why,
 };
 use throng_metrics::{
-    Cause, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
+    Cause, Comparison, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
 };
 use throng_results::Capacity;
 
-use crate::capacity::{Wanted, answer};
+/// What is wanted of a search, and of which load of the run.
+#[derive(Clone)]
+pub(crate) struct Wanted {
+    pub(crate) settings: Settings,
+    /// In the order of [`Goals::shares`].
+    pub(crate) shares: Vec<Threshold>,
+    /// Those that do not count attempts, in their order.
+    pub(crate) plain: Vec<Threshold>,
+    /// The load that is varied.
+    pub(crate) load: usize,
+    /// Its name, where there are several.
+    pub(crate) varied: Option<String>,
+    pub(crate) at_least: Option<f64>,
+    pub(crate) peak: Option<f64>,
+}
 
 /// A shard that was later than this with the 99th percentile of its work was late.
 const LATE_NS: u64 = 10_000_000;
@@ -141,18 +157,20 @@ impl Pilot {
         if self.settled.is_none() && self.is_settled(hold, gauges) {
             self.settled = Some(self.passed.saturating_sub(1));
         }
-        if self.settled.is_some() {
+        // A level that is given up while it settles is judged by what was seen.
+        if self.settled.is_some() || gave_up.is_some() {
             self.sum.merge_later(part);
             self.late += u32::from(part.lateness.value_at(0.99) > LATE_NS);
-            self.seconds.push(second);
         }
+        self.seconds.push(second);
         if let Some(gave_up) = gave_up {
             return self.held(Ended::GaveUp(gave_up));
         }
         if std::mem::take(&mut self.skips) {
             return self.held(Ended::Skipped);
         }
-        match self.seconds.len() as u32 >= hold.seconds {
+        let settled = self.settled.unwrap_or(self.passed);
+        match self.passed >= settled + hold.seconds {
             true => self.held(Ended::Full),
             false => Vec::new(),
         }
@@ -190,7 +208,8 @@ impl Pilot {
             (Some(limit), Ended::Full | Ended::GaveUp(_)) => Ended::GeneratorBound(limit),
             (_, ended) => ended,
         };
-        let seconds = std::mem::take(&mut self.seconds);
+        let settled = self.settled.unwrap_or(0);
+        let seconds = self.seconds.split_off((settled as usize).min(self.seconds.len()));
         let duration = std::time::Duration::from_secs(seconds.len() as u64);
         let is_unmet =
             |one: &Threshold| one.figure(&self.sum, duration).is_some_and(|it| !one.holds(it));
@@ -202,7 +221,7 @@ impl Pilot {
             p99_s: at(0.99),
         });
         let held = Held {
-            settled_s: f64::from(self.settled.unwrap_or(self.passed)),
+            settled_s: f64::from(settled),
             seconds,
             ended,
             unmet: self.wanted.plain.iter().position(is_unmet),
@@ -215,7 +234,7 @@ impl Pilot {
 
     /// What kept the generator from the level, if something did.
     fn bound(&self) -> Option<Limit> {
-        let seconds = self.seconds.len() as f64;
+        let seconds = f64::from(self.passed.saturating_sub(self.settled.unwrap_or(0)));
         let resources = self.sum.resources.clone().unwrap_or_default();
         if resources.ports_left == Some(0) {
             return Some(Limit::Ports);
@@ -361,7 +380,7 @@ fn within_ns(threshold: &Threshold) -> Option<u64> {
 }
 
 fn allowed(threshold: &Threshold) -> f64 {
-    crate::capacity::share(threshold).map_or(1.0, |share| share.allowed)
+    share(threshold).map_or(1.0, |share| share.allowed)
 }
 
 /// How many attempts of the row a threshold calls bad: those that failed, and those that took
@@ -383,4 +402,19 @@ fn over(times: &Histogram, nanos: u64) -> u64 {
         bucket.start + (bucket.end - bucket.start) / 2 > nanos
     };
     times.buckets().filter(|(index, _)| is_over(*index)).map(|(_, count)| count).sum()
+}
+
+/// A threshold as a share of bad attempts, where it is one.
+pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
+    use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
+    let Subject::Steps(_) = &threshold.subject else { return None };
+    let is_below = matches!(threshold.comparison, Less | LessOrEqual);
+    let is_above = matches!(threshold.comparison, Greater | GreaterOrEqual);
+    let (allowed, within_s) = match threshold.measure {
+        Measure::Quantile(quantile) if is_below => (1.0 - quantile, Some(threshold.value / 1e9)),
+        Measure::FailedShare if is_below => (threshold.value, None),
+        Measure::OkShare if is_above => (1.0 - threshold.value, None),
+        _ => return None,
+    };
+    (allowed > 0.0 && allowed < 1.0).then_some(Share { allowed, within_s })
 }

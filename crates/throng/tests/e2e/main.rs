@@ -8,6 +8,7 @@ mod bench_http;
 mod books;
 mod bridged;
 mod bursts;
+mod capacity;
 mod chat;
 mod check;
 mod chinese;

@@ -10,6 +10,7 @@ use throng_results::Event;
 use super::Desk;
 use crate::conduct::command::{Answer, Command, of_key};
 use crate::conduct::levels::{Levels, Refusal};
+use crate::conduct::pilot::Pilot;
 use crate::conduct::wire::{Change, Order};
 
 /// What was said so far.
@@ -56,6 +57,16 @@ impl Desk<'_> {
                 let levels = &self.steer.levels;
                 return Answer::Status(levels.status(program, &self.running, (paused, now)));
             }
+            Command::Change(Change::EndPhase) if self.pilot.is_some() => {
+                self.pilot.iter_mut().for_each(Pilot::skip);
+                Ok(say!("the search skips this level"))
+            }
+            Command::Change(_) | Command::Pause | Command::GoOn if self.pilot.is_some() => Err((
+                say!("a search sets the load of this run"),
+                say!(
+                    "skip the level: `throng control end-phase`; end the search: `throng control stop`"
+                ),
+            )),
             Command::Change(change) => self.change(*change, load, now),
             Command::Pause | Command::GoOn => self.pause(command, now),
             Command::Mark(name) => {
@@ -100,7 +111,17 @@ impl Desk<'_> {
         })
     }
 
-    fn change(&mut self, change: Change, load: Option<&str>, now: Time) -> Result<Said, Refusal> {
+    /// When the last change is so.
+    pub(super) fn amended_at(&self) -> Time {
+        self.steer.amended
+    }
+
+    pub(super) fn change(
+        &mut self,
+        change: Change,
+        load: Option<&str>,
+        now: Time,
+    ) -> Result<Said, Refusal> {
         let number = self.load_named(load)?;
         let program = &self.conduct.program;
         let one = &program.loads[number];

@@ -99,6 +99,7 @@ impl Begun {
         let limits = LimitArguments::default();
         let mut info = self.info();
         let conduct = Conduct {
+            search: None,
             program: Arc::new(program),
             recorded: loaded.recorded,
             rerun_of: info.rerun_of.clone(),
