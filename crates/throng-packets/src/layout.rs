@@ -100,10 +100,7 @@ pub fn framing_text(declaration: &Declaration) -> String {
     let text = match &declaration.framing {
         Framing::Delimiter { bytes, bytes_max } => {
             let (hex, most) = (hex_text(&bytes.value), size_text(u64::from(*bytes_max)));
-            say!(
-                "each packet ends with the delimiter {hex} (not part of the packet) and has at \
-                 most {most}"
-            )
+            say!("each packet is followed by the delimiter {hex} and is at most {most} long")
         }
         Framing::Fixed(bytes) => say!("each packet has {} bytes", bytes.value),
         Framing::Length => match declaration.transport {
