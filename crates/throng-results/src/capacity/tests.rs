@@ -1,3 +1,5 @@
+//! The sentence of an answer, its exit code and its machines, for each way in which a search ends.
+
 use expect_test::expect;
 use throng_base::{Exit, Language, Secrets};
 

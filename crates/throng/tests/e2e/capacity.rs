@@ -26,12 +26,12 @@ fn refused(load: &str, thresholds: &str, line: &str, texts: &[&str]) {
     assert_eq!(target.counts("/requests"), 0);
 }
 
-const PACED: &str = "{iterations: {rate: 100/s, users: 50}, for: 5s}";
+const PACED: &str = "{iterations: 100/s, users: 50, for: 5s}";
 
 #[test]
 fn what_no_search_can_do_is_refused() {
     refused(PACED, "[]", "", &["requires thresholds", "--threshold 'http p99 < 50ms'"]);
-    refused(PACED, "[http p99 < 50ms]", "--budget 10s", &["at least 2m"]);
+    refused(PACED, "[http p99 < 50ms]", "--budget 10s", &["a search needs at least"]);
     refused(PACED, "[http rate > 50/s]", "", &["depends on the load", "--at-least"]);
     refused("{users: 5, for: 5s}", "[errors < 1%]", "", &["closed model", "--vary rate"]);
     refused(PACED, "[errors < 1%]", "--vary nobody", &["no load `nobody`"]);
