@@ -11,6 +11,9 @@ mod placed;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
 pub use placed::Use;
 
 /// What stands in the place of a secret.
@@ -21,7 +24,7 @@ const VALUE_BYTES_MIN: usize = 4;
 /// A shorter value is masked only where no letter or digit stands beside it.
 const VALUE_BYTES_SURE: usize = 10;
 /// Values that are looked for, each in all its forms.
-const VALUES_MAX: usize = 1000;
+const VALUES_MAX: usize = 2000;
 
 /// Words that make a name the name of a secret, wherever they stand in it.
 const WORDS: [&str; 15] = [
@@ -69,6 +72,9 @@ pub struct Secrets {
     variables: Vec<String>,
     /// Values in all forms in which they are sent, the longest first.
     values: Vec<Vec<u8>>,
+    /// How the credentials of basic authentication end that have such a value as password. Whose
+    /// they are is not known: the user may come from data.
+    endings: Vec<Vec<u8>>,
     /// Those that are words like others, by their places.
     places: placed::Places,
 }
@@ -130,6 +136,20 @@ impl Secrets {
             }
         }
         self.values.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        self.add_endings(value);
+    }
+
+    /// What base64 makes of a password, whoever's it is: the user before it shifts it by up to two
+    /// bytes, and the first of its characters depends on the user as well (RFC 7617, 2).
+    fn add_endings(&mut self, password: &str) {
+        for shift in 0..3 {
+            let pair = [&b"uu:"[2 - shift..], password.as_bytes()].concat();
+            let sent = STANDARD_NO_PAD.encode(pair);
+            let ending = sent.as_bytes()[(shift * 4).div_ceil(3)..].to_vec();
+            if self.endings.len() < VALUES_MAX && !self.endings.contains(&ending) {
+                self.endings.push(ending);
+            }
+        }
     }
 
     /// The credentials of an `Authorization` header without their scheme, or any other secret.
@@ -222,6 +242,15 @@ impl Secrets {
                 let is_part = beside.into_iter().flatten().any(u8::is_ascii_alphanumeric);
                 if value.len() >= VALUE_BYTES_SURE || !is_part {
                     ranges.push(start..end);
+                }
+            }
+        }
+        for ending in &self.endings {
+            for start in memchr::memmem::find_iter(text, ending) {
+                let rest = &text[start + ending.len()..];
+                let padding = rest.iter().take(2).take_while(|byte| **byte == b'=').count();
+                if !rest.get(padding).is_some_and(u8::is_ascii_alphanumeric) {
+                    ranges.push(start..start + ending.len() + padding);
                 }
             }
         }
@@ -390,11 +419,40 @@ fn credentials(value: &str) -> &str {
     credentials.map_or(value, |(_, credentials)| credentials)
 }
 
-/// A text as it is, and as it is written in JSON, queries and forms.
-fn forms(value: &str) -> [String; 4] {
+/// A text as it is, and as it is written in JSON, HTML, queries and forms, by everybody.
+fn forms(value: &str) -> [String; 10] {
     let quoted: String = value.chars().flat_map(in_json).collect();
+    let (slashed, safe) = (quoted.replace('/', "\\/"), safe_in_html(&quoted));
     let query = percent(value);
-    [value.to_string(), quoted, query.replace("%20", "+"), query]
+    let small = small_digits(&query);
+    let form = |query: &str| query.replace("%20", "+");
+    let [named, numbered] = [["&quot;", "&#39;"], ["&#34;", "&#x27;"]].map(|of| html(value, of));
+    let (form_small, form) = (form(&small), form(&query));
+    [value.to_string(), quoted, slashed, safe, form, query, form_small, small, named, numbered]
+}
+
+/// The digits of percent-encoded bytes in lower case: servers write both (RFC 3986, 2.1).
+fn small_digits(query: &str) -> String {
+    let mut parts = query.split('%');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (digits, rest) = part.split_at(part.len().min(2));
+        out.push('%');
+        out.push_str(&digits.to_ascii_lowercase());
+        out.push_str(rest);
+    }
+    out
+}
+
+/// As HTML and XML have it; quotes are written in several ways.
+fn html(value: &str, [double, single]: [&str; 2]) -> String {
+    let escaped = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', double).replace('\'', single)
+}
+
+/// JSON that may stand in HTML: Go writes it so by default.
+fn safe_in_html(json: &str) -> String {
+    json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 /// `scheme://user:password@host` (RFC 3986, 3.2.1).
@@ -489,6 +547,44 @@ mod tests {
             assert!(PARTS.iter().any(|part| name.contains(part)), "{name}");
             assert!(is_secret_name(&name), "{name}");
         }
+    }
+
+    #[test]
+    fn secrets_are_masked_in_every_form_in_which_they_come_back() {
+        let mut secrets = Secrets::default();
+        secrets.learn("", "s<3&\"x\"/ü'9");
+        for text in [
+            "HTML s&lt;3&amp;&quot;x&quot;/ü&#39;9 end",
+            "HTML s&lt;3&amp;&#34;x&#34;/ü&#x27;9 end",
+            "JSON of Go s\\u003c3\\u0026\\\"x\\\"/ü'9 end",
+            "JSON of PHP s<3&\\\"x\\\"\\/ü'9 end",
+            "query s%3C3%26%22x%22%2F%C3%BC%279 end",
+            "query s%3c3%26%22x%22%2f%c3%bc%279 end",
+        ] {
+            let masked = secrets.mask(text);
+            assert!(masked.contains(" *** end"), "{text}: {masked}");
+        }
+    }
+
+    /// The user in front of it shifts the password in the base64 of both.
+    #[test]
+    fn passwords_are_masked_in_credentials_of_any_user() {
+        use base64::Engine as _;
+        let mut secrets = Secrets::default();
+        secrets.set_words(["open the door"].into_iter());
+        for password in ["sesame12", "open"] {
+            secrets.learn("", password);
+            for user in ["a", "al", "ali", "alib", "user@example.com"] {
+                let pair = format!("{user}:{password}");
+                let sent = base64::engine::general_purpose::STANDARD.encode(&pair);
+                let masked = secrets.mask(&format!("got `{sent}` here")).into_owned();
+                assert!(masked.ends_with("***` here"), "{pair}: {masked}");
+                let bare = sent.trim_end_matches('=');
+                let masked = secrets.mask(&format!("got {bare}\n")).into_owned();
+                assert!(masked.ends_with("***\n"), "{pair}: {masked}");
+            }
+        }
+        assert_eq!(secrets.mask("open the door"), "open the door");
     }
 
     #[test]

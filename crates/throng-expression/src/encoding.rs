@@ -37,7 +37,7 @@ pub(crate) fn base64_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
         })
         .collect();
     let decoded = LENIENT.decode(standard);
-    decoded.map(text_or_bytes).map_err(|_| Fault(say!("the text is not base64")))
+    decoded.map(Value::from).map_err(|_| Fault(say!("the text is not base64")))
 }
 
 pub(crate) fn hex_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -58,7 +58,7 @@ pub(crate) fn hex_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
     };
     let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
     bytes
-        .map(text_or_bytes)
+        .map(Value::from)
         .ok_or_else(|| Fault(say!("the text must consist of pairs of hexadecimal digits")))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn json_encode(call: &mut Call<'_>) -> Result<Value, Fault> {
     let mut out = Vec::new();
     call.value(0).write_json(&mut out);
     call.charge(out.len())?;
-    Ok(text_or_bytes(out))
+    as_text(out)
 }
 
 pub(crate) fn json_parse(call: &mut Call<'_>) -> Result<Value, Fault> {
@@ -115,13 +115,13 @@ pub(crate) fn url_decode(call: &mut Call<'_>) -> Result<Value, Fault> {
         out.push(high << 4 | low);
         at += 3;
     }
-    Ok(text_or_bytes(out))
+    as_text(out)
 }
 
-/// Text where the bytes are UTF-8: people go on with it as text.
-fn text_or_bytes(bytes: Vec<u8>) -> Value {
-    match String::from_utf8(bytes) {
-        Ok(text) => Value::from(text),
-        Err(error) => Value::from(error.into_bytes()),
-    }
+/// A function gives one type, whatever is in its argument: otherwise a comparison with its result
+/// holds for some users and not for others.
+fn as_text(bytes: Vec<u8>) -> Result<Value, Fault> {
+    String::from_utf8(bytes)
+        .map(Value::from)
+        .map_err(|_| Fault(say!("the decoded bytes are not UTF-8 text")))
 }

@@ -108,15 +108,15 @@ functions! {
         "the same as base64", "base64.encode('abc')";
     Plain "base64.url" (data: OCTETS) -> TEXT = encoding::base64_url,
         "base64 for URLs, without padding", "base64.url('abc')";
-    Plain "base64.decode" (text: TEXT) -> OCTETS = encoding::base64_decode,
-        "the data decoded from standard or URL base64: text, or bytes if it is not text",
+    Plain "base64.decode" (text: TEXT) -> BYTES = encoding::base64_decode,
+        "the bytes decoded from standard or URL base64; string(…) makes text of them",
         "base64.decode('YWJj')";
     Plain "hex" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "hexadecimal digits", "hex('abc')";
     Plain "hex.encode" (data: OCTETS) -> TEXT = encoding::hex_encode,
         "the same as hex", "hex.encode('abc')";
-    Plain "hex.decode" (text: TEXT) -> OCTETS = encoding::hex_decode,
-        "the data decoded from hexadecimal digits: text, or bytes if it is not text",
+    Plain "hex.decode" (text: TEXT) -> BYTES = encoding::hex_decode,
+        "the bytes decoded from hexadecimal digits; string(…) makes text of them",
         "hex.decode('616263')";
     Plain "json" (value: ANY) -> TEXT = encoding::json_encode,
         "the value as JSON", "json({'a': [1, 'x']})";
@@ -126,8 +126,8 @@ functions! {
         "the value parsed from JSON text", "json.parse('{\"a\": 1}').a";
     Plain "url.encode" (text: OCTETS) -> TEXT = encoding::url_encode,
         "the text percent-encoded, except for letters, digits and - . _ ~", "url.encode('a b&c')";
-    Plain "url.decode" (text: TEXT) -> OCTETS = encoding::url_decode,
-        "percent-decoded", "url.decode('a%20b')";
+    Plain "url.decode" (text: TEXT) -> TEXT = encoding::url_decode,
+        "percent-decoded text; bytes that are not UTF-8 are an evaluation error", "url.decode('a%20b')";
 
     Variadic "min" (numbers: NUMBER_OR_LIST) -> NUMBER = numbers::min,
         "the smallest of several numbers, or of the numbers in a list", "min(3, 1, 2)";

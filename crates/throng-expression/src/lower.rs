@@ -573,8 +573,14 @@ impl<'a> Lowering<'a> {
                 .message(say!("`{symbol}` cannot be used with {a} and {b}"));
             let joins =
                 operator == Operator::Add && (types.0 == Types::TEXT || types.1 == Types::TEXT);
-            let help = say!("to join a number with text, convert the number with string(…)");
-            self.doubts.push(*error.help(if joins { help } else { Said::default() }));
+            let is_equality = matches!(operator, Operator::Equal | Operator::NotEqual);
+            self.doubts.push(*error.help(match (joins, is_equality) {
+                (true, _) => say!("to join a number with text, convert the number with string(…)"),
+                (_, true) => {
+                    say!("text and bytes are never equal: convert the bytes with string(…)")
+                }
+                _ => Said::default(),
+            }));
         }
         let node = Node::Binary(operator, Box::new([left.node, right.node]));
         Ok(self.fold(Part::new(node, span, true).with(&facts), doubts_before))
@@ -720,7 +726,10 @@ fn operator_of(name: &str) -> Option<Operator> {
 fn operator_takes(operator: Operator, left: Types, right: Types) -> bool {
     let both = |types: Types| left.may_be(types) && right.may_be(types);
     match operator {
-        Operator::Equal | Operator::NotEqual => true,
+        // Nothing is text for one user and bytes for another, so this is never meant.
+        Operator::Equal | Operator::NotEqual => {
+            !matches!((left, right), (Types::TEXT, Types::BYTES) | (Types::BYTES, Types::TEXT))
+        }
         Operator::Add => {
             both(Types::NUMBER) || both(Types::TEXT) || both(Types::BYTES) || both(Types::LIST)
         }

@@ -41,6 +41,14 @@ impl Value {
         plain_number(text).unwrap_or_else(|| Value::from(text))
     }
 
+    /// The number that a text is, exactly where it is a whole one of 64 bits.
+    pub fn parse_number(text: &str) -> Option<Value> {
+        if let Ok(int) = text.parse::<i64>() {
+            return Some(Value::Int(int));
+        }
+        text.parse().map(Value::UInt).or_else(|_| text.parse().map(Value::Float)).ok()
+    }
+
     /// The value as it stands in a text: null is empty, bytes are written as they are, lists and
     /// maps as JSON.
     pub fn write_text(&self, out: &mut Vec<u8>) {

@@ -1,5 +1,6 @@
 //! Thresholds of a run, and whether they were met. What is serialised here stands in `run.json`.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -193,6 +194,17 @@ impl Comparison {
             Comparison::Equal => left == right,
             Comparison::GreaterOrEqual => left >= right,
             Comparison::Greater => left > right,
+        }
+    }
+
+    /// Whether it holds for two values in this order.
+    pub fn holds_for(self, order: Ordering) -> bool {
+        match self {
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Equal => order.is_eq(),
+            Comparison::GreaterOrEqual => order.is_ge(),
+            Comparison::Greater => order.is_gt(),
         }
     }
 }

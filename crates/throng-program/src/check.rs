@@ -1,7 +1,7 @@
 //! What an answer is checked for, and what is saved from it.
 
 use regex::bytes::Regex;
-use throng_expression::Expression;
+use throng_expression::{Expression, Value};
 use throng_extract::{Css, Digest, JsonPath, Pattern, XPath};
 use throng_metrics::Comparison;
 use throng_protocol::framed::FieldPath;
@@ -79,8 +79,9 @@ pub enum Want {
     Absent,
     Null,
     Bool(bool),
-    /// Compared as a number, so `1` is `1.0`; of a time in nanoseconds.
-    Number(Comparison, f64),
+    /// Compared as a number, so `1` is `1.0`, and exactly: numbers of 64 bits are identities of
+    /// messages, which differ by one. Of a time in nanoseconds.
+    Number(Comparison, Value),
     Statuses(StatusSet),
     /// Exactly this text; with expressions: this value, whatever its type.
     Equals(Text),

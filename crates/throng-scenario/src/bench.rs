@@ -608,7 +608,7 @@ fn wanted(text: &str) -> String {
 fn json_want(want: &JsonWant) -> String {
     match want {
         JsonWant::Text(value) => quoted(&wanted(value)),
-        JsonWant::Number(value) => format!("{value}"),
+        JsonWant::Number(value) => value.to_text().to_string(),
         JsonWant::Bool(value) => format!("{value}"),
         JsonWant::Null => "null".into(),
         JsonWant::Present => "present".into(),

@@ -126,8 +126,9 @@ fn read_all(cx: &mut Context<'_>, node: &Node, answer: Answer<'_>) -> Vec<Check>
             "regex" | "xpath" | "css" => read_found_checks(cx, &key.text, value, out),
             "size" => read_size(cx, value, out),
             "time" => {
-                let limit = read_time(cx, value)
-                    .map(|(comparison, limit)| Want::Number(comparison, limit.as_nanos() as f64));
+                let limit = read_time(cx, value).map(|(comparison, limit)| {
+                    Want::Number(comparison, (limit.as_nanos() as u64).into())
+                });
                 out.extend(limit.map(|want| Check { pick: Pick::Time, want }));
             }
             "digest" => read_digests(cx, value, out),
@@ -385,7 +386,7 @@ fn read_size(cx: &mut Context<'_>, node: &Node, checks: &mut Vec<Check>) {
             }
             checks.extend(wants.into_iter().map(|(comparison, size)| Check {
                 pick: Pick::Size,
-                want: Want::Number(comparison, size as f64),
+                want: Want::Number(comparison, size.into()),
             }));
         }
         Err(reason) => {

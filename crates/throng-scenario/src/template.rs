@@ -1,5 +1,6 @@
 //! Texts with `${…}` inside, compiled into segments: what is the same for all users is filled in
-//! at once. `$${` writes `${`.
+//! at once. `$${` writes `${`, and `$$${x}` a dollar sign and the value: dollars before a brace
+//! count in pairs.
 
 use std::sync::Arc;
 
@@ -22,11 +23,25 @@ pub(crate) fn escape(text: &str) -> String {
     while let Some(at) = [rest.find("{{"), rest.find("#{")].into_iter().flatten().min() {
         // A `$` right before an expression would be read as a part of its beginning.
         let before = rest[..at].trim_end_matches('$');
-        out.push_str(&before.replace("${", "$${"));
+        out.push_str(&doubled(before));
         out.push_str(&format!("${{'{}'}}", &rest[before.len()..at + 2]));
         rest = &rest[at + 2..];
     }
-    out.push_str(&rest.replace("${", "$${"));
+    out.push_str(&doubled(rest));
+    out
+}
+
+/// With twice the dollars wherever a brace follows them.
+fn doubled(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut dollars = 0;
+    for letter in text.chars() {
+        if letter == '{' {
+            out.extend(std::iter::repeat_n('$', dollars));
+        }
+        dollars = if letter == '$' { dollars + 1 } else { 0 };
+        out.push(letter);
+    }
     out
 }
 
@@ -48,14 +63,15 @@ pub(crate) fn parts(text: &str) -> Result<Vec<Part<'_>>, usize> {
     let mut look = 0;
     while let Some(found) = text[look..].find("${") {
         let at = look + found;
-        if text[..at].ends_with('$') {
-            // `$${`: the literal goes on behind the first `$`.
-            push_literal(&mut parts, &text[begin..at - 1]);
+        let before = text[look..at].len() - text[look..at].trim_end_matches('$').len();
+        if before % 2 == 1 {
+            // `$${`: of each pair one is written, and the literal goes on with the last one.
+            push_literal(&mut parts, &text[begin..at - before.div_ceil(2)]);
             begin = at;
             look = at + 2;
             continue;
         }
-        push_literal(&mut parts, &text[begin..at]);
+        push_literal(&mut parts, &text[begin..at - before / 2]);
         let length = expression_length(&text[at + 2..]).ok_or(at)?;
         let end = at + 2 + length;
         parts.push(Part::Expression { inner: &text[at + 2..end], at });
@@ -523,6 +539,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_escaped_is_read_as_itself() {
+        for text in ["$", "${", "$${", "$$${x}", "$$$$", "a$${{b}} $#{c}$${d", "$$#{${"] {
+            let escaped = escape(text);
+            let read = parts(&escaped).unwrap().into_iter().map(|part| match part {
+                Part::Literal(literal) => literal.to_string(),
+                Part::Expression { inner, .. } => inner.trim_matches('\'').to_string(),
+            });
+            assert_eq!(read.collect::<String>(), text, "{escaped}");
+        }
+    }
+
+    #[test]
     fn texts_are_cut_where_expressions_end() {
         let inner = |text| {
             let parts = parts(text).unwrap();
@@ -540,7 +568,12 @@ mod tests {
         assert!(inner("$${x} $ {y} }").is_empty());
         assert_eq!(parts("$${x}").unwrap(), [Part::Literal("${x}")]);
         assert_eq!(parts("a$${b").unwrap(), [Part::Literal("a"), Part::Literal("${b")]);
-        for bad in ["${", "x${'}", "${{}", "$${${", "${\"\\"] {
+        // A price: a dollar sign, then the value. Dollars before a brace count in pairs.
+        let price = [Part::Literal("$"), Part::Expression { inner: "x", at: 2 }];
+        assert_eq!(parts("$$${x}").unwrap(), price);
+        assert_eq!(parts("$$$${x}").unwrap(), [Part::Literal("$"), Part::Literal("${x}")]);
+        assert_eq!(parts("$$ $$x $").unwrap(), [Part::Literal("$$ $$x $")]);
+        for bad in ["${", "x${'}", "${{}", "$$${", "$${${", "${\"\\"] {
             assert!(parts(bad).is_err(), "{bad}");
         }
     }

@@ -145,12 +145,9 @@ pub(crate) fn read_want(cx: &mut Context<'_>, node: &Node, meaning: Meaning) -> 
     if let Some((comparison, number)) = parse_comparison(text)
         && !text.contains("${")
         && is_number(number.trim())
-        && let Ok(value) = number.trim().parse()
+        && let Some(value) = Value::parse_number(number.trim())
     {
-        return Some(match (comparison, exactly(number.trim())) {
-            (Comparison::Equal, Some(want)) => want,
-            _ => Want::Number(comparison, value),
-        });
+        return Some(Want::Number(comparison, value));
     }
     cx.check_sign(node)?;
     cx.warn_word(node);
@@ -171,28 +168,9 @@ fn typed_want(text: Text) -> Want {
     match text.as_expression().and_then(Expression::as_constant) {
         Some(Value::Null) => Want::Null,
         Some(Value::Bool(value)) => Want::Bool(*value),
-        Some(Value::Int(int)) if int.unsigned_abs() > DOUBLE_MAX => Want::Equals(text),
-        Some(Value::UInt(_)) => Want::Equals(text),
-        Some(value) if value.as_f64().is_some() && value.as_text().is_none() => {
-            Want::Number(Comparison::Equal, value.as_f64().unwrap_or_default())
-        }
+        Some(value) if value.as_f64().is_some() => Want::Number(Comparison::Equal, value.clone()),
         _ => Want::Equals(text),
     }
-}
-
-/// Whole numbers up to here, and all of them, are numbers of double precision.
-const DOUBLE_MAX: u64 = 1 << 53;
-
-/// That a number is this one and not its neighbour, where double precision cannot tell them apart:
-/// identities of 64 bits are such numbers.
-fn exactly(number: &str) -> Option<Want> {
-    let value = match number.parse::<i64>() {
-        Ok(int) if int.unsigned_abs() > DOUBLE_MAX => Value::Int(int),
-        Ok(_) => return None,
-        Err(_) => Value::UInt(number.parse().ok()?),
-    };
-    let (value, escape) = (Expression::constant(value), Escape::None);
-    Some(Want::Equals(Text { segments: vec![Segment::Value { value, escape }] }))
 }
 
 /// `< 10` as the comparison and what stands behind it.
@@ -236,7 +214,7 @@ pub enum JsonWant {
     Absent,
     Null,
     Bool(bool),
-    Number(f64),
+    Number(Value),
     Text(String),
 }
 
@@ -283,9 +261,9 @@ fn plain_want(text: &str) -> JsonWant {
         "null" => JsonWant::Null,
         "true" => JsonWant::Bool(true),
         "false" => JsonWant::Bool(false),
-        _ if is_number(text) => match text.parse() {
-            Ok(number) => JsonWant::Number(number),
-            Err(_) => JsonWant::Text(text.to_string()),
+        _ if is_number(text) => match Value::parse_number(text) {
+            Some(number) => JsonWant::Number(number),
+            None => JsonWant::Text(text.to_string()),
         },
         _ => JsonWant::Text(text.to_string()),
     }
@@ -301,7 +279,7 @@ pub(crate) fn literal_want(text: &str, plain: bool) -> Want {
         JsonWant::Absent => Want::Absent,
         JsonWant::Null => Want::Null,
         JsonWant::Bool(value) => Want::Bool(value),
-        JsonWant::Number(value) => exactly(text).unwrap_or(Want::Number(Comparison::Equal, value)),
+        JsonWant::Number(value) => Want::Number(Comparison::Equal, value),
         JsonWant::Text(value) => Want::Equals(Text::literal(value)),
     }
 }
@@ -313,8 +291,9 @@ mod tests {
     #[test]
     fn expectations_are_read() {
         for (text, path, want) in [
-            ("data.code=200", "data.code", JsonWant::Number(200.0)),
-            ("code=0", "code", JsonWant::Number(0.0)),
+            ("data.code=200", "data.code", JsonWant::Number(Value::Int(200))),
+            ("code=0", "code", JsonWant::Number(Value::Int(0))),
+            ("id=9007199254740993", "id", JsonWant::Number(Value::Int(9_007_199_254_740_993))),
             ("ok==true", "ok", JsonWant::Bool(true)),
             ("a[0].b='200'", "a[0].b", JsonWant::Text("200".into())),
             ("token", "token", JsonWant::Present),

@@ -108,6 +108,9 @@ impl Secrets {
         if is_plain_word(bare) {
             return;
         }
+        if bare.len() >= 3 {
+            self.add_endings(bare);
+        }
         if bare.len() >= 3 && !self.places.values.iter().any(|known| known == bare.as_bytes()) {
             self.places.values.push(bare.as_bytes().to_vec());
         }

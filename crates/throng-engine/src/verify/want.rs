@@ -54,10 +54,12 @@ impl<'a> Wanted<'a> {
             Want::Null => matches!(seen, Seen::Value(Value::Null)),
             Want::Bool(want) => bool_of(pick, seen) == Some(*want),
             Want::Number(comparison, want) => {
-                number_of(pick, seen).is_some_and(|number| comparison.holds(number, *want))
+                let order = number_of(pick, seen).and_then(|number| number.compare(want));
+                order.is_some_and(|order| comparison.holds_for(order))
             }
             Want::Statuses(set) => {
-                let status = number_of(pick, seen).map(|number| number as u16);
+                let status = number_of(pick, seen).and_then(|number| number.as_i64());
+                let status = status.and_then(|status| u16::try_from(status).ok());
                 status.is_some_and(|status| set.contains(status))
             }
             Want::Equals(_) => self.text.is(seen),
@@ -80,7 +82,8 @@ impl<'a> Wanted<'a> {
                 };
                 Some((say!("the text `{text}`"), got))
             }
-            (Want::Number(Comparison::Equal, want), Some(text)) if text == want.to_string() => {
+            (Want::Number(Comparison::Equal, want), Some(text)) if *text == *want.to_text() => {
+                let want = want.to_text();
                 let got = say!("the text `{}`: write it in quotes", shown(text.as_bytes()));
                 Some((say!("the number {want}"), got))
             }
@@ -97,8 +100,8 @@ impl<'a> Wanted<'a> {
             Want::Bool(want) => (Wish::Be, say!("{want}")),
             Want::Number(comparison, want) => {
                 let number = match pick {
-                    Pick::Time => time(*want),
-                    _ => want.to_string(),
+                    Pick::Time => time(want.as_f64().unwrap_or_default()),
+                    _ => want.to_text().to_string(),
                 };
                 (Wish::Be, say!("{}{number}", sign(*comparison)))
             }
@@ -218,15 +221,15 @@ fn bool_of(pick: &Pick, seen: &Seen<'_>) -> Option<bool> {
     }
 }
 
-fn number_of(pick: &Pick, seen: &Seen<'_>) -> Option<f64> {
+fn number_of(pick: &Pick, seen: &Seen<'_>) -> Option<Value> {
     let known = match seen {
-        Seen::Value(value) => value.as_f64(),
+        Seen::Value(value) if value.as_f64().is_some() => Some(value.clone()),
         _ => None,
     };
     if known.is_some() || has_types(pick) {
         return known;
     }
-    std::str::from_utf8(&text_of(seen)?).ok()?.trim().parse().ok()
+    Value::parse_number(std::str::from_utf8(&text_of(seen)?).ok()?.trim())
 }
 
 fn count_of(seen: &Seen<'_>) -> usize {

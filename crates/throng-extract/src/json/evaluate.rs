@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use serde_json::Value as Json;
+use throng_expression::Value;
 
 use super::query::{Comparison, Filter, Inner, Operand, Segment, Selector, compile};
 use throng_markup::{Refusal, Work};
@@ -299,8 +300,9 @@ fn children(value: &Json) -> Box<dyn Iterator<Item = &Json> + '_> {
 }
 
 fn order(left: &serde_json::Number, right: &serde_json::Number) -> Option<Ordering> {
+    let value = |number: &serde_json::Number| Value::from_json(&Json::Number(number.clone()));
     match (left.as_i64(), right.as_i64()) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
-        _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
+        _ => value(left).compare(&value(right)),
     }
 }

@@ -90,6 +90,11 @@ fn queries_are_those_of_rfc_9535() {
     }
     assert_eq!(all("$['☺', \"\\u263a\\n\"]", &json!({"☺": 1, "☺\n": 2})), json!([1, 2]));
     assert_eq!(all("$['\\uD83D\\uDE00\\'']", &json!({"😀'": 1})), json!([1]));
+    // No double is between these, nor are the integers beyond it their neighbors.
+    let large = json!([9007199254740993_u64, 18446744073709551614_u64, 18446744073709551615_u64]);
+    assert_eq!(all("$[?@ < 18446744073709551615]", &large).as_array().map(Vec::len), Some(2));
+    assert_eq!(all("$[?@ > 18446744073709551614]", &large), json!([18446744073709551615_u64]));
+    assert_eq!(all("$[?@ <= 9007199254740992.0]", &large), json!([]));
     assert_eq!(all("$..*", &json!({"a": [1, {"b": 2}]})), json!([[1, {"b": 2}], 1, {"b": 2}, 2]));
     assert_eq!(all("$[?@.*]", &json!([[], [0], {}, {"a": null}])), json!([[0], {"a": null}]));
 }

@@ -1,5 +1,7 @@
 //! Whether a field can ever have the value that is asked of it, by its type.
 
+use std::cmp::Ordering;
+
 use throng_base::Said;
 use throng_expression::Value;
 use throng_metrics::Comparison;
@@ -60,7 +62,7 @@ fn named(ranges: &[Range], want: Want) -> Want {
         let mut known = ranges.iter().filter(|_| ranges.iter().all(is_name)).flat_map(names);
         return match want {
             Want::Number(Comparison::Equal, number) => {
-                match known.find(|(_, value)| *value as f64 == number) {
+                match known.find(|(_, value)| Value::Int(*value).equals(&number)) {
                     Some((name, _)) => Want::Equals(Text::literal(name.as_bytes())),
                     None => Want::Number(Comparison::Equal, number),
                 }
@@ -88,11 +90,14 @@ fn holds(range: &Range, want: &Want) -> bool {
     match (range, want) {
         (Range::Any, _) => true,
         (Range::Whole { low, high, .. }, Want::Number(comparison, number)) => {
-            let (low, high) = (*low as f64, *high as f64);
+            let holds = |end: i128| {
+                let order = whole(end).compare(number);
+                order.is_some_and(|order| comparison.holds_for(order))
+            };
             match comparison {
-                Comparison::Equal => number.fract() == 0.0 && (low..=high).contains(number),
-                Comparison::Less | Comparison::LessOrEqual => comparison.holds(low, *number),
-                Comparison::Greater | Comparison::GreaterOrEqual => comparison.holds(high, *number),
+                Comparison::Equal => is_whole(number) && is_within(number, *low, *high),
+                Comparison::Less | Comparison::LessOrEqual => holds(*low),
+                Comparison::Greater | Comparison::GreaterOrEqual => holds(*high),
             }
         }
         (Range::Bool | Range::Text | Range::Bytes, Want::Number(..)) => false,
@@ -104,11 +109,28 @@ fn holds(range: &Range, want: &Want) -> bool {
         }
         // A number that has no name stays one, but none of them is more than another.
         (Range::Named(_), Want::Number(comparison, number)) => {
-            *comparison == Comparison::Equal && number.fract() == 0.0
+            *comparison == Comparison::Equal && is_whole(number)
         }
         (Range::Whole { .. } | Range::Float | Range::Bool, Want::Equals(_)) => !literal,
         _ => true,
     }
+}
+
+fn is_whole(number: &Value) -> bool {
+    match number {
+        Value::Float(float) => float.fract() == 0.0,
+        _ => true,
+    }
+}
+
+fn is_within(number: &Value, low: i128, high: i128) -> bool {
+    let order = |end: i128| number.compare(&whole(end));
+    order(low).is_some_and(Ordering::is_ge) && order(high).is_some_and(Ordering::is_le)
+}
+
+/// An end of a range: no field has more than 64 bits.
+fn whole(end: i128) -> Value {
+    i64::try_from(end).map_or_else(|_| Value::UInt(end as u64), Value::Int)
 }
 
 fn help(range: &Range, want: &Want) -> Said {

@@ -500,19 +500,19 @@ fn until(until: &Until) -> String {
 fn check(check: &Check) -> String {
     let what = pick(&check.pick);
     // Of a time, numbers are nanoseconds.
-    let number = |value: f64| match check.pick {
-        Pick::Time => write_duration(Duration::from_nanos(value as u64)),
-        Pick::Size => format_bytes(value),
-        _ => value.to_string(),
+    let number = |value: &Value| match (&check.pick, value.as_f64()) {
+        (Pick::Time, Some(nanos)) => write_duration(Duration::from_nanos(nanos as u64)),
+        (Pick::Size, Some(bytes)) => format_bytes(bytes),
+        _ => value.to_text().to_string(),
     };
     match &check.want {
         Want::Present => format!("{what} present"),
         Want::Absent => format!("{what} absent"),
         Want::Null => format!("{what} null"),
         Want::Bool(value) => format!("{what} {value}"),
-        Want::Number(Comparison::Equal, value) => format!("{what} {}", number(*value)),
+        Want::Number(Comparison::Equal, value) => format!("{what} {}", number(value)),
         Want::Number(comparison, value) => {
-            format!("{what} {} {}", symbol(*comparison), number(*value))
+            format!("{what} {} {}", symbol(*comparison), number(value))
         }
         Want::Statuses(set) => {
             let ranges: Vec<String> = set.ranges.iter().map(statuses).collect();

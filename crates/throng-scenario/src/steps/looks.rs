@@ -113,7 +113,7 @@ fn name_of_field(check: &Check) -> Option<String> {
     };
     let value = match &check.want {
         Want::Equals(text) => name_of(text)?,
-        Want::Number(_, number) => number.to_string(),
+        Want::Number(_, number) => number.to_text().to_string(),
         Want::Bool(value) => value.to_string(),
         _ => return Some(shorten(&path)),
     };

@@ -215,7 +215,7 @@ fn shown(check: &Check) -> String {
         Want::Equals(value) => format!("equals {}", text(value)),
         Want::Contains(value) => format!("contains {}", text(value)),
         Want::Matches(pattern) => format!("matches {pattern}"),
-        Want::Number(comparison, value) => format!("{comparison:?} {value}"),
+        Want::Number(comparison, value) => format!("{comparison:?} {}", value.to_text()),
         Want::Count(comparison, value) => format!("count {comparison:?} {value}"),
         other => format!("{other:?}"),
     };

@@ -66,7 +66,9 @@ impl<'p> Telling<'p> {
     }
 
     /// A sentence of ours.
-    pub(super) fn say(&self, line: Said) {
+    pub(super) fn say(&self, mut line: Said) {
+        // What the scenario says may have a saved token in it.
+        line.change_texts(&|text| self.masked(text).into_owned());
         self.screen.say(line);
     }
 

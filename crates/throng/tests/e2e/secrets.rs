@@ -148,6 +148,12 @@ fn an_attempt_shows_secrets_only_when_asked() {
     open.says(&["Bearer literal-bearer", "saved token = \"swordfish\"", "sid=cookie-value"]);
     let check = throng("check s.yaml").file("s.yaml", &text).run();
     has_none(&check, "check", &format!("{}{}", check.out, check.err));
+    let stops = "    - stop: \"not with ${vars.password}, ${saved.token}\"\nload:";
+    let text = text.replace("load:", stops);
+    let run = throng(line).file("s.yaml", &text).run();
+    run.says(&["the scenario stopped the run: not with ***, ***"]);
+    let open = throng(&format!("{line} --show-secrets")).file("s.yaml", &text).run();
+    open.says(&["not with swordfish, swordfish"]);
 }
 
 #[test]

@@ -142,7 +142,7 @@ pub(super) fn ask(protocol: &Protocol, x: u8) -> Request {
 
 fn number(protocol: &Protocol, kind: MessageId, path: &str, want: f64) -> Check {
     let path = protocol.field(kind, path).unwrap();
-    let want = Want::Number(throng_metrics::Comparison::Equal, want);
+    let want = Want::Number(throng_metrics::Comparison::Equal, want.into());
     Check { pick: Pick::Field([path].into()), want }
 }
 

@@ -51,7 +51,8 @@ fn bodies_beyond_the_budget_fail_and_the_run_goes_on() {
 
 #[test]
 fn a_body_is_not_kept_for_its_size_and_digests() {
-    let size = |size: f64| Check { pick: Pick::Size, want: Want::Number(Comparison::Equal, size) };
+    let size =
+        |size: f64| Check { pick: Pick::Size, want: Want::Number(Comparison::Equal, size.into()) };
     let digest = |digest: Digest, body: &[u8]| Check {
         pick: Pick::Digest(digest),
         want: Want::Equals(Text::literal(digest.of(body).as_bytes())),

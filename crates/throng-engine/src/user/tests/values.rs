@@ -174,8 +174,8 @@ fn judged(answer: &[u8], pick: Pick, want: Want, good: bool) {
     assert_eq!(found.is_none(), good, "{told}: {found:?}");
 }
 
-fn number(comparison: Comparison, number: f64) -> Want {
-    Want::Number(comparison, number)
+fn number(comparison: Comparison, number: impl Into<Value>) -> Want {
+    Want::Number(comparison, number.into())
 }
 
 fn matches(text: &str) -> Want {
@@ -212,6 +212,30 @@ fn statuses_headers_and_bodies_are_checked() {
     ] {
         judged(&answer, pick, want, good);
     }
+}
+
+#[test]
+fn numbers_that_no_double_is_are_compared_exactly() {
+    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+    let answer = ok(r#"{"id":9007199254740993,"top":18446744073709551615,"half":0.5}"#);
+    let pattern = |text: &str| Pick::Pattern(Pattern::parse(text).unwrap());
+    for (name, pick) in [("json", json("id")), ("text", pattern(r#""id":(\d+)"#))] {
+        for (comparison, value, good) in [
+            (Greater, 9_007_199_254_740_992_i64, true),
+            (Greater, 9_007_199_254_740_993, false),
+            (GreaterOrEqual, 9_007_199_254_740_994, false),
+            (Less, 9_007_199_254_740_994, true),
+            (LessOrEqual, 9_007_199_254_740_992, false),
+            (Equal, 9_007_199_254_740_992, false),
+            (Equal, 9_007_199_254_740_993, true),
+        ] {
+            eprintln!("{name} {comparison:?} {value}");
+            judged(&answer, pick.clone(), number(comparison, value), good);
+        }
+    }
+    judged(&answer, json("top"), number(Less, u64::MAX), false);
+    judged(&answer, json("top"), number(Greater, u64::MAX - 1), true);
+    judged(&answer, json("half"), number(Less, 1_i64), true);
 }
 
 #[test]
@@ -288,7 +312,7 @@ fn pages_are_looked_into() {
 fn failed_checks_say_what_was_there() {
     let answer = ok("{\"code\":5,\"name\":\"\x1b[31mred\"}");
     let plain = ok("hello\nworld");
-    let equal = |number| Want::Number(Comparison::Equal, number);
+    let equal = |value: f64| number(Comparison::Equal, value);
     for (answer, checks, cause, want) in [
         (
             &plain,
@@ -315,7 +339,7 @@ fn failed_checks_say_what_was_there() {
         ),
         (
             &plain,
-            vec![check(Pick::Time, Want::Number(Comparison::Less, 1e6))],
+            vec![check(Pick::Time, number(Comparison::Less, 1e6))],
             Cause::TooSlow,
             "expected the response time to be < 1.00ms, got 5.",
         ),
@@ -350,7 +374,7 @@ fn verdict_once(answer: &[u8], checks: Vec<Check>) -> Option<(Cause, Said)> {
 fn saved_values_are_sent_later_and_users_differ() {
     let login = request("POST", "/login?u=${user.id}", |http| {
         body(http, r#"{"user":"u${user.id}","no":${iteration}}"#, Escape::JsonText);
-        http.checks = vec![check(json("code"), Want::Number(Comparison::Equal, 0.0))];
+        http.checks = vec![check(json("code"), number(Comparison::Equal, 0.0))];
         http.saves = vec![
             save(2, json("data.token")),
             save(3, Pick::Header("x-session".into())),
@@ -695,7 +719,7 @@ fn looking_at_answers_costs_next_to_no_allocations() {
         vec![request("GET", "/${user.id}/${iteration}", |http| {
             http.checks = vec![
                 status(200),
-                check(json("code"), Want::Number(Comparison::Equal, 0.0)),
+                check(json("code"), number(Comparison::Equal, 0.0)),
                 check(json("data.id"), Want::Present),
             ];
         })]
