@@ -5,7 +5,7 @@ use throng_base::{Said, units};
 use throng_expression::{Expression, Value};
 use throng_extract::{Css, JsonPath, PathError, Pattern, XPath};
 use throng_metrics::Comparison;
-use throng_program::{Escape, Pick, Segment, Text, Want};
+use throng_program::{Escape, Pick, Text, Want};
 
 use crate::ast;
 use crate::keys;
