@@ -111,17 +111,24 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
         CertificateError::UnknownIssuer => {
             say!(
                 "the certificate is not signed by a trusted authority; trust one with --cacert \
-                 FILE, or skip the check with --insecure"
+                 FILE (in a scenario `tls: {{ca: FILE}}`), or skip the check with --insecure \
+                 (`tls: {{verify: false}}`)"
             )
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            say!("the certificate has expired; --insecure skips the check")
+            say!(
+                "the certificate has expired; --insecure (in a scenario `tls: {{verify: false}}`) \
+                 skips the check"
+            )
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             say!("the certificate is not valid yet; check the clock of this machine")
         }
         CertificateError::NotValidForName => {
-            say!("the certificate is for a different name; set that name with --server-name NAME")
+            say!(
+                "the certificate is for a different name; set that name with --server-name NAME \
+                 (in a scenario `tls: {{server_name: NAME}}`)"
+            )
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let names = match presented.is_empty() {
@@ -132,7 +139,7 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
             };
             say!(
                 "the certificate is valid for {names}, not for {}; set the expected name with \
-                 --server-name NAME",
+                 --server-name NAME (in a scenario `tls: {{server_name: NAME}}`)",
                 expected.to_str()
             )
         }
@@ -141,8 +148,9 @@ pub(crate) fn certificate_words(error: &CertificateError) -> Said {
         CertificateError::BadSignature => say!("the signature of the certificate is not valid"),
         other if is_authority_alone(other) => {
             say!(
-                "the certificate is a self-signed CA certificate; trust it with --cacert FILE, \
-                 or skip the check with --insecure"
+                "the certificate is a self-signed CA certificate; trust it with --cacert FILE \
+                 (in a scenario `tls: {{ca: FILE}}`), or skip the check with --insecure \
+                 (`tls: {{verify: false}}`)"
             )
         }
         other => say!("the certificate was rejected: {other}"),
@@ -340,11 +348,13 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
     #[test]
     fn a_certificate_that_is_given_is_trusted_as_the_servers_own() {
         assert_eq!(check(OWN, "own.test", IN_2030), "trusted");
-        assert!(check(OWN, "else.test", IN_2030).contains("not for else.test, but for own.test;"));
+        let elsewhere = check(OWN, "else.test", IN_2030);
+        assert!(elsewhere.contains("is valid for own.test, not for else.test;"), "{elsewhere}");
+        assert!(elsewhere.contains("`tls: {server_name: NAME}`"), "{elsewhere}");
         assert!(check(OWN, "own.test", IN_2020).contains("not valid yet"));
         assert!(check(OTHER, "own.test", IN_2030).contains(
-            "the certificate is a self-signed CA certificate; trust it with --cacert FILE, or \
-             skip the check with --insecure"
+            "the certificate is a self-signed CA certificate; trust it with --cacert FILE (in a \
+             scenario `tls: {ca: FILE}`), or skip the check with --insecure"
         ));
     }
 
@@ -356,6 +366,6 @@ gN/MAiB4ZqGGMfGSY1e1Uvta848QhTHfwUFEAjHjSxdSFOuN2w==\n\
         let presented = Vec::new();
         let expected = ServerName::try_from("a.test").unwrap();
         let nameless = CertificateError::NotValidForNameContext { expected, presented };
-        assert!(certificate_words(&nameless).english().contains("no name at all"));
+        assert!(certificate_words(&nameless).english().contains("subjectAltName is missing"));
     }
 }

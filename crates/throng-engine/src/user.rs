@@ -353,8 +353,10 @@ impl User {
             return Some(Turn::Again);
         }
         if self.state.now >= self.session.deadline {
-            let due = std::mem::replace(&mut self.session.deadline, Time::NEVER);
-            if matches!(self.session.doing, Doing::Pause) {
+            let due = self.session.deadline;
+            // One without length, of an iteration that started late, was due when that was.
+            let is_late = self.session.is_scheduled && due <= self.session.due;
+            if matches!(self.session.doing, Doing::Pause) && !is_late {
                 shard.recorder.borrow_mut().late(self.state.now - due);
             }
             self.session(shard).deadline_passed();

@@ -166,6 +166,8 @@ impl Bell {
 pub(crate) enum Deed {
     Say(Vec<u8>),
     Close,
+    /// Closes as TLS does not trust it: without `close_notify`.
+    Cut,
     Reset,
 }
 
@@ -284,7 +286,7 @@ impl World {
         let mut time = now.max(pipe.last);
         for (after, deed) in deeds {
             time = time + after + self.way();
-            if matches!(deed, Deed::Close | Deed::Reset) {
+            if matches!(deed, Deed::Close | Deed::Cut | Deed::Reset) {
                 pipe.leaves.get_or_insert(time);
             }
             hear(time, deed);
@@ -313,6 +315,7 @@ struct Pipe {
     /// How long the datagrams are that `bytes` is made of.
     datagrams: VecDeque<usize>,
     closed: bool,
+    cut: bool,
     reset: bool,
     reader: Option<Waker>,
     /// When the last of `bytes` came: what the kernel of this world knows.
@@ -342,6 +345,7 @@ impl Pipe {
             }
             Deed::Say(_) => {}
             Deed::Close => self.closed = true,
+            Deed::Cut => (self.closed, self.cut) = (true, true),
             Deed::Reset => self.reset = true,
         }
         self.reader.take()
@@ -384,6 +388,9 @@ impl MemoryStream {
         let mut pipe = self.pipe.borrow_mut();
         if pipe.reset {
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        if pipe.cut && pipe.bytes.is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
         let next = match self.world.datagrams {
             true => pipe.datagrams.pop_front(),

@@ -20,9 +20,11 @@ impl Cause {
             Cause::ProxyFailed => say!("check the address and the log of the proxy"),
             Cause::ProxyRefused => say!("check the user and password for the proxy"),
             Cause::TlsFailed => say!("try the target with `openssl s_client`"),
-            Cause::CertificateRefused => say!("use --cacert, or --insecure for a test server"),
+            Cause::CertificateRefused => {
+                say!("use --cacert or `tls: {{ca: FILE}}`; for a test server, skip the check")
+            }
             Cause::ClientCertificate => {
-                say!("use a certificate that the target trusts: --cert, --key")
+                say!("use a certificate that the target trusts: --cert and --key, or `tls`")
             }
             Cause::WrongScheme => say!("try http instead of https, or vice versa"),
             Cause::UpgradeRefused => say!("check the response, then the path, Origin and token"),

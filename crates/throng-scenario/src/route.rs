@@ -138,8 +138,11 @@ pub(crate) fn read_unix_socket(cx: &mut Context<'_>, node: &Node) -> Option<Unix
         UnixSocket::Path(path) => path.as_os_str().len(),
     };
     match bytes {
-        _ if matches!(text.as_str(), "" | "@") || text.contains('\0') => {
+        _ if matches!(text.as_str(), "" | "@") => {
             cx.bad_value(node, say!("a socket requires a name"), HELP)
+        }
+        _ if text.contains('\0') => {
+            cx.bad_value(node, say!("the name of a socket cannot contain a NUL byte"), HELP)
         }
         bytes if bytes > UnixSocket::NAME_BYTES_MAX => cx.bad_value(
             node,

@@ -279,7 +279,7 @@ mod tests {
             ("127.1.0.0/+8", "not a valid number of bits"),
             ("127.1.0.0/", "not a valid number of bits"),
             ("127.1.0.9..127.1.0.1", "write `127.1.0.1..127.1.0.9`"),
-            ("127.1.0.1..::1", "one end is IPv4"),
+            ("127.1.0.1..::1", "one end is an IPv4 address"),
             ("127.1.0.1-200", "write `127.1.0.1..127.1.0.200`"),
             ("127.1.0.1:80", "the address contains a port"),
             ("localhost", "this is not an IPv4 or IPv6 address"),

@@ -440,9 +440,19 @@ fn fitting(arguments: &BenchArguments, bench: &Bench, errors: &mut Vec<Diagnosti
         ("--digest", request.digest, http, say!("http and https")),
         ("--method", request.method.is_some(), http, say!("http and https")),
         ("--content-type", request.content_type.is_some(), http, say!("http and https")),
-        ("--expect-status", wanted.expect_status.is_some(), http || grpc, say!("http and grpc")),
+        (
+            "--expect-status",
+            wanted.expect_status.is_some(),
+            http || grpc,
+            say!("http, https, grpc and grpcs"),
+        ),
         ("--heartbeat", arguments.heartbeat.is_some(), stays, say!("ws, wss, tcp, tls and udp")),
-        ("--header", !request.headers.is_empty(), http || ws || grpc, say!("http, ws and grpc")),
+        (
+            "--header",
+            !request.headers.is_empty(),
+            http || ws || grpc,
+            say!("http, https, ws, wss, grpc and grpcs"),
+        ),
     ];
     for (flag, given, fits, schemes) in flags {
         if given && !fits {

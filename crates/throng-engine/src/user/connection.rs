@@ -143,6 +143,8 @@ pub(super) struct Loss {
     pub(super) unheard: bool,
     /// The scenario waits for that.
     pub(super) is_wanted: bool,
+    /// Messages of it for which there was no room.
+    pub(super) dropped: u64,
     /// What had come before, and no step has taken yet.
     pub(super) left: Option<Left>,
 }
@@ -175,7 +177,7 @@ pub(super) const NOTHING_ASKED: Said = say!("the connection was closed before an
 
 impl Loss {
     pub(super) fn new(failure: Failure, ended: Ended) -> Loss {
-        Loss { failure, ended, unheard: false, is_wanted: false, left: None }
+        Loss { failure, ended, unheard: false, is_wanted: false, dropped: 0, left: None }
     }
 
     /// What a step says that waited: the target closed before its answer, or in the middle of it.
@@ -279,6 +281,15 @@ impl Connection {
     ) -> io::Result<()> {
         self.unsent = Some(Box::new(Unsent::new(own, None, 0)));
         self.pay(waiting, purse).map_err(no_memory)
+    }
+
+    /// Keeps bytes that have to be sent, however much waits already: they are few, and written when
+    /// the user listens the next time.
+    pub(super) fn keep_control(&mut self, own: &[u8]) {
+        match &mut self.unsent {
+            Some(unsent) => unsent.add(own, None),
+            None => self.unsent = Some(Box::new(Unsent::new(own, None, 0))),
+        }
     }
 
     /// Whether it is a gRPC call.
@@ -464,18 +475,20 @@ impl Connection {
     }
 
     /// The messages that are kept, as the connection ends, if the budget has room for them.
-    pub(super) fn take_left(&mut self, purse: &Rc<Purse>) -> Option<Left> {
+    pub(super) fn take_left(&mut self, purse: &Rc<Purse>) -> Result<Option<Left>, Finding> {
         if self.kept.is_none() || matches!(self.machine, Machine::Bytes(_)) {
-            return None;
+            return Ok(None);
         }
         let are_events = matches!(self.machine, Machine::Events(_));
-        let mut left = Left { later: self.take_kept(), are_events, held: Held::default() };
+        // What the connection has paid for them goes with them.
+        let (later, held) = (self.take_kept(), std::mem::take(&mut self.held));
+        let mut left = Left { later, are_events, held };
         match left.pay(purse) {
-            true if left.later.is_empty() => None,
-            true => Some(left),
+            true if left.later.is_empty() => Ok(None),
+            true => Ok(Some(left)),
             false => {
                 self.keep_all_again(left.later);
-                None
+                Err(purse.refusal())
             }
         }
     }

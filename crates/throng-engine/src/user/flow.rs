@@ -140,7 +140,7 @@ impl Active<'_> {
             (Instruction::Do(Statement::Call(call)), Plan::Call(plan)) => self.call(call, plan, cx),
             (Instruction::Do(Statement::Connect(connect)), plan) => self.connect(connect, plan),
             (Instruction::Do(Statement::Disconnect { link, how }), _) => {
-                self.next_step();
+                self.pass_on();
                 let line = self.user.line_of(*link);
                 self.end_by(line, *how, cx);
             }
@@ -155,7 +155,7 @@ impl Active<'_> {
                 if let Some(connection) = self.user.connection_mut(line) {
                     connection.slow_down(*slow, now);
                 }
-                self.next_step();
+                self.pass_on();
             }
             // Each of these has its plan: they are made together.
             (Instruction::Do(Statement::Http(_) | Statement::Call(_) | Statement::Stay(_)), _) => {
@@ -168,6 +168,16 @@ impl Active<'_> {
     /// Goes on with the next instruction, which is due when this one ended.
     pub(super) fn next_step(&mut self) {
         self.go_to(self.task.pc + 1);
+    }
+
+    /// The same behind one that takes no time: in an iteration that started late, what follows is
+    /// as late.
+    fn pass_on(&mut self) {
+        let (due, is_scheduled) = (self.task.due, self.task.is_scheduled);
+        self.next_step();
+        if is_scheduled && due < self.user.now {
+            (self.task.due, self.task.is_scheduled) = (due, true);
+        }
     }
 
     /// Goes on with this instruction, due now.
@@ -184,7 +194,7 @@ impl Active<'_> {
     }
 
     /// The time of thinking or staying is over.
-    pub(super) fn pause_over(&mut self) {
+    pub(super) fn pause_over(&mut self, until: Time) {
         if let Instruction::Do(Statement::Stay(stay)) = self.instruction() {
             if stay.awaits_end {
                 return self.end_missed(stay);
@@ -192,7 +202,11 @@ impl Active<'_> {
             self.step_ok(stay.step, &Attempt::default());
         }
         self.paused();
-        self.next_step();
+        // One without length; any other in a late iteration was caught up with.
+        match until <= self.task.due {
+            true => self.pass_on(),
+            false => self.next_step(),
+        }
     }
 
     fn ask_for_iteration(&mut self) -> Turn {

@@ -428,9 +428,14 @@ impl User {
         if self.state.keeps_something(line) {
             self.take_from_kept(shard, line, cx);
         }
-        if self.state.connection(line).is_none() && self.session.exchange_on(line).is_some() {
-            // Nothing more can come.
+        if self.state.connection(line).is_some() {
+            return;
+        }
+        // Nothing more can come.
+        if self.session.exchange_on(line).is_some() {
             self.session(shard).exchange_lost(line);
+        } else if matches!(self.session.doing, Doing::Stay) && self.state.is_over_as_wanted(line) {
+            self.session(shard).stay_lost(line);
         }
     }
 

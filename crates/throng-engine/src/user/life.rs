@@ -279,11 +279,15 @@ impl Active<'_> {
         self.user.drop_connection(line, Ended::ByUs);
     }
 
-    pub(super) fn closed_in_order(&mut self) -> Turn {
+    /// The connection is closed, as it was to be until then.
+    pub(super) fn closed_in_order(&mut self, until: Time) -> Turn {
         self.task.deadline = Time::NEVER;
         self.task.doing = Doing::Step;
-        // The time that closing took is not the next step's.
-        self.task.due = self.task.due.max(self.user.now);
+        // The time that closing took is not the next step's; how late that is already is.
+        self.task.due = match self.task.is_scheduled {
+            true => self.task.due + GOODBYE_MAX.saturating_sub(until - self.user.now),
+            false => self.task.due.max(self.user.now),
+        };
         if self.user.rejoins {
             self.rejoin();
         }

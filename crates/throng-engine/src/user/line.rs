@@ -277,6 +277,20 @@ impl State {
         }
     }
 
+    /// Whether the connection is gone, and the scenario waits for that.
+    pub(super) fn is_over_as_wanted(&self, line: u8) -> bool {
+        self.lines.get(line).loss.as_ref().is_some_and(|loss| loss.is_wanted)
+    }
+
+    /// How many messages were dropped that a step might have taken.
+    pub(super) fn dropped(&self, line: u8) -> u64 {
+        let place = self.lines.get(line);
+        match &place.connection {
+            Some(connection) => connection.dropped(),
+            None => place.loss.as_ref().map_or(0, |loss| loss.dropped),
+        }
+    }
+
     /// All messages that wait for a step that takes them.
     pub(super) fn take_kept(&mut self, line: u8) -> Backlog<Later> {
         let place = self.lines.get_mut(line);

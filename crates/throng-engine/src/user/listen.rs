@@ -18,6 +18,7 @@ use super::{Turn, User};
 use crate::code::Instruction;
 use crate::failure::Ended;
 use crate::failure::Failure;
+use crate::failure::Finding;
 use crate::failure::http_failure;
 use crate::failure::lost_failure;
 use crate::shard::Lane;
@@ -64,7 +65,8 @@ impl User {
             // Nothing can come any more; a user that only waited for the end goes on.
             return match self.session.doing {
                 Doing::Closing if self.session.line == line => {
-                    self.session(shard).closed_in_order()
+                    let until = self.session.deadline;
+                    self.session(shard).closed_in_order(until)
                 }
                 _ => Turn::Wait,
             };
@@ -126,7 +128,7 @@ impl User {
                     self.state.now = now;
                     match read {
                         Ok(Received { bytes: 0, .. }) if !is_datagram => {
-                            self.ended_by_target(shard, line, cx);
+                            self.ended_by_target(shard, line, false, cx);
                         }
                         Ok(Received { bytes, stamp }) => {
                             shard.recorder.borrow_mut().bytes_in += bytes as u64;
@@ -257,8 +259,9 @@ impl User {
         unsendable.take_if(|error| !matches!(error.kind(), BrokenPipe | ConnectionReset))
     }
 
-    /// The target closed its side.
-    pub(super) fn ended_by_target(&mut self, shard: &Lane, line: u8, cx: &mut Context<'_>) {
+    /// The target closed its side; `is_cut` where TLS does not say that this is the end of what it
+    /// sent.
+    fn ended_by_target(&mut self, shard: &Lane, line: u8, is_cut: bool, cx: &mut Context<'_>) {
         let reader = match self.state.connection_mut(line).map(|one| &mut one.machine) {
             Some(Machine::Http1(reader)) => Some(reader.close(&mut |_| {})),
             _ => None,
@@ -271,10 +274,20 @@ impl User {
         if self.is_closing(line) {
             // A WebSocket ends after our goodbye.
             self.state.drop_connection(line, Ended::ByUs);
-            self.session(shard).closed_in_order();
+            let until = self.session.deadline;
+            self.session(shard).closed_in_order(until);
             return;
         }
         match (self.who_awaits_answer(line), reader) {
+            // Only the end of the connection is the end of its body (RFC 9112, 9.8).
+            (Some(_), Some(Ok(true))) if is_cut => {
+                let detail = say!(
+                    "the connection ended without close_notify of TLS, so the response may be \
+                     incomplete"
+                );
+                let failure = Failure::new(Cause::ClosedEarly, detail);
+                self.lost(shard, line, failure, Ended::ByTarget, cx);
+            }
             (Some(which), Some(Ok(true))) => {
                 self.state.drop_connection(line, Ended::ByTarget);
                 self.with(which, shard, cx, |active| active.answer_complete(false, None));
@@ -313,12 +326,13 @@ impl User {
         let failure = lost_failure(error);
         // TLS ended without its last word: a close that TLS does not trust.
         if failure.cause == Cause::ClosedEarly {
-            return self.ended_by_target(shard, line, cx);
+            return self.ended_by_target(shard, line, true, cx);
         }
         let ended = ended_by(failure.cause);
         if self.is_closing(line) {
             self.state.drop_connection(line, ended);
-            self.session(shard).closed_in_order();
+            let until = self.session.deadline;
+            self.session(shard).closed_in_order(until);
             return;
         }
         self.lost(shard, line, failure, ended, cx);
@@ -334,23 +348,32 @@ impl User {
         cx: &mut Context<'_>,
     ) {
         let unheard = self.is_unheard(line, ended);
-        let left = self.take_left(line, ended);
+        let (left, refused) = match self.take_left(line, ended) {
+            Ok(left) => (left, None),
+            Err((cause, detail)) => (None, Some(Failure::new(cause, detail))),
+        };
         let messages = left.as_ref().map_or(0, |left| left.later.len());
         let is_wanted = self.wants_end(shard, (line, messages), &failure, ended);
-        self.state.lose(line, Loss { failure, ended, unheard, is_wanted, left });
+        // Whoever wants what came before the end misses it because of us.
+        let failure = refused.unwrap_or(failure);
+        let dropped = self.state.dropped(line);
+        self.state.lose(line, Loss { failure, ended, unheard, is_wanted, dropped, left });
         self.settle(shard, cx);
     }
 
     /// What the next steps of the session may take, although the connection is over.
-    fn take_left(&mut self, line: u8, ended: Ended) -> Option<Left> {
+    fn take_left(&mut self, line: u8, ended: Ended) -> Result<Option<Left>, Finding> {
         // A step that waits here now did not take them.
         let waits = matches!(self.session.doing, Doing::Exchange(_) | Doing::Stay | Doing::Closing)
             && self.session.line == line;
         if ended != Ended::ByTarget || waits || self.state.link(line).expected.is_empty() {
-            return None;
+            return Ok(None);
         }
         let purse = Rc::clone(&self.state.shard.purse);
-        self.state.connection_mut(line)?.take_left(&purse)
+        match self.state.connection_mut(line) {
+            Some(connection) => connection.take_left(&purse),
+            None => Ok(None),
+        }
     }
 
     /// Whether the session waits for the connection to end so, or does next, behind steps that take

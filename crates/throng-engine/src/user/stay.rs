@@ -1,5 +1,7 @@
 //! The verb `stay`: a user is there and listens.
 
+use std::time::Duration;
+
 use throng_base::Time;
 use throng_metrics::Cause;
 use throng_program::Stay;
@@ -14,13 +16,16 @@ impl Active<'_> {
     pub(super) fn stay(&mut self, stay: &Stay, plan: &StayPlan) {
         let line = self.user.line_of(stay.link);
         self.task.line = line;
-        let place = self.user.lines.get(line);
-        if place.loss.as_ref().is_some_and(|loss| loss.is_wanted) {
-            // It ended just before.
-            self.user.take_loss(line);
+        if self.user.is_over_as_wanted(line) {
+            // It ended just before. What it said is for the handlers.
             self.begin(stay.step);
+            if self.user.keeps_something(line) && !self.task.is_body() {
+                return self.wait_for(Doing::Stay, Time::NEVER);
+            }
+            self.user.take_loss(line);
             return self.end_came(stay);
         }
+        let place = self.user.lines.get(line);
         let needs = stay.heartbeat.is_some()
             || !stay.every.is_empty()
             || stay.awaits_end
@@ -30,8 +35,9 @@ impl Active<'_> {
         }
         let is_scheduled = self.task.is_scheduled;
         self.begin(stay.step);
+        let late = if is_scheduled { self.user.now - self.task.due } else { Duration::ZERO };
         if let Some(time) = stay.time.filter(|time| {
-            let is_late = is_scheduled && self.task.due + *time < self.user.now;
+            let is_late = late > *time;
             let has_duties =
                 stay.heartbeat.is_some() || !stay.every.is_empty() || !stay.handlers.is_empty();
             is_late && !time.is_zero() && !stay.awaits_end && !has_duties
@@ -43,6 +49,8 @@ impl Active<'_> {
             self.user.begin_beats_of_stay(line, heartbeat);
         }
         self.user.schedule(line, (&stay.every, plan), true);
+        // Without length, it does not hide how late the next step is.
+        self.task.is_scheduled = stay.time == Some(Duration::ZERO) && !late.is_zero();
         let until = stay.time.map_or(Time::NEVER, |time| self.task.due + time);
         self.wait_for(Doing::Stay, until);
     }

@@ -125,12 +125,13 @@ impl State {
         let shard = std::rc::Rc::clone(&self.shard);
         let mut out = shard.frame_buffer.borrow_mut();
         out.clear();
-        if let Some(Connection { machine: Machine::Http2(client), .. }) = self.connection_mut(line)
+        let Some(connection) = self.connection_mut(line) else { return };
+        if let Machine::Http2(client) = &mut connection.machine
+            && client.cancel(Token(stream), ErrorCode::CANCEL, &mut out).is_ok()
         {
-            let _ = client.cancel(Token(stream), ErrorCode::CANCEL, &mut out);
+            // A target that is not told goes on sending what nobody reads.
+            connection.keep_control(&out);
         }
-        // Where the socket fails, whoever listens hears of it.
-        let _ = self.send(line, &out, &mut Context::from_waker(std::task::Waker::noop()));
     }
 
     /// A connection that the target is leaving is closed as soon as nobody asks over it.

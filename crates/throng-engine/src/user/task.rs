@@ -309,10 +309,10 @@ impl<'a> Active<'a> {
 
     /// What a task does when its deadline has passed.
     pub(super) fn deadline_passed(&mut self) {
-        self.task.deadline = Time::NEVER;
+        let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         match std::mem::replace(&mut self.task.doing, Doing::Step) {
             Doing::Step | Doing::Idle | Doing::Join => {}
-            Doing::Pause | Doing::Stay => self.pause_over(),
+            Doing::Pause | Doing::Stay => self.pause_over(until),
             Doing::Holding => {
                 self.paused();
                 self.task.due = self.user.now;
@@ -323,7 +323,7 @@ impl<'a> Active<'a> {
             Doing::Closing => {
                 self.user.goodbye_unanswered(self.task.line);
                 self.user.drop_connection(self.task.line, super::Ended::ByUs);
-                self.closed_in_order();
+                self.closed_in_order(until);
             }
             Doing::Queued { since } => self.queued_in_vain(since),
             Doing::Opening(opening) => self.opening_timed_out(&opening),

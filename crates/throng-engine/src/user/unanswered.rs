@@ -27,7 +27,7 @@ impl Active<'_> {
             _ => false,
         };
         // What it waits for may be among what we have dropped.
-        let dropped = self.user.connection(self.task.line).map_or(0, |one| one.dropped());
+        let lacking = self.lacking();
         let onward = match exchange.awaits {
             Awaits::Answer { .. } if self.user.multiplexes(self.task.line) => {
                 self.user.cancel(self.task.line, exchange.number);
@@ -44,15 +44,19 @@ impl Active<'_> {
                 Onward::Anew { refused: false }
             }
         };
-        let finding = match self.instruction() {
-            Instruction::Do(Statement::Expect(_)) if dropped > 0 => {
-                let dropped = throng_base::units::format_count(dropped);
-                let reason = say!("{dropped} messages were dropped");
-                (Cause::MessagesDropped, no_room(reason.clone()))
-            }
-            _ => (Cause::Timeout, detail),
-        };
+        let finding = lacking.unwrap_or((Cause::Timeout, detail));
         self.exchange_failed(exchange, finding, true, onward);
+    }
+
+    /// Why an `expect` may not find what it waits for although the target has said it.
+    fn lacking(&self) -> Option<Finding> {
+        let dropped = self.user.dropped(self.task.line);
+        if dropped == 0 || !matches!(self.instruction(), Instruction::Do(Statement::Expect(_))) {
+            return None;
+        }
+        let dropped = throng_base::units::format_count(dropped);
+        let reason = say!("{dropped} messages were dropped");
+        Some((Cause::MessagesDropped, no_room(reason.clone())))
     }
 
     /// The connection of this task is of no more use to anybody. Its own step fails for that, and
@@ -140,6 +144,7 @@ impl Active<'_> {
         let Doing::Exchange(exchange) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
             return;
         };
+        let lacking = self.lacking();
         // What is sent again has no more time than it had.
         let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         let loss = match self.task.is_body() {
@@ -156,7 +161,7 @@ impl Active<'_> {
         match exchange.awaits {
             Awaits::Answer { .. } => self.answer_lost(exchange, &failure, unheard, until),
             Awaits::Message | Awaits::Room => {
-                let finding = (failure.cause, failure.detail);
+                let finding = lacking.unwrap_or((failure.cause, failure.detail));
                 let onward = Onward::Anew { refused: false };
                 self.exchange_failed(exchange, finding, false, onward);
             }

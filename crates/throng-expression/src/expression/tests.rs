@@ -394,10 +394,10 @@ fn digests_and_encodings_are_those_of_their_standards() {
 #[test]
 fn what_has_no_value_for_this_user_is_a_fault() {
     check(&[
-        ("saved.later + 'x'", "fault: `saved.later` does not take a value yet"),
-        ("saved.later.id", "fault: `saved.later` does not take a value yet"),
-        ("sha256(saved.later)", "fault: `saved.later` does not take a value yet"),
-        ("saved.later ? 1 : 2", "fault: `saved.later` does not take a value yet"),
+        ("saved.later + 'x'", "fault: `saved.later` has no value yet"),
+        ("saved.later.id", "fault: `saved.later` has no value yet"),
+        ("sha256(saved.later)", "fault: `saved.later` has no value yet"),
+        ("saved.later ? 1 : 2", "fault: `saved.later` has no value yet"),
         ("saved.map.nope", "fault: there is no field `nope`; available: id, tags, deep"),
         ("saved.token.nope", "fault: there is no field `nope` in text"),
         ("saved.list[3]", "fault: index 3 is out of range: the list has 3 items, counted from 0"),
@@ -442,7 +442,7 @@ fn what_has_no_value_for_this_user_is_a_fault() {
     ]);
     let later = compile("saved.later").expect("compiles");
     let fault = later.write_text(&mut World::new(1), &mut Vec::new());
-    assert_eq!(fault, Err(Fault(Said::of_others("`saved.later` does not take a value yet"))));
+    assert_eq!(fault, Err(Fault(Said::of_others("`saved.later` has no value yet"))));
     assert!(later.test(&mut World::new(1)).is_err());
 }
 
@@ -655,7 +655,7 @@ fn saved_values_cannot_grow_deeper_for_ever() {
     };
     assert_eq!(
         fault.0,
-        "lists and maps cannot be nested the YAML is nested more than 128 levels deep"
+        "lists and maps cannot be nested more than 128 levels deep"
     );
 }
 

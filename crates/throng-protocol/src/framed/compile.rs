@@ -244,8 +244,12 @@ impl<'d> Builder<'d> {
                         1..=64 => say!("a bit field cannot be conditional or repeated"),
                         _ => say!("a bit field must have 1 to 64 bits, not {bits}"),
                     };
-                    let help =
-                        say!("put the bits into a structure, and write `if` and `repeat` there");
+                    let help = match *bits {
+                        1..=64 => {
+                            say!("put the bits into a structure, and write `if` and `repeat` there")
+                        }
+                        _ => say!("use several bit fields, or an integer such as `u32`"),
+                    };
                     self.mistake("protocol-bad-bits", place, message, say!("these bits"), help);
                 }
                 let bits = u32::from((*bits).clamp(1, 64));
@@ -598,10 +602,12 @@ impl<'d> Builder<'d> {
                 ),
                 false => say!("the type of `{name}` is not suitable for this purpose"),
             };
-            let help = say!(
-                "lengths and correlations must be unsigned integers; a kind can be any \
-                     integer"
-            );
+            let help = match fits {
+                true => say!("remove `if`, `const` and `default`: throng sets its value"),
+                false => say!(
+                    "lengths and correlations must be unsigned integers; a kind can be any integer"
+                ),
+            };
             self.mistake(
                 "protocol-bad-role",
                 field.place,
@@ -755,7 +761,11 @@ impl<'d> Builder<'d> {
         for (field, next) in wrong {
             let name = &field.id.value;
             let message = say!("`{name}` takes all remaining bytes, so nothing can follow it");
-            let help = say!("move it to the end, or give it a length");
+            // Behind an item that takes the rest, not even the next item can follow.
+            let help = match next {
+                Some(_) => say!("move it to the end, or give it a length"),
+                None => say!("give each item a length"),
+            };
             let mistake = self.mistake(
                 "protocol-rest-not-last",
                 field.place,

@@ -555,7 +555,10 @@ impl Finder<'_> {
         };
         if *counts == Counts::Body && self.table.body.is_none_or(|body| (body as usize) < index) {
             let text = say!("`{name}` counts the body, but no body follows it");
-            let help = say!("put it before the body, or write `counts: packet`");
+            let help = match self.table.body {
+                Some(_) => say!("put it before the body, or write `counts: packet`"),
+                None => say!("write `counts: packet`, or give the packet a body"),
+            };
             self.say("protocol-bad-length", field.place, text, say!("counts the body"), help);
             return None;
         }
@@ -607,7 +610,13 @@ impl Finder<'_> {
             .map(|(_, node)| node.bytes(&self.table.lists))
             .sum();
         if fixed == 0 || packet > fixed || fixed > BYTES_ALLOWED_MAX {
-            let text = say!("a packet has at least {packet} bytes, but `fixed` is {fixed}");
+            let text = match fixed {
+                0 => say!("a packet cannot have 0 bytes"),
+                _ if fixed > BYTES_ALLOWED_MAX => {
+                    say!("a packet can have at most {BYTES_ALLOWED_MAX} bytes, not {fixed}")
+                }
+                _ => say!("a packet has at least {packet} bytes, but `fixed` is {fixed}"),
+            };
             let help = say!("set `fixed` to the size of each packet in bytes");
             self.say("protocol-bad-fixed", bytes.place, text, say!("does not fit"), help);
         } else if self.table.body.is_none() && header.is_some_and(|header| header != fixed) {

@@ -234,7 +234,12 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
         let (begin, end) = (first + 1, first + width);
         let fault = if machine.of != of {
             let other = machine.of;
-            Some(say!("{name} ran one of {other} parts, but another machine ran one of {of}"))
+            let message = say!(
+                "{name} ran part of a load in {other} parts, but another machine ran part of one \
+                 in {of}"
+            );
+            let help = say!("merge the runs of one fleet only: they split the load alike");
+            return Err(Box::new(Diagnostic::error("runs-unmergeable", message).help(help)));
         } else if (*first..first + width).any(|part| !taken.insert(part)) {
             Some(say!(
                 "{name} ran parts {begin} to {end} of {of}, and another machine ran some of them \

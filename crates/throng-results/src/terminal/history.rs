@@ -228,10 +228,15 @@ fn shift_said(shift: &Shift) -> Said {
     let unit = figure_unit(shift.measure);
     let (before, after) = (figure_text(unit, shift.before), figure_text(unit, shift.after));
     let by = percent_text(unit, shift.by.abs()).trim_start_matches('+').to_string();
+    let points = by.trim_end_matches(" %").to_string();
     let figure = figure_word(shift.measure);
     match (shift.measure, shift.by > 0.0) {
-        (Quantity::Failed, true) => say!("share of failures up by {by} ({before} → {after})"),
-        (Quantity::Failed, false) => say!("share of failures down by {by} ({before} → {after})"),
+        (Quantity::Failed, true) => {
+            say!("share of failures up by {points} percentage points ({before} → {after})")
+        }
+        (Quantity::Failed, false) => {
+            say!("share of failures down by {points} percentage points ({before} → {after})")
+        }
         (_, true) => say!("{figure} {by} higher ({before} → {after})"),
         (_, false) => say!("{figure} {by} lower ({before} → {after})"),
     }

@@ -126,10 +126,13 @@ fn read_log(cx: &mut Context<'_>, node: &Node) -> Option<Points> {
 fn read_speed(cx: &mut Context<'_>, node: &Node) -> Option<f64> {
     let text = cx.text(node, say!("a number"))?;
     let speed = text.strip_suffix('x').unwrap_or(&text).trim().parse::<f64>().ok();
-    match speed.filter(|speed| *speed > 0.0 && *speed <= SPEED_MAX) {
-        Some(speed) => Some(speed),
-        None => {
-            let reason = say!("the speed must be a number greater than 0");
+    match speed {
+        Some(speed) if speed > 0.0 && speed <= SPEED_MAX => Some(speed),
+        speed => {
+            let reason = match speed.filter(|speed| *speed > SPEED_MAX) {
+                Some(_) => say!("the speed can be at most {SPEED_MAX}"),
+                None => say!("the speed must be a number greater than 0"),
+            };
             cx.bad_value(node, reason, say!("write `2` for double speed, or `0.5` for half"))
         }
     }

@@ -482,7 +482,7 @@ mod tests {
             let end = format!("on {number}, they start in column {column}");
             assert!(found.ends_with(&end), "{found}");
         }
-        assert!(said(" a: 1\nb: 2\n").ends_with("line 1 start in column 2"));
+        assert!(said(" a: 1\nb: 2\n").ends_with("line 1, they start in column 2"));
     }
 
     #[test]

@@ -201,7 +201,7 @@ pub(crate) struct PushArguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TargetKind {
-    /// HTTP/1.1
+    /// HTTP/1.1, HTTP/2 and gRPC
     Http,
     /// Echoes bytes and WebSocket messages
     Echo,

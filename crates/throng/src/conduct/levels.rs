@@ -65,6 +65,10 @@ impl Levels {
                     say!("phase `{name}` has no rate that can be changed"),
                     say!("change its users: `throng control users N`"),
                 ),
+                (_, Drive::Iterations(iterations)) if iterations.rate.is_some() => (
+                    say!("phase `{name}` starts its iterations at a rate"),
+                    say!("change its rate: `throng control rate N/s`"),
+                ),
                 (_, Drive::Iterations(_)) => (
                     say!(
                         "phase `{name}` has a fixed number of iterations, divided among its users"

@@ -169,3 +169,22 @@ fn a_torn_record_is_merged_and_says_what_is_missing() {
     let run = merge(folder, &[0, 1], "all").exits(5);
     run.check(run.json()["record"]["lines_lost"].as_u64() >= Some(1), "a line is missing");
 }
+
+/// No scenario brings a user to stand still, so the record of one part says that it did: the whole
+/// ends with the exit code of a bug.
+#[test]
+fn a_part_that_a_bug_ended_ends_the_whole_with_70() {
+    let (target, folder) = (Target::start("http"), tempfile::tempdir().expect("a folder"));
+    let folder = folder.path();
+    parts(&target, &["1/2", "2/2"], folder);
+    merge(folder, &[0, 1], "good").exits(0);
+    let events = folder.join("1").join("events.ndjson");
+    let text = std::fs::read_to_string(&events).expect("its events");
+    let reason = "stuck";
+    let bug = format!(r#""event":"stopped","at_ns":1000000000,"reason":"{reason}","by":"bug"}}"#);
+    let text = format!("{text}{{\"seq\":{},{bug}\n", text.lines().count() + 1);
+    std::fs::write(&events, text).expect("it can be written");
+    let whole = merge(folder, &[0, 1], "bad").exits(70);
+    whole.says(&[reason]);
+    throng("report").arg(folder.join("bad")).run().says(&["throng has a bug", "exit 70", reason]);
+}

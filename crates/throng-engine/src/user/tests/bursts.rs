@@ -84,6 +84,28 @@ fn what_is_dropped_is_counted_and_not_the_target_s_fault() {
     assert!(detail.english().ends_with(": 40 messages were dropped"), "{detail:?}");
 }
 
+/// That its connection ends does not make it the target's fault either.
+#[test]
+fn what_is_dropped_is_missed_behind_the_end_of_its_connection() {
+    let all = WAITING_MESSAGES_MAX as u64 + 40;
+    let inner = burst((all, 0), &Rc::default());
+    let server: Server = Box::new(move |asked, random| {
+        let mut deeds = inner(asked, random);
+        let ends = (!deeds.is_empty()).then_some((MS, Deed::Close));
+        deeds.extend(ends);
+        deeds
+    });
+    let protocol = protocol(true);
+    let ask = Statement::Request(Arc::new(ask(&protocol, 1)));
+    let waits = repeat(all as u32, vec![expect(PUSH, 100 * MS)]);
+    let program = talkers(&protocol, vec![connect(), ask, waits], |_| {}, iterations(1, 1));
+    let outcome = run(program, 31, |world| world, server);
+    outcome.is_sound(31);
+    let expected = outcome.step(6);
+    assert_eq!(expected.ok, WAITING_MESSAGES_MAX as u64);
+    assert_eq!(expected.errors, [(Cause::MessagesDropped, 1)]);
+}
+
 /// Stays while pushes come, and acknowledges each after `pause`.
 fn handles(pushes: u64, pause: Duration, stays: Duration) -> (Outcome, Vec<u64>) {
     handles_until(pushes, pause, vec![stay_for(stays)])

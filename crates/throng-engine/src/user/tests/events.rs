@@ -170,6 +170,37 @@ fn what_a_stream_said_before_it_ended_is_taken_in_any_order_and_counted_once() {
     }
 }
 
+/// What came with the end of a stream is for the steps behind. Where there is no memory for it,
+/// that is not the target's fault.
+#[test]
+fn events_that_cannot_be_kept_are_not_closed_early_by_the_target() {
+    let code = vec![connect(), wait("a"), think(), wait("b"), call()];
+    let drive = Drive::Iterations(Iterations::new(1, None, Some(1)));
+    let one = stream(session(code, 0), Vec::new(), phase(drive, None));
+    let play = Play { kept_bytes_max: Some(1), ..Play::new(one, 5) };
+    let outcome = play.run(|world| world, at_once(&["a", "b", "c"]));
+    outcome.is_sound(5);
+    assert_eq!(outcome.ended(1), (1, vec![(Cause::MemoryLimit, 1)]), "{:?}", outcome.examples);
+}
+
+/// A `stay` behind it ends at once, but what had come before that is for its handlers.
+#[test]
+fn a_stay_whose_stream_is_over_handles_what_came_before() {
+    let mut there = stay(2, None);
+    if let Statement::Stay(stay) = &mut there {
+        let stay = Arc::make_mut(stay);
+        (stay.ends, stay.awaits_end) = (Some(throng_program::Ends::Any), true);
+        stay.handlers = vec![ticks()];
+    }
+    let drive = Drive::Iterations(Iterations::new(1, None, Some(1)));
+    let code = vec![connect(), wait("a"), there, call()];
+    let one = stream(session(code, 0), Vec::new(), phase(drive, None));
+    let outcome = run(one, 5, |world| world, at_once(&["a", "b", "c"]));
+    outcome.is_sound(5);
+    assert_eq!(outcome.sum.total().errors, []);
+    assert_eq!((outcome.step(2).ok, outcome.step(3).ok, outcome.step(4).ok), (1, 2, 1));
+}
+
 #[test]
 fn the_first_event_is_timed_by_the_step_that_opened_its_stream() {
     let mut second = connect();

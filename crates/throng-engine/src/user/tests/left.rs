@@ -17,6 +17,30 @@ fn nobody_waits_for_a_target_that_does_not_close() {
     assert_eq!((connections.opened, connections.closed_by_us), (100, 100));
 }
 
+/// TLS says where its stream ends (RFC 8446, 6.1): a body that only the end of the connection
+/// delimits is incomplete without that (RFC 9112, 9.8).
+#[test]
+fn a_body_until_close_needs_the_last_word_of_tls() {
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
+    for (rest, end, is_good) in [
+        ("\r\nhalf", Deed::Close, true),
+        ("\r\nhalf", Deed::Cut, false),
+        ("Content-Length: 2\r\n\r\nok", Deed::Cut, true),
+        (chunked, Deed::Cut, true),
+    ] {
+        let whole = format!("HTTP/1.1 200 OK\r\n{rest}");
+        let told = format!("{rest} {end:?}");
+        let server = http_server(move |_| vec![(MS, say(whole.as_bytes())), (MS, end.clone())]);
+        let outcome = run(one(vec![get(Vec::new()), pause(5 * MS)], 3), 1, |world| world, server);
+        outcome.is_sound(1);
+        let failed = if is_good { vec![] } else { vec![(Cause::ClosedEarly, 3)] };
+        assert_eq!(outcome.ended(0), (if is_good { 3 } else { 0 }, failed), "{told}");
+        if let Some(example) = outcome.examples.first() {
+            assert!(example.detail.english().contains("close_notify"), "{:?}", example.detail);
+        }
+    }
+}
+
 #[test]
 fn a_target_that_closes_is_left_to_do_so() {
     let server = http_server(|_| vec![(MS, say(CLOSING)), (5 * MS, Deed::Close)]);

@@ -1,6 +1,8 @@
 //! Wakings that are shared, in simulated time: what is due waits for the end of the window, what
 //! comes is heard then, and no figure but the lateness shows it.
 
+use throng_program::Slow;
+
 use super::*;
 
 const US: Duration = Duration::from_micros(1);
@@ -98,17 +100,21 @@ fn a_pause_does_not_hide_that_its_iteration_started_late() {
     };
     let plain = served(vec![get(Vec::new())]);
     assert!(plain > 100, "{plain} ms");
-    let staying = {
+    let staying_for = |time: Duration| {
         let mut staying = stay(1, None);
         if let Statement::Stay(stay) = &mut staying {
-            Arc::make_mut(stay).time = Some(MS);
+            Arc::make_mut(stay).time = Some(time);
         }
         staying
     };
     for first in [
         vec![pause(MS), get(Vec::new())],
         vec![pause(MS), pause(MS), get(Vec::new())],
-        vec![staying, get(Vec::new())],
+        vec![staying_for(MS), get(Vec::new())],
+        vec![pause(Duration::ZERO), get(Vec::new())],
+        vec![staying_for(Duration::ZERO), get(Vec::new())],
+        vec![Statement::Disconnect { link: 0, how: Parting::Fin }, get(Vec::new())],
+        vec![Statement::Slow { link: 0, slow: Slow::default() }, get(Vec::new())],
         vec![Statement::Parallel(vec![vec![get(Vec::new())]])],
     ] {
         let text = format!("{first:?}");

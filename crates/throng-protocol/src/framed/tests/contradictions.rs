@@ -177,6 +177,16 @@ fn packets_whose_end_nobody_could_find() {
         Declaration { packet: vec![uint("a", 64), uint("b", 64), body()], ..ten(vec![]) },
         "protocol-bad-fixed: a packet has at least 16 bytes, but `fixed` is 10",
     );
+    let of_size = |bytes: u32| Declaration {
+        packet: vec![uint("a", 64)],
+        framing: Framing::Fixed(placed(bytes)),
+        ..ten(vec![])
+    };
+    one_mistake(of_size(0), "protocol-bad-fixed: a packet cannot have 0 bytes");
+    one_mistake(
+        of_size(u32::MAX),
+        "protocol-bad-fixed: a packet can have at most 1073741824 bytes, not 4294967295",
+    );
     one_mistake(
         Declaration { packet: vec![uint("a", 64)], ..ten(vec![]) },
         "protocol-bad-fixed: the fields of a packet have 8 bytes in total, but `fixed` is 10",
@@ -308,6 +318,29 @@ fn roles_at_the_wrong_place() {
 #[track_caller]
 fn fields_with(fields: Vec<Field>, expected: &str) {
     one_mistake(one(fields), expected);
+}
+
+/// What would be right differs with what is wrong.
+#[test]
+fn each_mistake_has_its_own_way_out() {
+    let help = |declaration| match Protocol::compile(declaration) {
+        Ok(_) => String::new(),
+        Err(mistakes) => mistakes[0].help.english().to_string(),
+    };
+    let bits =
+        |bits, condition| one(vec![Field { repeat: condition, ..field("a", Type::Bits(bits)) }]);
+    assert!(help(bits(65, None)).contains("several bit fields"));
+    assert!(help(bits(8, Some(Repeat::Rest))).contains("into a structure"));
+    let rest = |repeat| Field { repeat, ..field("a", Type::Text(Extent::Rest)) };
+    assert_eq!(help(one(vec![rest(Some(Repeat::Rest))])), "give each item a length");
+    let followed = help(one(vec![rest(None), uint("b", 8)]));
+    assert_eq!(followed, "move it to the end, or give it a length");
+    let mut chat = chat_declaration();
+    chat.packet[3].constant = Some(placed(Literal::Int(1)));
+    assert!(help(chat).contains("remove `if`, `const` and `default`"));
+    let mut chat = chat_declaration();
+    chat.packet[3] = role("seq", Type::Signed(32), Role::Correlates);
+    assert!(help(chat).contains("unsigned integers"));
 }
 
 #[test]
