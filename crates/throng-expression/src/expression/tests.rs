@@ -653,10 +653,7 @@ fn saved_values_cannot_grow_deeper_for_ever() {
         rounds += 1;
         assert!(rounds <= crate::VALUE_DEPTH_MAX);
     };
-    assert_eq!(
-        fault.0,
-        "lists and maps cannot be nested more than 128 levels deep"
-    );
+    assert_eq!(fault.0, "lists and maps cannot be nested more than 128 levels deep");
 }
 
 #[test]

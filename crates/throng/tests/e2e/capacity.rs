@@ -1,6 +1,5 @@
 //! A search for the capacity of a service: what it refuses, and what it says where it ends early.
-//! Whole searches take minutes: `cargo xtask bench capacity` and the tests of `throng-load` run
-//! them on services with a known law.
+//! Whole searches take minutes: the tests of `throng-load` run them on services with a known law.
 
 use std::time::Duration;
 
