@@ -83,7 +83,7 @@ EzERMA8GA1UEAwwIb3duLnRlc3QwIBcNMjYxMTIxMTMzOTI4WhgPMjEyNjEwMjgx\n\
             });
         }
         let told = with(CERTIFICATE, |path| private_key(path).unwrap_err().english());
-        assert!(told.contains("has no private key (PEM)"), "{told}");
+        assert!(told.contains("does not contain a PEM private key"), "{told}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Cause {
             Cause::ProxyRefused => say!("check the user and password for the proxy"),
             Cause::TlsFailed => say!("try the target with `openssl s_client`"),
             Cause::CertificateRefused => {
-                say!("use --cacert or `tls: {{ca: FILE}}`; for a test server, skip the check")
+                say!("use --cacert or `tls: {{ca: FILE}}`, or skip the check")
             }
             Cause::ClientCertificate => {
                 say!("use a certificate that the target trusts: --cert and --key, or `tls`")

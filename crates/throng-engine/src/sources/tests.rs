@@ -214,7 +214,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
 fn what_cannot_be_is_said_before_the_first_packet() {
     let message = refused(&[range("203.0.113.1", "203.0.113.9")], "127.0.0.1");
     assert!(
-        message.english().contains("does not have the source address `203.0.113.1`"),
+        message.english().contains("the source address `203.0.113.1` is not configured"),
         "{message:?}"
     );
     assert!(message.english().contains("ip addr add 203.0.113.1 dev lo"), "{message:?}");
@@ -289,5 +289,5 @@ fn an_address_that_is_not_there_is_left_out() {
     let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
     let (_, failure) = begin_all(&network, address, Kind::Stream, 1);
     let words = failure.unwrap().detail;
-    assert!(words.english().contains("has none of the source addresses"), "{words:?}");
+    assert!(words.english().contains("none of the source addresses is configured"), "{words:?}");
 }

@@ -106,7 +106,9 @@ mod tests {
         let failing = |to: &UnixSocket| runtime().block_on(connect(to)).unwrap_err();
         let failure = failing(&UnixSocket::Path("/nowhere/it.sock".into()));
         assert_eq!(failure.cause, Cause::ConnectRefused);
-        assert!(failure.detail.english().starts_with("/nowhere/it.sock: there is no such socket"));
+        assert!(
+            failure.detail.english().starts_with("/nowhere/it.sock: this socket does not exist")
+        );
         let to = name("nobody");
         let failure = failing(&to);
         assert_eq!(failure.cause, Cause::ConnectRefused);

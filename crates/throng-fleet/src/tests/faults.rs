@@ -207,7 +207,7 @@ fn what_an_agent_will_not_do_is_said_and_nothing_is_sent() {
                 plan.version = "2".into();
                 signed_anew(plan, signed);
             },
-            "it has throng 1, but the run needs throng 2",
+            "it runs throng 1, but the run requires throng 2",
         ),
         (
             |plan, signed| {
@@ -308,10 +308,7 @@ fn of_two_agents_of_one_name_the_older_leaves() {
         let older = &mut world.agents[0].2;
         let why = timeout(Duration::from_secs(30), older).await.expect("it stays").unwrap();
         let why = why.unwrap_err();
-        assert!(
-            why.english().contains("another process has since joined as agent `a000`"),
-            "{why:?}"
-        );
+        assert!(why.english().contains("another process has joined as agent `a000`"), "{why:?}");
         seconds(30).await;
         assert!(!younger.is_finished());
     });

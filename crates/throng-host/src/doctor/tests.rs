@@ -240,7 +240,7 @@ fn addresses_are_those_this_host_has() {
     // Of eleven that are named this host has one.
     let mostly_others = [range("192.0.2.0", "192.0.2.10")];
     let finding = addresses(&from(&mostly_others, "192.0.2.9", 100_000), Unfit, 64_512);
-    assert!(finding.value.english().starts_with("1 of 11 named addresses"), "{finding:?}");
+    assert!(finding.value.english().starts_with("1 of 11 listed addresses"), "{finding:?}");
     let borrowed = Needs { transparent: true, ..from(&mostly_others, "192.0.2.9", 100_000) };
     addresses(&borrowed, Fit, 64_512 * 11);
     let v6 = [range("2001:db8:1::", "2001:db8:1::ff"), range("10.0.0.1", "10.0.0.9")];

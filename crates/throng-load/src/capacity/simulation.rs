@@ -1,5 +1,5 @@
 //! The search on virtual targets whose capacity is known: hundreds of searches within minutes, in
-//! simulated time. Used by tests, and by `cargo xtask bench capacity`.
+//! simulated time. Used by tests; `THRONG_CAPACITY_SEEDS` says how many searches of each target.
 
 mod counts;
 mod law;

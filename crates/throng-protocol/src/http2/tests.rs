@@ -406,7 +406,7 @@ fn whoever_closes_early_fails_what_is_open() {
         assert_eq!(client.ask(&get(SLASH), &mut Vec::new()), Err(Refused::Closed));
         violations
     };
-    let nothing = "the connection was closed before the response started";
+    let nothing = "closed before the response started";
     assert_eq!(closed(b""), [nothing, nothing]);
     let head = headers(1, 0, &[(":status", "200"), ("content-length", "5")]);
     assert_eq!(

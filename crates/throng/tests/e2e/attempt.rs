@@ -118,7 +118,7 @@ fn what_is_near_a_selector_that_finds_nothing_is_shown() {
         "`id=(\\d+)` has no match in 39 bytes\n",
         "4 steps, 4 failed",
     ]);
-    let hint = "`json.data.tokn` has no match; there is";
+    let hint = "`json.data.tokn` has no match; did you mean";
     run.check(run.out.matches(hint).count() == 2, "once by each step");
     let after = run.out.split("json-unexpected").nth(1).is_some_and(|rest| rest.contains(hint));
     run.check(after, "it stands behind the failure");
@@ -299,7 +299,7 @@ fn long_answers_are_cut_unless_all_is_wanted() {
     run.says(&[
         "2 of 50 loop passes are shown; --full shows all",
         "line 1 xxx",
-        "lines more; --full shows them",
+        "more lines; --full shows them",
         "4 steps, all ok",
         "1b 5b 32 4a",
     ]);

@@ -65,7 +65,7 @@ fn the_commands_of_the_ci_files_run() {
         }
         let text = std::fs::read_to_string(folder.path().join("throng.md")).expect("a file");
         for part in
-            ["### smoke: thresholds met", "| all attempts |", "rate   ", "met: errors &lt; 1%"]
+            ["### smoke: thresholds met", "| all requests |", "rate   ", "met: errors &lt; 1%"]
         {
             assert!(text.contains(part), "{text}");
         }

@@ -111,7 +111,7 @@ fn flags_that_mean_nothing_for_the_scheme() {
 #[test]
 fn bad_urls() {
     refused(&[
-        ("bench", &["no URL"]),
+        ("bench", &["the URL is missing"]),
         ("bench ftp://127.0.0.1/", &["ftp", "scheme", "`http`"]),
         ("bench http://127.0.0.1:99999/", &["99999", "65535"]),
         ("bench http://", &["host"]),

@@ -35,7 +35,7 @@ fn a_few_users_fit_everywhere() {
         "this host meets the requirements for 10 users",
         "memory",
         "source ports",
-        "next limit",
+        "the limit is",
     ]);
     let run = throng("doctor --users 10 --json").run().exits(0);
     let json = is_examined(&run, true);

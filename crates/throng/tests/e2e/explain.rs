@@ -79,7 +79,7 @@ fn an_unknown_code_is_answered_with_the_nearest() {
     run.says(&["error[unknown-code]", "did you mean `unknown-key`?", "help"]);
     run.check(run.out.is_empty(), "a mistake belongs on standard error");
     let run = explain("zzzzzzzzzz").exits(2);
-    run.says(&["error[unknown-code]", "`throng explain` alone"]);
+    run.says(&["error[unknown-code]", "`throng explain` without a code"]);
     run.check(!run.err.contains("did you mean"), "nothing is near");
 }
 

@@ -211,7 +211,9 @@ fn an_agent_that_is_killed_is_named_and_its_lines_come_with_its_next_life() {
     let again = fleet.agent(&name, &token, "").start();
     let run = child.wait().exits(5);
     assert!(lost(&run), "{run}");
-    again.hears("what was left", |_, err| err.contains("lines are in the log").then_some(()));
+    again.hears("what was left", |_, err| {
+        err.contains("of this agent are in the log").then_some(())
+    });
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
     // Half of the load was missing for most of the time.
     assert!(run.figure("/total/count") < 700.0, "{run}");
@@ -241,7 +243,7 @@ fn an_agent_that_leaves_ends_its_load_in_order() {
     agent.signal(libc::SIGTERM);
     agent.wait().exits(0).says(&[
         "` leaves: its users finish their step first; interrupt again to leave now",
-        "lines are in the log",
+        "of this agent are in the log",
     ]);
     let run = child.wait().exits(5);
     assert!(lost(&run), "{run}");
@@ -277,7 +279,7 @@ fn an_agent_declines_what_its_owner_does_not_allow() {
     // Half of it is more than 40 a second.
     throng(&format!("control {} rate 100/s", record.display())).run().exits(0);
     small.hears("declines", |_, err| {
-        err.contains(": more load was requested than the owner of this machine allows; ignored")
+        err.contains("ignored a request for more load than the owner of this machine allows")
             .then_some(())
     });
     let run = child.wait().exits(0);
@@ -327,7 +329,7 @@ fn what_cannot_be_is_said_before_anything_is_sent() {
         .run()
         .exits(2)
         .says(&["the token is incomplete: copy the whole line that `throng fleet token` printed"]);
-    throng("agent --join nowhere").run().exits(2).says(&["neither a token nor a file"]);
+    throng("agent --join nowhere").run().exits(2).says(&["`nowhere` is not a token"]);
     throng("fleet agents --fleet nowhere").run().exits(2).says(&["throng fleet init"]);
     assert_eq!(target.counts("/requests"), 0);
 }

@@ -21,7 +21,7 @@ fn run(target: &Target, line: &str) -> Throng {
 fn too_little_memory_lets_nobody_come_and_is_the_generators_fault() {
     let target = Target::start("im");
     let run = run(&target, "--max-memory 1MiB --details").run().exits(5);
-    run.says(&["growth paused: throng and its connections take ", "--max-memory is 1.05 MB"]);
+    run.says(&["growth paused: throng and its connections use ", "--max-memory is 1.05 MB"]);
     run.says(&["the result is invalid", "growth paused for "]);
     // It is seen when the run has begun: the first users may be there by then.
     assert!(target.counts("/connections/accepted") < 50, "{run}");
@@ -39,7 +39,7 @@ fn what_was_held_is_in_the_record_and_told_again() {
     let events = read("events.ndjson");
     run.check(events.contains(r#""event":"held""#), "it is no event");
     // Records are English, whatever the person speaks.
-    run.check(events.contains("throng and its connections take "), "it has no detail");
+    run.check(events.contains("throng and its connections use "), "it has no detail");
     run.check(read("intervals.ndjson").contains(r#""held":true"#), "no second of it");
 }
 
@@ -92,7 +92,7 @@ fn what_the_host_refuses_is_said_before_the_first_packet() {
     };
     run.exits(3).says(&[
         "error[host-unfit]",
-        "refuses `--nice -20`",
+        "does not allow `--nice -20`",
         "only root",
         "nothing was sent",
     ]);

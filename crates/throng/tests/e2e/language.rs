@@ -202,7 +202,7 @@ fn trying_a_scenario_tells_its_seed_and_takes_one() {
     let text = one_session(&scribe.target(), &times(1, 1), "- http: GET /${random.uuid()}");
     let tried = |line: &str| {
         let run = throng(&format!("try it.yaml {line}")).file("it.yaml", &text).run().exits(0);
-        run.says(&["; to reproduce: --seed "]);
+        run.says(&["to reproduce this run, add --seed "]);
         scribe.asked().pop().expect("a request")
     };
     let [first, other, same] = ["--seed 5", "", "--seed 5"].map(tried);

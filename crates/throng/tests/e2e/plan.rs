@@ -43,7 +43,7 @@ fn a_scenario_that_has_not_run_is_reckoned_by_sizes() {
         "500,000 heartbeats/s",
         "from the object sizes in this build, +15 %",
         "1 table of 1,048,576",
-        "with 16 source addresses on each",
+        "each machine needs 16 source addresses",
         "memory per user (bytes)",
         "throng run im.yaml --set users=10000\n",
         "throng doctor im.yaml --users 1000000",

@@ -34,7 +34,7 @@ fn the_report_says_how_many_go_out_together() {
 #[test]
 fn a_precision_that_is_too_coarse_is_refused() {
     let target = Target::start("http");
-    for (wrong, said) in [("6ms", "at most 5ms"), ("fast", "duration")] {
+    for (wrong, said) in [("6ms", "the maximum is 5ms"), ("fast", "duration")] {
         let line = format!("bench {} --rate 100 -d 1s --precision {wrong}", target.http("/"));
         throng(&line).run().exits(2).says(&[said]);
     }

@@ -139,7 +139,7 @@ fn who_cannot_be_asked_is_told_with_the_cure() {
     let http = Target::start("http --tls");
     let nobody = format!("127.0.0.1:{}", free_port());
     for (url, told) in [
-        (silent.url(""), "has no server reflection"),
+        (silent.url(""), "does not support server reflection"),
         (
             silent.url("").replace("grpc:", "grpcs:"),
             "check the port and the certificate; for a server without TLS, write `grpc://`",

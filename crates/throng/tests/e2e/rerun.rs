@@ -163,7 +163,9 @@ fn a_run_is_repeated_from_its_directory_alone() {
     let refused = again(&record, "").exits(2);
     refused.says(&["error[rerun-impossible]", "client.key` has changed", "--allow-changed"]);
     std::fs::remove_file(&key).expect("a key");
-    again(&record, "").exits(2).says(&["error[rerun-impossible]", "client.key` of that run"]);
+    again(&record, "")
+        .exits(2)
+        .says(&["error[rerun-impossible]", "client.key`, which that run used"]);
 }
 
 #[test]

@@ -396,7 +396,7 @@ impl Run {
         let of_late = |it: &Value| {
             let text = it["text"].as_str().unwrap_or_default();
             let is_late = matches!(it["reason"].as_str(), Some("late" | "time-lost"));
-            is_late || text.ends_with("%) never happened, while the generator was behind schedule")
+            is_late || text.ends_with("%) never happened while the generator was behind schedule")
         };
         let reasons = json["outcome"]["invalid_reasons"].as_array();
         reasons.is_some_and(|all| all.iter().all(of_late))

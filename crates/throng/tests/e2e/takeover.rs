@@ -61,7 +61,7 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
     child.signal(libc::SIGKILL);
     drop(child.wait());
     let run = standby.wait().exits(0);
-    run.says(&["continues here; its results so far are read again"]);
+    run.says(&["continues here; throng is reading its earlier results again"]);
     is_whole(&target, &run);
     run.check(!lost(&run), "nobody is lost");
     let changes = run.json()["changes"].as_array().cloned().unwrap_or_default();
@@ -83,7 +83,9 @@ fn a_run_that_ended_alone_is_taken_over_afterwards() {
     under_way(&target, &child);
     child.signal(libc::SIGKILL);
     drop(child.wait());
-    fleet.agents[0].1.hears("sent", |_, err| err.contains("lines are in the log").then_some(()));
+    fleet.agents[0]
+        .1
+        .hears("sent", |_, err| err.contains("of this agent are in the log").then_some(()));
     let run = resume(&fleet, "").run().exits(0);
     is_whole(&target, &run);
     run.has("/total/count", 250);
@@ -126,7 +128,7 @@ fn a_run_is_made_of_what_its_agents_have_kept() {
     let one = collect(&[&a]).exits(5);
     one.check(lost(&one), "b is missing");
     collect(&[&a, &a]).exits(2).says(&["contains the same part", "give each part only once"]);
-    collect(&[&fleet.keys]).exits(2).says(&["contains no part of a run"]);
+    collect(&[&fleet.keys]).exits(2).says(&["does not contain part of a run"]);
     let second = controller_again(&mut fleet, &target);
     collect(&[&second]).exits(2).says(&["parts of 2 runs were found", "--run"]);
 }

@@ -249,7 +249,7 @@ fn a_condition_that_holds_ends_the_run() {
     for processes in [1, 2] {
         let line = format!("run s.yaml --json --processes {processes}");
         let run = throng(&line).file("s.yaml", failing(&target, rules)).run().exits(4);
-        run.says(&["`errors > 10% over 2s for 1s` holds: ", "the run ends in 1.00s unless"]);
+        run.says(&["`errors > 10% over 2s for 1s` is true", "the run ends in 1.00s unless"]);
         let json = run.json();
         let stopped = json["outcome"]["stopped"].to_string();
         run.check(stopped.contains("abort_when: errors > 10% over 2s for 1s"), &stopped);
@@ -269,7 +269,7 @@ fn a_command_line_says_what_ends_its_run() {
     let run = throng(&line).arg("errors > 10% over 2s for 1s").run().exits(4);
     let stopped = run.json()["outcome"]["stopped"].to_string();
     run.check(stopped.contains("abort_when: errors > 10% over 2s for 1s"), &stopped);
-    run.says(&["`errors > 10% over 2s for 1s` holds: "]);
+    run.says(&["`errors > 10% over 2s for 1s` is true"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn requests_go_through_a_socket() {
     std::os::unix::fs::symlink(linked, run.folder().join("it.sock")).expect("a link");
     run.run().exits(0).says(&[
         "http://shop.test unix:it.sock",
-        "attempts     20 · ",
+        "requests     20 · ",
         "0 failed (0 %)",
     ]);
 }
@@ -128,7 +128,7 @@ fn what_cannot_be_connected_to_is_named() {
     let failing = || bench(&folder, "http://shop.test/", "-n 4 -c 1").run().exits(4);
     let run = failing();
     run.fails("connect-refused", "target", Some(4));
-    run.check(run.out.contains("there is no such socket"), "what is missing");
+    run.check(run.out.contains("this socket does not exist"), "what is missing");
     drop(UnixListener::bind(&path).expect("a socket"));
     let run = failing();
     run.fails("connect-refused", "target", Some(4));

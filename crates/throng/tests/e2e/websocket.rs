@@ -329,7 +329,7 @@ fn a_ledger_that_finds_no_id_is_no_success() {
         run.check(reason["reason"] == "deliveries-blind", "the reason");
         let report =
             throng(&format!("report --details {}/record", run.folder().display())).run().exits(5);
-        report.says(&["error[deliveries-blind]", "IDs found: 0 in"]);
+        report.says(&["error[deliveries-blind]", "no ID was found in"]);
         report.says(words);
     };
     // No id in what is sent, and none in what is received.

@@ -119,8 +119,8 @@ async fn who_is_not_of_the_fleet_is_refused_and_hears_why() {
             "does not trust the issuer of this machine's certificate",
         ),
         (old, "the certificate of `old` has expired"),
-        (with(other_key, good_tls.clone()), "does not know the key of `a`"),
-        (with(None, good_tls.clone()), "does not know the key of `a`"),
+        (with(other_key, good_tls.clone()), "rejects the key of `a`"),
+        (with(None, good_tls.clone()), "rejects the key of `a`"),
     ];
     for (identity, wanted) in cases {
         let bus = Nats::connect(identity).unwrap();
@@ -135,7 +135,7 @@ async fn who_is_not_of_the_fleet_is_refused_and_hears_why() {
     // Who is dismissed is out at once.
     fleet.keys.dismiss("a").unwrap();
     fleet.server().reload().unwrap();
-    assert!(refused(&bus).await.contains("does not know the key of `a`"));
+    assert!(refused(&bus).await.contains("rejects the key of `a`"));
 }
 
 #[tokio::test]
@@ -175,7 +175,11 @@ async fn nothing_is_said_in_plain_and_a_plain_server_is_none_of_ours() {
     let address = serve(b"INFO {\"server_id\":\"x\",\"version\":\"2.15.1\"}\r\n".to_vec());
     let identity = Identity { address, ..fleet.keys.controller().unwrap() };
     let bus = Nats::connect(identity).unwrap();
-    assert!(refused(&bus).await.contains("does not start with TLS, so it is not a throng bus"));
+    assert!(
+        refused(&bus)
+            .await
+            .contains("does not start its connections with TLS, so it is not a throng bus")
+    );
 }
 
 #[tokio::test]

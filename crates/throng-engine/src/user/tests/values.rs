@@ -219,7 +219,7 @@ fn numbers_that_no_double_is_are_compared_exactly() {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
     let answer = ok(r#"{"id":9007199254740993,"top":18446744073709551615,"half":0.5}"#);
     let pattern = |text: &str| Pick::Pattern(Pattern::parse(text).unwrap());
-    for (name, pick) in [("json", json("id")), ("text", pattern(r#""id":(\d+)"#))] {
+    for pick in [json("id"), pattern(r#""id":(\d+)"#)] {
         for (comparison, value, good) in [
             (Greater, 9_007_199_254_740_992_i64, true),
             (Greater, 9_007_199_254_740_993, false),
@@ -229,7 +229,6 @@ fn numbers_that_no_double_is_are_compared_exactly() {
             (Equal, 9_007_199_254_740_992, false),
             (Equal, 9_007_199_254_740_993, true),
         ] {
-            eprintln!("{name} {comparison:?} {value}");
             judged(&answer, pick.clone(), number(comparison, value), good);
         }
     }

@@ -124,7 +124,7 @@ fn acknowledgements_that_cannot_be_sent() {
         (with("like", vec![("cont", from("id"))]), "`like` has no field `cont`"),
         (
             with("light", vec![("colour", Copied::Literal(Literal::Int(999)))]),
-            "it is a `u8`: 999 is out of range (0 to 255)",
+            "its type is `u8`: 999 is out of range (0 to 255)",
         ),
     ];
     for (found, expected) in cases {
@@ -383,8 +383,8 @@ fn fields_that_contradict_themselves() {
     );
     fields_with(
         vec![constant(fixed.clone(), Literal::Text("abc".into()))],
-        "protocol-bad-constant: the constant of `c` is not valid: it has 3 bytes, but the field \
-         has 2",
+        "protocol-bad-constant: the constant of `c` is not valid: it has 3 bytes, but the size of \
+         the field is 2 bytes",
     );
     fields_with(
         vec![default(byte.clone(), Literal::Text("x".into()))],
@@ -393,8 +393,8 @@ fn fields_that_contradict_themselves() {
     );
     fields_with(
         vec![default(fixed, Literal::Text("abc".into()))],
-        "protocol-bad-default: the default of `d` is not valid: it has 3 bytes, but the field \
-         has 2",
+        "protocol-bad-default: the default of `d` is not valid: it has 3 bytes, but the size of \
+         the field is 2 bytes",
     );
     let always = Field { repeat: Some(Repeat::Times(2)), ..constant(byte, Literal::Int(1)) };
     fields_with(vec![always], "protocol-bad-repeat: `c` cannot be repeated");
@@ -425,7 +425,8 @@ fn labels_and_limits_that_do_not_fit() {
     let prefix = Prefix::Unsigned(8);
     fields_with(
         vec![field("a", Type::Bytes(Extent::Prefixed { prefix, bytes_max: Some(300) }))],
-        "protocol-bad-length: the length of `a` is a u8, which cannot hold its limit 300",
+        "protocol-bad-length: the length of `a` is a u8, which is too small for the limit of \
+         300 bytes",
     );
 }
 
@@ -438,7 +439,7 @@ fn conditions_that_never_hold() {
     };
     let compared =
         |ty: Type, comparison, value| mistakes(one(vec![field("n", ty), asked(comparison, value)]));
-    let never = "protocol-bad-reference: this condition never holds: `n` is";
+    let never = "protocol-bad-reference: this condition is never true: `n` is";
     for (ty, comparison, value, range) in [
         (Type::Unsigned(8), Equal, 300, "between 0 and 255"),
         (Type::Unsigned(8), Less, 0, "between 0 and 255"),

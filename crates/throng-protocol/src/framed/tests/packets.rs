@@ -463,19 +463,19 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
         |name: &str, value: Value| try_write(&protocol, "it", &[(name, value)], 0).unwrap_err();
     assert_eq!(
         refused("small", Value::Int(256)),
-        "small: it is a `u8`: 256 is out of range (0 to 255)"
+        "small: its type is `u8`: 256 is out of range (0 to 255)"
     );
     assert_eq!(
         refused("small", Value::from("abc")),
-        "small: it is a `u8`: expected a whole number, not the text `abc`"
+        "small: its type is `u8`: expected a whole number, not the text `abc`"
     );
     assert_eq!(
         refused("small", Value::Float(1.5)),
-        "small: it is a `u8`: expected a whole number, not 1.5"
+        "small: its type is `u8`: expected a whole number, not 1.5"
     );
     assert_eq!(
         refused("yes", Value::Int(2)),
-        "yes: it is a `bool`: expected true or false, not a whole number"
+        "yes: its type is `bool`: expected true or false, not a whole number"
     );
     assert_eq!(
         refused("short", Value::from("x".repeat(256))),
@@ -487,11 +487,11 @@ fn values_that_do_not_fit_are_refused_and_nothing_is_written() {
     assert_eq!(refused("two", Value::Int(1)), "two: expected bytes, not a whole number");
     assert_eq!(
         refused("f", Value::from("fast")),
-        "f: it is a `f32`: expected a number, not the text `fast`"
+        "f: its type is `f32`: expected a number, not the text `fast`"
     );
     for (large, shown) in [(Value::from("1e400"), "1e400"), (Value::Float(1e39), "1e39")] {
         let range = "is out of range (-3.4028e38 to 3.4028e38)";
-        assert_eq!(refused("f", large), format!("f: it is a `f32`: {shown} {range}"));
+        assert_eq!(refused("f", large), format!("f: its type is `f32`: {shown} {range}"));
     }
     for infinite in [Value::from("-inf"), Value::Float(f64::NEG_INFINITY)] {
         let packet = write(&protocol, "it", &[("f", infinite)], 0);
@@ -531,7 +531,7 @@ fn what_is_given_is_checked_before_anything_runs() {
     );
     assert_eq!(
         prepare("ping", fields(&[("seq", Value::Int(1 << 32))])),
-        "seq: it is a `u32`: 4294967296 is out of range (0 to 4294967295); give it a value \
+        "seq: its type is `u32`: 4294967296 is out of range (0 to 4294967295); give it a value \
          of its declared type"
     );
     assert_eq!(
@@ -544,7 +544,7 @@ fn what_is_given_is_checked_before_anything_runs() {
     );
     assert_eq!(
         prepare("light", fields(&[("colour", Value::Int(300))])),
-        "colour: it is a `u8`: 300 is out of range (0 to 255); give it a value of its \
+        "colour: its type is `u8`: 300 is out of range (0 to 255); give it a value of its \
          declared type"
     );
     let every = every_type();
@@ -679,8 +679,7 @@ fn protobuf_is_written_and_read() {
     let mut packet = vec![8, 1];
     write_bytes(6, &deep, &mut packet);
     assert!(
-        wrong(&protocol, &packet)
-            .contains("protobuf messages are nested the YAML is nested more than 64 levels deep")
+        wrong(&protocol, &packet).contains("protobuf messages are nested more than 64 levels deep")
     );
     // Unknown fields are passed over.
     assert_eq!(get(&protocol, b"\x08\x01\xf8\x3f\x01", "report.id"), Some(Value::Int(1)));

@@ -42,7 +42,7 @@ fn a_measured_run_says_how_many_agents_make_a_load() {
     plan("--rate 600/s --machine 64cores,64GiB").says(&[
         "1, each with 64 cores and 68.7 GB of memory",
         ": the limit",
-        "sent; the capacity of the link was not measured",
+        "sent; the link capacity was not measured",
         "for n in $(seq 1); do throng fleet token agent-$n > agent-$n.token; done",
         "throng agent --join agent-1.token",
         "throng run reads.yaml --rate 600/s --fleet --agents 1\n",
