@@ -24,7 +24,7 @@ impl Cause {
                 say!("use --cacert or `tls: {{ca: FILE}}`, or skip the check")
             }
             Cause::ClientCertificate => {
-                say!("use a certificate that the target trusts: --cert and --key, or `tls`")
+                say!("use a certificate that the target trusts: --cert or `tls`")
             }
             Cause::WrongScheme => say!("try http instead of https, or vice versa"),
             Cause::UpgradeRefused => say!("check the response, then the path, Origin and token"),

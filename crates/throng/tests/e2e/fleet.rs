@@ -283,7 +283,8 @@ fn an_agent_declines_what_its_owner_does_not_allow() {
             .then_some(())
     });
     let run = child.wait().exits(0);
-    assert!(run.err.contains("agent `b`: more load was requested than its owner allows"), "{run}");
+    let told = "agent `b`: the requested load exceeds what its owner allows";
+    assert!(run.err.contains(told), "{run}");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count"), "{run}");
     let events = std::fs::read_to_string(run.folder().join("record/events.ndjson"));
     assert!(
