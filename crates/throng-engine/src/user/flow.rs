@@ -124,8 +124,9 @@ impl Active<'_> {
     /// until as many are on their way as there may be.
     fn hand_over(&mut self) {
         self.user.running = false;
+        let iteration = self.user.iterations;
         let agenda = self.user.agenda.get_or_insert_default();
-        agenda.tasks_mut().push(Task::pass(self.task));
+        agenda.tasks_mut().push(Task::pass(self.task, iteration));
         let streams = usize::from(self.shard.prepared.program.connection.streams);
         match (self.user.once, agenda.passes() < streams) {
             (true, _) => self.leave_done(),
