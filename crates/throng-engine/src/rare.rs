@@ -45,6 +45,8 @@ pub(crate) struct Rare {
     pub(crate) challenge: Option<Challenge>,
     /// What the request said of that.
     pub(crate) authorization: Vec<u8>,
+    /// How many messages came meanwhile that contain several records and are not separated.
+    pub(crate) joined: u32,
     /// What was sent is in the ledger: of which row, and what tells it apart there.
     pub(crate) sent: Option<(u16, u64)>,
     /// So many seconds the answer asks to be left alone, if any.
@@ -74,6 +76,6 @@ impl Rare {
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable) = (None, None);
         (self.tally, self.retry_after_s) = (None, 0);
-        (self.before_bytes, self.resends) = (0, 0);
+        (self.before_bytes, self.resends, self.joined) = (0, 0, 0);
     }
 }
