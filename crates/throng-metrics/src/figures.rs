@@ -232,6 +232,9 @@ figures! {
         /// starts that had been due for less than a second when the run was stopped
         #[serde(skip_serializing_if = "is_zero")]
         withdrawn json "starts_withdrawn";
+        /// microseconds that users paused: `think`, and `stay` to its end
+        #[serde(skip_serializing_if = "is_zero")]
+        paused_us;
     }
 
     /// How connections began and how they ended. Every one that was established ends once, also if
@@ -250,6 +253,15 @@ figures! {
         streams_limited;
         /// how many streams the target allows on these connections, on average
         streams_allowed;
+        /// connections established only after the first SYN went unanswered
+        #[serde(skip_serializing_if = "is_zero")]
+        syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
+        /// part of `opened`: with a full TLS handshake
+        #[serde(skip_serializing_if = "is_zero")]
+        tls_full;
+        /// part of `opened`: with a resumed TLS session
+        #[serde(skip_serializing_if = "is_zero")]
+        tls_resumed;
         /// closed by throng: its FIN or WebSocket close
         closed_by_us, ConnectionsClosedByUs "connections.closed_by_us";
         /// closed by the target: its FIN or WebSocket close
@@ -340,6 +352,23 @@ figures! {
         BytesOut "bytes.out" bytes_out;
     }
 }
+
+group! {
+    /// What the responses to one step's requests are like, where the requests differ: one of
+    /// [`SAMPLED_OF`] is looked at.
+    SampleInterval [step: u16] {
+        /// responses looked at
+        sampled;
+        /// part of `sampled`: the body is that of the first one
+        same;
+        /// part of `sampled`: the response says that a cache answered (`Age` above 0, `X-Cache` or
+        /// `CF-Cache-Status` with `HIT`)
+        cached;
+    }
+}
+
+/// Of so many responses to requests that differ, one is looked at.
+pub const SAMPLED_OF: u32 = 64;
 
 ledger! {
     /// What became of the messages of one row of the ledger. Every delivery that was expected is

@@ -29,7 +29,7 @@ pub mod threshold;
 pub use connections::{Ending, ResidenceInterval};
 pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
-    Messages, Population, Retries,
+    Messages, Population, Retries, SAMPLED_OF, SampleInterval,
 };
 pub use histogram::Histogram;
 pub use interval::{

@@ -84,7 +84,10 @@ fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
     }
     for single in ["{\"n\":1}", "{\n  \"n\": 1\n}", "not JSON\n{", "{\"n\":\"}{\"}"] {
         let outcome = missed(single);
-        assert_eq!((outcome.errors(Cause::MessagesJoined), outcome.errors(Cause::Timeout)), (0, 100));
+        assert_eq!(
+            (outcome.errors(Cause::MessagesJoined), outcome.errors(Cause::Timeout)),
+            (0, 100)
+        );
     }
 }
 
