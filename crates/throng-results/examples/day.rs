@@ -26,7 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     let summary = Run::open(directory).map_err(|told| told.render(false))?.summary();
     let summary = summary.map_err(|told| told.render(false))?;
-    assert_eq!((summary.total.count, summary.damage.clone()), (lines, Damage::default()));
+    assert_eq!(
+        (summary.steps.total.count, summary.verdict.damage.clone()),
+        (lines, Damage::default())
+    );
     println!("summary: {:.2} s", begun.elapsed().as_secs_f64());
     let begun = Instant::now();
     let run = Run::open(directory).map_err(|told| told.render(false))?;

@@ -29,9 +29,10 @@ use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
-    Attempts, Change, Changes, Curves, Damage, DeliveryRow, ErrorRow, Example, Generator, Growth,
-    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow, ResidenceRow, Row,
-    SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
+    Attempts, Change, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow, Example,
+    Generator, Growth, HeartbeatRow, Hold, Latency, Log, LogLine, MessageTables, Opening, OwnRow,
+    PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow, SlowRow, StageRow,
+    StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced, UserTables,
     Validity, most_first, per_second,
 };
 use crate::verdict;
@@ -182,72 +183,114 @@ impl Collector {
         let lasted = self.lasted();
         let spans = self.settle_phases(lasted);
         let (sum, measured) = self.measured(&spans);
-        let thresholds = self.judge(&info, &sum, measured, &spans);
-        let total = total_row(&info, &self.figures.attempts, &sum, measured);
-        let (steps, mut apart) = rows(&info, &sum, measured);
-        let own = own_rows(&info, &mut apart);
-        let (transactions, pushed) =
-            apart.into_iter().partition(|row: &Row| row.kind.table() == Table::Transactions);
-        let (attempts, unbalanced) = (total.count, self.unbalanced(&info));
+        let verdict = self.verdict(&info, &sum, measured, &spans);
+        let steps = self.step_tables(&info, &sum, measured);
         self.no_gauges(&info, &sum, lasted);
-        let stages = self.stage_rows(&sum);
+        let users = UserTables {
+            online_max: self.figures.users_online_max,
+            present_max: self.figures.users_present_max,
+            backlog_max: self.figures.backlog_max,
+            population: sum.population.clone(),
+        };
         let mut summary = Summary {
             directory: None,
-            unended: info.ended.is_none(),
-            target_lost_ns: self.target_lost_ns,
-            outage: self.figures.pace.outages.longest(),
-            stopped: self.stopped.take(),
-            once: std::mem::take(&mut self.once),
-            changes: std::mem::take(&mut self.changes),
-            back_offs: std::mem::take(&mut self.back_offs),
-            log: std::mem::take(&mut self.log),
             measured,
-            curves: self.curves(&spans),
             lasted: Duration::from_nanos(lasted),
-            failures: self.failure_rows(&info),
-            errors: self.error_rows(&info, &sum, attempts),
-            codes: total.codes.clone(),
-            generator: self.generator(&sum, measured, attempts),
-            loads: loads::rows(&info, &self.figures.phases, &spans, &self.figures.attempts),
-            phases: self.phase_rows(&spans),
-            total,
-            steps,
-            transactions,
-            pushed,
-            own,
-            deliveries: self.delivery_rows(&info, &sum, measured),
-            opening: self.opening(&stages, &sum, measured),
-            stages,
-            thresholds,
-            bytes_in: sum.bytes_in,
-            bytes_out: sum.bytes_out,
-            users_online_max: self.figures.users_online_max,
-            users_present_max: self.figures.users_present_max,
-            connections_open_max: self.figures.connections_open_max,
-            backlog_max: self.figures.backlog_max,
-            heartbeats: heartbeat_row(&info, &sum),
-            tcp: tcp_row(&sum),
-            slowest: slow_rows(&info, &sum),
-            retries: sum.retries,
+            curves: self.curves(&spans),
+            verdict,
+            parts: self.part_tables(&info, &sum, measured, &spans),
+            users,
+            connections: self.connection_tables(&sum, measured),
+            messages: MessageTables {
+                counts: sum.messages.clone(),
+                heartbeats: heartbeat_row(&info, &sum),
+                deliveries: self.delivery_rows(&info, &sum, measured),
+            },
+            generator: self.generator(&sum, measured, steps.total.count),
             growth: self.growth(),
-            machines: self.figures.machines.rows(&info, measured),
-            labels: self.figures.label_rows(&info, measured),
             monitors: std::mem::take(&mut self.monitors).rows(&info),
-            sessions: sum.sessions.iter().map(|row| session_row(&info, row, measured)).collect(),
-            targets: sum.targets.iter().map(|row| target_row(&info, row, measured)).collect(),
-            residence: sum.residence.iter().map(residence_row).collect(),
+            events: RunEvents {
+                target_lost_ns: self.target_lost_ns,
+                outage: self.figures.pace.outages.longest(),
+                stopped: self.stopped.take(),
+                once: std::mem::take(&mut self.once),
+                changes: std::mem::take(&mut self.changes),
+                back_offs: std::mem::take(&mut self.back_offs),
+                log: std::mem::take(&mut self.log),
+            },
             capacity: self.capacity.take(),
-            connections: sum.connections,
-            population: sum.population,
-            lifecycle: sum.lifecycle,
-            messages: sum.messages,
-            validity: Validity::Valid,
-            damage: self.damage,
-            unbalanced,
+            steps,
             info,
         };
         fill_in_verdict(&mut summary, self.interrupted);
         summary
+    }
+
+    fn verdict(
+        &mut self,
+        info: &RunInfo,
+        sum: &Interval,
+        measured: Duration,
+        spans: &[Range<u64>],
+    ) -> RunVerdict {
+        RunVerdict {
+            validity: Validity::Valid,
+            thresholds: self.judge(info, sum, measured, spans),
+            unended: info.ended.is_none(),
+            unbalanced: self.unbalanced(info),
+            damage: self.damage.clone(),
+        }
+    }
+
+    fn step_tables(&mut self, info: &RunInfo, sum: &Interval, measured: Duration) -> StepTables {
+        let total = total_row(info, &self.figures.attempts, sum, measured);
+        let (rows, mut apart) = rows(info, sum, measured);
+        let own = own_rows(info, &mut apart);
+        let (transactions, pushed) =
+            apart.into_iter().partition(|row: &Row| row.kind.table() == Table::Transactions);
+        StepTables {
+            errors: self.error_rows(info, sum, total.count),
+            failures: self.failure_rows(info),
+            slowest: slow_rows(info, sum),
+            retries: sum.retries.clone(),
+            total,
+            rows,
+            transactions,
+            pushed,
+            own,
+        }
+    }
+
+    fn part_tables(
+        &mut self,
+        info: &RunInfo,
+        sum: &Interval,
+        measured: Duration,
+        spans: &[Range<u64>],
+    ) -> PartTables {
+        PartTables {
+            loads: loads::rows(info, &self.figures.phases, spans, &self.figures.attempts),
+            phases: self.phase_rows(spans),
+            sessions: sum.sessions.iter().map(|row| session_row(info, row, measured)).collect(),
+            targets: sum.targets.iter().map(|row| target_row(info, row, measured)).collect(),
+            machines: self.figures.machines.rows(info, measured),
+            labels: self.figures.label_rows(info, measured),
+        }
+    }
+
+    fn connection_tables(&self, sum: &Interval, measured: Duration) -> ConnectionTables {
+        let stages = self.stage_rows(sum);
+        ConnectionTables {
+            opening: self.opening(&stages, sum, measured),
+            open_max: self.figures.connections_open_max,
+            stages,
+            residence: sum.residence.iter().map(residence_row).collect(),
+            counts: sum.connections.clone(),
+            lifecycle: sum.lifecycle.clone(),
+            tcp: tcp_row(sum),
+            bytes_in: sum.bytes_in,
+            bytes_out: sum.bytes_out,
+        }
     }
 
     fn growth(&mut self) -> Growth {
@@ -537,11 +580,11 @@ impl Log {
 /// What all figures together say: whether they are valid, and what became of the run.
 fn fill_in_verdict(summary: &mut Summary, interrupted: bool) {
     summary.info.interrupted |= interrupted;
-    summary.validity = verdict::validity(summary);
-    for (info, threshold) in summary.info.thresholds.iter_mut().zip(&summary.thresholds) {
+    summary.verdict.validity = verdict::validity(summary);
+    for (info, threshold) in summary.info.thresholds.iter_mut().zip(&summary.verdict.thresholds) {
         info.verdict = Some(threshold.verdict);
     }
-    if !summary.unended {
+    if !summary.verdict.unended {
         let (exit, reasons) = verdict::judge(summary);
         let reasons = reasons.iter().map(Said::english).collect();
         summary.info.outcome = Some(Outcome { exit_code: exit.code(), reasons });

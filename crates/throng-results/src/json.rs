@@ -31,58 +31,58 @@ pub fn summary_json(summary: &Summary) -> Value {
         "format": JSON_FORMAT,
         "run": run(summary),
         "host": info.host,
-        "changes": summary.changes.first.iter().map(change).collect::<Vec<_>>(),
+        "changes": summary.events.changes.first.iter().map(change).collect::<Vec<_>>(),
         "outcome": {
             "exit_code": exit.code(),
             "reasons": reasons.iter().map(Said::english).collect::<Vec<_>>(),
             "headline": headline(summary).text.english(),
             "warnings": warnings(summary),
-            "valid": summary.validity == Validity::Valid,
-            "invalid_reasons": invalid_reasons(&summary.validity),
-            "stopped": summary.stopped.as_ref().map(stopped),
-            "outage": summary.outage,
+            "valid": summary.verdict.validity == Validity::Valid,
+            "invalid_reasons": invalid_reasons(&summary.verdict.validity),
+            "stopped": summary.events.stopped.as_ref().map(stopped),
+            "outage": summary.events.outage,
         },
         "record": {
             "lines_lost": info.lines_lost,
-            "lines_unreadable": summary.damage.unreadable,
-            "lines_missing": summary.damage.missing,
-            "lines_doubled": summary.damage.doubled,
-            "lines_unequal": summary.damage.unequal,
-            "unbalanced": summary.unbalanced.iter().map(unbalanced).collect::<Vec<_>>(),
-            "last_line_torn": summary.damage.torn,
+            "lines_unreadable": summary.verdict.damage.unreadable,
+            "lines_missing": summary.verdict.damage.missing,
+            "lines_doubled": summary.verdict.damage.doubled,
+            "lines_unequal": summary.verdict.damage.unequal,
+            "unbalanced": summary.verdict.unbalanced.iter().map(unbalanced).collect::<Vec<_>>(),
+            "last_line_torn": summary.verdict.damage.torn,
         },
         "measured_ns": nanos(summary.measured),
         "lasted_ns": nanos(summary.lasted),
-        "received_bytes": summary.bytes_in,
-        "sent_bytes": summary.bytes_out,
-        "total": row(&summary.total),
-        "steps": summary.steps.iter().map(row).collect::<Vec<_>>(),
-        "transactions": summary.transactions.iter().map(transaction).collect::<Vec<_>>(),
-        "pushed": summary.pushed.iter().map(pushed).collect::<Vec<_>>(),
-        "own": summary.own.iter().map(own).collect::<Vec<_>>(),
-        "deliveries": summary.deliveries.iter().map(delivery).collect::<Vec<_>>(),
-        "stages": summary.stages.iter().map(stage).collect::<Vec<_>>(),
-        "loads": summary.loads.iter().map(load).collect::<Vec<_>>(),
-        "phases": summary.phases.iter().map(|row| phase(summary, row)).collect::<Vec<_>>(),
-        "failures": summary.failures.iter().map(failure).collect::<Vec<_>>(),
-        "errors": summary.errors.iter().map(error).collect::<Vec<_>>(),
-        "thresholds": summary.thresholds.iter().map(threshold).collect::<Vec<_>>(),
+        "received_bytes": summary.connections.bytes_in,
+        "sent_bytes": summary.connections.bytes_out,
+        "total": row(&summary.steps.total),
+        "steps": summary.steps.rows.iter().map(row).collect::<Vec<_>>(),
+        "transactions": summary.steps.transactions.iter().map(transaction).collect::<Vec<_>>(),
+        "pushed": summary.steps.pushed.iter().map(pushed).collect::<Vec<_>>(),
+        "own": summary.steps.own.iter().map(own).collect::<Vec<_>>(),
+        "deliveries": summary.messages.deliveries.iter().map(delivery).collect::<Vec<_>>(),
+        "stages": summary.connections.stages.iter().map(stage).collect::<Vec<_>>(),
+        "loads": summary.parts.loads.iter().map(load).collect::<Vec<_>>(),
+        "phases": summary.parts.phases.iter().map(|row| phase(summary, row)).collect::<Vec<_>>(),
+        "failures": summary.steps.failures.iter().map(failure).collect::<Vec<_>>(),
+        "errors": summary.steps.errors.iter().map(error).collect::<Vec<_>>(),
+        "thresholds": summary.verdict.thresholds.iter().map(threshold).collect::<Vec<_>>(),
         "users": users(summary),
         "connections": connections(summary),
-        "sessions": summary.sessions.iter().map(session).collect::<Vec<_>>(),
-        "targets": summary.targets.iter().map(target).collect::<Vec<_>>(),
-        "slowest": summary.slowest.iter().map(slow).collect::<Vec<_>>(),
-        "residence": summary.residence.iter().map(residence).collect::<Vec<_>>(),
+        "sessions": summary.parts.sessions.iter().map(session).collect::<Vec<_>>(),
+        "targets": summary.parts.targets.iter().map(target).collect::<Vec<_>>(),
+        "slowest": summary.steps.slowest.iter().map(slow).collect::<Vec<_>>(),
+        "residence": summary.connections.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
-        "retries": with(&summary.retries, json!({})),
+        "retries": with(&summary.steps.retries, json!({})),
         "tcp": tcp(summary),
-        "messages": with(&summary.messages, json!({})),
-        "log_lines": summary.log.count,
-        "once": summary.once.iter().map(once).collect::<Vec<_>>(),
+        "messages": with(&summary.messages.counts, json!({})),
+        "log_lines": summary.events.log.count,
+        "once": summary.events.once.iter().map(once).collect::<Vec<_>>(),
         "generator": generator(&summary.generator, &summary.info),
-        "machines": summary.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
-        "by_label": summary.labels.iter().map(label).collect::<Vec<_>>(),
+        "machines": summary.parts.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
+        "by_label": summary.parts.labels.iter().map(label).collect::<Vec<_>>(),
         "monitors": summary.monitors.iter().map(monitor).collect::<Vec<_>>(),
         "growth": growth(&summary.growth),
         "back_offs": back_offs(summary),
@@ -412,24 +412,24 @@ fn threshold(row: &ThresholdRow) -> Value {
 
 fn users(summary: &Summary) -> Value {
     with(
-        &summary.population,
+        &summary.users.population,
         json!({
-            "online_max": summary.users_online_max,
-            "present_max": summary.users_present_max,
-            "starts_backlog_max": summary.backlog_max,
+            "online_max": summary.users.online_max,
+            "present_max": summary.users.present_max,
+            "starts_backlog_max": summary.users.backlog_max,
         }),
     )
 }
 
 fn connections(summary: &Summary) -> Value {
     with(
-        &summary.connections,
+        &summary.connections.counts,
         json!({
-            "open_max": summary.connections_open_max,
-            "refused": summary.opening.refused,
-            "streams_allowed": summary.connections.streams_allowed(),
-            "opened_per_s": summary.opening.per_s_mean,
-            "opened_per_s_max": summary.opening.per_s_max,
+            "open_max": summary.connections.open_max,
+            "refused": summary.connections.opening.refused,
+            "streams_allowed": summary.connections.counts.streams_allowed(),
+            "opened_per_s": summary.connections.opening.per_s_mean,
+            "opened_per_s_max": summary.connections.opening.per_s_max,
         }),
     )
 }
@@ -521,11 +521,11 @@ fn monitor(row: &MonitorRow) -> Value {
 }
 
 fn lifecycle(summary: &Summary) -> Value {
-    with(&summary.lifecycle, json!({ "complete_share": summary.complete_share() }))
+    with(&summary.connections.lifecycle, json!({ "complete_share": summary.complete_share() }))
 }
 
 fn heartbeats(summary: &Summary) -> Value {
-    let beats = &summary.heartbeats;
+    let beats = &summary.messages.heartbeats;
     with(
         &beats.counts,
         json!({ "lost_share": beats.lost_share(), "latency": latency(&beats.latency) }),
@@ -533,7 +533,7 @@ fn heartbeats(summary: &Summary) -> Value {
 }
 
 fn tcp(summary: &Summary) -> Value {
-    let tcp = &summary.tcp;
+    let tcp = &summary.connections.tcp;
     json!({
         "count": tcp.count,
         "round_trip": latency(&tcp.round_trip),
@@ -592,8 +592,8 @@ fn back_offs(summary: &Summary) -> Value {
         let detail = step.detail.english();
         json!({ "at_ns": step.at_ns, "machine": machine, "percent": step.percent, "detail": detail })
     };
-    let first: Vec<Value> = summary.back_offs.first.iter().map(step).collect();
-    json!({ "count": summary.back_offs.count, "first": first })
+    let first: Vec<Value> = summary.events.back_offs.first.iter().map(step).collect();
+    json!({ "count": summary.events.back_offs.count, "first": first })
 }
 
 /// How the generator kept to its limits.

@@ -25,7 +25,7 @@ const ENDED: &str = "the run completed";
 /// The run as one test suite: a test case per threshold, one for the validity of the result, and
 /// one for the end of the run.
 pub fn junit(summary: &Summary) -> String {
-    let mut cases: Vec<Case> = summary.thresholds.iter().map(threshold_case).collect();
+    let mut cases: Vec<Case> = summary.verdict.thresholds.iter().map(threshold_case).collect();
     cases.extend(summary.capacity.as_deref().map(capacity_case));
     number_equal_names(&mut cases);
     cases.push(carried_case(summary));
@@ -160,7 +160,7 @@ fn number_equal_names(cases: &mut [Case]) {
 /// Whether the result is valid.
 fn carried_case(summary: &Summary) -> Case {
     let mut reasons = record_trouble(summary);
-    if let Validity::Invalid { reasons: invalid } = &summary.validity {
+    if let Validity::Invalid { reasons: invalid } = &summary.verdict.validity {
         reasons.splice(0..0, invalid.iter().map(InvalidReason::text));
     }
     let outcome = failed_by("result-invalid", &reasons);
@@ -223,7 +223,7 @@ fn properties(summary: &Summary) -> Vec<(String, String)> {
 
 /// The figures of all attempts, by their names in `docs/json.md`.
 fn measured(summary: &Summary) -> Vec<(&'static str, String)> {
-    let (total, latency) = (&summary.total, &summary.total.latency);
+    let (total, latency) = (&summary.steps.total, &summary.steps.total.latency);
     let percentiles = [
         ("p50_ns", latency.percentile(Percentile::P50)),
         ("p90_ns", latency.percentile(Percentile::P90)),

@@ -58,8 +58,119 @@ pub struct Summary {
     pub info: RunInfo,
     /// Where the record is, when there is one.
     pub directory: Option<PathBuf>,
+    /// The time of the measured phases: what rates are counted by.
+    pub measured: Duration,
+    /// The time of the whole run.
+    pub lasted: Duration,
+    /// The measured time in a few points; empty of what older versions have summed up.
+    pub curves: Curves,
+    pub verdict: RunVerdict,
+    pub steps: StepTables,
+    pub parts: PartTables,
+    pub users: UserTables,
+    pub connections: ConnectionTables,
+    pub messages: MessageTables,
+    pub generator: Generator,
+    pub growth: Growth,
+    /// What was read of other sources meanwhile, in the order of the scenario.
+    pub monitors: Vec<MonitorRow>,
+    pub events: RunEvents,
+    /// How much the service carries, where a search looked for it.
+    pub capacity: Option<Box<Capacity>>,
+}
+
+/// What the figures come to, and whether they can be relied on.
+#[derive(Clone, Debug)]
+pub struct RunVerdict {
+    pub validity: Validity,
+    pub thresholds: Vec<ThresholdRow>,
     /// The run has no end: it was killed, or it still goes on.
     pub unended: bool,
+    pub damage: Damage,
+    /// Of the whole run: rows of which attempts were begun and have no end, or the other way round.
+    pub unbalanced: Vec<Unbalanced>,
+}
+
+/// What the steps of the scenario did.
+#[derive(Clone, Debug)]
+pub struct StepTables {
+    /// All attempts together ([`StepKind::is_attempt`]): the sum of their rows.
+    pub total: Row,
+    /// One for each step of the scenario, in its order, but for the next three.
+    pub rows: Vec<Row>,
+    /// One for each transaction, in the order of the scenario.
+    pub transactions: Vec<Row>,
+    /// One for each kind of messages that nobody asked for: how many came.
+    pub pushed: Vec<Row>,
+    /// What the scenario counts and measures of its own, in its order.
+    pub own: Vec<OwnRow>,
+    /// The most frequent first.
+    pub errors: Vec<ErrorRow>,
+    /// The first failures of each kind, with what they are told by.
+    pub failures: Vec<FailureRow>,
+    /// The slowest attempts of the steps that are asked for, the slowest first.
+    pub slowest: Vec<SlowRow>,
+    pub retries: Retries,
+}
+
+/// The same attempts, by what they were part of.
+#[derive(Clone, Debug)]
+pub struct PartTables {
+    /// Where there are several.
+    pub loads: Vec<LoadRow>,
+    /// One for each phase, measured or not.
+    pub phases: Vec<PhaseRow>,
+    /// Iterations by their session; empty where there is only one.
+    pub sessions: Vec<SessionRow>,
+    /// What went to which address, in the order of the targets; empty where there is only one.
+    pub targets: Vec<TargetRow>,
+    /// Each machine for itself, where there are several.
+    pub machines: Vec<MachineRow>,
+    /// Where these are called differently: by label, then by value.
+    pub labels: Vec<LabelRow>,
+}
+
+/// Who was there. The maxima are of the whole run.
+#[derive(Clone, Debug)]
+pub struct UserTables {
+    pub population: Population,
+    pub online_max: u64,
+    /// Online or not.
+    pub present_max: u64,
+    /// Starts that were due and had not begun at the end of a second, at most.
+    pub backlog_max: u64,
+}
+
+/// How connections began, lived and ended.
+#[derive(Clone, Debug)]
+pub struct ConnectionTables {
+    pub counts: Connections,
+    pub opening: Opening,
+    /// Of the whole run.
+    pub open_max: u64,
+    /// The parts of a connection's life that happened, in their order.
+    pub stages: Vec<StageRow>,
+    /// How long connections were there, by who ended them; those that were open first.
+    pub residence: Vec<ResidenceRow>,
+    pub lifecycle: Lifecycle,
+    pub tcp: TcpRow,
+    /// All bytes that went over the connections, those of no step too.
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+}
+
+/// What long-lived connections carried.
+#[derive(Clone, Debug)]
+pub struct MessageTables {
+    pub counts: Messages,
+    pub heartbeats: HeartbeatRow,
+    /// One for each row of the ledger, in the order of the scenario.
+    pub deliveries: Vec<DeliveryRow>,
+}
+
+/// What happened to the run itself.
+#[derive(Clone, Debug)]
+pub struct RunEvents {
     /// When the run was given up because the target was gone, in nanoseconds of the run.
     pub target_lost_ns: Option<u64>,
     /// The longest while in which nothing succeeded, between much that did.
@@ -72,80 +183,8 @@ pub struct Summary {
     pub changes: Changes,
     /// Where machines left their hosts to others.
     pub back_offs: BackOffs,
-    /// The time of the measured phases: what rates are counted by.
-    pub measured: Duration,
-    /// The same time in a few points; empty of what older versions have summed up.
-    pub curves: Curves,
-    /// The time of the whole run.
-    pub lasted: Duration,
-    /// All attempts together ([`StepKind::is_attempt`]): the sum of their rows.
-    pub total: Row,
-    /// One for each step of the scenario, in its order, but for the next three.
-    pub steps: Vec<Row>,
-    /// One for each transaction, in the order of the scenario.
-    pub transactions: Vec<Row>,
-    /// One for each kind of messages that nobody asked for: how many came.
-    pub pushed: Vec<Row>,
-    /// What the scenario counts and measures of its own, in its order.
-    pub own: Vec<OwnRow>,
-    /// One for each row of the ledger, in the order of the scenario.
-    pub deliveries: Vec<DeliveryRow>,
-    /// The parts of a connection's life that happened, in their order.
-    pub stages: Vec<StageRow>,
-    /// One for each phase, measured or not.
-    /// Where there are several.
-    pub loads: Vec<LoadRow>,
-    pub phases: Vec<PhaseRow>,
-    /// The first failures of each kind, with what they are told by.
-    pub failures: Vec<FailureRow>,
-    /// The most frequent first.
-    pub errors: Vec<ErrorRow>,
-    /// The most frequent first.
-    pub codes: Vec<(u16, u64)>,
-    pub thresholds: Vec<ThresholdRow>,
     /// The lines that the scenario wrote, of the whole run.
     pub log: Log,
-    /// All bytes that went over the connections, those of no step too.
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// Of the whole run.
-    pub users_online_max: u64,
-    /// Of the whole run; online or not.
-    pub users_present_max: u64,
-    /// Of the whole run.
-    pub connections_open_max: u64,
-    /// Starts that were due and had not begun at the end of a second, at most; of the whole run.
-    pub backlog_max: u64,
-    pub connections: Connections,
-    /// Iterations by their session; empty where there is only one.
-    pub sessions: Vec<SessionRow>,
-    /// What went to which address, in the order of the targets; empty where there is only one.
-    pub targets: Vec<TargetRow>,
-    /// How long connections were there, by who ended them; those that were open first.
-    pub residence: Vec<ResidenceRow>,
-    /// The slowest attempts of the steps that are asked for, the slowest first.
-    pub slowest: Vec<SlowRow>,
-    pub opening: Opening,
-    pub population: Population,
-    pub lifecycle: Lifecycle,
-    pub heartbeats: HeartbeatRow,
-    pub retries: Retries,
-    pub tcp: TcpRow,
-    pub messages: Messages,
-    pub generator: Generator,
-    /// Each machine for itself, where there are several.
-    pub machines: Vec<MachineRow>,
-    /// Where these are called differently: by label, then by value.
-    pub labels: Vec<LabelRow>,
-    /// What was read of other sources meanwhile, in the order of the scenario.
-    pub monitors: Vec<MonitorRow>,
-    pub growth: Growth,
-    /// How much the service carries, where a search looked for it.
-    pub capacity: Option<Box<Capacity>>,
-    pub validity: Validity,
-    pub damage: Damage,
-    /// Of the whole run: rows of which attempts were begun and have no end, or the other way round.
-    pub unbalanced: Vec<Unbalanced>,
 }
 
 /// A row whose figures cannot all be true.
@@ -621,31 +660,35 @@ impl Summary {
 
     /// How many good attempts came after the load had ended, where the rates show that.
     pub(crate) fn ok_after_told(&self) -> Option<u64> {
-        let total = &self.total;
+        let total = &self.steps.total;
         let is_told = total.ok_after as f64 > total.ok as f64 * AFTER_SHARE_TOLD;
         is_told.then_some(total.ok_after)
     }
 
     /// The most users who were there at the end of a second.
     pub(crate) fn users_most(&self) -> u64 {
-        self.users_present_max.max(self.users_online_max)
+        self.users.present_max.max(self.users.online_max)
     }
 
     /// Whether a person let nobody come for a while.
     pub(crate) fn was_paused(&self) -> bool {
-        self.changes.first.iter().any(|change| change.phase.is_some() && change.what == "pause")
+        self.events
+            .changes
+            .first
+            .iter()
+            .any(|change| change.phase.is_some() && change.what == "pause")
     }
 
     /// Whether there were connections that live longer than one answer.
     pub(crate) fn is_long_lived(&self) -> bool {
-        self.steps.iter().any(|row| row.kind == StepKind::Connect)
-            || self.stages.iter().any(|row| !row.stage.opens())
+        self.steps.rows.iter().any(|row| row.kind == StepKind::Connect)
+            || self.connections.stages.iter().any(|row| !row.stage.opens())
     }
 
     /// Good ends of lives among all that ended, 0 to 1.
     pub(crate) fn complete_share(&self) -> Option<f64> {
-        let ended = self.lifecycle.complete + self.lifecycle.broken;
-        (ended > 0).then(|| self.lifecycle.complete as f64 / ended as f64)
+        let ended = self.connections.lifecycle.complete + self.connections.lifecycle.broken;
+        (ended > 0).then(|| self.connections.lifecycle.complete as f64 / ended as f64)
     }
 }
 
@@ -663,7 +706,7 @@ pub(crate) struct Slowest<'a> {
 impl Summary {
     /// Whether every attempt of the run is a request: that is what reports call them then.
     pub(crate) fn only_requests(&self) -> bool {
-        let mut attempts = self.steps.iter().filter(|row| row.kind.is_attempt()).peekable();
+        let mut attempts = self.steps.rows.iter().filter(|row| row.kind.is_attempt()).peekable();
         attempts.peek().is_some() && attempts.all(|row| row.kind.is_request())
     }
 
@@ -676,7 +719,7 @@ impl Summary {
     pub(crate) fn slowest(&self) -> Option<Slowest<'_>> {
         let is_timed =
             |row: &&Row| row.kind.is_timed() && row.kind.is_attempt() && !row.latency.is_empty();
-        let rows: Vec<&Row> = self.steps.iter().filter(is_timed).collect();
+        let rows: Vec<&Row> = self.steps.rows.iter().filter(is_timed).collect();
         let time = |row: &Row| row.latency.mean_ns * row.latency.count as f64;
         let whole: f64 = rows.iter().map(|row| time(row)).sum();
         if rows.len() < 2 || whole <= 0.0 {

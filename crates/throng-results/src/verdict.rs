@@ -120,7 +120,7 @@ impl InvalidReason {
 pub(crate) fn validity(summary: &Summary) -> Validity {
     let mut reasons = Vec::new();
     let lateness = &summary.generator.lateness;
-    let (unmet, due) = (summary.population.unmet, due(summary));
+    let (unmet, due) = (summary.users.population.unmet, due(summary));
     let is_unmet = unmet as f64 > due as f64 * UNMET_SHARE_MAX;
     let is_late = lateness.p99_ns > LATENESS_NS_MAX
         && busy_ns(summary).is_none_or(|ns| lateness.p99_ns as f64 > ns * LATENESS_SHARE_MAX);
@@ -128,7 +128,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
         reasons.push(InvalidReason::StartsUnmet { unmet, due });
     }
     reasons.extend(not_in_time(&summary.generator, summary.measured));
-    for machine in &summary.machines {
+    for machine in &summary.parts.machines {
         if let Some((at_ns, detail)) = &machine.lost {
             let (name, at_ns, detail) = (machine.name.clone(), *at_ns, detail.clone());
             reasons.push(InvalidReason::MachineLost { name, at_ns, detail });
@@ -140,14 +140,14 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
             }
         }
     }
-    reasons.extend(summary.back_offs.machines.iter().map(|first| {
+    reasons.extend(summary.events.back_offs.machines.iter().map(|first| {
         let name = machine_name(&summary.info, first.machine);
         let (at_ns, percent, detail) = (first.at_ns, first.percent, first.detail.clone());
         InvalidReason::BackedOff { name, at_ns, percent, detail }
     }));
-    let own = summary.errors.iter().filter(|row| row.blame == Blame::Generator);
+    let own = summary.steps.errors.iter().filter(|row| row.blame == Blame::Generator);
     let failed: u64 = own.map(|row| row.count).sum();
-    let attempts = summary.total.count;
+    let attempts = summary.steps.total.count;
     if failed as f64 > attempts as f64 * GENERATOR_ERRORS_SHARE_MAX {
         reasons.push(InvalidReason::GeneratorErrors { failed, attempts });
     }
@@ -158,7 +158,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     }
     reasons.extend(held(summary));
     reasons.extend(ledger::reasons(summary));
-    let dropped = summary.messages.dropped;
+    let dropped = summary.messages.counts.dropped;
     if dropped > 0 && has_threshold_on_messages(summary) {
         reasons.push(InvalidReason::MessagesDropped { dropped });
     }
@@ -167,10 +167,14 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
         reasons.push(InvalidReason::DataEnded { at_ns, detail });
     }
     // Users who only stay have done what they were asked for when they are there.
-    let are_there = only_stays(&summary.info) && summary.connections_open_max > 0;
+    let are_there = only_stays(&summary.info) && summary.connections.open_max > 0;
     let is_given_up = stopped_by_rule(summary).or_else(|| stopped_by_bug(summary)).is_some();
-    let cut_off = summary.population.interrupted;
-    if answered(summary) + summary.total.failed == 0 && cut_off > 0 && !are_there && !is_given_up {
+    let cut_off = summary.users.population.interrupted;
+    if answered(summary) + summary.steps.total.failed == 0
+        && cut_off > 0
+        && !are_there
+        && !is_given_up
+    {
         reasons.push(InvalidReason::NothingAnswered { cut_off });
     }
     if summary.capacity.is_some() {
@@ -200,7 +204,7 @@ fn not_in_time(own: &Generator, measured: Duration) -> Vec<InvalidReason> {
 /// Attempts that went well, but for connecting and staying: that is no answer. Where users do
 /// nothing else their connects are.
 fn answered(summary: &Summary) -> u64 {
-    let attempts = || summary.steps.iter().filter(|row| row.kind.is_attempt());
+    let attempts = || summary.steps.rows.iter().filter(|row| row.kind.is_attempt());
     let idles = attempts().all(|row| [StepKind::Connect, StepKind::Stay].contains(&row.kind));
     let counts = |row: &&Row| row.kind.is_timed() && (idles || row.kind != StepKind::Connect);
     attempts().filter(counts).map(|row| row.ok).sum()
@@ -213,7 +217,7 @@ fn held(summary: &Summary) -> Vec<InvalidReason> {
     }
     // Who ended the run before its time has no users to miss.
     let info = &summary.info;
-    if summary.stopped.is_some() || info.interrupted || summary.unended {
+    if summary.events.stopped.is_some() || info.interrupted || summary.verdict.unended {
         return Vec::new();
     }
     let reason = |phase: &PhaseRow| {
@@ -228,7 +232,7 @@ fn held(summary: &Summary) -> Vec<InvalidReason> {
             limit: summary.growth.held.as_ref().map(|hold| hold.limit.clone()).unwrap_or_default(),
         })
     };
-    summary.phases.iter().filter_map(reason).collect()
+    summary.parts.phases.iter().filter_map(reason).collect()
 }
 
 /// Whether there is a threshold on these deliveries.
@@ -281,12 +285,12 @@ fn given_up_text(hold: &Hold) -> Said {
 
 /// How many starts were due, those that happened and those that did not.
 fn due(summary: &Summary) -> u64 {
-    summary.population.due()
+    summary.users.population.due()
 }
 
 /// How long a start keeps a user busy while every user is busy, in nanoseconds.
 fn busy_ns(summary: &Summary) -> Option<f64> {
-    let (users, done) = (summary.info.users_planned, summary.population.iterations_started);
+    let (users, done) = (summary.info.users_planned, summary.users.population.iterations_started);
     let busy = summary.measured.as_nanos() as f64 * users as f64 / done as f64;
     (users > 0 && done > 0).then_some(busy)
 }
@@ -294,21 +298,21 @@ fn busy_ns(summary: &Summary) -> Option<f64> {
 /// How many users the rate would have needed. Starts are only unmet while every user is busy, so
 /// users times what was due by what was done; pauses of the users are in that.
 fn users_needed(summary: &Summary) -> Option<u64> {
-    let (users, done) = (summary.info.users_planned, summary.population.iterations_started);
+    let (users, done) = (summary.info.users_planned, summary.users.population.iterations_started);
     let needed = users as f64 * due(summary) as f64 / done as f64;
-    (users > 0 && done > 0 && summary.population.unmet > 0).then_some(needed.ceil() as u64)
+    (users > 0 && done > 0 && summary.users.population.unmet > 0).then_some(needed.ceil() as u64)
 }
 
 /// Starts that were dropped, as the load has it.
 pub(crate) fn starts_dropped_text(summary: &Summary) -> Said {
-    let (dropped, due) = (summary.population.dropped, due(summary));
+    let (dropped, due) = (summary.users.population.dropped, due(summary));
     let (count, share) = (format_count(dropped), percent(dropped, due));
     say!("{count} starts were dropped ({share:.1} %): no user was free for them")
 }
 
 /// Starts that never happened, for a person who thinks that the generator was late.
 pub(crate) fn unmet_text(summary: &Summary) -> Said {
-    let unmet = format_count(summary.population.unmet);
+    let unmet = format_count(summary.users.population.unmet);
     if summary.was_paused() {
         return say!("{unmet} starts never happened: the run was paused for a while");
     }
@@ -322,7 +326,7 @@ pub(crate) fn unmet_text(summary: &Summary) -> Said {
 
 /// Whether the result is invalid because of this host and this program.
 pub(crate) fn generator_is_to_blame(summary: &Summary) -> bool {
-    match &summary.validity {
+    match &summary.verdict.validity {
         Validity::Valid => false,
         Validity::Invalid { reasons } => reasons.iter().any(InvalidReason::is_of_generator),
     }
@@ -353,7 +357,7 @@ fn ended_otherwise(summary: &Summary) -> Option<(Exit, Vec<Said>)> {
     if let Some(stopped) = stopped_by_bug(summary) {
         return Some((Exit::Bug, vec![bug_text(stopped)]));
     }
-    if summary.info.interrupted || summary.unended {
+    if summary.info.interrupted || summary.verdict.unended {
         let reason = match summary.info.interrupted {
             true => say!("the run was interrupted"),
             false => say!("the run is incomplete: it was killed, or it is still running"),
@@ -363,7 +367,7 @@ fn ended_otherwise(summary: &Summary) -> Option<(Exit, Vec<Said>)> {
     if let Some(setup) = failed_setup(summary) {
         return Some((Exit::TargetUnreachable, vec![failed_text(setup)]));
     }
-    if let Some(at_ns) = summary.target_lost_ns {
+    if let Some(at_ns) = summary.events.target_lost_ns {
         let at = duration(at_ns);
         let reason = match was_reached(summary) {
             true => say!("the target became unreachable; the run ended at {at}"),
@@ -372,12 +376,12 @@ fn ended_otherwise(summary: &Summary) -> Option<(Exit, Vec<Said>)> {
         return Some((Exit::TargetUnreachable, vec![reason]));
     }
     if is_unreachable(summary) {
-        let attempt = summary.errors.iter().find(|row| row.is_attempt());
+        let attempt = summary.steps.errors.iter().find(|row| row.is_attempt());
         let cause = attempt.map_or_else(Said::default, |row| row.cause.text());
         return Some((Exit::TargetUnreachable, vec![cause]));
     }
     let mut reasons = Vec::new();
-    if let Validity::Invalid { reasons: invalid } = &summary.validity {
+    if let Validity::Invalid { reasons: invalid } = &summary.verdict.validity {
         reasons.extend(invalid.iter().map(InvalidReason::text));
     }
     reasons.extend(record_trouble(summary));
@@ -395,7 +399,7 @@ fn ended_otherwise(summary: &Summary) -> Option<(Exit, Vec<Said>)> {
 
 fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
     let thresholds = |is: fn(&Verdict) -> bool, told: fn(&str) -> Said| -> Vec<Said> {
-        let these = summary.thresholds.iter().filter(|threshold| is(&threshold.verdict));
+        let these = summary.verdict.thresholds.iter().filter(|threshold| is(&threshold.verdict));
         these.map(|threshold| told(&threshold.text)).collect()
     };
     let is_missed = |it: &Verdict| matches!(it, Verdict::NotMet(_) | Verdict::Unknown);
@@ -414,13 +418,13 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
 /// The most frequent cause, when much was tried and nothing went well: whatever the thresholds say,
 /// such a run has shown nothing good.
 pub(crate) fn nothing_succeeded(summary: &Summary) -> Option<Cause> {
-    let total = &summary.total;
-    let first = || summary.errors.iter().find(|row| row.is_attempt()).map(|row| row.cause);
+    let total = &summary.steps.total;
+    let first = || summary.steps.errors.iter().find(|row| row.is_attempt()).map(|row| row.cause);
     if total.failed > 0 && answered(summary) == 0 { first() } else { None }
 }
 
 fn nothing_succeeded_text(summary: &Summary) -> Said {
-    let total = &summary.total;
+    let total = &summary.steps.total;
     say!(
         "nothing succeeded: {} of {} failed",
         format_count(total.failed),
@@ -443,14 +447,14 @@ pub(crate) fn is_strained(summary: &Summary) -> bool {
 /// How many source ports were left at least, where that was less than a tenth of all.
 pub(crate) fn ports_scarce(summary: &Summary) -> Option<u64> {
     let left = summary.generator.resources.ports_left?;
-    let all = left.saturating_add(summary.connections_open_max);
+    let all = left.saturating_add(summary.connections.open_max);
     (left.saturating_mul(10) < all).then_some(left)
 }
 
 /// The result is valid but for thresholds that throng's own lateness can explain.
 pub(crate) fn is_indeterminate(summary: &Summary) -> bool {
     let is = |threshold: &ThresholdRow| matches!(threshold.verdict, Verdict::Indeterminate(_));
-    summary.validity == Validity::Valid && summary.thresholds.iter().any(is)
+    summary.verdict.validity == Validity::Valid && summary.verdict.thresholds.iter().any(is)
 }
 
 /// Of the measured time, 0 to 1.
@@ -478,7 +482,7 @@ pub(crate) fn stopped_by_bug(summary: &Summary) -> Option<&Stopped> {
 }
 
 fn stopped_by(summary: &Summary, by: StopBy) -> Option<&Stopped> {
-    summary.stopped.as_ref().filter(|stopped| stopped.by == by)
+    summary.events.stopped.as_ref().filter(|stopped| stopped.by == by)
 }
 
 /// That a bug ended the run, as a sentence.
@@ -497,13 +501,13 @@ pub(crate) fn rule_text(stopped: &Stopped) -> Said {
 
 /// Whether there ever was a connection: what was never reached cannot be lost.
 pub(crate) fn was_reached(summary: &Summary) -> bool {
-    summary.connections.opened > 0 || summary.connections_open_max > 0
+    summary.connections.counts.opened > 0 || summary.connections.open_max > 0
 }
 
 /// No answer was good, and nothing got as far as a connection that could be used.
 pub(crate) fn is_unreachable(summary: &Summary) -> bool {
-    let mut errors = summary.errors.iter().filter(|row| row.is_attempt()).peekable();
-    summary.steps.iter().filter(|row| row.kind.is_attempt()).all(|row| row.ok == 0)
+    let mut errors = summary.steps.errors.iter().filter(|row| row.is_attempt()).peekable();
+    summary.steps.rows.iter().filter(|row| row.kind.is_attempt()).all(|row| row.ok == 0)
         && errors.peek().is_some()
         && errors.all(|row| is_connecting(row.cause))
 }
@@ -531,11 +535,11 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
         let lost = format_count(summary.info.lines_lost);
         reasons.push(say!("{lost} result lines could not be written"));
     }
-    if summary.damage.unreadable > 0 {
-        let unreadable = format_count(summary.damage.unreadable);
+    if summary.verdict.damage.unreadable > 0 {
+        let unreadable = format_count(summary.verdict.damage.unreadable);
         reasons.push(say!("{unreadable} result lines could not be read"));
     }
-    let damage = &summary.damage;
+    let damage = &summary.verdict.damage;
     if damage.missing > 0 {
         reasons.push(say!("{} result lines are missing", format_count(damage.missing)));
     }
@@ -561,7 +565,7 @@ pub(crate) fn record_trouble(summary: &Summary) -> Vec<Said> {
             ),
         });
     }
-    if let Some(first) = summary.unbalanced.first() {
+    if let Some(first) = summary.verdict.unbalanced.first() {
         reasons.push(say!(
             "the figures of `{}` do not add up: {} started, {} ended",
             clean(&first.name),
@@ -587,7 +591,7 @@ impl Summary {
     /// why the run was shorter than its load.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
-        if let Validity::Invalid { reasons } = &self.validity {
+        if let Validity::Invalid { reasons } = &self.verdict.validity {
             if reasons.iter().any(InvalidReason::is_late) {
                 diagnostics.push(self.late(reasons.iter().filter(|reason| reason.is_late())));
             }
@@ -623,9 +627,10 @@ impl Summary {
         }
         diagnostics.extend(addresses::diagnostics(self));
         diagnostics.extend(ledger::diagnostics(self));
-        diagnostics.extend((self.messages.dropped > 0).then(|| self.dropped()));
-        diagnostics.extend(self.connections.streams_allowed().map(|max| self.few_streams(max)));
-        diagnostics.extend(self.stopped.as_ref().map(stop));
+        diagnostics.extend((self.messages.counts.dropped > 0).then(|| self.dropped()));
+        diagnostics
+            .extend(self.connections.counts.streams_allowed().map(|max| self.few_streams(max)));
+        diagnostics.extend(self.events.stopped.as_ref().map(stop));
         diagnostics.extend(once::diagnostics(self));
         let trouble = record_trouble(self);
         if !trouble.is_empty() {
@@ -643,7 +648,7 @@ impl Summary {
         let message = say!("nothing in this run succeeded");
         let mut told =
             Diagnostic::error("nothing-succeeded", message).note(nothing_succeeded_text(self));
-        for row in self.errors.iter().filter(|row| row.is_attempt()).take(CAUSES_TOLD_MAX) {
+        for row in self.steps.errors.iter().filter(|row| row.is_attempt()).take(CAUSES_TOLD_MAX) {
             let count = format_count(row.count);
             let (text, word) = (row.cause.text(), row.cause.word());
             told = told.note(say!("cause: {count} × {text} ({word})"));
@@ -685,7 +690,8 @@ impl Summary {
 
     /// The load is another than its `streams` say.
     fn few_streams(&self, max: u64) -> Diagnostic {
-        let (limited, all) = (self.connections.streams_limited, self.connections.http2);
+        let (limited, all) =
+            (self.connections.counts.streams_limited, self.connections.counts.http2);
         let (limited, all) = (format_count(limited), format_count(all));
         let message = say!("the target allows fewer streams than `streams` requests");
         Diagnostic::warning("streams-limited", message)
@@ -704,7 +710,7 @@ impl Summary {
             true => Diagnostic::error("messages-dropped", message),
             false => Diagnostic::warning("messages-dropped", message),
         };
-        told.note(dropped_text(self.messages.dropped))
+        told.note(dropped_text(self.messages.counts.dropped))
             .note(say!(
                 "cause: messages arrived faster than an `expect` or a handler processed them"
             ))
@@ -713,7 +719,7 @@ impl Summary {
 
     fn too_few(&self, reason: &InvalidReason, needed: Option<u64>) -> Diagnostic {
         let seconds = self.measured.as_secs_f64().max(1e-9);
-        let done = self.population.iterations_started as f64 / seconds;
+        let done = self.users.population.iterations_started as f64 / seconds;
         let told = Diagnostic::error("too-few-users", say!("the requested load was not reached"))
             .note(reason.text());
         if done < 1.0 {
@@ -742,7 +748,7 @@ impl Summary {
         let mut told =
             Diagnostic::error("generator-limited", say!("this host could not sustain the load"))
                 .note(reason.text());
-        let own = || self.errors.iter().filter(|row| row.blame == Blame::Generator);
+        let own = || self.steps.errors.iter().filter(|row| row.blame == Blame::Generator);
         for row in own() {
             let count = format_count(row.count);
             told = told.note(say!("cause: {count} × {} ({})", row.cause.text(), row.cause.word()));

@@ -250,7 +250,7 @@ fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
     use crate::verdict::{exit_code, stamp, validity};
     let mut summary = crate::sample::capacity::searched(capacity());
     summary.generator.lateness.p99_ns = 300_000_000;
-    summary.population.unmet = summary.population.due();
+    summary.users.population.unmet = summary.users.population.due();
     assert_eq!(validity(&summary), crate::Validity::Valid);
     let told = |summary: &crate::Summary| {
         let stamp = stamp(summary);

@@ -18,10 +18,10 @@ use throng_metrics::{Comparison, Interval, Measure, Threshold};
 fn only_measured_phases_are_summed() {
     let summary = sample::summary();
     assert_eq!(summary.measured, Duration::from_secs(10));
-    assert_eq!((summary.total.count, summary.total.ok), (101_000, 100_900));
-    assert!((summary.total.ok_per_s - 10_090.0).abs() < 1e-6);
-    assert_eq!(summary.phases[0].count, 20_200);
-    assert_eq!(summary.codes, [(200, 99_900), (503, 80)]);
+    assert_eq!((summary.steps.total.count, summary.steps.total.ok), (101_000, 100_900));
+    assert!((summary.steps.total.ok_per_s - 10_090.0).abs() < 1e-6);
+    assert_eq!(summary.parts.phases[0].count, 20_200);
+    assert_eq!(summary.steps.total.codes, [(200, 99_900), (503, 80)]);
     assert_eq!(summary.generator.sustained_per_s, 10_090);
     assert_eq!(summary.generator.seconds, 10);
     assert_eq!(exit_code(&summary), Exit::Success);
@@ -51,10 +51,10 @@ fn lines_of_the_same_second_are_parts_of_it() {
     let mut parts = in_parts(&sample::intervals());
     let compare = |parts: &[Interval]| {
         let summary = summary_of(sample::info(), parts, &sample::events());
-        assert_eq!(summary.total, whole.total);
-        assert_eq!(summary.steps, whole.steps);
-        assert_eq!(summary.users_online_max, 2 * whole.users_online_max);
-        assert_eq!(summary.phases[1].users_online, 128);
+        assert_eq!(summary.steps.total, whole.steps.total);
+        assert_eq!(summary.steps.rows, whole.steps.rows);
+        assert_eq!(summary.users.online_max, 2 * whole.users.online_max);
+        assert_eq!(summary.parts.phases[1].users_online, 128);
         assert_eq!(summary.measured, whole.measured);
         summary
     };
@@ -88,7 +88,7 @@ fn times_come_from_events_and_without_them_from_the_seconds() {
     }
     let summary = summary_of(all_measured, &sample::intervals(), &events);
     assert_eq!(summary.measured, 12 * second);
-    assert_eq!(summary.phases[1].lasted, 23 * second / 2);
+    assert_eq!(summary.parts.phases[1].lasted, 23 * second / 2);
     let backwards = [
         Event::PhaseBegun { at_ns: u64::MAX, phase: 0 },
         Event::PhaseBegun { at_ns: u64::MAX, phase: 7 },
@@ -121,7 +121,7 @@ fn a_phase_is_what_it_was_at_its_end_though_a_second_is_not_over() {
         (interval.gauges.users_online, interval.gauges.users_present) = (online, online);
         collector.interval(&interval);
     }
-    let phases = collector.finish(info).phases;
+    let phases = collector.finish(info).parts.phases;
     assert_eq!((phases[0].users_online, phases[0].users_present_max), (600, 600));
     assert_eq!((phases[1].users_online, phases[1].users_online_min), (600, 600));
 }
@@ -161,7 +161,7 @@ fn users_online_are_judged_before_they_leave() {
             }
             collector.interval(interval);
         }
-        let thresholds = collector.finish(info.clone()).thresholds;
+        let thresholds = collector.finish(info.clone()).verdict.thresholds;
         assert_eq!(thresholds[0].verdict, Verdict::Met(64.0), "{told_after}");
         assert_eq!(thresholds[1].verdict, Verdict::NotMet(64.0));
         assert_eq!(thresholds[2].verdict, Verdict::Unknown);
@@ -175,10 +175,10 @@ fn a_phase_that_never_began_fails_its_thresholds() {
     info.phases.push(PhaseInfo { name, measured: true, ..PhaseInfo::default() });
     info.thresholds[0].threshold.phase = Some(2);
     let summary = summary_of(info, &sample::intervals(), &sample::events());
-    assert_eq!(summary.thresholds[0].verdict, Verdict::Unknown);
+    assert_eq!(summary.verdict.thresholds[0].verdict, Verdict::Unknown);
     assert_eq!(exit_code(&summary), Exit::ThresholdsNotMet);
     assert_eq!(summary.measured, Duration::from_secs(10));
-    assert!(!summary.phases[2].begun);
+    assert!(!summary.parts.phases[2].begun);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn the_worst_decides_the_exit_code() {
         let summary = summary_of(info.clone(), &intervals, &sample::events());
         let told = summary.info.outcome.clone();
         assert!(told.is_none_or(|told| told.exit_code == exit_code(&summary).code()));
-        (exit_code(&summary), summary.validity)
+        (exit_code(&summary), summary.verdict.validity)
     };
     let good = sample::info();
     let mut strict = good.clone();
@@ -228,7 +228,7 @@ fn a_generator_that_is_late_is_accused_and_users_who_are_too_few() {
             interval.population.unmet = unmet;
         }
         let summary = summary_of(sample::info(), &intervals, &sample::events());
-        match summary.validity {
+        match summary.verdict.validity {
             Validity::Valid => Vec::new(),
             Validity::Invalid { reasons } => reasons.iter().map(InvalidReason::word).collect(),
         }
@@ -294,16 +294,16 @@ fn an_attempt_is_the_same_everywhere() {
         (&["http", "transaction", "heartbeat", "expression", "delivery", "broken"], 3),
     ] {
         let summary = of_kinds(kinds, &figures);
-        let total = &summary.total;
+        let total = &summary.steps.total;
         let want = (attempts * 7, attempts * 3, attempts * 10, attempts);
         assert_eq!((total.ok, total.failed, total.latency.count, total.interrupted), want);
-        let rows = summary.steps.iter().filter(|row| row.kind.is_attempt());
+        let rows = summary.steps.rows.iter().filter(|row| row.kind.is_attempt());
         assert_eq!(rows.map(|row| row.count).sum::<u64>(), total.count, "{kinds:?}");
-        assert_eq!((summary.phases[1].ok, summary.phases[1].failed), (want.0, want.1));
+        assert_eq!((summary.parts.phases[1].ok, summary.parts.phases[1].failed), (want.0, want.1));
         assert_eq!(summary.generator.sustained_per_s, want.0);
-        let shares: f64 = summary.errors.iter().filter_map(|row| row.share).sum();
+        let shares: f64 = summary.steps.errors.iter().filter_map(|row| row.share).sum();
         let own = total.failed as f64 / total.count as f64;
-        assert_eq!(summary.thresholds[0].verdict, Verdict::Met(own), "{kinds:?}");
+        assert_eq!(summary.verdict.thresholds[0].verdict, Verdict::Met(own), "{kinds:?}");
         assert!((shares - own).abs() < 1e-9, "{kinds:?}: {shares}");
     }
 }
@@ -314,21 +314,24 @@ fn what_comes_after_the_load_is_in_no_rate() {
     figures.ok_after = 4;
     let summary = of_kinds(&["http"], &figures);
     let per_s = 6.0 / summary.measured.as_secs_f64();
-    assert_eq!((summary.total.ok, summary.total.ok_per_s), (10, per_s));
-    assert_eq!(summary.phases[1].ok_per_s, 6.0 / summary.phases[1].lasted.as_secs_f64());
-    assert_eq!(summary.thresholds[1].verdict, Verdict::Met(per_s));
+    assert_eq!((summary.steps.total.ok, summary.steps.total.ok_per_s), (10, per_s));
+    assert_eq!(
+        summary.parts.phases[1].ok_per_s,
+        6.0 / summary.parts.phases[1].lasted.as_secs_f64()
+    );
+    assert_eq!(summary.verdict.thresholds[1].verdict, Verdict::Met(per_s));
     assert_eq!(summary.generator.sustained_per_s, 6);
 }
 
 #[test]
 fn a_record_whose_rows_do_not_add_up_does_not_stand() {
     let sound = StepInterval { begun: 11, count: 10, ok: 10, interrupted: 1, ..<_>::default() };
-    assert_eq!(of_kinds(&["http"], &sound).unbalanced, []);
+    assert_eq!(of_kinds(&["http"], &sound).verdict.unbalanced, []);
     for (begun, interrupted) in [(12, 1), (10, 1), (11, 0)] {
         let figures = StepInterval { begun, interrupted, ..sound.clone() };
         let summary = of_kinds(&["http"], &figures);
         let ended = 10 + interrupted;
-        assert_eq!(summary.unbalanced, [Unbalanced { name: "http".into(), begun, ended }]);
+        assert_eq!(summary.verdict.unbalanced, [Unbalanced { name: "http".into(), begun, ended }]);
         let (exit, reasons) = verdict::judge(&summary);
         let text = format!("the figures of `http` do not add up: {begun} started, {ended} ended");
         let reasons: Vec<String> = reasons.iter().map(throng_base::Said::english).collect();
@@ -336,27 +339,28 @@ fn a_record_whose_rows_do_not_add_up_does_not_stand() {
     }
     // A record from before there was `begun` says nothing about it.
     let old = StepInterval { begun: 0, interrupted: 0, ..sound };
-    assert_eq!(of_kinds(&["http"], &old).unbalanced, []);
+    assert_eq!(of_kinds(&["http"], &old).verdict.unbalanced, []);
 }
 
 #[test]
 fn transactions_and_rendezvous_are_in_no_sum() {
     let (plain, shop) = (sample::summary(), sample::shop(false));
-    assert_eq!(shop.total, plain.total);
-    assert_eq!(shop.phases, plain.phases);
-    assert_eq!(shop.codes, plain.codes);
+    assert_eq!(shop.steps.total, plain.steps.total);
+    assert_eq!(shop.parts.phases, plain.parts.phases);
+    assert_eq!(shop.steps.total.codes, plain.steps.total.codes);
     assert_eq!(shop.generator, plain.generator);
-    assert_eq!(shop.steps.len(), 3);
-    assert_eq!((shop.steps[2].kind.word(), shop.steps[2].failed), ("rendezvous", 20));
-    let transaction = &shop.transactions[0];
+    assert_eq!(shop.steps.rows.len(), 3);
+    assert_eq!((shop.steps.rows[2].kind.word(), shop.steps.rows[2].failed), ("rendezvous", 20));
+    let transaction = &shop.steps.transactions[0];
     assert_eq!((transaction.count, transaction.failed), (500, 20));
     assert!(transaction.latency.p95_ns < 7_000_000);
     assert!(transaction.with_pauses.p95_ns > 2_900_000_000);
     // What failed in a transaction stands with the step that failed.
-    let errors: Vec<_> = shop.errors.iter().map(|row| (row.step.as_str(), row.count)).collect();
+    let errors: Vec<_> =
+        shop.steps.errors.iter().map(|row| (row.step.as_str(), row.count)).collect();
     assert_eq!(errors, [("GET /", 80), ("GET /", 20), ("doors open", 20)]);
-    assert_eq!(shop.errors[2].share, None, "it is no attempt");
-    assert_eq!(shop.thresholds[..2], plain.thresholds[..]);
+    assert_eq!(shop.steps.errors[2].share, None, "it is no attempt");
+    assert_eq!(shop.verdict.thresholds[..2], plain.verdict.thresholds[..]);
 }
 
 #[test]
@@ -364,10 +368,10 @@ fn whoever_only_waits_for_others_has_not_reached_the_target() {
     let mut figures = StepInterval { count: 10, ok: 0, ..StepInterval::default() };
     figures.errors = vec![(Cause::ConnectRefused, 10)];
     let mut summary = of_kinds(&["connect", "rendezvous", "transaction"], &figures);
-    (summary.steps[1].ok, summary.errors[1].cause) = (5, Cause::RendezvousTimeout);
-    assert!(!summary.errors[1].is_attempt());
+    (summary.steps.rows[1].ok, summary.steps.errors[1].cause) = (5, Cause::RendezvousTimeout);
+    assert!(!summary.steps.errors[1].is_attempt());
     assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
-    assert_eq!((summary.total.name.as_str(), summary.total.count), ("all", 10));
+    assert_eq!((summary.steps.total.name.as_str(), summary.steps.total.count), ("all", 10));
 }
 
 #[test]
@@ -386,7 +390,7 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
         [Event::Stopped { at_ns: 1, reason: Said::of_others(String::new()), by: StopBy::Data }];
     let events = [&by_data[..], &sample::shop_events()].concat();
     let summary = summary_of(sample::info(), &sample::intervals(), &events);
-    assert_eq!(summary.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");
+    assert_eq!(summary.events.stopped.as_ref().unwrap().at_ns, 1, "the first one counts");
     assert_eq!(exit_code(&summary), Exit::Success);
     // Whatever else can be said of a run in which throng itself failed: it is a bug.
     let by_bug = Event::Stopped { at_ns: 1, reason: Said::of_others("it waits"), by: StopBy::Bug };
@@ -406,8 +410,8 @@ fn a_rule_that_stopped_the_run_decides_unless_the_result_does_not_stand() {
 #[test]
 fn log_lines_are_counted_and_the_first_are_kept() {
     let summary = sample::shop(true);
-    assert_eq!((summary.log.count, summary.log.first.len()), (12, Log::LINES_MAX));
-    assert_eq!((summary.log.first[0].user, summary.log.first[9].user), (37, 370));
+    assert_eq!((summary.events.log.count, summary.events.log.first.len()), (12, Log::LINES_MAX));
+    assert_eq!((summary.events.log.first[0].user, summary.events.log.first[9].user), (37, 370));
 }
 
 #[test]
@@ -415,10 +419,10 @@ fn a_target_that_lets_users_connect_is_reachable() {
     let mut figures = StepInterval { count: 10, ok: 7, ..StepInterval::default() };
     figures.errors = vec![(Cause::ConnectRefused, 3)];
     let mut summary = of_kinds(&["connect", "request"], &figures);
-    summary.steps[1].ok = 0;
-    summary.total.ok = 0;
+    summary.steps.rows[1].ok = 0;
+    summary.steps.total.ok = 0;
     assert_eq!(exit_code(&summary), Exit::ThresholdsNotMet, "it is there, and nothing succeeded");
-    summary.steps[0].ok = 0;
+    summary.steps.rows[0].ok = 0;
     assert_eq!(exit_code(&summary), Exit::TargetUnreachable);
 }
 
@@ -469,7 +473,7 @@ fn what_was_due_while_a_person_let_nobody_come_is_not_missed() {
     };
     assert_eq!(exit_code(&changed("times 1.1")), Exit::ResultInvalid);
     let paused = changed("pause");
-    assert_eq!(exit_code(&paused), Exit::Success, "{:?}", paused.validity);
+    assert_eq!(exit_code(&paused), Exit::Success, "{:?}", paused.verdict.validity);
     assert!(verdict::unmet_text(&paused).english().contains("the run was paused"));
 }
 
@@ -486,7 +490,7 @@ fn starts_that_never_happened_say_how_many_users_were_needed() {
     assert_eq!(exit_code(&summary), Exit::ResultInvalid);
     let (unmet, due, needed) = (240, 300, Some(50));
     let reasons = vec![InvalidReason::TooFewUsers { unmet, due, needed }];
-    assert_eq!(summary.validity, Validity::Invalid { reasons });
+    assert_eq!(summary.verdict.validity, Validity::Invalid { reasons });
     let told: Vec<String> = summary.diagnostics().iter().map(|it| it.render(false)).collect();
     expect_test::expect![[r#"
         error[too-few-users]: the requested load was not reached
@@ -513,7 +517,7 @@ fn a_run_of_less_than_a_second_had_users_too() {
     interval.population.started = 1_000;
     let events = [Event::RunEnded { at_ns: sample::SECOND_NS / 3 }];
     let summary = summary_of(sample::info(), &[interval], &events);
-    assert_eq!((summary.users_online_max, summary.connections_open_max), (64, 6));
+    assert_eq!((summary.users.online_max, summary.connections.open_max), (64, 6));
 }
 
 #[test]
@@ -521,32 +525,35 @@ fn what_the_run_file_does_not_know_is_counted_all_the_same() {
     let mut interval = sample::interval(0, 65_535);
     interval.steps[1].step = 40_000;
     let summary = summary_of(RunInfo::default(), &[interval], &[]);
-    assert_eq!(summary.total.count, 10_100);
-    assert_eq!(summary.steps[1].name, "step 40000");
-    assert_eq!(summary.errors[0].step, "step 0");
+    assert_eq!(summary.steps.total.count, 10_100);
+    assert_eq!(summary.steps.rows[1].name, "step 40000");
+    assert_eq!(summary.steps.errors[0].step, "step 0");
 }
 
 #[test]
 fn a_million_users_are_summed_up() {
     let summary = sample::im();
-    assert_eq!((summary.users_online_max, summary.users_present_max), (1_000_000, 1_000_000));
-    assert_eq!(summary.opening.per_s_max, 20_000);
-    assert!((summary.opening.per_s_mean - 1_000_003.0 / 670.0).abs() < 1e-9);
+    assert_eq!((summary.users.online_max, summary.users.present_max), (1_000_000, 1_000_000));
+    assert_eq!(summary.connections.opening.per_s_max, 20_000);
+    assert!((summary.connections.opening.per_s_mean - 1_000_003.0 / 670.0).abs() < 1e-9);
     let online: Vec<_> =
-        summary.phases.iter().map(|p| (p.users_online_min, p.users_online_max)).collect();
+        summary.parts.phases.iter().map(|p| (p.users_online_min, p.users_online_max)).collect();
     assert_eq!(online, [(20_000, 1_000_000), (999_997, 1_000_000), (0, 950_000)]);
-    let stages: Vec<Stage> = summary.stages.iter().map(|row| row.stage).collect();
+    let stages: Vec<Stage> = summary.connections.stages.iter().map(|row| row.stage).collect();
     let lived = [Stage::Login, Stage::FirstMessage, Stage::Steady, Stage::End];
     assert_eq!(stages, [&[Stage::Connect, Stage::Upgrade][..], &lived].concat());
-    assert!(summary.stages.iter().all(|row| row.cut_off.unwrap_or(0) == 0));
-    assert_eq!(summary.stages[4].errors, [(Cause::Reset, 2), (Cause::Lost, 1)]);
-    assert_eq!(summary.heartbeats.latency, summary.steps[3].latency);
-    assert_eq!(summary.heartbeats.lost_share(), Some(2.0 / summary.heartbeats.counts.sent as f64));
+    assert!(summary.connections.stages.iter().all(|row| row.cut_off.unwrap_or(0) == 0));
+    assert_eq!(summary.connections.stages[4].errors, [(Cause::Reset, 2), (Cause::Lost, 1)]);
+    assert_eq!(summary.messages.heartbeats.latency, summary.steps.rows[3].latency);
+    assert_eq!(
+        summary.messages.heartbeats.lost_share(),
+        Some(2.0 / summary.messages.heartbeats.counts.sent as f64)
+    );
     assert!(summary.complete_share().is_some_and(|share| share < 1.0));
     // What nobody asked for is in no sum, and no step.
-    assert_eq!((summary.pushed.len(), summary.pushed[0].count), (2, 10_500_000));
-    let rows = summary.steps.iter().filter(|row| row.kind.is_attempt());
-    assert_eq!(summary.total.count, rows.map(|row| row.count).sum::<u64>());
+    assert_eq!((summary.steps.pushed.len(), summary.steps.pushed[0].count), (2, 10_500_000));
+    let rows = summary.steps.rows.iter().filter(|row| row.kind.is_attempt());
+    assert_eq!(summary.steps.total.count, rows.map(|row| row.count).sum::<u64>());
     assert_eq!(exit_code(&summary), Exit::Success);
 }
 
@@ -589,7 +596,7 @@ fn a_user_lost_for_a_second_is_seen_whoever_tells_it_and_when() {
             }
         }
         events.iter().for_each(|event| collector.event(event));
-        let phase = &collector.finish(info.clone()).phases[1];
+        let phase = &collector.finish(info.clone()).parts.phases[1];
         let online = (phase.users_online_min, phase.users_online_max, phase.users_online);
         assert_eq!(online, (999_997, 1_000_000, 1_000_000), "live: {is_live}");
     }
@@ -604,7 +611,7 @@ fn a_part_that_comes_much_too_late_is_not_taken_for_a_second_of_its_own() {
     intervals.insert(200, late);
     sample::im_events().iter().for_each(|event| collector.event(event));
     intervals.iter().for_each(|interval| collector.interval(interval));
-    assert_eq!(collector.finish(sample::im_info()).phases[1].users_online_min, 999_997);
+    assert_eq!(collector.finish(sample::im_info()).parts.phases[1].users_online_min, 999_997);
 }
 
 #[test]
@@ -616,15 +623,15 @@ fn a_phase_of_less_than_a_second_has_its_users() {
         Event::PhaseEnded { at_ns: sample::SECOND_NS / 2, phase: 1 },
     ];
     let summary = summary_of(sample::im_info(), &[interval], &events);
-    let phase = &summary.phases[1];
+    let phase = &summary.parts.phases[1];
     assert_eq!((phase.users_online_min, phase.users_online_max), (20_000, 20_000));
-    let never = &summary.phases[0];
+    let never = &summary.parts.phases[0];
     assert_eq!((never.users_online_min, never.users_online_max, never.begun), (0, 0, false));
 }
 
 #[test]
 fn users_whom_the_generator_held_back_make_the_result_invalid() {
-    let words = |summary: &Summary| match &summary.validity {
+    let words = |summary: &Summary| match &summary.verdict.validity {
         Validity::Valid => Vec::new(),
         Validity::Invalid { reasons } => reasons.iter().map(InvalidReason::word).collect(),
     };
@@ -646,7 +653,7 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
     let mut intervals = sample::im_intervals();
     intervals[20..40].iter_mut().for_each(|one| one.resources.as_mut().unwrap().held = true);
     let late = summary_of(sample::im_info(), &intervals, &sample::im_events());
-    assert_eq!((late.growth.held_seconds, late.phases[0].held_seconds), (20, 20));
+    assert_eq!((late.growth.held_seconds, late.parts.phases[0].held_seconds), (20, 20));
     assert_eq!((words(&late), exit_code(&late)), (Vec::new(), Exit::Success));
     // Who ended the run in the meantime misses no users.
     intervals.truncate(30);
@@ -661,7 +668,7 @@ fn what_was_neither_well_nor_failed_was_cut_off() {
     let mut info = sample::im_info();
     let cut = |info: &RunInfo, seconds: usize| {
         let summary = summary_of(info.clone(), &intervals[..seconds], &sample::im_events()[..3]);
-        let rows = summary.stages.iter();
+        let rows = summary.connections.stages.iter();
         rows.map(|row| (row.stage.word(), row.began, row.cut_off)).collect::<Vec<_>>()
     };
     assert_eq!(cut(&info, 100).last(), Some(&("steady", 1_000_000, Some(1_000_000))));
@@ -680,7 +687,7 @@ fn users_whose_hearts_have_not_beaten_yet_are_there() {
     interval.population.interrupted = 5;
     interval.gauges.connections_open = 5;
     let summary = summary_of(info, &[interval], &[]);
-    assert_eq!((exit_code(&summary), summary.validity), (Exit::Success, Validity::Valid));
+    assert_eq!((exit_code(&summary), summary.verdict.validity), (Exit::Success, Validity::Valid));
 }
 
 #[test]
@@ -689,7 +696,7 @@ fn who_has_no_connection_is_not_online_in_a_run_of_less_than_a_second() {
     (interval.gauges, interval.connections.opened) = (throng_metrics::Gauges::default(), 15_000);
     let events = [Event::RunEnded { at_ns: sample::SECOND_NS / 3 }];
     let summary = summary_of(sample::im_info(), &[interval], &events);
-    assert_eq!((summary.users_online_max, summary.users_present_max), (15_000, 20_000));
+    assert_eq!((summary.users.online_max, summary.users.present_max), (15_000, 20_000));
 }
 
 #[test]
@@ -711,9 +718,9 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
     }
     let summary = collector.finish(info);
     assert!(summary.generator.lateness.p99_ns < 1_000_000);
-    let late = summary.machines.iter().map(|it| it.generator.late_seconds);
+    let late = summary.parts.machines.iter().map(|it| it.generator.late_seconds);
     assert_eq!(late.collect::<Vec<_>>(), [0, 10, 0]);
-    let Validity::Invalid { reasons } = &summary.validity else { panic!("it is valid") };
+    let Validity::Invalid { reasons } = &summary.verdict.validity else { panic!("it is valid") };
     let [InvalidReason::OfMachine { name, reason }] = reasons.as_slice() else {
         panic!("{reasons:?}")
     };
@@ -727,13 +734,13 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
         "{text}"
     );
     let mut other = summary.clone();
-    other.machines[2].generator = other.machines[1].generator.clone();
-    other.population.wanted = 10;
+    other.parts.machines[2].generator = other.parts.machines[1].generator.clone();
+    other.users.population.wanted = 10;
     let text = told(&other);
     assert!(text.contains(", on two; three fell behind, too\n"), "{text}");
     assert!(text.contains("lower the rate") && text.contains("which these machines"), "{text}");
     // Users of all machines are there together.
     let one = sample::summary();
-    assert_eq!(summary.users_present_max, 3 * one.users_present_max);
-    assert_eq!(summary.total.count, 3 * one.total.count);
+    assert_eq!(summary.users.present_max, 3 * one.users.present_max);
+    assert_eq!(summary.steps.total.count, 3 * one.steps.total.count);
 }

@@ -375,10 +375,10 @@ impl Past {
     // sentences
     fn of(sampled: &Sampled, asked: &Asked, is_judged: bool) -> Result<Past, Said> {
         let (summary, info) = (&sampled.summary, &sampled.summary.info);
-        if summary.unended {
+        if summary.verdict.unended {
             return Err(say!("it has not ended"));
         }
-        if summary.damage != Damage::default() || info.lines_lost > 0 {
+        if summary.verdict.damage != Damage::default() || info.lines_lost > 0 {
             return Err(say!("its data is incomplete"));
         }
         let name = asked.step.as_deref().unwrap_or_default();

@@ -131,8 +131,8 @@ fn a_long_run_is_kept_in_few_units_and_loses_nothing() {
     let long = run(3, 1_000, 1e6);
     assert_eq!(long.units.width, 16);
     let whole = long.units.whole(&long.attempts());
-    assert_eq!(whole.count, long.summary.total.count);
-    assert_eq!(whole.latency.value_at(0.99), long.summary.total.latency.p99_ns);
+    assert_eq!(whole.count, long.summary.steps.total.count);
+    assert_eq!(whole.latency.value_at(0.99), long.summary.steps.total.latency.p99_ns);
     assert!(long.units.inner(&long.attempts()).len() >= 60);
 }
 

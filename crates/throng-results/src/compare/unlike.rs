@@ -92,16 +92,16 @@ fn changes(info: &RunInfo) -> String {
 // sentences
 fn flaws(run: &Sampled) -> impl Iterator<Item = Said> {
     let summary = &run.summary;
-    let invalid = match &summary.validity {
+    let invalid = match &summary.verdict.validity {
         Validity::Valid => None,
         Validity::Invalid { reasons } => {
             let words: Vec<&str> = reasons.iter().map(|reason| reason.word()).collect();
             Some(say!("is invalid ({})", words.join(", ")))
         }
     };
-    let ended = summary.unended.then(|| say!("has not ended"));
+    let ended = summary.verdict.unended.then(|| say!("has not ended"));
     let interrupted = summary.info.interrupted.then(|| say!("was interrupted"));
-    let is_whole = summary.damage == Damage::default() && summary.info.lines_lost == 0;
+    let is_whole = summary.verdict.damage == Damage::default() && summary.info.lines_lost == 0;
     let damaged = (!is_whole).then(|| say!("has incomplete data"));
     [invalid, ended, interrupted, damaged].into_iter().flatten()
 }

@@ -65,10 +65,10 @@ fn kind(name: &str, value: &Value) -> &'static str {
 fn everything() -> Objects {
     let mut summary = sample::shop(true);
     let reasons = vec![InvalidReason::Late { p99_ns: 1, max_ns: 2 }];
-    summary.validity = Validity::Invalid { reasons };
+    summary.verdict.validity = Validity::Invalid { reasons };
     let mut strained = sample::summary();
     strained.generator.late_seconds = strained.generator.seconds;
-    strained.sessions.push(SessionRow {
+    strained.parts.sessions.push(SessionRow {
         name: "reader".into(),
         begun: 2,
         finished: 1,
@@ -78,14 +78,14 @@ fn everything() -> Objects {
         time: Latency::default(),
     });
     let place = Place { target: 0, address: Some(([127, 0, 0, 1], 80).into()) };
-    strained.targets.push(TargetRow {
+    strained.parts.targets.push(TargetRow {
         target: "http://a.test".into(),
         address: place.address,
         counts: TargetInterval::new(place),
         ok_per_s: 1.0,
         latency: Latency::default(),
     });
-    strained.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
+    strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
     add_rare_rows(&mut strained);
     let mut found = Objects::new();
     let [searched, collapsed] = searches();
@@ -129,9 +129,9 @@ fn add_monitors(summary: &mut Summary) {
 
 fn add_labels(summary: &mut Summary) {
     for value in [None, Some("east".to_string())] {
-        let (total, steps) = (summary.total.clone(), summary.steps.clone());
+        let (total, steps) = (summary.steps.total.clone(), summary.steps.rows.clone());
         let label = "region".to_string();
-        summary.labels.push(LabelRow { label, value, total, steps, ..LabelRow::default() });
+        summary.parts.labels.push(LabelRow { label, value, total, steps, ..LabelRow::default() });
     }
 }
 
@@ -139,22 +139,22 @@ fn add_labels(summary: &mut Summary) {
 fn add_rare_rows(summary: &mut Summary) {
     add_monitors(summary);
     add_labels(summary);
-    let row = summary.steps.first().cloned().unwrap_or_default();
+    let row = summary.steps.rows.first().cloned().unwrap_or_default();
     for unit in [None, Some(TrendUnit::Number)] {
-        summary.own.push(OwnRow { row: row.clone(), unit });
+        summary.steps.own.push(OwnRow { row: row.clone(), unit });
     }
     for phase in [None, Some("steady".to_string())] {
-        summary.changes.add(Change { at_ns: 1, phase, what: "times 1.1".into() });
+        summary.events.changes.add(Change { at_ns: 1, phase, what: "times 1.1".into() });
     }
     let detail = Said::of_others("busy".to_string());
-    summary.back_offs.add(BackOff { at_ns: 1, machine: 0, percent: 50, detail });
+    summary.events.back_offs.add(BackOff { at_ns: 1, machine: 0, percent: 50, detail });
     let generator = summary.generator.clone();
     let machine = MachineRow { name: "m1".into(), shards: 2, generator, lost: None };
     let lost = Some((5, Said::of_others("killed".to_string())));
-    summary.machines.push(MachineRow { lost, ..machine.clone() });
-    summary.machines.push(machine);
-    summary.unbalanced.push(Unbalanced { name: "GET /".into(), begun: 2, ended: 1 });
-    summary.loads.push(LoadRow {
+    summary.parts.machines.push(MachineRow { lost, ..machine.clone() });
+    summary.parts.machines.push(machine);
+    summary.verdict.unbalanced.push(Unbalanced { name: "GET /".into(), begun: 2, ended: 1 });
+    summary.parts.loads.push(LoadRow {
         name: "readers".into(),
         lasted: summary.lasted,
         count: row.count,
@@ -175,7 +175,7 @@ fn add_rare_rows(summary: &mut Summary) {
     let data = [("accounts.id".to_string(), "7".to_string())];
     let evidence =
         Evidence { row: data.into(), sent: piece.clone(), received: piece, ..Evidence::default() };
-    summary.failures.push(FailureRow {
+    summary.steps.failures.push(FailureRow {
         step: row.name.clone(),
         cause: Cause::Timeout,
         at_ns: 1,
@@ -199,7 +199,7 @@ fn add_rare_rows(summary: &mut Summary) {
         cause: Some(Cause::Timeout),
         detail: Said::of_others("late".to_string()),
     };
-    summary.once.push(OnceRun {
+    summary.events.once.push(OnceRun {
         part: OncePart::Setup,
         outcome: OnceOutcome::Failed,
         lasted_ns: 3,

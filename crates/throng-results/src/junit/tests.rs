@@ -130,9 +130,9 @@ fn a_case_fails_when_and_only_when_the_exit_code_is_not_0() {
 #[test]
 fn equal_thresholds_have_different_names() {
     let mut summary = sample::shop(false);
-    let threshold = summary.thresholds[0].clone();
-    summary.thresholds = vec![threshold; 4];
-    summary.thresholds[1].text = "http p99 < 50ms (3)".into();
+    let threshold = summary.verdict.thresholds[0].clone();
+    summary.verdict.thresholds = vec![threshold; 4];
+    summary.verdict.thresholds[1].text = "http p99 < 50ms (3)".into();
     check_form(&junit(&summary));
 }
 
@@ -150,11 +150,11 @@ fn fuzz_any_text_is_xml_and_comes_back() {
         };
         let text: String = (0..random.below(60)).map(|_| any(&mut random)).collect();
         let mut summary = sample::shop(true);
-        summary.thresholds[0].text = text.clone();
+        summary.verdict.thresholds[0].text = text.clone();
         summary.info.name = text.clone();
         summary.info.started = text.clone();
         summary.info.id = text.clone();
-        summary.stopped.as_mut().unwrap().reason = Said::of_others(text.clone());
+        summary.events.stopped.as_mut().unwrap().reason = Said::of_others(text.clone());
         let xml = junit(&summary);
         let document = Document::parse(&xml).unwrap();
         let case = document.descendants().find(|node| node.has_tag_name("testcase")).unwrap();

@@ -37,8 +37,9 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let attempts = summary.attempts_word().english();
     out += &format!("| | {attempts} | ok/s | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n");
     out += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
-    out += &line(&format!("all {attempts}"), &summary.total);
-    let rows = summary.steps.iter().chain(&summary.transactions).filter(|row| row.count > 0);
+    out += &line(&format!("all {attempts}"), &summary.steps.total);
+    let rows =
+        summary.steps.rows.iter().chain(&summary.steps.transactions).filter(|row| row.count > 0);
     let rows: Vec<&Row> = rows.collect();
     // One that is alone is the row of all attempts.
     let told = if rows.len() > 1 { &rows[..] } else { &[] };
@@ -53,11 +54,11 @@ pub fn summary_markdown(summary: &Summary) -> String {
     // A threshold that was missed has a line of its own.
     let is_threshold = |reason: &&Said| {
         let reason = reason.english();
-        summary.thresholds.iter().any(|it| reason.ends_with(&format!(": {}", it.text)))
+        summary.verdict.thresholds.iter().any(|it| reason.ends_with(&format!(": {}", it.text)))
     };
     let notes = reasons.iter().filter(|reason| !is_threshold(reason));
     let notes = notes.map(|reason| escape(&reason.english()));
-    let notes = notes.chain(summary.thresholds.iter().map(|threshold| {
+    let notes = notes.chain(summary.verdict.thresholds.iter().map(|threshold| {
         let (word, figure) = match threshold.verdict {
             Verdict::Met(figure) => ("met", Some(figure)),
             Verdict::NotMet(figure) => ("**not met**", Some(figure)),
@@ -119,7 +120,7 @@ fn after(summary: &Summary) -> Option<String> {
 }
 
 fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {
-    let rows = summary.deliveries.iter().filter(|row| row.counts.expected > 0);
+    let rows = summary.messages.deliveries.iter().filter(|row| row.counts.expected > 0);
     rows.take(ROWS_MAX).map(|row| {
         let c = &row.counts;
         let number = |count: u64| figure_text(Unit::Number, count as f64);
@@ -134,7 +135,7 @@ fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {
 
 /// What persons changed while it ran.
 fn changes(summary: &Summary) -> impl Iterator<Item = String> {
-    summary.changes.first.iter().take(ROWS_MAX).map(|change| {
+    summary.events.changes.first.iter().take(ROWS_MAX).map(|change| {
         let at = figure_text(Unit::Nanoseconds, change.at_ns as f64);
         match &change.phase {
             Some(phase) => format!("at {at}, {}: {}", escape(phase), escape(&change.what)),
@@ -144,7 +145,7 @@ fn changes(summary: &Summary) -> impl Iterator<Item = String> {
 }
 
 fn errors(summary: &Summary) -> impl Iterator<Item = String> {
-    summary.errors.iter().take(ERRORS_MAX).map(|error| {
+    summary.steps.errors.iter().take(ERRORS_MAX).map(|error| {
         let example = error.example.as_ref().map(|example| {
             let detail: String =
                 Said::english(&example.detail).chars().take(EXAMPLE_CHARS_MAX).collect();
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn a_threshold_that_was_missed_stands_there_once() {
         let mut summary = sample::summary();
-        summary.thresholds[0].verdict = Verdict::NotMet(1e9);
+        summary.verdict.thresholds[0].verdict = Verdict::NotMet(1e9);
         let text = summary_markdown(&summary);
         assert_eq!(text.matches("http p99 &lt; 50ms").count(), 1, "{text}");
     }
@@ -206,7 +207,7 @@ mod tests {
         let mut summary = sample::summary();
         summary.info.name = "<script>alert(1)</script>\n# x".into();
         summary.info.targets = vec!["http://a|b`".into()];
-        summary.steps[0].name = "| a\n| b @all <img src=x>".into();
+        summary.steps.rows[0].name = "| a\n| b @all <img src=x>".into();
         let text = summary_markdown(&summary);
         for part in ["<script", "<img", "@all", "\n# x", "\n| b", "http://"] {
             assert!(!text.contains(part), "{part}: {text}");

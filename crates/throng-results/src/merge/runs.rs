@@ -62,7 +62,7 @@ struct Read {
 impl Read {
     fn of(run: &Run) -> Result<Read, Box<Diagnostic>> {
         let summary = run.summary()?;
-        let damage = &summary.damage;
+        let damage = &summary.verdict.damage;
         let torn = u64::from(damage.torn);
         Ok(Read {
             lasted_ns: i64::try_from(summary.lasted.as_nanos()).unwrap_or(i64::MAX),

@@ -22,7 +22,7 @@ impl Renderings {
         let mut all = Renderings::default();
         all.add(&headline(summary).text);
         judge(summary).1.iter().for_each(|reason| all.add(reason));
-        if let Validity::Invalid { reasons } = &summary.validity {
+        if let Validity::Invalid { reasons } = &summary.verdict.validity {
             reasons.iter().for_each(|reason| all.add(&reason.text()));
         }
         for told in summary.diagnostics() {
@@ -46,17 +46,17 @@ impl Renderings {
 
     /// What went wrong with steps, stages, messages and sources.
     fn of_rows(&mut self, summary: &Summary) {
-        for row in &summary.errors {
+        for row in &summary.steps.errors {
             self.cause(row.cause);
             self.add(&row.blame.text());
             row.example.iter().for_each(|example| self.add(&example.detail));
         }
-        for row in &summary.stages {
+        for row in &summary.connections.stages {
             self.stage(row.stage);
             row.errors.iter().for_each(|(cause, _)| self.cause(*cause));
         }
-        summary.failures.iter().for_each(|row| self.add(&row.detail));
-        let examples = summary.deliveries.iter().flat_map(|row| &row.examples);
+        summary.steps.failures.iter().for_each(|row| self.add(&row.detail));
+        let examples = summary.messages.deliveries.iter().flat_map(|row| &row.examples);
         examples.for_each(|(_, example)| self.add(&example.detail));
         summary.monitors.iter().filter_map(|it| it.trouble.as_ref()).for_each(|it| self.add(it));
     }
@@ -64,11 +64,11 @@ impl Renderings {
     /// What happened in the run.
     fn of_events(&mut self, summary: &Summary) {
         summary.info.changes.iter().for_each(|change| self.add(change));
-        summary.stopped.iter().for_each(|stopped| self.add(&stopped.reason));
+        summary.events.stopped.iter().for_each(|stopped| self.add(&stopped.reason));
         let holds = summary.growth.held.iter().chain(&summary.growth.given_up);
         holds.for_each(|hold| self.add(&hold.detail));
-        summary.back_offs.first.iter().for_each(|step| self.add(&step.detail));
-        let failures = summary.once.iter().filter_map(|once| once.failure.as_ref());
+        summary.events.back_offs.first.iter().for_each(|step| self.add(&step.detail));
+        let failures = summary.events.once.iter().filter_map(|once| once.failure.as_ref());
         failures.for_each(|failure| self.add(&failure.detail));
     }
 

@@ -37,7 +37,7 @@ fn the_figures_over_time_come_to_those_of_the_run() {
     let series = &data["series"];
     assert_eq!((&series["width_s"], &series["step_width_s"]), (&json!(1), &json!(1)));
     // The warm-up is in the curves, and in no figure.
-    let (all, measured) = (sample::intervals(), summary.total.count);
+    let (all, measured) = (sample::intervals(), summary.steps.total.count);
     let warm_up: u64 = all[..2].iter().flat_map(|it| &it.steps).map(|row| row.count).sum();
     assert_eq!(sum(&series["ok"]) + sum(&series["failed"]), measured + warm_up);
     assert_eq!(series["errors"].as_array().unwrap().len(), 2);
@@ -45,7 +45,7 @@ fn the_figures_over_time_come_to_those_of_the_run() {
     let steps = series["steps"].as_array().unwrap();
     assert_eq!(sum(&steps[0]["ok"]) + sum(&steps[1]["ok"]), sum(&series["ok"]));
     let p99 = series["times"]["p99"][5].as_f64().unwrap() * 1e3;
-    let wanted = summary.total.latency.p99_ns as f64;
+    let wanted = summary.steps.total.latency.p99_ns as f64;
     assert!((p99 / wanted - 1.0).abs() < 0.01, "all seconds are alike: {p99} {wanted}");
     let heat = series["heat"]["cells"].as_array().unwrap();
     let counted: u64 = heat.chunks(3).map(|cell| cell[2].as_u64().unwrap()).sum();

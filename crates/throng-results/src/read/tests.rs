@@ -90,7 +90,7 @@ fn a_killed_run_is_read_wherever_it_was_torn() {
         assert_eq!(intervals.damage.torn, count < 12 && length != last && length != last - 1);
         if length % 19 == 0 {
             let summary = run.summary().unwrap();
-            assert!(summary.unended && summary.total.count >= 10 * 10_100);
+            assert!(summary.verdict.unended && summary.steps.total.count >= 10 * 10_100);
             summaries += 1;
         }
     });
@@ -110,11 +110,18 @@ fn damage_in_the_middle_is_counted_and_told() {
     fs::write(&path, lines.join("\n")).unwrap();
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
     assert_eq!(
-        summary.damage,
-        Damage { unreadable: 2, totals: summary.damage.totals.clone(), ..Damage::default() }
+        summary.verdict.damage,
+        Damage {
+            unreadable: 2,
+            totals: summary.verdict.damage.totals.clone(),
+            ..Damage::default()
+        }
     );
-    assert_eq!(summary.total.count, 8 * 10_100);
-    assert_eq!(summary.damage.totals.as_ref().map(|totals| totals.count), Some(10 * 10_100));
+    assert_eq!(summary.steps.total.count, 8 * 10_100);
+    assert_eq!(
+        summary.verdict.damage.totals.as_ref().map(|totals| totals.count),
+        Some(10 * 10_100)
+    );
     assert_eq!(summary.diagnostics()[0].code, "record-incomplete");
     assert_eq!(crate::exit_code(&summary), throng_base::Exit::ResultInvalid);
 }
@@ -132,12 +139,12 @@ fn what_is_missing_or_doubled_is_told() {
         edit(&mut lines);
         fs::write(directory.path().join(name), lines.join("\n") + "\n").unwrap();
         let summary = Run::open(directory.path()).unwrap().summary().unwrap();
-        let is_whole = summary.damage == Damage::default();
+        let is_whole = summary.verdict.damage == Damage::default();
         let told = summary.diagnostics();
         assert_eq!(told.iter().any(|one| one.code == "record-incomplete"), !is_whole);
         let exit = crate::exit_code(&summary);
         assert_eq!(exit == throng_base::Exit::ResultInvalid, !is_whole, "{told:?}");
-        let Damage { missing, doubled, unequal, totals, .. } = summary.damage;
+        let Damage { missing, doubled, unequal, totals, .. } = summary.verdict.damage;
         (missing, doubled, unequal, totals.is_some())
     };
     for place in [0, 4, 11] {
@@ -220,7 +227,7 @@ fn what_a_scenario_says_is_read_back() {
     let run = Run::open(directory.path()).unwrap();
     assert_eq!(run.events().unwrap().collect::<Vec<_>>(), sample::shop_events());
     let (live, read) = (sample::shop(true), run.summary().unwrap());
-    assert_eq!((&read.log, &read.stopped), (&live.log, &live.stopped));
+    assert_eq!((&read.events.log, &read.events.stopped), (&live.events.log, &live.events.stopped));
     assert_eq!(summary_json(&Summary { directory: None, ..read }), summary_json(&live));
 }
 
@@ -234,8 +241,8 @@ fn a_record_of_the_first_format_is_summed_up() {
     fs::write(&path, text.replacen("\"format\": 5", "\"format\": 1", 1)).unwrap();
     let summary = Run::open(directory.path()).unwrap().summary().unwrap();
     assert_eq!(summary.info.format, 1);
-    assert_eq!(summary.total, sample::summary().total);
-    assert_eq!(summary.thresholds, sample::summary().thresholds);
+    assert_eq!(summary.steps.total, sample::summary().steps.total);
+    assert_eq!(summary.verdict.thresholds, sample::summary().verdict.thresholds);
 }
 
 /// As lines were written before connections had a life.
@@ -262,8 +269,11 @@ fn intervals_without_the_newer_fields_are_read() {
     let interval = read.next().unwrap();
     assert_eq!(interval, sample::interval(3, 1));
     let summary = sample::summary_of(sample::info(), &[interval], &sample::events());
-    assert_eq!((summary.users_online_max, summary.users_present_max), (64, 64));
-    assert_eq!((summary.stages[0].began, summary.stages[0].cut_off), (6, Some(0)));
+    assert_eq!((summary.users.online_max, summary.users.present_max), (64, 64));
+    assert_eq!(
+        (summary.connections.stages[0].began, summary.connections.stages[0].cut_off),
+        (6, Some(0))
+    );
     assert!(summary.generator.resources.ports_left.is_none());
 }
 
@@ -550,8 +560,8 @@ fn a_day_is_read_in_little_memory() {
     assert!(read.line.capacity() < 100_000);
     let summary = collector.finish(info);
     assert_eq!(summary.measured.as_secs(), 86_400);
-    assert_eq!(summary.steps[0].latency.count, 5 * 86_400);
-    assert_eq!(summary.total.count, 10_100 * 86_400);
+    assert_eq!(summary.steps.rows[0].latency.count, 5 * 86_400);
+    assert_eq!(summary.steps.total.count, 10_100 * 86_400);
     assert_eq!(read.damage, Damage::default());
 }
 

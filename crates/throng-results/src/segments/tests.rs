@@ -136,10 +136,10 @@ fn a_segment_that_was_changed_or_is_gone_is_noticed() {
     let mut edited = packed.clone();
     edited[packed.len() / 2] ^= 0x55;
     fs::write(&path, &edited).unwrap();
-    let damage = Run::open(&run).unwrap().summary().unwrap().damage;
+    let damage = Run::open(&run).unwrap().summary().unwrap().verdict.damage;
     assert!(damage.missing + damage.unreadable > 1 && damage.totals.is_some(), "{damage:?}");
     fs::remove_file(&path).unwrap();
-    let damage = Run::open(&run).unwrap().summary().unwrap().damage;
+    let damage = Run::open(&run).unwrap().summary().unwrap().verdict.damage;
     assert!(damage.missing > 10 && damage.unreadable == 0, "{damage:?}");
     fs::write(&path, &packed).unwrap();
     assert_eq!(told(&run), want);

@@ -12,11 +12,11 @@ const LINE_CHARS_MAX: usize = 200;
 
 /// Empty where nothing failed, or nothing of it was kept.
 pub(super) fn details_text(summary: &Summary, style: &Style) -> String {
-    if summary.failures.is_empty() {
+    if summary.steps.failures.is_empty() {
         return String::new();
     }
     let mut out = format!("\n{}\n", say!("the first failures of each kind").render(style.language));
-    for row in &summary.failures {
+    for row in &summary.steps.failures {
         let at = throng_base::units::format_duration(std::time::Duration::from_nanos(row.at_ns));
         let Evidence { user, iteration, code, row: fields, sent, received } = &row.evidence;
         let who = say!("user {user}, iteration {iteration}, at {at}").render(style.language);

@@ -111,9 +111,9 @@ fn title(summary: &Summary, style: &Style) -> String {
     let mut facts: Vec<String> = Vec::new();
     facts.extend(info.targets.first().map(|target| target_fact(clean(target), summary, style)));
     facts.push(length_fact(summary, style));
-    facts.push(style.say(say!("{} ok", format_count(summary.total.ok))));
-    facts.push(style.say(say!("{} failed", format_count(summary.total.failed))));
-    facts.push(style.say(say!("{} ok/s", rate(summary.total.ok_per_s))));
+    facts.push(style.say(say!("{} ok", format_count(summary.steps.total.ok))));
+    facts.push(style.say(say!("{} failed", format_count(summary.steps.total.failed))));
+    facts.push(style.say(say!("{} ok/s", rate(summary.steps.total.ok_per_s))));
     facts.push(info.started.clone());
     facts.extend(info.labels.iter().map(|(name, value)| clean(&format!("{name}={value}"))));
     let mut out = head;
@@ -163,10 +163,10 @@ fn diagnostics(summary: &Summary, style: &Style) -> String {
 }
 
 fn counts(summary: &Summary, style: &Style) -> String {
-    if summary.steps.iter().all(|row| row.count == 0) {
+    if summary.steps.rows.iter().all(|row| row.count == 0) {
         return String::new();
     }
-    let cut_off = interrupted_head(&summary.steps);
+    let cut_off = interrupted_head(&summary.steps.rows);
     let mut table = Table::new([
         say!("step"),
         summary.attempts_word(),
@@ -196,7 +196,7 @@ fn counts(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let mut out = table.render(style);
-    out.push_str(&left_out(summary.steps.len(), shown.len(), MORE_STEPS, style));
+    out.push_str(&left_out(summary.steps.rows.len(), shown.len(), MORE_STEPS, style));
     if let Some(after) = summary.ok_after_told() {
         let after = format_count(after);
         let text =
@@ -224,19 +224,19 @@ fn interrupted_text(head: &Said, row: &Row) -> String {
 /// The steps that are shown, in their order. Of too many those which failed most, then the
 /// slowest, then the busiest.
 fn worst_steps(summary: &Summary) -> Vec<&Row> {
-    pick(&summary.steps, |row| (row.failed, row.latency.p99_ns, row.count))
+    pick(&summary.steps.rows, |row| (row.failed, row.latency.p99_ns, row.count))
 }
 
 /// The sum of the steps, when it is one of more than one.
 fn total(summary: &Summary) -> Option<&Row> {
-    let summed = summary.steps.iter().filter(|row| row.kind.is_attempt()).count();
-    (summed > 1).then_some(&summary.total)
+    let summed = summary.steps.rows.iter().filter(|row| row.kind.is_attempt()).count();
+    (summed > 1).then_some(&summary.steps.total)
 }
 
 /// The name of a step as it was given, or ours for their sum. What is in no sum is marked, and
 /// told apart by its ink.
 pub(super) fn step_name(row: &Row, summary: &Summary, style: &Style) -> String {
-    if std::ptr::eq(row, &raw const summary.total) {
+    if std::ptr::eq(row, &raw const summary.steps.total) {
         return style.say(say!("all"));
     }
     let mark = if row.kind.is_attempt() { "" } else { "*" };
@@ -315,7 +315,7 @@ fn latencies(summary: &Summary, style: &Style) -> String {
         true => explained_note(style),
         false => String::new(),
     };
-    let more = left_out(summary.steps.len(), shown.len(), MORE_STEPS, style);
+    let more = left_out(summary.steps.rows.len(), shown.len(), MORE_STEPS, style);
     table.render(style) + &more + &few + &marked
 }
 
@@ -420,7 +420,7 @@ pub(super) fn slowest_items(summary: &Summary, style: &Style) -> Vec<String> {
 
 /// How long the steps took that are timed together, without the pauses of the users.
 fn transactions(summary: &Summary, style: &Style) -> String {
-    let rows = &summary.transactions;
+    let rows = &summary.steps.transactions;
     if rows.iter().all(|row| row.begun + row.count == 0) {
         return String::new();
     }
@@ -468,17 +468,17 @@ fn connecting(summary: &Summary, style: &Style) -> String {
     if summary.is_long_lived() {
         return String::new();
     }
-    let stages = summary.stages.iter().filter(|stage| stage.ok + stage.failed > 0);
+    let stages = summary.connections.stages.iter().filter(|stage| stage.ok + stage.failed > 0);
     let mut parts: Vec<(Said, Option<u64>, &Latency)> =
         stages.map(|stage| (stage.stage.text(), Some(stage.failed), &stage.latency)).collect();
-    if !summary.total.first_byte.is_empty() {
-        parts.push((say!("first byte"), None, &summary.total.first_byte));
+    if !summary.steps.total.first_byte.is_empty() {
+        parts.push((say!("first byte"), None, &summary.steps.total.first_byte));
     }
     if parts.is_empty() {
         return String::new();
     }
-    if !summary.total.latency.is_empty() {
-        parts.push((say!("total"), None, &summary.total.latency));
+    if !summary.steps.total.latency.is_empty() {
+        parts.push((say!("total"), None, &summary.steps.total.latency));
     }
     let has_failed = parts.iter().any(|(_, failed, _)| failed.unwrap_or(0) > 0);
     let failed_head = if has_failed { say!("failed") } else { Said::default() };
@@ -533,11 +533,11 @@ fn results(
 
 /// What each of several loads did.
 fn loads(summary: &Summary, style: &Style) -> String {
-    if summary.loads.is_empty() {
+    if summary.parts.loads.is_empty() {
         return String::new();
     }
     let mut table = Table::new(results_head(say!("load"), say!("users"), summary));
-    let shown = pick(&summary.loads, |load| (load.failed, load.latency.p99_ns));
+    let shown = pick(&summary.parts.loads, |load| (load.failed, load.latency.p99_ns));
     for load in &shown {
         let first = [clean(&load.name), span(load.lasted), format_count(load.users_online_max)];
         let texts = results(first, (load.count, load.failed), load.ok_per_s, &load.latency);
@@ -545,7 +545,7 @@ fn loads(summary: &Summary, style: &Style) -> String {
     }
     let more =
         say!("… and {{}} loads with better results; `throng report --json` lists all of them");
-    table.render(style) + &left_out(summary.loads.len(), shown.len(), more, style)
+    table.render(style) + &left_out(summary.parts.loads.len(), shown.len(), more, style)
 }
 
 /// A phase of several loads has the name of its load before its own.
@@ -557,13 +557,14 @@ fn phase_name(summary: &Summary, phase: &PhaseRow) -> String {
 }
 
 fn phases(summary: &Summary, style: &Style) -> String {
-    if summary.phases.len() < 2 {
+    if summary.parts.phases.len() < 2 {
         return String::new();
     }
     // The table of those who are online tells more of users.
     let users_head = if summary.is_long_lived() { Said::default() } else { say!("users") };
     let mut table = Table::new(results_head(say!("phase"), users_head.clone(), summary));
-    let shown: Vec<&PhaseRow> = pick(&summary.phases, |phase| (phase.failed, phase.latency.p99_ns));
+    let shown: Vec<&PhaseRow> =
+        pick(&summary.parts.phases, |phase| (phase.failed, phase.latency.p99_ns));
     for phase in &shown {
         let ink = if phase.measured { Ink::Plain } else { Ink::Dim };
         let mark = if phase.measured { "" } else { "*" };
@@ -575,27 +576,27 @@ fn phases(summary: &Summary, style: &Style) -> String {
         let texts = results([name, time, users], counts, phase.ok_per_s, latency);
         table.row(texts.map(|text| Cell::new(ink, text)));
     }
-    let note = match summary.phases.iter().all(|phase| phase.measured) {
+    let note = match summary.parts.phases.iter().all(|phase| phase.measured) {
         true => String::new(),
         false => note(say!("* not measured: excluded from all other figures"), style),
     };
     let more =
         say!("… and {{}} phases with better results; `throng report --json` lists all of them");
-    table.render(style) + &left_out(summary.phases.len(), shown.len(), more, style) + &note
+    table.render(style) + &left_out(summary.parts.phases.len(), shown.len(), more, style) + &note
 }
 
 fn codes(summary: &Summary, style: &Style) -> String {
-    let all: u64 = summary.codes.iter().map(|(_, count)| count).sum();
+    let all: u64 = summary.steps.total.codes.iter().map(|(_, count)| count).sum();
     let of_all = say!("of {} responses", format_count(all));
     let mut table = Table::new([say!("codes"), Said::default(), of_all]);
-    for (code, count) in summary.codes.iter().take(ROWS_MAX) {
+    for (code, count) in summary.steps.total.codes.iter().take(ROWS_MAX) {
         let part = share(*count as f64 / all.max(1) as f64);
         table.row([status_word(*code).into(), format_count(*count).into(), part.into()]);
     }
     if table.len() == 0 {
         return String::new();
     }
-    table.render(style) + &more(summary.codes.len(), style)
+    table.render(style) + &more(summary.steps.total.codes.len(), style)
 }
 
 fn more(rows: usize, style: &Style) -> String {
@@ -605,7 +606,7 @@ fn more(rows: usize, style: &Style) -> String {
 
 /// Machines that left their hosts to others, and when.
 fn back_offs(summary: &Summary, style: &Style) -> String {
-    let steps = &summary.back_offs;
+    let steps = &summary.events.back_offs;
     if steps.count == 0 {
         return String::new();
     }
@@ -623,7 +624,7 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
 
 /// What persons have changed and marked while it ran.
 fn changes(summary: &Summary, style: &Style) -> String {
-    let changes = &summary.changes;
+    let changes = &summary.events.changes;
     if changes.count == 0 {
         return String::new();
     }
@@ -639,7 +640,7 @@ fn changes(summary: &Summary, style: &Style) -> String {
 
 /// What the scenario wrote, the first lines of it.
 fn log(summary: &Summary, style: &Style) -> String {
-    let log = &summary.log;
+    let log = &summary.events.log;
     if log.count == 0 {
         return String::new();
     }
@@ -681,15 +682,16 @@ fn log_text(line: &LogLine) -> String {
 
 /// The thresholds, right behind the verdict that they make.
 fn thresholds(summary: &Summary, style: &Style) -> String {
-    if summary.thresholds.is_empty() {
+    if summary.verdict.thresholds.is_empty() {
         return String::new();
     }
-    let has_phase = summary.thresholds.iter().any(|threshold| threshold.phase.is_some());
+    let has_phase = summary.verdict.thresholds.iter().any(|threshold| threshold.phase.is_some());
     let phase_head = if has_phase { say!("phase") } else { Said::default() };
     let mut table = Table::new([say!("threshold"), phase_head, say!("measured"), say!("verdict")])
         .words_in(&[1, 3]);
-    let shown =
-        pick(&summary.thresholds, |threshold| !matches!(threshold.verdict, Verdict::Met(_)));
+    let shown = pick(&summary.verdict.thresholds, |threshold| {
+        !matches!(threshold.verdict, Verdict::Met(_))
+    });
     for threshold in &shown {
         let (ink, word, figure) = match threshold.verdict {
             Verdict::Met(figure) => (Ink::Good, say!("met"), figure_text(threshold.unit, figure)),
@@ -716,7 +718,7 @@ fn thresholds(summary: &Summary, style: &Style) -> String {
     let mut out = table.render(style);
     let more =
         say!("… and {{}} thresholds with better results; `throng report --json` lists all of them");
-    out.push_str(&left_out(summary.thresholds.len(), shown.len(), more, style));
+    out.push_str(&left_out(summary.verdict.thresholds.len(), shown.len(), more, style));
     if shown.iter().any(|threshold| threshold.verdict == Verdict::Unknown) {
         let text = say!("unknown: nothing was measured, so the threshold counts as not met");
         out.push_str(&note(text, style));
@@ -755,10 +757,10 @@ pub fn figure_text(unit: Unit, figure: f64) -> String {
 
 fn load(summary: &Summary, style: &Style) -> String {
     let mut out = String::new();
-    let (population, messages) = (&summary.population, &summary.messages);
-    let connections = &summary.connections;
+    let (population, messages) = (&summary.users.population, &summary.messages.counts);
+    let connections = &summary.connections.counts;
     let when = |is: bool, count: u64| if is { count } else { 0 };
-    let (online, present) = (summary.users_online_max, summary.users_present_max);
+    let (online, present) = (summary.users.online_max, summary.users.present_max);
     let counters = [
         (online, say!("{{}} online at peak")),
         (when(present > online, present), say!("{{}} present at peak")),
@@ -767,25 +769,25 @@ fn load(summary: &Summary, style: &Style) -> String {
         (population.interrupted, say!("{{}} cut off at the end")),
     ];
     // Users and connections of an unmeasured phase go on in a measured one.
-    let is_part = summary.phases.iter().any(|phase| phase.begun && !phase.measured);
+    let is_part = summary.parts.phases.iter().any(|phase| phase.begun && !phase.measured);
     let part = if is_part { say!("measured phases only") } else { Said::default() };
     out += &section_with(say!("users"), &counters, part.clone(), style);
-    let is_behind = population.wanted > population.begun || summary.backlog_max > 0;
+    let is_behind = population.wanted > population.begun || summary.users.backlog_max > 0;
     let each = |count: u64| per_second(count, summary.measured).round() as u64;
     let [wanted, begun] = [population.wanted, population.begun].map(each);
     let counters = [
         (when(is_behind, wanted), say!("{{}} starts scheduled per second")),
         (when(is_behind && wanted > 0, begun), say!("{{}} started")),
-        (summary.backlog_max, say!("up to {{}} starts behind schedule")),
+        (summary.users.backlog_max, say!("up to {{}} starts behind schedule")),
         (population.unmet, say!("{{}} starts never happened")),
         (population.waited, say!("{{}} starts delayed until a user was free")),
         (population.dropped, say!("{{}} starts were dropped")),
     ];
     out += &section(say!("schedule"), &counters, style);
     let stays = summary.is_long_lived();
-    let opening = &summary.opening;
+    let opening = &summary.connections.opening;
     let counters = [
-        (summary.connections_open_max, say!("{{}} open at peak")),
+        (summary.connections.open_max, say!("{{}} open at peak")),
         (connections.opened, say!("{{}} opened")),
         (connections.http2, say!("{{}} over HTTP/2")),
         (when(stays, opening.per_s_max), say!("{{}} opened in the peak second")),
@@ -796,7 +798,7 @@ fn load(summary: &Summary, style: &Style) -> String {
     ];
     out += &section_with(say!("connections"), &counters, part, style);
     out += &staying::lives(summary, style);
-    let retries = &summary.retries;
+    let retries = &summary.steps.retries;
     let counters = [
         (retries.retried, say!("{{}} retried after a failure")),
         (retries.given_up, say!("{{}} attempts failed despite retries")),
@@ -824,14 +826,15 @@ fn load(summary: &Summary, style: &Style) -> String {
 
 /// What went over all connections.
 fn bytes(summary: &Summary, style: &Style) -> String {
-    if summary.bytes_in + summary.bytes_out == 0 {
+    if summary.connections.bytes_in + summary.connections.bytes_out == 0 {
         return String::new();
     }
     let bytes = |count: u64| {
         let per_second = count as f64 / summary.measured.as_secs_f64().max(1e-9);
         format!("{} ({}/s)", format_bytes(count as f64), format_bytes(per_second))
     };
-    let (received, sent) = (bytes(summary.bytes_in), bytes(summary.bytes_out));
+    let (received, sent) =
+        (bytes(summary.connections.bytes_in), bytes(summary.connections.bytes_out));
     let items = vec![style.say(say!("{} received", received)), style.say(say!("{} sent", sent))];
     labelled(say!("bytes"), &[items], style)
 }
@@ -860,7 +863,7 @@ fn record(summary: &Summary, style: &Style) -> String {
         lines.push(vec![path.clone()]);
         lines.push(vec![format!("throng report {}", quoted(&path))]);
     }
-    if summary.damage.torn {
+    if summary.verdict.damage.torn {
         let torn =
             say!("the last line is incomplete: the run was killed while throng was writing it");
         lines.push(vec![style.say(torn)]);

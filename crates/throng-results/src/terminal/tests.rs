@@ -511,23 +511,23 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
     for _ in 0..30 {
         let mut summary = sample::shop(random.below(2) == 0);
         let name = "\x1b[2J名前 \u{202e}\r\nvery ".repeat(random.below(20) as usize);
-        summary.steps[0].name.clone_from(&name);
-        summary.phases[0].name.clone_from(&name);
+        summary.steps.rows[0].name.clone_from(&name);
+        summary.parts.phases[0].name.clone_from(&name);
         summary.info.name.clone_from(&name);
-        summary.errors[0].example.as_mut().unwrap().detail = Said::of_others(&name);
+        summary.steps.errors[0].example.as_mut().unwrap().detail = Said::of_others(&name);
         let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
-        summary.steps[0].count = big(&mut random);
-        summary.steps[0].ok = big(&mut random);
-        summary.steps[0].ok_per_s = big(&mut random) as f64 / 7.0;
-        summary.total.latency.max_ns = big(&mut random) << 20;
-        summary.stages[0].failed = random.below(1_000_000);
-        summary.transactions[0].name.clone_from(&name);
-        summary.transactions[0].count = big(&mut random);
-        summary.transactions[0].with_pauses.p95_ns = big(&mut random) << 20;
-        summary.log.first[0].text.clone_from(&name);
-        summary.log.first[0].user = big(&mut random);
-        summary.thresholds[0].text.clone_from(&name);
-        summary.thresholds[0].phase = Some(name.clone());
+        summary.steps.rows[0].count = big(&mut random);
+        summary.steps.rows[0].ok = big(&mut random);
+        summary.steps.rows[0].ok_per_s = big(&mut random) as f64 / 7.0;
+        summary.steps.total.latency.max_ns = big(&mut random) << 20;
+        summary.connections.stages[0].failed = random.below(1_000_000);
+        summary.steps.transactions[0].name.clone_from(&name);
+        summary.steps.transactions[0].count = big(&mut random);
+        summary.steps.transactions[0].with_pauses.p95_ns = big(&mut random) << 20;
+        summary.events.log.first[0].text.clone_from(&name);
+        summary.events.log.first[0].user = big(&mut random);
+        summary.verdict.thresholds[0].text.clone_from(&name);
+        summary.verdict.thresholds[0].phase = Some(name.clone());
         lasting(&mut summary, ims[random.below(2) as usize].clone(), &name, &mut random);
         for (width, language) in
             [(80, Language::English), (110, Language::English), (80, Language::Chinese)]
@@ -543,29 +543,30 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
 fn lasting(summary: &mut Summary, im: Summary, name: &str, random: &mut Random) {
     let big = |random: &mut Random| random.next_u64() >> (30 + random.below(34));
     if random.below(2) == 0 {
-        summary.stages = im.stages;
-        summary.stages[0].began = big(random);
-        summary.stages[3].cut_off = Some(big(random));
-        summary.stages[1].errors.push((Cause::CertificateRefused, big(random)));
+        summary.connections.stages = im.connections.stages;
+        summary.connections.stages[0].began = big(random);
+        summary.connections.stages[3].cut_off = Some(big(random));
+        summary.connections.stages[1].errors.push((Cause::CertificateRefused, big(random)));
     }
-    (summary.pushed, summary.heartbeats, summary.tcp) = (im.pushed, im.heartbeats, im.tcp);
-    (summary.lifecycle, summary.growth) = (im.lifecycle, im.growth);
-    summary.pushed[0].name = name.to_string();
-    summary.pushed[0].count = big(random);
-    summary.phases[0].users_online_max = big(random);
-    summary.phases[0].held_seconds = random.below(1_000_000);
-    summary.heartbeats.counts.lost = big(random);
-    summary.deliveries = sample::chat_unwatched(2).deliveries;
-    summary.deliveries[0].name = name.to_string();
-    let row = &mut summary.deliveries[0].counts;
+    (summary.steps.pushed, summary.messages.heartbeats, summary.connections.tcp) =
+        (im.steps.pushed, im.messages.heartbeats, im.connections.tcp);
+    (summary.connections.lifecycle, summary.growth) = (im.connections.lifecycle, im.growth);
+    summary.steps.pushed[0].name = name.to_string();
+    summary.steps.pushed[0].count = big(random);
+    summary.parts.phases[0].users_online_max = big(random);
+    summary.parts.phases[0].held_seconds = random.below(1_000_000);
+    summary.messages.heartbeats.counts.lost = big(random);
+    summary.messages.deliveries = sample::chat_unwatched(2).messages.deliveries;
+    summary.messages.deliveries[0].name = name.to_string();
+    let row = &mut summary.messages.deliveries[0].counts;
     (row.sent, row.expected, row.delivered) = (big(random), big(random), big(random));
     (row.lost, row.excused, row.foreign) = (big(random), big(random), big(random));
-    summary.connections.vanished = big(random);
-    summary.opening.per_s_max = big(random);
-    summary.tcp.backlog_bytes_max = big(random);
+    summary.connections.counts.vanished = big(random);
+    summary.connections.opening.per_s_max = big(random);
+    summary.connections.tcp.backlog_bytes_max = big(random);
     summary.generator.resources.packets_dropped = big(random);
     summary.growth.held.as_mut().unwrap().detail = Said::of_others(name);
-    summary.validity = im.validity;
+    summary.verdict.validity = im.verdict.validity;
 }
 
 fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
@@ -970,7 +971,7 @@ fn a_threshold_that_throngs_own_lateness_explains_is_neither_met_nor_missed() {
 #[test]
 fn a_generator_that_stood_still_has_no_valid_result() {
     let summary = throttled(0.42);
-    let Validity::Invalid { reasons } = &summary.validity else { panic!("it is valid") };
+    let Validity::Invalid { reasons } = &summary.verdict.validity else { panic!("it is valid") };
     assert_eq!(reasons.iter().map(|it| it.word()).collect::<Vec<_>>(), ["time-lost"]);
     let text = summary_text(&summary, &full());
     let told = text.split("\n\n").nth(2).unwrap();

@@ -11,7 +11,7 @@ const NAMED_MAX: usize = 5;
 
 pub(crate) fn diagnostics(summary: &Summary) -> Option<Diagnostic> {
     let mut refusing: Vec<&TargetRow> =
-        summary.targets.iter().filter(|row| row.counts.connections_passed_over > 0).collect();
+        summary.parts.targets.iter().filter(|row| row.counts.connections_passed_over > 0).collect();
     refusing.sort_by_key(|row| std::cmp::Reverse(row.counts.connections_passed_over));
     if refusing.is_empty() {
         return None;

@@ -35,7 +35,7 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
     let cause = cause.filter(|_| text == NOTHING_SUCCEEDED);
-    match (tone, summary.outage) {
+    match (tone, summary.events.outage) {
         (Tone::Good, Some(outage)) => {
             let text = say!("{text}, {}", with_outage(outage));
             Headline { tone: Tone::Warning, text, cause }
@@ -54,23 +54,27 @@ pub(crate) const NOTHING_SUCCEEDED: Said = say!("nothing succeeded");
 fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
     let strained = is_strained(summary);
     match exit_code(summary) {
-        Exit::Success if summary.thresholds.is_empty() && strained => {
+        Exit::Success if summary.verdict.thresholds.is_empty() && strained => {
             (Tone::Warning, say!("done, but throng fell behind"))
         }
         Exit::Success if strained => {
             (Tone::Warning, say!("thresholds met, but throng fell behind"))
         }
-        Exit::Success if summary.thresholds.is_empty() => (Tone::Good, say!("done")),
+        Exit::Success if summary.verdict.thresholds.is_empty() => (Tone::Good, say!("done")),
         Exit::Success => (Tone::Good, say!("thresholds met")),
         Exit::ThresholdsNotMet if nothing_succeeded => (Tone::Bad, NOTHING_SUCCEEDED),
         Exit::ThresholdsNotMet => (Tone::Bad, say!("thresholds not met")),
         Exit::TargetUnreachable if failed_setup(summary).is_some() => {
             (Tone::Bad, say!("the setup failed"))
         }
-        Exit::TargetUnreachable if summary.target_lost_ns.is_some() && was_reached(summary) => {
+        Exit::TargetUnreachable
+            if summary.events.target_lost_ns.is_some() && was_reached(summary) =>
+        {
             (Tone::Bad, say!("the target became unreachable"))
         }
-        Exit::TargetUnreachable if summary.target_lost_ns.is_none() && !is_unreachable(summary) => {
+        Exit::TargetUnreachable
+            if summary.events.target_lost_ns.is_none() && !is_unreachable(summary) =>
+        {
             (Tone::Bad, say!("stopped by a rule"))
         }
         Exit::TargetUnreachable => (Tone::Bad, say!("the target could not be reached")),
@@ -78,7 +82,7 @@ fn words(summary: &Summary, nothing_succeeded: bool) -> (Tone, Said) {
             (Tone::Warning, say!("thresholds cannot be evaluated"))
         }
         Exit::ResultInvalid => (Tone::Bad, say!("the result is invalid")),
-        Exit::Interrupted if summary.unended && !summary.info.interrupted => {
+        Exit::Interrupted if summary.verdict.unended && !summary.info.interrupted => {
             (Tone::Warning, say!("incomplete"))
         }
         Exit::Interrupted => (Tone::Warning, say!("interrupted")),
@@ -141,19 +145,21 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
         return Stamp { tone, word, why: Some(why) };
     }
     let Headline { tone, text, cause } = headline(summary);
-    let all = summary.thresholds.len();
+    let all = summary.verdict.thresholds.len();
     let is_met = |threshold: &&ThresholdRow| matches!(threshold.verdict, Verdict::Met(_));
-    let met = summary.thresholds.iter().filter(is_met).count();
+    let met = summary.verdict.thresholds.iter().filter(is_met).count();
     let is_late = is_strained(summary);
     let (word, why) = match exit_code(summary) {
-        Exit::Success if all == 0 && !is_late => (say!("DONE"), summary.outage.map(with_outage)),
+        Exit::Success if all == 0 && !is_late => {
+            (say!("DONE"), summary.events.outage.map(with_outage))
+        }
         Exit::Success if all == 0 => (say!("DONE"), Some(say!("but throng fell behind"))),
         Exit::Success if is_late => {
             (say!("PASSED"), Some(say!("{met} of {all} thresholds met, but throng fell behind")))
         }
         Exit::Success => {
             let why = say!("{met} of {all} thresholds met");
-            let why = match summary.outage {
+            let why = match summary.events.outage {
                 Some(outage) => say!("{why}, {}", with_outage(outage)),
                 None => why,
             };

@@ -64,7 +64,7 @@ impl Summary {
     /// the one that was late most.
     fn late_machines(&self) -> Vec<&MachineRow> {
         let mut late: Vec<&MachineRow> =
-            self.machines.iter().filter(|it| it.generator.late_seconds > 0).collect();
+            self.parts.machines.iter().filter(|it| it.generator.late_seconds > 0).collect();
         late.sort_by_key(|it| Reverse((it.generator.late_seconds, it.generator.lateness.max_ns)));
         let too_late = |it: &&MachineRow| !not_in_time(&it.generator, self.measured).is_empty();
         let count = late.iter().filter(|it| too_late(it)).count();
@@ -84,9 +84,9 @@ impl Summary {
 
     /// Where users start one after another there is no rate that could be lower.
     fn help_of_lateness(&self) -> Said {
-        let p = &self.population;
+        let p = &self.users.population;
         let has_rate = [p.wanted, p.unmet, p.waited, p.dropped].iter().any(|count| *count > 0);
-        let has_machines = self.machines.len() > 1;
+        let has_machines = self.parts.machines.len() > 1;
         if self.target_took_cpu().is_some() {
             return match (has_rate, self.generator.sustained_per_s) {
                 (true, sustained @ 1..) => {
@@ -174,7 +174,8 @@ impl Summary {
         let is_short = generator.host_busy_from.is_some() || waited;
         let own = generator.cores;
         let others = generator.host_cpu_mean * cores as f64 - own;
-        let is_it = self.info.same_host && self.machines.len() < 2 && is_short && others > own;
+        let is_it =
+            self.info.same_host && self.parts.machines.len() < 2 && is_short && others > own;
         is_it.then_some((own, others, cores))
     }
 }

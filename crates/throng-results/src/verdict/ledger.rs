@@ -11,7 +11,7 @@ use crate::summary::{DeliveryRow, Summary};
 
 /// Why nothing is known of messages that the ledger was asked to see.
 pub(super) fn reasons(summary: &Summary) -> impl Iterator<Item = InvalidReason> {
-    let blind = summary.deliveries.iter().filter(|row| is_blind(&row.counts));
+    let blind = summary.messages.deliveries.iter().filter(|row| is_blind(&row.counts));
     let blind = blind.map(|row| InvalidReason::DeliveriesBlind {
         name: row.name.clone(),
         sent: row.counts.sent_without_id,
@@ -44,13 +44,13 @@ fn saw_nothing(counts: &DeliveryInterval) -> bool {
 
 /// Rows of the ledger with messages whose receivers are not known.
 fn unwatched(summary: &Summary) -> impl Iterator<Item = &DeliveryRow> {
-    summary.deliveries.iter().filter(|row| row.counts.unwatched > 0)
+    summary.messages.deliveries.iter().filter(|row| row.counts.unwatched > 0)
 }
 
 /// All that a person must know about it.
 pub(super) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic> {
-    let blind = summary.deliveries.iter().filter(|row| is_blind(&row.counts)).map(blind);
-    let alone = summary.deliveries.iter().filter(|row| {
+    let blind = summary.messages.deliveries.iter().filter(|row| is_blind(&row.counts)).map(blind);
+    let alone = summary.messages.deliveries.iter().filter(|row| {
         let c = &row.counts;
         c.sent > 0 && c.expected + c.unwatched == 0 && !is_blind(c)
     });

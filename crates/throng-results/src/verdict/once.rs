@@ -59,7 +59,7 @@ impl OnceRun {
 
 /// The setup, where it was not done and so the load did not begin.
 pub(crate) fn failed_setup(summary: &Summary) -> Option<&OnceRun> {
-    summary.once.iter().find(|once| once.part == OncePart::Setup && !once.is_done())
+    summary.events.once.iter().find(|once| once.part == OncePart::Setup && !once.is_done())
 }
 
 /// Why the load did not begin.
@@ -74,5 +74,5 @@ pub(crate) fn failed_text(once: &OnceRun) -> Said {
 pub(crate) fn diagnostics(summary: &Summary) -> impl Iterator<Item = Diagnostic> {
     let is_told =
         |once: &&OnceRun| matches!(once.outcome, OnceOutcome::Failed | OnceOutcome::TimedOut);
-    summary.once.iter().filter(is_told).map(OnceRun::diagnostic)
+    summary.events.once.iter().filter(is_told).map(OnceRun::diagnostic)
 }

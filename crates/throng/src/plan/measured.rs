@@ -64,7 +64,7 @@ pub(super) fn measured(run: &Run) -> Result<Measured, Box<Diagnostic>> {
     let samples: Vec<Sample> =
         run.intervals()?.take(SAMPLES_MAX).map(|one| Sample::of(&one, run)).collect();
     let summary = run.summary()?;
-    let latency = &summary.total.latency;
+    let latency = &summary.steps.total.latency;
     let mut measured = Measured {
         directory: run.directory.clone(),
         name: run.info.name.clone(),

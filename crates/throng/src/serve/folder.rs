@@ -256,7 +256,7 @@ fn row(run: &Run) -> Value {
 }
 
 fn figures(summary: &Summary) -> Value {
-    let total = &summary.total;
+    let total = &summary.steps.total;
     let (count, failed) = (total.count, total.failed);
     let timed = !total.latency.is_empty();
     json!({

@@ -10,7 +10,7 @@ use crate::summary::{DeliveryRow, Example, Summary};
 
 /// Every row of the ledger, and below the table what is not so in most runs.
 pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
-    let rows = &summary.deliveries;
+    let rows = &summary.messages.deliveries;
     if rows.iter().all(is_empty) {
         return String::new();
     }
@@ -58,7 +58,7 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
 /// The latencies of deliveries, beside those of the steps.
 pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
     let timed: Vec<&DeliveryRow> =
-        summary.deliveries.iter().filter(|row| !row.latency.is_empty()).collect();
+        summary.messages.deliveries.iter().filter(|row| !row.latency.is_empty()).collect();
     for row in pick(&timed, |row| row.latency.p99_ns) {
         let name = format!("{} ({})", clean(&row.name), style.say(say!("delivery")));
         let own = &summary.generator.lateness;

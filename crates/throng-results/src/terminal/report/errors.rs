@@ -10,10 +10,10 @@ use crate::summary::{ErrorRow, Row, Summary};
 
 /// Failed attempts, whose shares have one base, and apart from them what failed and is none.
 pub(super) fn errors(summary: &Summary, style: &Style) -> String {
-    let shown = &summary.errors[..summary.errors.len().min(ROWS_MAX)];
+    let shown = &summary.steps.errors[..summary.steps.errors.len().min(ROWS_MAX)];
     let (attempts, besides): (Vec<&ErrorRow>, Vec<&ErrorRow>) =
         shown.iter().partition(|row| row.is_attempt());
-    let count = format_count(summary.total.count);
+    let count = format_count(summary.steps.total.count);
     let base = style.say(match summary.only_requests() {
         true => say!("shares of {count} requests"),
         false => say!("shares of {count} attempts"),
@@ -22,7 +22,7 @@ pub(super) fn errors(summary: &Summary, style: &Style) -> String {
     let lists = [(say!("errors"), base, attempts), (say!("failures"), besides_base, besides)];
     let filled = lists.iter().filter(|(.., rows)| !rows.is_empty());
     let lists = filled.map(|(head, base, rows)| error_list(head.clone(), base, rows, style));
-    lists.collect::<Vec<_>>().join("\n") + &more(summary.errors.len(), style)
+    lists.collect::<Vec<_>>().join("\n") + &more(summary.steps.errors.len(), style)
 }
 
 fn error_list(head: Said, base: &str, rows: &[&ErrorRow], style: &Style) -> String {
@@ -75,7 +75,7 @@ fn error_lines(row: &ErrorRow, columns: usize, style: &Style) -> Vec<(Ink, Strin
 
 /// Requests that were sent once more, and why; they are no errors.
 pub(super) fn resent(summary: &Summary, style: &Style) -> String {
-    let all: Vec<&Row> = summary.steps.iter().filter(|row| row.resent > 0).collect();
+    let all: Vec<&Row> = summary.steps.rows.iter().filter(|row| row.resent > 0).collect();
     let line = |row: &&Row| {
         let (count, of) = (format_count(row.resent), format_count(row.count));
         let words = say!("{{}} of {{}} in {{}}, because the target had not processed them");

@@ -14,7 +14,7 @@ use crate::summary::Summary;
 const SHOWN_MAX: usize = 10;
 
 pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
-    if summary.slowest.is_empty() {
+    if summary.steps.slowest.is_empty() {
         return String::new();
     }
     let slowest = match summary.only_requests() {
@@ -23,7 +23,7 @@ pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
     };
     let head = [slowest, say!("time"), say!("at"), say!("user"), say!("trace ID")];
     let mut table = Table::new(head);
-    for row in summary.slowest.iter().take(SHOWN_MAX) {
+    for row in summary.steps.slowest.iter().take(SHOWN_MAX) {
         let at = format_duration(Duration::from_nanos(row.slow.at_ns));
         table.row([
             row.step.as_str().into(),

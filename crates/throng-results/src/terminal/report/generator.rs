@@ -15,7 +15,7 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if own.cpu_ns > 0 {
         let mut items = vec![style.say(say!("{} cores used", format!("{:.2}", own.cores)))];
-        if summary.total.count > 0 {
+        if summary.steps.total.count > 0 {
             let each = nanos(own.cpu_per_attempt_ns as u64);
             items.push(style.say(say!("{} CPU per attempt", each)));
         }
@@ -40,9 +40,9 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
         let (late, seconds) = (format_count(own.late_seconds), format_count(own.seconds));
         lines.push(vec![style.say(say!("behind schedule in {} of {} seconds", late, seconds))]);
     }
-    let verdict = match summary.population.unmet {
+    let verdict = match summary.users.population.unmet {
         _ if generator_is_to_blame(summary) => style.say(say!("the result is invalid, see above")),
-        0 if summary.population.dropped > 0 => style.say(starts_dropped_text(summary)),
+        0 if summary.users.population.dropped > 0 => style.say(starts_dropped_text(summary)),
         0 if own.late_seconds == 0 => style.say(say!("the schedule was kept")),
         0 => String::new(),
         _ => style.say(unmet_text(summary)),

@@ -10,7 +10,7 @@ use crate::summary::{LabelRow, Summary};
 use throng_base::units::format_count;
 
 pub(super) fn labels(summary: &Summary, style: &Style) -> String {
-    if summary.labels.is_empty() {
+    if summary.parts.labels.is_empty() {
         return String::new();
     }
     let head = [
@@ -26,7 +26,7 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
         say!("max"),
     ];
     let mut table = Table::new(head);
-    let shown = pick(&summary.labels, |row| (row.total.failed, row.total.latency.p99_ns));
+    let shown = pick(&summary.parts.labels, |row| (row.total.failed, row.total.latency.p99_ns));
     for row in &shown {
         let (total, l) = (&row.total, &row.total.latency);
         let users = match row.users_max {
@@ -49,8 +49,8 @@ pub(super) fn labels(summary: &Summary, style: &Style) -> String {
     }
     let more =
         say!("… and {{}} rows with better results; `throng report --json` lists all of them");
-    let more = left_out(summary.labels.len(), shown.len(), more, style);
-    let steps = match summary.labels.iter().any(|row| row.steps.len() > 1) {
+    let more = left_out(summary.parts.labels.len(), shown.len(), more, style);
+    let steps = match summary.parts.labels.iter().any(|row| row.steps.len() > 1) {
         true => dim(&style.say(say!("by step: `throng report --json`")), style),
         false => String::new(),
     };

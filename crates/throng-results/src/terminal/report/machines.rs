@@ -13,7 +13,7 @@ use crate::summary::Summary;
 
 /// Each machine for itself, the latest first where there are many.
 pub(super) fn machines(summary: &Summary, style: &Style) -> String {
-    if summary.machines.is_empty() {
+    if summary.parts.machines.is_empty() {
         return String::new();
     }
     let mut table = Table::new([
@@ -25,7 +25,7 @@ pub(super) fn machines(summary: &Summary, style: &Style) -> String {
         say!("lateness p99"),
         Said::of_others("max"),
     ]);
-    let mut shown: Vec<_> = pick(&summary.machines, |it| it.generator.lateness.p99_ns);
+    let mut shown: Vec<_> = pick(&summary.parts.machines, |it| it.generator.lateness.p99_ns);
     shown.sort_by_key(|it| Reverse(it.generator.lateness.p99_ns));
     for machine in &shown {
         let own = &machine.generator;
@@ -40,5 +40,5 @@ pub(super) fn machines(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let more = say!("… and {{}} more: `throng report --json` lists all");
-    table.render(style) + &left_out(summary.machines.len(), shown.len(), more, style)
+    table.render(style) + &left_out(summary.parts.machines.len(), shown.len(), more, style)
 }

@@ -18,7 +18,7 @@ const ROWS_MAX: usize = 20;
 
 /// The setup and the teardown, each with its steps.
 pub(super) fn once(summary: &Summary, style: &Style) -> String {
-    if summary.once.is_empty() {
+    if summary.events.once.is_empty() {
         return String::new();
     }
     let mut table = Table::new([
@@ -29,7 +29,7 @@ pub(super) fn once(summary: &Summary, style: &Style) -> String {
         say!("time"),
     ]);
     let mut steps_left = ROWS_MAX;
-    for once in &summary.once {
+    for once in &summary.events.once {
         let ink = if once.is_done() { Ink::Plain } else { Ink::Bad };
         let head = format!("{} ({})", once.part.word(), style.say(outcome_text(once)));
         table.row([
@@ -44,7 +44,7 @@ pub(super) fn once(summary: &Summary, style: &Style) -> String {
         }
         steps_left = steps_left.saturating_sub(once.steps.len());
     }
-    let all: usize = summary.once.iter().map(|once| once.steps.len()).sum();
+    let all: usize = summary.events.once.iter().map(|once| once.steps.len()).sum();
     let more = say!("… and {{}} more steps: `throng report --json` lists all");
     let mut out = table.render(style);
     out.push_str(&left_out(all, all.min(ROWS_MAX), more, style));

@@ -11,10 +11,10 @@ use crate::summary::{OwnRow, Percentile, Summary};
 
 /// Every counter and trend that something was added to.
 pub(super) fn own(summary: &Summary, style: &Style) -> String {
-    if summary.own.iter().all(|own| own.row.count == 0) {
+    if summary.steps.own.iter().all(|own| own.row.count == 0) {
         return String::new();
     }
-    let is_measured = summary.own.iter().any(|own| own.unit.is_some());
+    let is_measured = summary.steps.own.iter().any(|own| own.unit.is_some());
     let [mean, min, p50, p95, p99, max] = match is_measured {
         true => {
             let [p50, p95, p99] = ["p50", "p95", "p99"].map(Said::of_others);
@@ -34,7 +34,7 @@ pub(super) fn own(summary: &Summary, style: &Style) -> String {
         max,
     ];
     let mut table = Table::new(head);
-    let shown = pick(&summary.own, |own| own.row.count);
+    let shown = pick(&summary.steps.own, |own| own.row.count);
     for own in &shown {
         let [mean, min, p50, p95, p99, max] = figures_of(own);
         table.row([
@@ -50,7 +50,7 @@ pub(super) fn own(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let more = say!("… and {{}} more: `throng report --json` lists all");
-    table.render(style) + &left_out(summary.own.len(), shown.len(), more, style)
+    table.render(style) + &left_out(summary.steps.own.len(), shown.len(), more, style)
 }
 
 fn figures_of(own: &OwnRow) -> [String; 6] {

@@ -9,7 +9,7 @@ use crate::summary::{Percentile, ResidenceRow, Summary};
 use throng_base::units::format_count;
 
 pub(super) fn residence(summary: &Summary, style: &Style) -> String {
-    if summary.residence.is_empty() {
+    if summary.connections.residence.is_empty() {
         return String::new();
     }
     let head = [
@@ -27,7 +27,7 @@ pub(super) fn residence(summary: &Summary, style: &Style) -> String {
         true => style.say(say!("{} before the connection was open", style.say(row.ended.text()))),
         false => style.say(row.ended.text()),
     };
-    for row in &summary.residence {
+    for row in &summary.connections.residence {
         let l = &row.time;
         let of = |which| Cell::from(percentile(l, which));
         table.row([

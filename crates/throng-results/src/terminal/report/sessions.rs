@@ -9,7 +9,7 @@ use crate::summary::Summary;
 use throng_base::units::format_count;
 
 pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
-    if summary.sessions.is_empty() {
+    if summary.parts.sessions.is_empty() {
         return String::new();
     }
     let head = [
@@ -25,7 +25,7 @@ pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
         say!("max"),
     ];
     let mut table = Table::new(head);
-    let shown = pick(&summary.sessions, |row| (row.failed, row.time.p99_ns, row.begun));
+    let shown = pick(&summary.parts.sessions, |row| (row.failed, row.time.p99_ns, row.begun));
     for row in &shown {
         let l = &row.time;
         let [p50, p90, p99, max] = quantiles(l);
@@ -44,5 +44,5 @@ pub(super) fn sessions(summary: &Summary, style: &Style) -> String {
     }
     let more =
         say!("… and {{}} sessions with better results; `throng report --json` lists all of them");
-    table.render(style) + &left_out(summary.sessions.len(), shown.len(), more, style)
+    table.render(style) + &left_out(summary.parts.sessions.len(), shown.len(), more, style)
 }

@@ -18,8 +18,8 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let cut_off = |row: &StageRow| row.cut_off.unwrap_or(0);
-    let has_cut_off = summary.stages.iter().any(|row| cut_off(row) > 0);
-    let has_failed = summary.stages.iter().any(|row| row.failed > 0);
+    let has_cut_off = summary.connections.stages.iter().any(|row| cut_off(row) > 0);
+    let has_failed = summary.connections.stages.iter().any(|row| row.failed > 0);
     let cut_off_head = if has_cut_off { say!("cut off") } else { Said::default() };
     let failed_head = if has_failed { say!("failed") } else { Said::default() };
     let head = [
@@ -34,7 +34,7 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
         say!("max"),
     ];
     let mut table = Table::new(head);
-    for row in &summary.stages {
+    for row in &summary.connections.stages {
         let l = &row.latency;
         let time = |time: u64| if l.is_empty() { "–".to_string() } else { nanos(time) };
         let shown = |is_shown: bool, count: u64| match is_shown {
@@ -76,7 +76,8 @@ fn stage_failures(summary: &Summary, style: &Style) -> String {
     let failures = |row: &StageRow| -> Vec<(Stage, Cause, u64)> {
         row.errors.iter().map(|(cause, count)| (row.stage, *cause, *count)).collect()
     };
-    let mut rows: Vec<(Stage, Cause, u64)> = summary.stages.iter().flat_map(failures).collect();
+    let mut rows: Vec<(Stage, Cause, u64)> =
+        summary.connections.stages.iter().flat_map(failures).collect();
     if rows.is_empty() {
         return String::new();
     }
@@ -99,7 +100,7 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
     }
-    let begun = || summary.phases.iter().filter(|phase| phase.begun);
+    let begun = || summary.parts.phases.iter().filter(|phase| phase.begun);
     let has_held = begun().any(|phase| phase.held_seconds > 0);
     let held_head = if has_held { say!("paused") } else { Said::default() };
     let head = [
@@ -152,11 +153,11 @@ pub(super) fn online(summary: &Summary, style: &Style) -> String {
 
 /// Messages that nobody asked for.
 pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
-    if summary.pushed.iter().all(|row| row.count == 0) {
+    if summary.steps.pushed.iter().all(|row| row.count == 0) {
         return String::new();
     }
     // Streams of messages have times between them; columns without a head are left out.
-    let is_stream = summary.pushed.iter().any(|row| !row.latency.is_empty());
+    let is_stream = summary.steps.pushed.iter().any(|row| !row.latency.is_empty());
     let times =
         if is_stream { [say!("gap p50"), say!("p99"), say!("max")] } else { Default::default() };
     let [p50, p99, max] = times;
@@ -169,7 +170,7 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
         p99,
         max,
     ]);
-    let shown = pick(&summary.pushed, |row| row.count);
+    let shown = pick(&summary.steps.pushed, |row| row.count);
     for row in &shown {
         let l = &row.latency;
         let time = |shown: String| match (is_stream, l.is_empty()) {
@@ -188,12 +189,12 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
         ]);
     }
     let more = say!("… and {{}} less frequent messages: `throng report --json` lists all");
-    table.render(style) + &left_out(summary.pushed.len(), shown.len(), more, style)
+    table.render(style) + &left_out(summary.steps.pushed.len(), shown.len(), more, style)
 }
 
 /// Who ended connections first, and how; how many lives were whole; what hearts and kernel said.
 pub(super) fn lives(summary: &Summary, style: &Style) -> String {
-    let connections = &summary.connections;
+    let connections = &summary.connections.counts;
     let ends = [
         (connections.closed_by_us, say!("{{}} by throng")),
         (connections.reset_by_us, say!("{{}} reset by throng")),
@@ -204,7 +205,7 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
         (connections.timed_out, say!("{{}} timed out")),
     ];
     let mut out = section(say!("closed"), &ends, style);
-    let lives = &summary.lifecycle;
+    let lives = &summary.connections.lifecycle;
     let mut items: Vec<String> = Vec::new();
     for (count, words) in [
         (lives.begun, say!("{{}} started")),
@@ -234,7 +235,7 @@ pub(super) fn lives(summary: &Summary, style: &Style) -> String {
 }
 
 fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
-    let (beats, l) = (&summary.heartbeats, &summary.heartbeats.latency);
+    let (beats, l) = (&summary.messages.heartbeats, &summary.messages.heartbeats.latency);
     if beats.counts.sent == 0 {
         return Vec::new();
     }
@@ -271,7 +272,7 @@ fn heartbeats(summary: &Summary, style: &Style) -> Vec<String> {
 }
 
 fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
-    let (tcp, l) = (&summary.tcp, &summary.tcp.round_trip);
+    let (tcp, l) = (&summary.connections.tcp, &summary.connections.tcp.round_trip);
     if tcp.count == 0 {
         return Vec::new();
     }

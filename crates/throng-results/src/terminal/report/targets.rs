@@ -9,7 +9,7 @@ use crate::summary::{Summary, TargetRow};
 use throng_base::units::format_count;
 
 pub(super) fn targets(summary: &Summary, style: &Style) -> String {
-    if summary.targets.is_empty() {
+    if summary.parts.targets.is_empty() {
         return String::new();
     }
     let head = [
@@ -28,7 +28,7 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
     let not_opened = |row: &TargetRow| {
         row.counts.connections_failed.saturating_add(row.counts.connections_passed_over)
     };
-    let shown = pick(&summary.targets, |row| {
+    let shown = pick(&summary.parts.targets, |row| {
         (row.counts.failed() + not_opened(row), row.latency.p99_ns, row.counts.count)
     });
     for row in &shown {
@@ -49,12 +49,13 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
     }
     let more =
         say!("… and {{}} addresses with better results; `throng report --json` lists all of them");
-    table.render(style) + &left_out(summary.targets.len(), shown.len(), more, style)
+    table.render(style) + &left_out(summary.parts.targets.len(), shown.len(), more, style)
 }
 
 /// The address; with its target, where others share it or it has none.
 fn name(row: &TargetRow, summary: &Summary) -> String {
-    let shared = summary.targets.iter().filter(|other| other.address == row.address).count() > 1;
+    let shared =
+        summary.parts.targets.iter().filter(|other| other.address == row.address).count() > 1;
     match row.address {
         Some(address) if !shared => address.to_string(),
         Some(address) => format!("{} {address}", clean(&row.target)),

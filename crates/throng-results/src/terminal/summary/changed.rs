@@ -10,7 +10,7 @@ use crate::summary::{Change, Summary};
 
 /// As many changes as there is room for, and how many more there were.
 pub(super) fn changes(summary: &Summary, style: &Style) -> String {
-    let changes = &summary.changes;
+    let changes = &summary.events.changes;
     let texts: Vec<String> = changes.first.iter().map(|change| text(change, style)).collect();
     let room = style.columns() - LABEL_COLUMNS;
     let told = |shown: usize| {

@@ -15,7 +15,7 @@ use crate::summary::{DeliveryRow, Latency, Percentile, Row, Summary, per_second}
 
 /// Attempts, their rate and their failures.
 pub(super) fn counts(summary: &Summary, style: &Style) -> String {
-    let total = &summary.total;
+    let total = &summary.steps.total;
     if total.count + total.interrupted == 0 {
         return String::new();
     }
@@ -42,7 +42,7 @@ pub(super) fn counts(summary: &Summary, style: &Style) -> String {
 
 /// What was due and was not begun; most runs have nothing of it.
 pub(super) fn starts(summary: &Summary, style: &Style) -> String {
-    let population = &summary.population;
+    let population = &summary.users.population;
     let missed = population.unmet + population.dropped;
     if population.wanted <= population.begun && missed == 0 {
         return String::new();
@@ -68,13 +68,13 @@ pub(super) fn users(summary: &Summary, style: &Style) -> String {
     if !summary.is_long_lived() {
         return String::new();
     }
-    let connections = &summary.connections;
+    let connections = &summary.connections.counts;
     let missed = connections.attempted.saturating_sub(connections.opened);
     let told = [
-        (summary.users_online_max, say!("{{}} online at peak")),
+        (summary.users.online_max, say!("{{}} online at peak")),
         (connections.opened, say!("{{}} connections opened")),
         (missed, say!("{{}} not opened")),
-        (summary.lifecycle.broken, say!("{{}} broken")),
+        (summary.connections.lifecycle.broken, say!("{{}} broken")),
         (connections.reconnects, say!("{{}} reconnects")),
     ];
     let told = told.into_iter().filter(|(count, _)| *count > 0);
@@ -85,7 +85,7 @@ pub(super) fn users(summary: &Summary, style: &Style) -> String {
         true => String::new(),
         false => labelled(say!("users"), &joined(&items, room), style),
     };
-    let beats = &summary.heartbeats;
+    let beats = &summary.messages.heartbeats;
     if beats.counts.sent > 0 {
         let mut items = vec![style.say(say!("{} sent", format_count(beats.counts.sent)))];
         if beats.counts.answered + beats.counts.lost > 0 {
@@ -105,7 +105,7 @@ pub(super) fn deliveries(summary: &Summary, most: usize, style: &Style) -> Strin
         let unused = DeliveryInterval { step: row.counts.step, ..DeliveryInterval::default() };
         row.counts != unused
     };
-    let rows: Vec<&DeliveryRow> = summary.deliveries.iter().filter(is_used).collect();
+    let rows: Vec<&DeliveryRow> = summary.messages.deliveries.iter().filter(is_used).collect();
     let weight = |row: &&DeliveryRow| (row.counts.lost, row.counts.twice, row.counts.expected);
     let shown = pick_some(&rows, most, weight);
     let mut out = String::new();
@@ -194,12 +194,12 @@ pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
 fn timed<'a>(summary: &'a Summary, most: usize, style: &Style) -> Vec<Timed<'a>> {
     let is_timed =
         |row: &&Row| row.kind.is_timed() && row.kind.is_attempt() && !row.latency.is_empty();
-    let steps: Vec<&Row> = summary.steps.iter().filter(is_timed).collect();
+    let steps: Vec<&Row> = summary.steps.rows.iter().filter(is_timed).collect();
     let mut rows = Vec::new();
     let attempts = steps.len();
     if attempts > 1 {
         let name = style.say(say!("all {} steps", format_count(attempts as u64)));
-        rows.push(Timed { name, ink: Ink::Plain, latency: &summary.total.latency });
+        rows.push(Timed { name, ink: Ink::Plain, latency: &summary.steps.total.latency });
     }
     // Of a single step there is no other row.
     let shown = if attempts > 1 { most } else { most.max(1) };
@@ -212,13 +212,13 @@ fn timed<'a>(summary: &'a Summary, most: usize, style: &Style) -> Vec<Timed<'a>>
     }
     // What is beside the steps has a row at least, but where hardly anything has.
     let limit = rows.len().max(most) + usize::from(most > 0);
-    let deliveries = summary.deliveries.iter().filter(|row| !row.latency.is_empty());
+    let deliveries = summary.messages.deliveries.iter().filter(|row| !row.latency.is_empty());
     rows.extend(deliveries.map(|row| Timed {
         name: format!("{} ({})", clean(&row.name), style.say(say!("delivery"))),
         ink: Ink::Plain,
         latency: &row.latency,
     }));
-    let transactions = summary.transactions.iter().filter(|row| !row.latency.is_empty());
+    let transactions = summary.steps.transactions.iter().filter(|row| !row.latency.is_empty());
     rows.extend(transactions.map(|row| Timed {
         name: format!("{} ({})", clean(&row.name), style.say(say!("transaction"))),
         ink: Ink::Plain,

@@ -73,8 +73,8 @@ pub(super) fn facts(summary: &Summary, lines: usize, style: &Style) -> String {
 
 /// How many there were, where there were several, and which of them were lost.
 fn machines(summary: &Summary) -> Option<Said> {
-    let all = summary.machines.len();
-    let lost = summary.machines.iter().filter(|machine| machine.lost.is_some());
+    let all = summary.parts.machines.len();
+    let lost = summary.parts.machines.iter().filter(|machine| machine.lost.is_some());
     let lost: Vec<String> = lost.map(|machine| clean(&machine.name)).collect();
     match lost.as_slice() {
         _ if all < 2 => None,

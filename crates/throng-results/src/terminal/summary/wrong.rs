@@ -21,7 +21,7 @@ const EXAMPLE_CHARS_MAX: usize = 300;
 /// A few thresholds, those that were not met first.
 pub(super) fn thresholds(summary: &Summary, most: usize, style: &Style) -> String {
     let is_met = |threshold: &ThresholdRow| matches!(threshold.verdict, Verdict::Met(_));
-    let mut thresholds: Vec<&ThresholdRow> = summary.thresholds.iter().collect();
+    let mut thresholds: Vec<&ThresholdRow> = summary.verdict.thresholds.iter().collect();
     thresholds.sort_by_key(|threshold| {
         (is_met(threshold), !matches!(threshold.verdict, Verdict::NotMet(_)))
     });
@@ -64,7 +64,7 @@ struct Kind<'a> {
 
 fn kinds(summary: &Summary) -> Vec<Kind<'_>> {
     let mut kinds: Vec<Kind<'_>> = Vec::new();
-    for row in &summary.errors {
+    for row in &summary.steps.errors {
         let is_it = |kind: &&mut Kind<'_>| {
             kind.rows[0].cause == row.cause && kind.rows[0].blame == row.blame
         };

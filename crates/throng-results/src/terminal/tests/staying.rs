@@ -94,7 +94,7 @@ fn the_tables_of_a_million_users() {
 #[test]
 fn streams_have_times_between_their_messages() {
     let mut summary = im();
-    summary.pushed[0].latency = summary.steps[1].latency;
+    summary.steps.pushed[0].latency = summary.steps.rows[1].latency;
     let text = summary_text(&summary, &full());
     let at = text.find("pushed  ").unwrap();
     let table: Vec<&str> = text[at..].lines().take(3).map(str::trim_end).collect();

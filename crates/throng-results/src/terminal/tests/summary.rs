@@ -30,16 +30,16 @@ fn crowded() -> Summary {
         (0..7).map(|n| format!("https://host-{n}.example/{}", "a".repeat(90))).collect();
     summary.info.labels = (0..9).map(|n| (format!("label-{n}"), "value".repeat(5))).collect();
     let step = |n: u64| {
-        let mut row = summary.steps[0].clone();
+        let mut row = summary.steps.rows[0].clone();
         row.name = format!("GET /catalogue/of/everything/that/there/is/{n}");
         row.kind = "http".into();
         row.latency.p99_ns = n * 1_000_000;
         row
     };
     let steps: Vec<Row> = (0..1_000).map(step).collect();
-    summary.steps.extend(steps);
-    summary.transactions = shop(false).transactions;
-    summary.thresholds = (0..10)
+    summary.steps.rows.extend(steps);
+    summary.steps.transactions = shop(false).steps.transactions;
+    summary.verdict.thresholds = (0..10)
         .map(|n| ThresholdRow {
             text: format!("GET /catalogue/of/everything/that/there/is/{n} p99 < 50ms"),
             load: None,
@@ -50,7 +50,7 @@ fn crowded() -> Summary {
         })
         .collect();
     let cause = |n: usize| Cause::ALL[n % Cause::ALL.len()];
-    summary.errors = (0..20)
+    summary.steps.errors = (0..20)
         .map(|n| ErrorRow {
             step: format!("GET /catalogue/of/everything/that/there/is/{n}"),
             cause: cause(n),
@@ -63,14 +63,14 @@ fn crowded() -> Summary {
             }),
         })
         .collect();
-    summary.messages.dropped = 12;
+    summary.messages.counts.dropped = 12;
     summary.generator.lateness.p50_ns = 30_000_000;
     summary.generator.lateness.count = 1_000;
-    summary.total.latency.p50_ns = 40_000_000;
+    summary.steps.total.latency.p50_ns = 40_000_000;
     summary.generator.resources.ports_left = Some(3);
-    summary.population.dropped = 1_000;
-    summary.population.wanted = 1_000_000;
-    summary.validity = Validity::Invalid {
+    summary.users.population.dropped = 1_000;
+    summary.users.population.wanted = 1_000_000;
+    summary.verdict.validity = Validity::Invalid {
         reasons: vec![
             InvalidReason::Late { p99_ns: 300_000_000, max_ns: 900_000_000 },
             InvalidReason::GeneratorErrors { failed: 7_000, attempts: 70_000 },
@@ -708,10 +708,10 @@ fn a_crowded_run_in_short() {
 #[test]
 fn what_goes_wrong_in_several_steps_is_told_once() {
     let mut summary = sample::summary();
-    let mut more: Vec<_> = ["log in", "check out"].map(|_| summary.errors[0].clone()).into();
+    let mut more: Vec<_> = ["log in", "check out"].map(|_| summary.steps.errors[0].clone()).into();
     (more[0].step, more[0].count, more[0].share) = ("log in".into(), 1_200, Some(0.012));
     (more[1].step, more[1].count, more[1].share) = ("check out".into(), 7, Some(0.000_07));
-    summary.errors.extend(more);
+    summary.steps.errors.extend(more);
     let errors = |width| {
         let text = assert_short(&summary, &Style { width, ..Style::plain() });
         let at = text.find("\nerrors").expect("errors");
@@ -738,7 +738,7 @@ fn the_cause_of_lateness_is_never_cut() {
         let own = lateness::beside_its_target();
         (summary.generator, summary.info.same_host) = (own.generator, true);
         summary.info.host = own.info.host;
-        (summary.validity, summary.machines) = (Validity::Valid, Vec::new());
+        (summary.verdict.validity, summary.parts.machines) = (Validity::Valid, Vec::new());
         summary
     };
     let cause = "cause: throng used 0.4 of 2 cores on average, and other processes used 1.6";
@@ -756,17 +756,17 @@ fn the_cause_of_lateness_is_never_cut() {
 #[test]
 fn figures_of_the_summary_add_up() {
     let mut summary = sample::summary();
-    (summary.total.count, summary.total.ok, summary.total.failed) = (79, 39, 40);
-    (summary.total.ok_after, summary.total.ok_per_s) = (21, 1.8);
+    (summary.steps.total.count, summary.steps.total.ok, summary.steps.total.failed) = (79, 39, 40);
+    (summary.steps.total.ok_after, summary.steps.total.ok_per_s) = (21, 1.8);
     let text = assert_short(&summary, &Style::plain());
     let line = "requests     79 · 1.80 ok/s · 40 failed (50.6 %) · 21 ok after the load ended";
     assert!(text.contains(line), "{text}");
     // A few that came late change no rate that is shown.
-    (summary.total.ok, summary.total.ok_after) = (10_000, 21);
+    (summary.steps.total.ok, summary.steps.total.ok_after) = (10_000, 21);
     assert!(!assert_short(&summary, &Style::plain()).contains("after the load"));
     let mut summary = chat();
-    summary.deliveries.truncate(1);
-    let counts = &mut summary.deliveries[0].counts;
+    summary.messages.deliveries.truncate(1);
+    let counts = &mut summary.messages.deliveries[0].counts;
     (counts.expected, counts.delivered, counts.lost, counts.excused) = (5_232, 5_222, 7, 3);
     let text = assert_short(&summary, &Style::plain());
     assert!(text.contains("5,222 of 5,232 delivered · 7 lost · 3 undetermined"), "{text}");
@@ -800,7 +800,7 @@ fn what_was_changed_while_it_ran_stands_in_the_summary() {
     for (at, is_change, what) in changes {
         let phase = is_change.then(|| "load".to_string());
         let change = crate::summary::Change { at_ns: at * SECOND_NS, phase, what: what.into() };
-        summary.changes.add(change);
+        summary.events.changes.add(change);
     }
     let text = assert_short(&summary, &Style::plain());
     let line = "changed      times 2 at 3.00s · mark deploy at 4.00s · pause at 5.00s\n";
@@ -808,13 +808,13 @@ fn what_was_changed_while_it_ran_stands_in_the_summary() {
     for _ in 0..20 {
         let what = "users 12345".to_string();
         let phase = Some("load".into());
-        summary.changes.add(crate::summary::Change { at_ns: 6 * SECOND_NS, phase, what });
+        summary.events.changes.add(crate::summary::Change { at_ns: 6 * SECOND_NS, phase, what });
     }
     let text = assert_short(&summary, &Style::plain());
     assert!(text.contains("times 2 at 3.00s · ") && text.contains(" more\n"), "{text}");
     let markdown = crate::markdown::summary_markdown(&summary);
     assert!(markdown.contains("- at 3.00s, load: times 2\n"), "{markdown}");
     let mut crowded = crowded();
-    crowded.changes = summary.changes;
+    crowded.events.changes = summary.events.changes;
     assert!(assert_short(&crowded, &Style::plain()).contains("changed "));
 }
