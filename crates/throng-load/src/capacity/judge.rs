@@ -2,19 +2,22 @@
 
 use std::collections::VecDeque;
 
-use crate::capacity::hold::{GaveUp, Goals, Hold, Purpose, Second, Until, Wait};
+use throng_metrics::capacity::{FailedBy, Purpose};
 
-/// A backlog of so many seconds of the load is too much, unless thresholds allow longer.
+use crate::capacity::hold::{Goals, Hold, Second, Until, Wait};
+
+/// A backlog is too much from this many seconds of the load on, unless thresholds allow longer.
 const BACKLOG_MAX_S: f64 = 2.0;
-/// No verdict on strain before.
+/// Seconds before the first verdict on strain, and seconds in a row that count as recovered.
 const SECONDS_MIN: usize = 3;
-/// A hold is given up when so many times the bad attempts of its whole length are allowed for are
-/// reached: more seconds would not change its verdict, and the border is elsewhere. Counts for the
-/// border are cut short later, because what ends in the middle of a cluster is biased (simulated).
+/// A hold is given up when its bad attempts reach this multiple of what its whole length allows:
+/// more seconds would not change its verdict, and the border is elsewhere. The limit is higher for
+/// visits near the border, because counts cut off in the middle of a cluster are biased
+/// (simulated).
 const STRAIN_MAX: f64 = 4.0;
 const STRAIN_REFINE_MAX: f64 = 12.0;
 /// Fewer bad attempts prove nothing.
-const BAD_MIN: u64 = 20;
+pub(in crate::capacity) const BAD_MIN: u64 = 20;
 const SILENCE_MAX: usize = 5;
 /// How much longer than usual a median may be for a service that is idle again.
 const USUAL_MAX: f64 = 1.2;
@@ -50,7 +53,7 @@ impl Judge {
     }
 
     /// One more second, the first one of the settle time included. Some: give up at once.
-    pub fn second(&mut self, second: &Second) -> Option<GaveUp> {
+    pub fn second(&mut self, second: &Second) -> Option<FailedBy> {
         self.seen += 1;
         let is_silent = second.ended == 0 && second.unanswered > 0;
         self.silent = if is_silent { self.silent + 1 } else { 0 };
@@ -65,15 +68,15 @@ impl Judge {
             }
         }
         if self.silent as f64 >= (SILENCE_MAX as f64).max(3.0 * self.usual_s) {
-            return Some(GaveUp::Silence);
+            return Some(FailedBy::Silence);
         }
         if second.unanswered as f64 > self.unanswered_max(second.begun) {
-            return Some(GaveUp::Backlog);
+            return Some(FailedBy::Backlog);
         }
         if self.hold.purpose == Purpose::Beyond {
             return None;
         }
-        self.is_failing().then_some(GaveUp::Failing).or_else(|| self.strained())
+        self.is_failing().then_some(FailedBy::Failing).or_else(|| self.strained())
     }
 
     /// More attempts than these are not waiting in a service that meets its thresholds.
@@ -101,7 +104,7 @@ impl Judge {
         }
     }
 
-    fn strained(&self) -> Option<GaveUp> {
+    fn strained(&self) -> Option<FailedBy> {
         let counted = self.counted();
         if counted < SECONDS_MIN {
             return None;
@@ -111,7 +114,7 @@ impl Judge {
             let allowed = self.goals.shares[*index].allowed * attempts;
             self.bad[*index] >= BAD_MIN && self.bad[*index] as f64 > self.strain_max() * allowed
         };
-        (0..self.bad.len()).find(too_many).map(GaveUp::Strain)
+        (0..self.bad.len()).find(too_many).map(|index| self.goals.share_not_met(index))
     }
 }
 

@@ -3,8 +3,11 @@
 use super::*;
 use crate::capacity::hold::{Share, Why};
 
+const THRESHOLD: &str = "http p99 < 50ms";
+
 fn goals() -> Goals {
-    Goals { shares: vec![Share { allowed: 0.01, within_s: Some(0.05) }], plain: 0 }
+    let text = THRESHOLD.into();
+    Goals { shares: vec![Share { text, allowed: 0.01, within_s: Some(0.05) }], plain: Vec::new() }
 }
 
 /// A second at 1,000/s.
@@ -14,7 +17,7 @@ fn second(failed: u64, bad: u64, unanswered: u64) -> Second {
 }
 
 /// After how many seconds, the settle time included, and why.
-fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, GaveUp)> {
+fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, FailedBy)> {
     let why = Why::Between;
     let hold = Hold { load: 1000.0, settle_s: 2, seconds: 20, purpose, why };
     let mut judge = Judge::new(&goals(), hold, 0.002);
@@ -23,25 +26,25 @@ fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, GaveUp)> {
 
 #[test]
 fn a_hold_is_given_up_when_its_verdict_is_certain() {
-    let check = |second: &Second, is: Option<(usize, GaveUp)>| {
+    let check = |second: &Second, is: Option<(usize, FailedBy)>| {
         assert_eq!(gives_up(Purpose::Bracket, second), is, "{second:?}");
     };
     check(&second(0, 10, 5), None);
     // Twice what is allowed says where the border is.
     check(&second(0, 20, 5), None);
     // 200 bad attempts are allowed in 20 s.
-    check(&second(0, 300, 5), Some((5, GaveUp::Strain(0))));
-    check(&second(600, 0, 5), Some((3, GaveUp::Failing)));
-    check(&second(0, 0, 2100), Some((1, GaveUp::Backlog)));
+    check(&second(0, 300, 5), Some((5, FailedBy::Threshold(THRESHOLD.into()))));
+    check(&second(600, 0, 5), Some((3, FailedBy::Failing)));
+    check(&second(0, 0, 2100), Some((1, FailedBy::Backlog)));
     let silent = Second { ended: 0, good: 0, bad: vec![0], p50_s: None, ..second(0, 0, 900) };
-    check(&silent, Some((5, GaveUp::Silence)));
+    check(&silent, Some((5, FailedBy::Silence)));
 }
 
 #[test]
 fn an_overload_and_a_refinement_last_longer() {
     assert_eq!(gives_up(Purpose::Beyond, &second(600, 900, 5)), None);
     let late = gives_up(Purpose::Refine, &second(0, 300, 5));
-    assert_eq!(late, Some((11, GaveUp::Strain(0))));
+    assert_eq!(late, Some((11, FailedBy::Threshold(THRESHOLD.into()))));
 }
 
 #[test]

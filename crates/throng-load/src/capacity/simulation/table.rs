@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use throng_metrics::capacity::Basis;
+
 use super::run::{Searched, search, settings};
 use super::target::Model;
-use crate::capacity::answer::Basis;
 
 /// A promise that exceeds the law by more is wrong.
 const EXCESS: f64 = 1.02;
@@ -36,7 +37,7 @@ pub struct Figures {
     pub rises: usize,
 }
 
-/// Searches with the seeds from 1 on, on so many threads.
+/// Runs searches with the seeds from 1 on, on `threads` threads.
 pub fn figures(model: Model, rate: f64, seeds: u64, threads: usize) -> Figures {
     let next = AtomicU64::new(1);
     let work = || {
