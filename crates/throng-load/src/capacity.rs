@@ -17,7 +17,8 @@ mod search;
 pub mod simulation;
 
 pub use hold::{
-    Ended, Goals, Held, Hold, Order, Outcome, Percentiles, Second, Share, Until, Wait, Waited, Why,
+    Ended, Goals, Held, Hold, Order, Outcome, Percentiles, Second, Share, Tally, Until, Wait,
+    Waited, Why,
 };
 pub use judge::{Judge, Watch};
 pub use search::{BASE_PART, Search, Settings, Stage, Status};

@@ -91,6 +91,25 @@ pub enum Order {
     Finish,
 }
 
+/// What a threshold counts: all attempts, or only those of some steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    pub attempts: f64,
+    /// How many of them are bad by the threshold.
+    pub bad: f64,
+}
+
+impl Tally {
+    pub(in crate::capacity) fn add(&mut self, other: &Tally) {
+        self.attempts += other.attempts;
+        self.bad += other.bad;
+    }
+
+    pub(in crate::capacity) fn share(&self) -> f64 {
+        if self.attempts > 0.0 { self.bad / self.attempts } else { 0.0 }
+    }
+}
+
 /// What was counted in one second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Second {
@@ -100,8 +119,8 @@ pub struct Second {
     pub ended: u64,
     /// Those of them that ended without an error.
     pub good: u64,
-    /// Of the ended, how many each threshold calls bad, in the order of `Goals::shares`.
-    pub bad: Vec<u64>,
+    /// What each threshold counts of the ended, in the order of `Goals::shares`.
+    pub counted: Vec<Tally>,
     /// Attempts without a response at the end of the second, also those that wait for a start.
     pub unanswered: u64,
     /// The sum of the response times of all that ended.
@@ -132,7 +151,7 @@ pub struct Percentiles {
 /// A hold that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// How long it settled before it counted.
+    /// How long it took from the order to the first second that counts.
     pub settled_s: f64,
     /// What was counted since.
     pub seconds: Vec<Second>,
@@ -147,6 +166,8 @@ pub struct Held {
 /// A wait that is over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
+    /// How long it took from the order until its load was set.
+    pub delayed_s: f64,
     pub seconds: f64,
     /// Whether it ended because of what it waited for, or was skipped.
     pub reached: bool,
@@ -173,10 +194,10 @@ impl Goals {
 
     /// The threshold with the greatest strain, and that strain: the share of bad attempts as a
     /// multiple of the allowed one.
-    pub fn strain(&self, attempts: f64, bad: &[f64]) -> Option<(usize, f64)> {
-        let strain =
-            |(index, share): (usize, &Share)| (index, bad[index] / attempts / share.allowed);
-        let all = self.shares.iter().enumerate().map(strain);
-        if attempts > 0.0 { all.max_by(|a, b| a.1.total_cmp(&b.1)) } else { None }
+    pub fn strain(&self, counted: &[Tally]) -> Option<(usize, f64)> {
+        let counted = self.shares.iter().zip(counted).enumerate();
+        let counted = counted.filter(|(_, (_, tally))| tally.attempts > 0.0);
+        let strains = counted.map(|(index, (share, tally))| (index, tally.share() / share.allowed));
+        strains.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use throng_metrics::capacity::{FailedBy, Purpose};
 
-use crate::capacity::hold::{Goals, Hold, Second, Until, Wait};
+use crate::capacity::hold::{Goals, Hold, Second, Tally, Until, Wait};
 
 /// A backlog is too much from this many seconds of the load on, unless thresholds allow longer.
 const BACKLOG_MAX_S: f64 = 2.0;
@@ -32,7 +32,8 @@ pub struct Judge {
     /// Seconds so far, the settle time included.
     seen: usize,
     begun: u64,
-    bad: Vec<u64>,
+    ended: u64,
+    counted: Vec<Tally>,
     /// Attempts that ended, and failed, in each of the last seconds.
     last: VecDeque<(u64, u64)>,
     silent: usize,
@@ -46,7 +47,8 @@ impl Judge {
             usual_s,
             seen: 0,
             begun: 0,
-            bad: vec![0; goals.shares.len()],
+            ended: 0,
+            counted: vec![Tally::default(); goals.shares.len()],
             last: VecDeque::new(),
             silent: 0,
         }
@@ -63,8 +65,9 @@ impl Judge {
         }
         if self.seen > self.hold.settle_s as usize {
             self.begun += second.begun;
-            for (sum, bad) in self.bad.iter_mut().zip(&second.bad) {
-                *sum += bad;
+            self.ended += second.ended;
+            for (sum, counted) in self.counted.iter_mut().zip(&second.counted) {
+                sum.add(counted);
             }
         }
         if self.silent as f64 >= (SILENCE_MAX as f64).max(3.0 * self.usual_s) {
@@ -83,11 +86,11 @@ impl Judge {
     fn unanswered_max(&self, begun: u64) -> f64 {
         let limits = self.goals.shares.iter().filter_map(|share| share.within_s);
         let allowed_s = limits.fold(BACKLOG_MAX_S, |max, within| max.max(2.0 * within));
-        let mean = (self.begun as f64 / self.counted().max(1) as f64).max(begun as f64);
+        let mean = (self.begun as f64 / self.counted_s().max(1) as f64).max(begun as f64);
         mean * (allowed_s + 3.0 * self.usual_s) + BAD_MIN as f64
     }
 
-    fn counted(&self) -> usize {
+    fn counted_s(&self) -> usize {
         self.seen.saturating_sub(self.hold.settle_s as usize)
     }
 
@@ -105,16 +108,18 @@ impl Judge {
     }
 
     fn strained(&self) -> Option<FailedBy> {
-        let counted = self.counted();
-        if counted < SECONDS_MIN {
+        let counted_s = self.counted_s();
+        if counted_s < SECONDS_MIN {
             return None;
         }
-        let attempts = self.begun as f64 / counted as f64 * f64::from(self.hold.seconds);
+        let attempts = self.begun as f64 / counted_s as f64 * f64::from(self.hold.seconds);
         let too_many = |index: &usize| {
-            let allowed = self.goals.shares[*index].allowed * attempts;
-            self.bad[*index] >= BAD_MIN && self.bad[*index] as f64 > self.strain_max() * allowed
+            let Tally { attempts: of, bad } = self.counted[*index];
+            let part = of / self.ended.max(1) as f64;
+            let allowed = self.goals.shares[*index].allowed * attempts * part;
+            bad >= BAD_MIN as f64 && bad > self.strain_max() * allowed
         };
-        (0..self.bad.len()).find(too_many).map(|index| self.goals.share_not_met(index))
+        (0..self.counted.len()).find(too_many).map(|index| self.goals.share_not_met(index))
     }
 }
 
@@ -153,8 +158,7 @@ impl Watch {
     }
 
     fn is_met(&self, second: &Second) -> bool {
-        let bad: Vec<f64> = second.bad.iter().map(|bad| *bad as f64).collect();
-        let strain = self.goals.strain(second.ended as f64, &bad);
+        let strain = self.goals.strain(&second.counted);
         second.ended > 0 && strain.is_none_or(|(_, strain)| strain <= 1.0)
     }
 }

@@ -12,7 +12,7 @@ use throng_metrics::capacity::{
 
 use crate::capacity::fit::Curve;
 use crate::capacity::hold::{
-    COLLAPSED, Ended, Goals, Held, Hold, Order, Outcome, Second, Until, Wait, Waited, Why,
+    COLLAPSED, Ended, Goals, Held, Hold, Order, Outcome, Second, Tally, Until, Wait, Waited, Why,
 };
 use crate::capacity::judge::{Judge, Watch};
 use crate::capacity::knee::knee;
@@ -94,8 +94,8 @@ struct Visit {
     level: Level,
     /// Attempts that ended, and those that were overdue at the end.
     attempts: f64,
-    /// The bad ones of them, for each threshold of [`Goals::shares`].
-    bad: Vec<f64>,
+    /// What each threshold of [`Goals::shares`] counts of them.
+    counted: Vec<Tally>,
     /// The threshold with the greatest strain.
     strained_by: Option<usize>,
     seconds: Vec<Second>,
@@ -385,7 +385,7 @@ impl Search {
     }
 
     fn waited(&mut self, wait: Wait, waited: Waited) {
-        self.spent_s += waited.seconds;
+        self.spent_s += waited.delayed_s + waited.seconds;
         match (self.stage, wait.until) {
             (_, Until::Back { .. }) => {
                 self.recovered_s = waited.reached.then_some(waited.seconds);
@@ -487,12 +487,16 @@ impl Search {
         let overdue = |within_s: f64| (unanswered - begun / seconds.max(1.0) * within_s).max(0.0);
         let limits = goals.shares.iter().filter_map(|share| share.within_s);
         let attempts = ended + limits.map(overdue).fold(0.0, f64::max);
-        let bad = goals.shares.iter().enumerate().map(|(index, share)| {
-            let counted: u64 = held.seconds.iter().map(|second| second.bad[index]).sum();
-            counted as f64 + share.within_s.map_or(0.0, overdue)
+        let counted = goals.shares.iter().enumerate().map(|(index, share)| {
+            let mut tally = Tally::default();
+            held.seconds.iter().for_each(|second| tally.add(&second.counted[index]));
+            // Those without a response are as many of each step as those with one.
+            let part = if ended > 0.0 { tally.attempts / ended } else { 1.0 };
+            let overdue = part * share.within_s.map_or(0.0, overdue);
+            Tally { attempts: tally.attempts + overdue, bad: tally.bad + overdue }
         });
-        let bad: Vec<f64> = bad.collect();
-        let strain = goals.strain(attempts, &bad);
+        let counted: Vec<Tally> = counted.collect();
+        let strain = goals.strain(&counted);
         let bad_min = if hold.purpose == Purpose::Confirm { 0.0 } else { BAD_MIN };
         let mean_s = sum(|second| second.response_s) / ended.max(1.0);
         let level = Level {
@@ -511,10 +515,10 @@ impl Search {
             in_flight: sum(|second| second.unanswered as f64) / seconds.max(1.0),
             in_flight_expected: attempts / seconds.max(1.0) * mean_s,
             online: held.online,
-            verdict: verdict(goals, &held, strain, (&bad, bad_min)),
+            verdict: verdict(goals, &held, strain, (&counted, bad_min)),
         };
         let (strained_by, was_skipped) = (strain.map(|it| it.0), held.ended == Ended::Skipped);
-        Visit { level, attempts, bad, strained_by, seconds: held.seconds, was_skipped }
+        Visit { level, attempts, counted, strained_by, seconds: held.seconds, was_skipped }
     }
 }
 
@@ -522,13 +526,13 @@ fn verdict(
     goals: &Goals,
     held: &Held,
     strain: Option<(usize, f64)>,
-    (bad, bad_min): (&[f64], f64),
+    (counted, bad_min): (&[Tally], f64),
 ) -> LevelVerdict {
     let seconds = held.seconds.len() as f64;
     let not_met = LevelVerdict::NotMet;
     match (&held.ended, held.unmet, strain) {
         (Ended::GeneratorBound(by), ..) => LevelVerdict::GeneratorBound(*by),
-        (_, _, Some((index, strain))) if strain > 1.0 && bad[index] >= bad_min => {
+        (_, _, Some((index, strain))) if strain > 1.0 && counted[index].bad >= bad_min => {
             not_met(goals.share_not_met(index))
         }
         (Ended::GaveUp(by), ..) => not_met(by.clone()),

@@ -5,7 +5,7 @@ use throng_base::units::{format_count, format_duration};
 use throng_base::{Said, StepId};
 use throng_load::capacity::{
     Ended, Held, Hold, Judge, Order, Outcome, Percentiles, Search, Second, Settings, Share, Status,
-    Waited, Watch, Why,
+    Tally, Waited, Watch, Why,
 };
 use throng_metrics::capacity::{Capacity, GeneratorLimit, LoadUnit};
 use throng_metrics::{
@@ -56,7 +56,8 @@ pub(super) struct Pilot {
     attempts: Vec<StepId>,
     /// Figures since the last second that was counted.
     part: Interval,
-    /// The first second that belongs to the order.
+    /// The second in which the order was given, and the first one that belongs to it.
+    ordered: u64,
     from: u64,
     level: f64,
     /// Seconds of the order so far, those before it counts too.
@@ -79,6 +80,7 @@ impl Pilot {
             search,
             attempts: attempts.map(|(id, _)| StepId(id)).collect(),
             part: Interval::default(),
+            ordered: 0,
             from: 0,
             level: wanted.settings.base,
             wanted,
@@ -145,6 +147,11 @@ impl Pilot {
         }
     }
 
+    /// How long it took from the order to the first second that belongs to it.
+    fn delayed_s(&self) -> f64 {
+        self.from.saturating_sub(self.ordered) as f64
+    }
+
     fn hold_second(
         &mut self,
         hold: Hold,
@@ -196,7 +203,8 @@ impl Pilot {
             return Vec::new();
         }
         let seconds = f64::from(self.passed);
-        self.search.handle(Outcome::Waited(Waited { seconds, reached }));
+        let delayed_s = self.delayed_s();
+        self.search.handle(Outcome::Waited(Waited { delayed_s, seconds, reached }));
         self.next()
     }
 
@@ -219,7 +227,7 @@ impl Pilot {
             p99_s: at(0.99),
         });
         let held = Held {
-            settled_s: f64::from(settled),
+            settled_s: self.delayed_s() + f64::from(settled),
             seconds,
             ended,
             unmet: self.wanted.plain.iter().position(is_unmet),
@@ -263,6 +271,9 @@ impl Pilot {
 
     fn next(&mut self) -> Vec<Deed> {
         (self.judge, self.watch) = (self.search.judge(), self.search.watch());
+        // Until it is set, no second belongs to the order.
+        self.ordered = self.from + u64::from(self.passed);
+        self.from = self.ordered;
         (self.passed, self.settled, self.late) = (0, None, 0);
         self.sum = Interval::default();
         self.seconds.clear();
@@ -283,21 +294,16 @@ impl Pilot {
 
     fn count(&self, part: &Interval, gauges: &Gauges) -> Second {
         let total = self.total(part);
-        let scaled = |threshold: &Threshold| {
+        let tally = |threshold: &Threshold| {
             let row = self.row(threshold, part);
-            let bad = bad(threshold, &row);
-            // Of some steps only, as a part of all attempts.
-            match row.count == total.count || row.count == 0 {
-                true => bad,
-                false => (bad as f64 * total.count as f64 / row.count as f64).round() as u64,
-            }
+            Tally { attempts: row.count as f64, bad: bad(threshold, &row) as f64 }
         };
         let latency = &total.latency;
         Second {
             begun: total.begun,
             ended: total.count,
             good: total.ok,
-            bad: self.wanted.shares.iter().map(scaled).collect(),
+            counted: self.wanted.shares.iter().map(tally).collect(),
             unanswered: gauges.in_flight + gauges.backlog,
             response_s: latency.mean() * latency.count() as f64 / 1e9,
             p50_s: (!latency.is_empty()).then(|| latency.value_at(0.5) as f64 / 1e9),

@@ -13,7 +13,8 @@ fn goals() -> Goals {
 /// A second at 1,000/s.
 fn second(failed: u64, bad: u64, unanswered: u64) -> Second {
     let (good, p50_s) = (1000 - failed, Some(0.002));
-    Second { begun: 1000, ended: 1000, good, bad: vec![bad], unanswered, response_s: 2.0, p50_s }
+    let counted = vec![Tally { attempts: 1000.0, bad: bad as f64 }];
+    Second { begun: 1000, ended: 1000, good, counted, unanswered, response_s: 2.0, p50_s }
 }
 
 /// After how many seconds, the settle time included, and why.
@@ -36,7 +37,13 @@ fn a_hold_is_given_up_when_its_verdict_is_certain() {
     check(&second(0, 300, 5), Some((5, FailedBy::Threshold(THRESHOLD.into()))));
     check(&second(600, 0, 5), Some((3, FailedBy::Failing)));
     check(&second(0, 0, 2100), Some((1, FailedBy::Backlog)));
-    let silent = Second { ended: 0, good: 0, bad: vec![0], p50_s: None, ..second(0, 0, 900) };
+    let silent = Second {
+        ended: 0,
+        good: 0,
+        counted: vec![Tally::default()],
+        p50_s: None,
+        ..second(0, 0, 900)
+    };
     check(&silent, Some((5, FailedBy::Silence)));
 }
 
@@ -60,4 +67,16 @@ fn a_wait_ends_when_the_service_is_as_usual() {
     let mut back = watch(Until::Back { cut: 0.1 });
     let seconds = [0.9, 0.99, 1.0].map(|online| back.second(&second(0, 0, 2), Some(online)));
     assert_eq!(seconds, [false, false, true]);
+}
+
+/// A step with a tenth of the attempts: 20 bad ones of its 2,000 are allowed in 20 s.
+#[test]
+fn a_threshold_on_one_step_counts_only_that_step() {
+    let one_step =
+        |bad| Second { counted: vec![Tally { attempts: 100.0, bad }], ..second(0, 0, 5) };
+    assert_eq!(gives_up(Purpose::Bracket, &one_step(2.0)), None);
+    let by = FailedBy::Threshold(THRESHOLD.into());
+    assert_eq!(gives_up(Purpose::Bracket, &one_step(30.0)), Some((5, by)));
+    let strain = goals().strain(&one_step(2.0).counted);
+    assert_eq!(strain, Some((0, 2.0)));
 }

@@ -159,8 +159,8 @@ impl Search {
         let point = |visit: &&Visit, index: usize| Point {
             at: visit.level.load.ln(),
             minutes: (visit.level.middle_s() - middle_s) / 60.0,
-            attempts: visit.attempts,
-            bad: visit.bad[index],
+            attempts: visit.counted[index].attempts,
+            bad: visit.counted[index].bad,
         };
         (0..self.settings.goals.shares.len())
             .map(|index| visits.iter().map(|visit| point(visit, index)).collect())
@@ -312,7 +312,9 @@ impl Search {
             let seconds = visit.seconds.iter().filter(|second| second.ended > 0);
             let mean = |second: &Second| (1.0, second.response_s / second.ended as f64);
             answered.push(seconds.clone().map(mean).collect());
-            bad.push(seconds.map(|it| (it.ended as f64, it.bad[index] as f64)).collect());
+            bad.push(
+                seconds.map(|it| (it.counted[index].attempts, it.counted[index].bad)).collect(),
+            );
         }
         let time_s = autocorrelation::time_s(&answered).max(autocorrelation::time_s(&bad));
         let settle = (SETTLE_TIMES * time_s).ceil() as u32;
@@ -330,7 +332,10 @@ impl Search {
         self.stage = Stage::Confirm;
         self.promise = Some(load);
         self.tries += 1;
-        self.order_hold(load, (SETTLE_S, self.settings.confirm_s), Purpose::Confirm, why);
+        // With fewer attempts, a threshold that is met proves nothing.
+        let seconds = (self.settings.goals.attempts_min() / load).ceil() as u32;
+        let seconds = seconds.max(self.settings.confirm_s);
+        self.order_hold(load, (SETTLE_S, seconds), Purpose::Confirm, why);
     }
 
     fn confirm(&mut self) {

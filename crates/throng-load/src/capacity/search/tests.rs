@@ -38,7 +38,7 @@ fn seconds(hold: &Hold, share: f64) -> Vec<Second> {
         begun,
         ended: begun,
         good: begun,
-        bad: vec![(begun as f64 * share).round() as u64],
+        counted: vec![Tally { attempts: begun as f64, bad: (begun as f64 * share).round() }],
         unanswered: (hold.load * 0.002) as u64,
         response_s: begun as f64 * 0.002,
         p50_s: Some(0.002),
@@ -63,7 +63,11 @@ fn run(search: &mut Search, mut hold: impl FnMut(&Hold) -> Held) -> Vec<f64> {
                 search.handle(Outcome::Held(held));
             }
             Order::Wait(_) => {
-                search.handle(Outcome::Waited(Waited { seconds: 3.0, reached: true }));
+                search.handle(Outcome::Waited(Waited {
+                    delayed_s: 0.0,
+                    seconds: 3.0,
+                    reached: true,
+                }));
             }
             Order::Finish => return loads,
         }
@@ -103,7 +107,7 @@ fn one_bad_attempt_of_few_fails_no_base() {
     let mut search = Search::new(Settings { max: Some(12.0), ..settings(9.0) });
     run(&mut search, |hold| {
         let mut held = held(hold, 0.0);
-        held.seconds[0].bad[0] = u64::from(hold.purpose == Purpose::Climb);
+        held.seconds[0].counted[0].bad = f64::from(hold.purpose == Purpose::Climb);
         held
     });
     assert_eq!(search.answer().carries, Some(12.0));
@@ -186,7 +190,11 @@ fn a_service_that_does_not_recover_gets_no_more_load() {
             Order::Hold(hold) => search.handle(Outcome::Held(held(&hold, steep(hold.load)))),
             Order::Wait(wait) => {
                 waits.push(wait.load);
-                search.handle(Outcome::Waited(Waited { seconds: 60.0, reached: false }));
+                search.handle(Outcome::Waited(Waited {
+                    delayed_s: 0.0,
+                    seconds: 60.0,
+                    reached: false,
+                }));
             }
             Order::Finish => break,
         }
@@ -230,6 +238,16 @@ fn slow_users_end_in_a_bracket_of_a_tenth() {
     let (low, high) = answer.low.zip(answer.high).expect("a bracket");
     assert!(low <= 7000.0 && high > 7000.0 && high / low <= 1.101, "{low} to {high}");
     assert_eq!((answer.carries, answer.confirmed_s), (Some(low), 90.0));
+}
+
+/// `p99.9` at 10/s: a minute has 600 attempts, and 4,603 without a bad one are a proof.
+#[test]
+fn a_rare_threshold_is_confirmed_for_longer() {
+    let goals = Goals { shares: vec![Share { allowed: 0.001, ..slow() }], plain: Vec::new() };
+    let mut search = Search::new(Settings { goals, max: Some(10.0), ..settings(9.0) });
+    run(&mut search, |hold| held(hold, 0.0));
+    let answer = search.answer();
+    assert_eq!((answer.carries, answer.confirmed_s), (Some(10.0), 461.0));
 }
 
 #[test]

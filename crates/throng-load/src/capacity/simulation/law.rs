@@ -37,12 +37,12 @@ pub fn brute_force(model: Model, rate: f64, attempts: f64) -> f64 {
             target.second(load);
         }
         let seconds = (attempts / load).ceil() as u64;
-        let (mut ended, mut bad) = (0, 0);
+        let (mut ended, mut bad) = (0, 0.0);
         for _ in 0..seconds {
             let second = target.second(load);
-            (ended, bad) = (ended + second.ended, bad + second.bad[0]);
+            (ended, bad) = (ended + second.ended, bad + second.counted[0].bad);
         }
-        bad as f64 > SLOW_ALLOWED * ended as f64
+        bad > SLOW_ALLOWED * ended as f64
     })
 }
 

@@ -82,10 +82,10 @@ fn wait(search: &Search, target: &mut VirtualTarget, order: &Wait) -> Waited {
     for passed in 1..=order.seconds_max {
         let second = target.second(order.load);
         if watch.as_mut().is_some_and(|watch| watch.second(&second, None)) {
-            return Waited { seconds: f64::from(passed), reached: true };
+            return Waited { delayed_s: 0.0, seconds: f64::from(passed), reached: true };
         }
     }
-    Waited { seconds: f64::from(order.seconds_max), reached: false }
+    Waited { delayed_s: 0.0, seconds: f64::from(order.seconds_max), reached: false }
 }
 
 fn rises(levels: &[Level]) -> usize {
