@@ -22,7 +22,6 @@ use throng_metrics::{
 };
 
 use crate::back_off::{BackOff, BackOffs};
-use crate::capacity::Capacity;
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
@@ -36,6 +35,7 @@ use crate::summary::{
     Validity, most_first, per_second,
 };
 use crate::verdict;
+use throng_metrics::capacity::Capacity;
 
 use phase::{PhaseSum, SECOND_NS};
 

@@ -32,7 +32,6 @@
 extern crate throng_base;
 
 pub mod back_off;
-pub mod capacity;
 pub mod collector;
 pub mod compare;
 pub mod csv;
@@ -61,7 +60,6 @@ pub mod window;
 mod sample;
 
 pub use back_off::{BackOff, BackOffs, machine_name};
-pub use capacity::Capacity;
 pub use collector::Collector;
 pub use directory::{
     FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, StepInfo,

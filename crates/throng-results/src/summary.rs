@@ -18,13 +18,13 @@ use throng_metrics::{
 };
 
 use crate::back_off::BackOffs;
-use crate::capacity::Capacity;
 use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
 pub use curves::{Curves, POINTS_MAX};
+use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
 /// What was wrong with a file of lines, or with all of a record.

@@ -2,7 +2,7 @@
 
 /// Batches of more seconds are not compared.
 const BATCH_MAX: usize = 16;
-/// A variance of fewer batches is not used.
+/// With fewer batches, a variance is not used.
 const BATCHES_MIN: usize = 5;
 
 /// The autocorrelation time in seconds, at least 1, of several series of attempts and bad ones per
@@ -26,8 +26,8 @@ fn deviations(series: &[(f64, f64)]) -> Vec<f64> {
     series.iter().map(|(attempts, bad)| bad - share * attempts).collect()
 }
 
-/// The variance of batches of so many seconds, per second. A series' own mean is 0, which takes
-/// away the part of one batch of it.
+/// The variance of batches of `size` seconds, per second. The mean of each series is 0, which costs
+/// one degree of freedom.
 fn variance(series: &[Vec<f64>], size: usize) -> Option<f64> {
     let (mut sum, mut batches, mut free) = (0.0, 0_usize, 0.0);
     for series in series {

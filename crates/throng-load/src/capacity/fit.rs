@@ -57,7 +57,7 @@ impl Curve {
         Curve { border: border.ln(), slope: SLOPE_USUAL, trend: 0.0 }
     }
 
-    /// So many minutes later.
+    /// The curve `minutes` later.
     pub(in crate::capacity) fn later(self, minutes: f64) -> Curve {
         Curve { border: self.border + self.trend * minutes, ..self }
     }

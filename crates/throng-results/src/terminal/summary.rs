@@ -11,8 +11,8 @@ use throng_base::Said;
 
 use super::text::{clean, cut, width};
 use super::{Ink, Style};
-use crate::capacity::Capacity;
 use crate::summary::Summary;
+use throng_metrics::capacity::Capacity;
 
 /// With the prompt below it, a terminal of 24 lines shows it whole.
 pub(super) const LINES_MAX: usize = 23;
