@@ -215,7 +215,7 @@ figures! {
         iterations_started, IterationsStarted "iterations.started";
         /// iterations finished
         iterations_finished, Iterations "iterations";
-        /// steps cut off, in all rows together; transactions and heartbeats have their own counts
+        /// steps cut off, in all rows together; transactions and heartbeats are counted separately
         interrupted json "cut_off", Interrupted "interrupted";
         /// scheduled starts that never happened
         unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population().due();
@@ -305,7 +305,7 @@ figures! {
         /// deliberate duplicate
         without_answer, HeartbeatsWithoutAnswer "heartbeats.without_answer"
             of |sum| sum.heartbeats().sent;
-        /// never sent, because the generator was behind by more than the whole period
+        /// never sent, because the generator was more than a whole period behind
         skipped, HeartbeatsSkipped "heartbeats.skipped";
         /// sent late, duplicated or omitted on purpose
         faulty, HeartbeatsFaulty "heartbeats.faulty";
@@ -319,7 +319,8 @@ figures! {
         given_up, RetriesGivenUp "retries.given_up";
         /// retries after a response with `Retry-After`
         retry_after, RetriesRetryAfter "retries.retry_after";
-        /// part of `retry_after`: the response asked for more than a minute; throng waits a minute
+        /// part of `retry_after`: the response requested more than a minute, and throng waited one
+        /// minute
         retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
     }
 
@@ -392,9 +393,9 @@ ledger! {
         out_of_order OutOfOrder of expected;
         /// deliveries that arrived after they were counted as lost
         after_lost AfterLost of expected;
-        /// messages received by a user outside of the audience, or by the sender if it must not get
-        /// its own. Users that came online or joined the audience after the message was sent do not
-        /// count
+        /// messages received by a user outside of the audience, or by the sender although it is
+        /// excluded. Users that came online or joined the audience after the message was sent do
+        /// not count
         stray Stray;
         /// messages received that no step of this run sent; not counted if several rows receive the
         /// same messages
@@ -406,7 +407,7 @@ ledger! {
         sent_without_id SentWithoutId;
         /// messages received in which `match` found no ID
         received_without_id ReceivedWithoutId;
-        /// messages received with several records, of which at most the first could be read
+        /// messages received with several records; at most the first record could be read
         #[serde(skip_serializing_if = "is_zero")]
         received_joined ReceivedJoined;
     }
