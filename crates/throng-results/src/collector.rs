@@ -252,6 +252,11 @@ impl Collector {
             errors: self.error_rows(info, sum, total.count),
             failures: self.failure_rows(info),
             slowest: slow_rows(info, sum),
+            samples: sum
+                .samples
+                .iter()
+                .map(|row| (info.step_name(row.step), row.clone()))
+                .collect(),
             retries: sum.retries.clone(),
             total,
             rows,

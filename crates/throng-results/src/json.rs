@@ -5,7 +5,7 @@ mod capacity;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
-use throng_metrics::{Cause, Counts, DeliveryCounter, Verdict, status_word};
+use throng_metrics::{Cause, Counts, DeliveryCounter, SampleInterval, Verdict, status_word};
 
 use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
@@ -71,6 +71,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "connections": connections(summary),
         "sessions": summary.parts.sessions.iter().map(session).collect::<Vec<_>>(),
         "targets": summary.parts.targets.iter().map(target).collect::<Vec<_>>(),
+        "samples": summary.steps.samples.iter().map(sample).collect::<Vec<_>>(),
         "slowest": summary.steps.slowest.iter().map(slow).collect::<Vec<_>>(),
         "residence": summary.connections.residence.iter().map(residence).collect::<Vec<_>>(),
         "lifecycle": lifecycle(summary),
@@ -295,6 +296,10 @@ fn delivery(row: &DeliveryRow) -> Value {
             "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
         }),
     )
+}
+
+fn sample((name, counts): &(String, SampleInterval)) -> Value {
+    with(counts, json!({ "name": name }))
 }
 
 fn delivery_example((counter, example): &(DeliveryCounter, Example)) -> Value {

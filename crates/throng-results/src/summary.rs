@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Histogram,
-    Interval, Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, StepKind,
-    TargetInterval, Together, TrendUnit, Unit, Verdict,
+    Interval, Lifecycle, Messages, Population, Resources, Retries, SampleInterval, Stage,
+    StepInterval, StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
 };
 
 use crate::back_off::BackOffs;
@@ -110,6 +110,8 @@ pub struct StepTables {
     pub failures: Vec<FailureRow>,
     /// The slowest attempts of the steps that are asked for, the slowest first.
     pub slowest: Vec<SlowRow>,
+    /// By the name of the step: what the responses to its requests are like, where they differ.
+    pub samples: Vec<(String, SampleInterval)>,
     pub retries: Retries,
 }
 
