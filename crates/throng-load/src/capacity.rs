@@ -1,11 +1,11 @@
-//! How much a service carries: the highest load at which its thresholds are met, with an interval.
+//! The search for the highest load at which a service meets its thresholds, with an interval.
 //!
-//! [`Search`] is a pure machine: one finished hold or wait in, one order out. It reads no clock and
-//! does no I/O. While a hold lasts, its [`Judge`] says when to give it up; while a wait lasts, its
-//! [`Watch`] says when it is over. The search climbs until a level fails, brackets the border,
-//! collects counts on both sides of it, promises the lower end of a 95 % interval, confirms the
-//! promise, and looks at what too much load does. After each failure it waits until the service has
-//! recovered. `simulation` runs it on queues whose capacity is known.
+//! [`Search`] is a pure state machine: it takes one finished hold or wait and returns one order. It
+//! reads no clock and does no I/O. A [`Judge`] decides during a hold whether to give it up; a
+//! [`Watch`] decides during a wait whether it is over. The search climbs until a level fails,
+//! brackets the border, collects counts on both sides of it, promises the lower end of a 95 %
+//! interval, confirms the promise, and overloads the service. After each failure, it waits until
+//! the service has recovered. `simulation` runs searches on queues of known capacity.
 
 mod answer;
 mod autocorrelation;

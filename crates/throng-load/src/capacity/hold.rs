@@ -1,12 +1,12 @@
-//! What is ordered of a hold or a wait, and what is counted while it lasts.
+//! Orders for holds and waits, and the counts while they last.
 
-/// What a service must do at a load to carry it.
+/// The thresholds that a service must meet at a load to carry it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goals {
     /// Thresholds that count attempts.
     pub shares: Vec<Share>,
-    /// How many thresholds do not count attempts (deliveries lost, audits). A hold meets each of
-    /// them or does not, and the caller says which.
+    /// Number of thresholds that do not count attempts (deliveries lost, audits). The caller
+    /// decides whether a hold meets them.
     pub plain: usize,
 }
 
@@ -16,35 +16,35 @@ pub struct Goals {
 pub struct Share {
     /// Greater than 0, less than 1.
     pub allowed: f64,
-    /// An attempt without a response is bad after so many seconds. None: only errors are bad.
+    /// Time in seconds after which an attempt without a response is bad. None: only errors are bad.
     pub within_s: Option<f64>,
 }
 
-/// What the load of a search counts.
+/// The unit of the load of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Arrivals or iterations per second.
     PerSecond,
-    /// Users with long connections, which are only ever added.
+    /// Users with long-lived connections, which the search only adds.
     Users,
 }
 
-/// Why a load is held.
+/// The purpose of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To find a load that fails, from below.
     Climb,
-    /// To bring the highest load that passed and the lowest that failed together.
+    /// To narrow the range between the highest load that passed and the lowest that failed.
     Bracket,
     /// To collect counts on both sides of the border.
     Refine,
-    /// To see the promise met for longer.
+    /// To confirm the promise for a longer time.
     Confirm,
-    /// To see what too much load does, and whether the service recovers.
+    /// To overload the service, and see whether it recovers.
     Beyond,
 }
 
-/// Why this load and not another, for a person who watches.
+/// The reason for a load, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
     /// The first level.
@@ -57,32 +57,32 @@ pub enum Why {
     Between,
     /// The service collapsed above, so loads rise in small steps only.
     Careful,
-    /// The strain that is expected there, as a multiple of what is allowed.
+    /// The strain that is expected at this load.
     Expected(f64),
     /// The lower end of the interval.
     LowerEnd,
-    /// The promise before was not met.
+    /// The thresholds were not met at the previous promise.
     Lower,
-    /// The highest load that is allowed.
+    /// The highest allowed load.
     Max,
-    /// So many stayed online at a level that was refused in part.
+    /// The number of users that stayed online at a level that the service partly refused.
     StayedOnline,
     /// A deliberate overload.
     Overload,
 }
 
-/// Hold this load. The settle time comes first and is not counted.
+/// An order to hold a load. The settle time comes first and is not counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hold {
     pub load: f64,
-    /// Of users, it begins when all of them are online or were refused.
+    /// For users, it begins when all of them are online or were refused.
     pub settle_s: u32,
     pub seconds: u32,
     pub purpose: Purpose,
     pub why: Why,
 }
 
-/// Keep this load until something is true again, or for so many seconds.
+/// An order to keep a load until a condition is true, or for a maximum time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     pub load: f64,
@@ -108,29 +108,29 @@ pub enum Order {
     Finish,
 }
 
-/// What was counted in one second.
+/// The counts of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Second {
     /// Attempts that were due.
     pub begun: u64,
     /// Attempts that ended, in time or not.
     pub ended: u64,
-    /// Those of them that ended without an error.
+    /// Attempts that ended without an error.
     pub good: u64,
-    /// Of the ended, how many each threshold calls bad, in the order of `Goals::shares`.
+    /// Number of ended attempts that violate each threshold, in the order of `Goals::shares`.
     pub bad: Vec<u64>,
     /// Attempts without a response at the end of the second, also those that wait for a start.
     pub unanswered: u64,
-    /// Response times of all that ended, added.
+    /// Sum of the response times of all ended attempts.
     pub response_s: f64,
-    /// Their median; None where none ended.
+    /// Median response time; None if no attempt ended.
     pub p50_s: Option<f64>,
 }
 
-/// Why a hold was given up.
+/// The reason why a hold was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
-    /// More attempts wait for a response than the service could give in time.
+    /// More attempts wait for a response than the service can serve in time.
     Backlog,
     /// This threshold can no longer be met, by far.
     Strain(usize),
@@ -142,7 +142,7 @@ pub enum GaveUp {
     Gone,
 }
 
-/// What kept the generator from the load.
+/// The limit that kept the generator from producing the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Lateness,
@@ -157,9 +157,9 @@ pub enum Limit {
 pub enum Ended {
     Full,
     GaveUp(GaveUp),
-    /// A person skipped the rest.
+    /// The user of throng skipped the rest.
     Skipped,
-    /// The generator did not offer the load, so the counts say nothing about the target.
+    /// The generator did not produce the load, so the counts say nothing about the target.
     GeneratorBound(Limit),
 }
 
@@ -171,26 +171,26 @@ pub struct Percentiles {
     pub p99_s: f64,
 }
 
-/// A hold that is over.
+/// A finished hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// How long it was settled before it counted.
+    /// Settle time before the measurement.
     pub settled_s: f64,
-    /// What was counted since.
+    /// The counts since then.
     pub seconds: Vec<Second>,
     pub ended: Ended,
     /// The first threshold that does not count attempts and was not met.
     pub unmet: Option<usize>,
     pub percentiles: Option<Percentiles>,
-    /// Of users: how many were online at the end.
+    /// Number of users online at the end, if the load is a number of users.
     pub online: Option<u64>,
 }
 
-/// A wait that is over.
+/// A finished wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
     pub seconds: f64,
-    /// Whether it ended because of what it waited for, or was skipped.
+    /// Whether the condition of the wait became true, or the wait was skipped.
     pub reached: bool,
 }
 

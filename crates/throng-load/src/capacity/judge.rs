@@ -1,22 +1,23 @@
-//! Watches a hold or a wait while it lasts, second by second: when to give it up, when it is over.
+//! Watches a hold or a wait second by second, and decides when to give it up or when it is over.
 
 use std::collections::VecDeque;
 
 use crate::capacity::hold::{GaveUp, Goals, Hold, Purpose, Second, Until, Wait};
 
-/// A backlog of so many seconds of the load is too much, unless thresholds allow longer.
+/// Maximum backlog, in seconds of the load, unless thresholds allow more.
 const BACKLOG_MAX_S: f64 = 2.0;
-/// No verdict on strain before.
+/// Seconds before the first verdict on strain.
 const SECONDS_MIN: usize = 3;
-/// A hold is given up when so many times the bad attempts of its whole length are allowed for are
-/// reached: more seconds would not change its verdict, and the border is elsewhere. Counts for the
-/// border are cut short later, because what ends in the middle of a cluster is biased (simulated).
+/// A hold is given up at this multiple of the bad attempts that are allowed for its whole length:
+/// more seconds would not change its verdict, and the border is elsewhere. The multiple is greater
+/// for visits near the border, because counts that stop in the middle of a cluster are biased
+/// (simulated).
 const STRAIN_MAX: f64 = 4.0;
 const STRAIN_REFINE_MAX: f64 = 12.0;
-/// Fewer bad attempts prove nothing.
+/// Minimum number of bad attempts for a verdict.
 const BAD_MIN: u64 = 20;
 const SILENCE_MAX: usize = 5;
-/// How much longer than usual a median may be for a service that is idle again.
+/// Maximum ratio of the median response time to the usual one for a service that has recovered.
 const USUAL_MAX: f64 = 1.2;
 
 /// Watches a hold in progress.
@@ -76,7 +77,7 @@ impl Judge {
         self.is_failing().then_some(GaveUp::Failing).or_else(|| self.strained())
     }
 
-    /// More attempts than these are not waiting in a service that meets its thresholds.
+    /// Maximum number of waiting attempts in a service that meets its thresholds.
     fn unanswered_max(&self, begun: u64) -> f64 {
         let limits = self.goals.shares.iter().filter_map(|share| share.within_s);
         let allowed_s = limits.fold(BACKLOG_MAX_S, |max, within| max.max(2.0 * within));
@@ -120,7 +121,7 @@ impl Judge {
 pub struct Watch {
     goals: Goals,
     wait: Wait,
-    /// Seconds in a row in which all was as it must be.
+    /// Number of consecutive seconds in which the condition was true.
     fine: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The search: what is known so far, and the next order.
+//! The state of a search, and the next order.
 
 mod rate;
 mod users;
@@ -14,9 +14,9 @@ use crate::capacity::hold::{
 use crate::capacity::judge::{Judge, Watch};
 use crate::capacity::knee::knee;
 
-/// Before a level counts: what the level before left ends, and queues get their length.
+/// Settle time of a level: attempts of the previous level end, and queues reach their usual length.
 const SETTLE_S: u32 = 2;
-/// A drain that takes longer is repeated at half the load, so many times.
+/// A drain that takes longer is repeated at half the load, at most this many times.
 const DRAIN_MAX_S: u32 = 60;
 const HALVINGS_MAX: u32 = 3;
 /// A level whose goodput at its end is less than this part of the highest one has collapsed.
@@ -26,23 +26,23 @@ const OVERLOAD_S: u32 = 20;
 const RECOVER_MAX_S: u32 = 60;
 /// Fewer bad attempts fail no level but the promise: one of 90 is no proof of more than 1 %.
 const BAD_MIN: f64 = 5.0;
-/// A level that was skipped before has no verdict of its own.
+/// A level that was skipped earlier than this has no verdict.
 const SKIPPED_MIN_S: f64 = 5.0;
 
-/// What is searched, and within which limits.
+/// The settings of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub goals: Goals,
     pub unit: Unit,
     /// The first level.
     pub base: f64,
-    /// No level is higher.
+    /// The highest level.
     pub max: Option<f64>,
-    /// Seconds of load in all. A drain that has begun may exceed it.
+    /// Maximum time under load, in seconds. A drain that has begun may exceed it.
     pub budget_s: f64,
     /// How long the promise is confirmed.
     pub confirm_s: u32,
-    /// Whether a deliberate overload and its recovery come last.
+    /// Whether the search ends with a deliberate overload and recovery.
     pub overload: bool,
     /// Of the resampling.
     pub seed: u64,
@@ -70,11 +70,11 @@ pub enum Stage {
     Finished,
 }
 
-/// What a person sees while it runs.
+/// The status of a search, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Status {
     pub stage: Stage,
-    /// What is under way: the load, and why this one.
+    /// The current load, and the reason for it.
     pub order: Order,
     /// The highest load that passed and the lowest that failed, so far.
     pub passed: Option<f64>,
@@ -97,11 +97,11 @@ struct Estimate {
     low: f64,
     border: f64,
     high: f64,
-    /// How it moves, as a logarithm per minute, if that is sure.
+    /// Change of the border, as a logarithm per minute, if it is significant.
     trend: Option<f64>,
 }
 
-/// One finished hold in, one order out.
+/// Takes one finished hold or wait, and returns one order.
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: Settings,
@@ -112,7 +112,8 @@ pub struct Search {
     spent_s: f64,
     passed: Option<f64>,
     failed: Option<f64>,
-    /// A load that failed, and no lower one has passed since; how many above it were tried since.
+    /// A load that failed without a lower one that has passed since, and the number of higher loads
+    /// tried since.
     floor: Option<f64>,
     above: u32,
     /// How often the present drain was repeated at half its load.
@@ -120,7 +121,7 @@ pub struct Search {
     collapse: Option<Collapse>,
     collapses: u32,
     curve: Curve,
-    /// Where in its round the refinement is, and how many visits it made.
+    /// Position of the refinement in its round, and the number of visits so far.
     turn: usize,
     estimate: Option<Estimate>,
     promise: Option<f64>,
@@ -184,8 +185,8 @@ impl Search {
         Some(Watch::new(&self.settings.goals, wait))
     }
 
-    /// What came of the order. The next one is in [`Search::order`]. An outcome of another kind
-    /// than the order is ignored.
+    /// Takes the outcome of the order. The next order is in [`Search::order`]. An outcome of
+    /// another kind than the order is ignored.
     pub fn handle(&mut self, outcome: Outcome) {
         match (self.order, outcome) {
             (Order::Hold(hold), Outcome::Held(held)) => self.held(hold, held),
@@ -194,7 +195,7 @@ impl Search {
         }
     }
 
-    /// A person ends the search: what is known so far is the answer.
+    /// Ends the search on request: the answer contains what is known so far.
     pub fn end(&mut self) {
         self.finish(EndedBy::Asked);
     }
@@ -216,7 +217,7 @@ impl Search {
         self.visits.iter().map(|visit| &visit.level)
     }
 
-    /// What was found; while the search goes on, what is known so far.
+    /// The answer so far; complete when the search is over.
     pub fn answer(&self) -> Answer {
         let levels: Vec<Level> = self.levels().cloned().collect();
         let border = self.estimate.map(|it| it.border).or(self.passed);
@@ -305,7 +306,7 @@ impl Search {
         self.failed = Some(self.failed.map_or(load, |failed| failed.min(load)));
     }
 
-    /// The highest load that passed below the lowest that failed: what passed above it was luck.
+    /// The highest load that passed below the lowest that failed; a higher pass is ignored as luck.
     fn carried(&self) -> Option<f64> {
         let below = |level: &&Level| self.failed.is_none_or(|failed| level.load < failed);
         let met = self.levels().filter(|level| level.is_met()).filter(below);
@@ -340,7 +341,7 @@ impl Search {
         is_gone || failed && is_above && tail(seconds) < COLLAPSED * highest
     }
 
-    /// After a failure: a light load until the service is as it was.
+    /// After a failure: a light load until the service has recovered.
     fn drain(&mut self) {
         self.halvings = 0;
         let carried = self.carried().unwrap_or(self.settings.base);
@@ -428,7 +429,7 @@ impl Search {
         (self.settings.budget_s - self.spent_s).max(0.0)
     }
 
-    /// What the promise and the overload will take.
+    /// Time that the promise and the overload will take.
     fn reserved_s(&self) -> f64 {
         let confirm = f64::from(SETTLE_S + self.settings.confirm_s);
         let beyond = f64::from(SETTLE_S + OVERLOAD_S + RECOVER_MAX_S);
@@ -522,7 +523,7 @@ fn tail(seconds: &[Second]) -> f64 {
     last.iter().map(|second| second.good).sum::<u64>() as f64 / last.len().max(1) as f64
 }
 
-/// A load that reads well, at most 0.1 % lower.
+/// The load rounded down to few digits, at most 0.1 % lower.
 fn round(load: f64) -> f64 {
     rounded(load, [0.001, 0.002, 0.005])
 }

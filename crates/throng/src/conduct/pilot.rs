@@ -1,5 +1,5 @@
-//! Steers the load of a run by a search for its capacity: counts each second as the search wants
-//! it, and orders the levels that it asks for.
+//! Controls the load of a run during a capacity search: provides the counts of each second to the
+//! search, and sets the levels that the search orders.
 
 mod answer;
 
@@ -14,33 +14,33 @@ use throng_metrics::{
 };
 use throng_results::Capacity;
 
-/// What is wanted of a search, and of which load of the run.
+/// The settings of a search, and the load of the run that it varies.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) settings: Settings,
     /// In the order of [`Goals::shares`].
     pub(crate) shares: Vec<Threshold>,
-    /// Those that do not count attempts, in their order.
+    /// Thresholds that do not count attempts, in their order.
     pub(crate) plain: Vec<Threshold>,
     /// The load that is varied.
     pub(crate) load: usize,
-    /// Its name, where there are several.
+    /// The name of that load, if there are several.
     pub(crate) varied: Option<String>,
     pub(crate) at_least: Option<f64>,
     pub(crate) peak: Option<f64>,
 }
 
-/// A shard that was later than this with the 99th percentile of its work was late.
+/// A shard was late if the 99th percentile of its lateness was above this.
 const LATE_NS: u64 = 10_000_000;
-/// A level is the generator's where this part of its seconds was late.
+/// A level is generator-bound if this share of its seconds was late.
 const LATE_PART: f64 = 1.0 / 3.0;
-/// Users that are on their way after so long are not coming.
+/// Users that are not online after this time are not expected any longer.
 const SETTLE_MAX: u32 = 120;
-/// A threshold is the generator's own, for want of users, if the service alone would meet it by so
-/// much.
+/// A failed threshold is blamed on a lack of users if the service time alone would meet it by this
+/// factor.
 const BY_SERVICE: f64 = 0.5;
 
-/// What the desk has to do.
+/// The next action of the desk.
 pub(super) enum Deed {
     /// Go to this level.
     Load(f64),
@@ -56,12 +56,12 @@ pub(super) struct Pilot {
     watch: Option<Watch>,
     /// The steps that are attempts.
     attempts: Vec<StepId>,
-    /// What has come since the last second was counted.
+    /// Figures received since the last second was counted.
     part: Interval,
     /// The first second that belongs to the order.
     from: u64,
     level: f64,
-    /// Seconds of the order so far, those before it counts too.
+    /// Seconds of the order so far, including those before the measurement.
     passed: u32,
     settled: Option<u32>,
     sum: Interval,
@@ -107,7 +107,7 @@ impl Pilot {
         self.part.merge_later(interval);
     }
 
-    /// A person skips the level.
+    /// Skips the level on request.
     pub(super) fn skip(&mut self) {
         self.skips = true;
     }
@@ -122,12 +122,12 @@ impl Pilot {
         self.from = second;
     }
 
-    /// The level cannot be had.
+    /// The level cannot be produced.
     pub(super) fn refused(&mut self, limit: Limit) -> Vec<Deed> {
         self.held(Ended::GeneratorBound(limit))
     }
 
-    /// The first thing that a person is told.
+    /// The first message.
     pub(super) fn first(&self) -> Said {
         self.next_said()
     }
@@ -232,7 +232,7 @@ impl Pilot {
         self.next()
     }
 
-    /// What kept the generator from the level, if something did.
+    /// The limit that kept the generator from the level, if any.
     fn bound(&self) -> Option<Limit> {
         let seconds = f64::from(self.passed.saturating_sub(self.settled.unwrap_or(0)));
         let resources = self.sum.resources.clone().unwrap_or_default();
@@ -317,7 +317,7 @@ impl Pilot {
         }
     }
 
-    /// The answer; what is known so far where the search is not over.
+    /// The answer so far; complete when the search is over.
     pub(super) fn answer(&mut self) -> Capacity {
         if self.search.order() != Order::Finish {
             self.search.end();
@@ -325,7 +325,7 @@ impl Pilot {
         answer::of(&self.search.answer(), &self.wanted)
     }
 
-    /// What comes next and why, and what is known.
+    /// A message with the next level, the reason for it, and the results so far.
     fn next_said(&self) -> Said {
         let Status { order, passed, failed, interval, left_s, .. } = self.search.status();
         let load = |load: f64| self.load_text(load);
@@ -358,7 +358,7 @@ impl Pilot {
     }
 }
 
-/// Why this level.
+/// The reason for this level.
 fn why(hold: Hold) -> Said {
     match hold.why {
         Why::Base => say!("the first level"),
@@ -383,7 +383,7 @@ fn allowed(threshold: &Threshold) -> f64 {
     share(threshold).map_or(1.0, |share| share.allowed)
 }
 
-/// How many attempts of the row a threshold calls bad: those that failed, and those that took
+/// Number of attempts of the row that violate a threshold: failures, and responses that took
 /// longer. A timeout is both, and counts once.
 fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
     let failed = row.failed();
@@ -395,7 +395,7 @@ fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
     (failed + late - timeouts).max(failed).max(late)
 }
 
-/// How many values are over this one.
+/// Number of values above this one.
 fn over(times: &Histogram, nanos: u64) -> u64 {
     let is_over = |index: usize| {
         let bucket = throng_metrics::histogram::bucket(index);
@@ -404,7 +404,7 @@ fn over(times: &Histogram, nanos: u64) -> u64 {
     times.buckets().filter(|(index, _)| is_over(*index)).map(|(_, count)| count).sum()
 }
 
-/// A threshold as a share of bad attempts, where it is one.
+/// The threshold as a share of bad attempts; None if it does not count attempts.
 pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
     use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
     let Subject::Steps(_) = &threshold.subject else { return None };
