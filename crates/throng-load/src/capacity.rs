@@ -1,4 +1,4 @@
-//! How much a service carries: the highest load at which its thresholds are met, with an interval.
+//! The search for the highest load at which a service meets its thresholds, with an interval.
 //!
 //! [`Search`] is a pure machine: one finished hold or wait in, one order out. It reads no clock and
 //! does no I/O. While a hold lasts, its [`Judge`] says when to give it up; while a wait lasts, its

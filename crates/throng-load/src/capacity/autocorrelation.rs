@@ -1,13 +1,14 @@
-//! How many seconds of a hold count as one: the autocorrelation time of what is bad per second.
+//! The autocorrelation time of the bad attempts per second: the number of seconds of a hold that
+//! count as one independent second.
 
-/// Batches of more seconds are not compared.
+/// Maximum length of a batch, in seconds.
 const BATCH_MAX: usize = 16;
 /// With fewer batches, a variance is not used.
 const BATCHES_MIN: usize = 5;
 
 /// The autocorrelation time in seconds, at least 1, of several series of attempts and bad ones per
 /// second: the greatest growth of the variance of a mean, over batches of 1, 2, 4, 8 … seconds.
-/// Each series is one hold; its own mean is taken out.
+/// Each series is one hold, and its mean is subtracted.
 pub(in crate::capacity) fn time_s(series: &[Vec<(f64, f64)>]) -> f64 {
     let deviations: Vec<Vec<f64>> = series.iter().map(|series| deviations(series)).collect();
     let Some(single) = variance(&deviations, 1).filter(|single| *single > 0.0) else { return 1.0 };

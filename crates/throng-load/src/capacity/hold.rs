@@ -5,7 +5,7 @@ use throng_metrics::capacity::{FailedBy, GeneratorLimit, Purpose};
 /// A service whose goodput is less than this part of its highest goodput has collapsed.
 pub(in crate::capacity) const COLLAPSED: f64 = 0.8;
 
-/// What a service must do at a load to carry it.
+/// The thresholds that a service must meet at a load to carry it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goals {
     /// Thresholds that count attempts.
@@ -40,13 +40,13 @@ pub enum Why {
     Between,
     /// The service collapsed above, so loads rise in small steps only.
     Careful,
-    /// The strain that is expected there, as a multiple of what is allowed.
+    /// The strain that is expected at this load.
     Expected(f64),
     /// The lower end of the interval.
     LowerEnd,
-    /// The promise before was not met.
+    /// The thresholds were not met at the previous promise.
     Lower,
-    /// The highest load that is allowed.
+    /// The highest allowed load.
     Max,
     /// The number of users that stayed online at a level that was refused in part.
     StayedOnline,
@@ -54,7 +54,7 @@ pub enum Why {
     Overload,
 }
 
-/// Hold this load. The settle time comes first and is not counted.
+/// An order to hold a load. The settle time comes first and is not counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hold {
     pub load: f64,
@@ -117,7 +117,7 @@ pub struct Second {
     pub begun: u64,
     /// Attempts that ended, in time or not.
     pub ended: u64,
-    /// Those of them that ended without an error.
+    /// Attempts that ended without an error.
     pub good: u64,
     /// What each threshold counts of the ended, in the order of `Goals::shares`.
     pub counted: Vec<Tally>,
@@ -125,7 +125,7 @@ pub struct Second {
     pub unanswered: u64,
     /// The sum of the response times of all that ended.
     pub response_s: f64,
-    /// Their median; None where none ended.
+    /// Median response time; None if no attempt ended.
     pub p50_s: Option<f64>,
 }
 
@@ -148,12 +148,12 @@ pub struct Percentiles {
     pub p99_s: f64,
 }
 
-/// A hold that is over.
+/// A finished hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
     /// How long it took from the order to the first second that counts.
     pub settled_s: f64,
-    /// What was counted since.
+    /// The counts since then.
     pub seconds: Vec<Second>,
     pub ended: Ended,
     /// The first threshold of [`Goals::plain`] that was not met.
@@ -163,13 +163,13 @@ pub struct Held {
     pub online: Option<u64>,
 }
 
-/// A wait that is over.
+/// A finished wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
     /// How long it took from the order until its load was set.
     pub delayed_s: f64,
     pub seconds: f64,
-    /// Whether it ended because of what it waited for, or was skipped.
+    /// Whether the condition of the wait became true, or the wait was skipped.
     pub reached: bool,
 }
 

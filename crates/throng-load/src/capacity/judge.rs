@@ -1,4 +1,4 @@
-//! Watches a hold or a wait while it lasts, second by second: when to give it up, when it is over.
+//! Watches a hold or a wait second by second, and decides when to give it up or when it is over.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const STRAIN_REFINE_MAX: f64 = 12.0;
 /// Fewer bad attempts prove nothing.
 pub(in crate::capacity) const BAD_MIN: u64 = 20;
 const SILENCE_MAX: usize = 5;
-/// How much longer than usual a median may be for a service that is idle again.
+/// Maximum ratio of the median response time to the usual one for a service that has recovered.
 const USUAL_MAX: f64 = 1.2;
 
 /// Watches a hold in progress.
@@ -82,7 +82,7 @@ impl Judge {
         self.is_failing().then_some(FailedBy::Failing).or_else(|| self.strained())
     }
 
-    /// More attempts than these are not waiting in a service that meets its thresholds.
+    /// Maximum number of waiting attempts in a service that meets its thresholds.
     fn unanswered_max(&self, begun: u64) -> f64 {
         let limits = self.goals.shares.iter().filter_map(|share| share.within_s);
         let allowed_s = limits.fold(BACKLOG_MAX_S, |max, within| max.max(2.0 * within));
@@ -128,7 +128,7 @@ impl Judge {
 pub struct Watch {
     goals: Goals,
     wait: Wait,
-    /// Seconds in a row in which all was as it must be.
+    /// Number of consecutive seconds in which the condition was true.
     fine: usize,
 }
 

@@ -1,4 +1,5 @@
-//! Where a service turns from light to heavy, and from heavy to collapse, by levels of a search.
+//! Finds the loads at which a service changes from light to heavy load, and to collapse, from the
+//! levels of a search.
 
 use throng_metrics::capacity::{Knee, Level};
 

@@ -1,4 +1,4 @@
-//! The search: what is known so far, and the next order.
+//! The state of a search, and the next order.
 
 mod rate;
 mod users;
@@ -32,20 +32,20 @@ const BAD_MIN: f64 = 5.0;
 /// A level that was skipped before this many seconds has no verdict of its own.
 const SKIPPED_MIN_S: f64 = 5.0;
 
-/// What is searched, and within which limits.
+/// The settings of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub goals: Goals,
     pub unit: LoadUnit,
     /// The first level.
     pub base: f64,
-    /// No level is higher.
+    /// The highest level.
     pub max: Option<f64>,
-    /// Seconds of load in all. A drain that has begun may exceed it.
+    /// Maximum time under load, in seconds. A drain that has begun may exceed it.
     pub budget_s: f64,
     /// How long the promise is confirmed.
     pub confirm_s: u32,
-    /// Whether a deliberate overload and its recovery come last.
+    /// Whether the search ends with a deliberate overload and recovery.
     pub overload: bool,
     /// Of the resampling.
     pub seed: u64,
@@ -73,11 +73,11 @@ pub enum Stage {
     Finished,
 }
 
-/// What a person sees while it runs.
+/// The status of a search, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Status {
     pub stage: Stage,
-    /// What is under way: the load, and why this one.
+    /// The current load, and the reason for it.
     pub order: Order,
     /// The highest load that passed and the lowest that failed, so far.
     pub passed: Option<f64>,
@@ -107,11 +107,11 @@ struct Estimate {
     low: f64,
     border: f64,
     high: f64,
-    /// How it moves, as a logarithm per minute, if that is sure.
+    /// Change of the border, as a logarithm per minute, if it is significant.
     trend: Option<f64>,
 }
 
-/// One finished hold in, one order out.
+/// Takes one finished hold or wait, and returns one order.
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: Settings,
@@ -122,7 +122,8 @@ pub struct Search {
     spent_s: f64,
     passed: Option<f64>,
     failed: Option<f64>,
-    /// A load that failed, and no lower one has passed since; how many above it were tried since.
+    /// A load that failed without a lower one that has passed since, and the number of higher loads
+    /// tried since.
     floor: Option<f64>,
     above: u32,
     /// How often the present drain was repeated at half its load.
@@ -130,7 +131,7 @@ pub struct Search {
     collapse: Option<Collapse>,
     collapses: u32,
     curve: Curve,
-    /// Where in its round the refinement is, and how many visits it made.
+    /// Position of the refinement in its round, and the number of visits so far.
     turn: usize,
     estimate: Option<Estimate>,
     promise: Option<f64>,
@@ -196,8 +197,8 @@ impl Search {
         Some(Watch::new(&self.settings.goals, wait))
     }
 
-    /// What came of the order. The next one is in [`Search::order`]. An outcome of another kind
-    /// than the order is ignored.
+    /// Takes the outcome of the order. The next order is in [`Search::order`]. An outcome of
+    /// another kind than the order is ignored.
     pub fn handle(&mut self, outcome: Outcome) {
         match (self.order, outcome) {
             (Order::Hold(hold), Outcome::Held(held)) => self.held(hold, held),
@@ -206,7 +207,7 @@ impl Search {
         }
     }
 
-    /// A person ends the search: what is known so far is the answer.
+    /// Ends the search on request: the answer contains what is known so far.
     pub fn end(&mut self) {
         self.finish(EndedBy::Asked);
     }
@@ -325,7 +326,7 @@ impl Search {
         self.failed = Some(self.failed.map_or(load, |failed| failed.min(load)));
     }
 
-    /// The highest load that passed below the lowest that failed: what passed above it was luck.
+    /// The highest load that passed below the lowest that failed; a higher pass is ignored as luck.
     fn carried(&self) -> Option<f64> {
         let below = |level: &&Level| self.failed.is_none_or(|failed| level.load < failed);
         let met = self.levels().filter(|level| level.is_met()).filter(below);
@@ -361,7 +362,7 @@ impl Search {
         is_gone || failed && is_above && tail(&visit.seconds) < COLLAPSED * highest
     }
 
-    /// After a failure: a light load until the service is as it was.
+    /// After a failure: a light load until the service has recovered.
     fn drain(&mut self) {
         self.halvings = 0;
         let carried = self.carried().unwrap_or(self.settings.base);
@@ -449,7 +450,7 @@ impl Search {
         (self.settings.budget_s - self.spent_s).max(0.0)
     }
 
-    /// What the promise and the overload will take.
+    /// Time that the promise and the overload will take.
     fn reserved_s(&self) -> f64 {
         let confirm = f64::from(SETTLE_S + self.settings.confirm_s);
         let beyond = f64::from(SETTLE_S + OVERLOAD_S + RECOVER_MAX_S);
@@ -552,7 +553,7 @@ fn tail(seconds: &[Second]) -> f64 {
     last.iter().map(|second| second.good).sum::<u64>() as f64 / last.len().max(1) as f64
 }
 
-/// A load that reads well, at most 0.1 % lower.
+/// The load rounded down to few digits, at most 0.1 % lower.
 fn round(load: f64) -> f64 {
     rounded(load, [0.001, 0.002, 0.005])
 }

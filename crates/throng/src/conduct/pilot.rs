@@ -18,17 +18,17 @@ pub(crate) struct Wanted {
     pub(crate) settings: Settings,
     /// In the order of [`Goals::shares`].
     pub(crate) shares: Vec<Threshold>,
-    /// Those that do not count attempts, in their order.
+    /// Thresholds that do not count attempts, in their order.
     pub(crate) plain: Vec<Threshold>,
     /// The load that is varied.
     pub(crate) load: usize,
-    /// Its name, where there are several.
+    /// The name of that load, if there are several.
     pub(crate) varied: Option<String>,
     pub(crate) at_least: Option<f64>,
     pub(crate) peak: Option<f64>,
 }
 
-/// A shard that was later than this with the 99th percentile of its work was late.
+/// A shard was late if the 99th percentile of its lateness was above this.
 const LATE_NS: u64 = 10_000_000;
 /// A level is generator bound if this part of its seconds was late.
 const LATE_PART: f64 = 1.0 / 3.0;
@@ -60,7 +60,7 @@ pub(super) struct Pilot {
     ordered: u64,
     from: u64,
     level: f64,
-    /// Seconds of the order so far, those before it counts too.
+    /// Seconds of the order so far, including those before the measurement.
     passed: u32,
     settled: Option<u32>,
     sum: Interval,
@@ -330,7 +330,7 @@ impl Pilot {
         Capacity { varied, at_least, peak, ..self.search.answer() }
     }
 
-    /// What comes next and why, and what is known.
+    /// A message with the next level, the reason for it, and the results so far.
     fn next_said(&self) -> Said {
         let Status { order, passed, failed, interval, left_s, .. } = self.search.status();
         let load = |load: f64| self.load_text(load);
@@ -363,7 +363,7 @@ impl Pilot {
     }
 }
 
-/// Why this level.
+/// The reason for this level.
 fn why(hold: Hold) -> Said {
     match hold.why {
         Why::Base => say!("the first level"),
@@ -388,7 +388,7 @@ fn allowed(threshold: &Threshold) -> f64 {
     share(threshold).map_or(1.0, |share| share.allowed)
 }
 
-/// How many attempts of the row a threshold calls bad: those that failed, and those that took
+/// Number of attempts of the row that violate a threshold: failures, and responses that took
 /// longer. A timeout is both, and counts once.
 fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
     let failed = row.failed();
@@ -400,7 +400,7 @@ fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
     (failed + late - timeouts).max(failed).max(late)
 }
 
-/// How many values are over this one.
+/// Number of values above this one.
 fn over(times: &Histogram, nanos: u64) -> u64 {
     let is_over = |index: usize| {
         let bucket = throng_metrics::histogram::bucket(index);
@@ -409,7 +409,7 @@ fn over(times: &Histogram, nanos: u64) -> u64 {
     times.buckets().filter(|(index, _)| is_over(*index)).map(|(_, count)| count).sum()
 }
 
-/// A threshold as a share of bad attempts, where it is one.
+/// The threshold as a share of bad attempts; None if it does not count attempts.
 pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
     use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
     let Subject::Steps(_) = &threshold.subject else { return None };
