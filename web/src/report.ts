@@ -18,7 +18,7 @@ let series: Series;
 const page = document.getElementById("page")!;
 
 /** The word for attempts: requests, if every attempt of the run is one. */
-const attempts = (word: string): string => (data.requests ? word.replace("attempt", "request") : word);
+const attempts = (word: string): string => (data.requests ? word.replace("attempt", "request").replace("Attempt", "Request") : word);
 
 /** How many seconds a point covers. The last point may be partial: too short a part gives no rate. */
 const covered = (at: number): number => Math.min(series.width_s, lasted() - at * series.width_s);
@@ -236,7 +236,7 @@ function starts(): Chart[] {
 function charts(): Chart[] {
   const all: Chart[] = [
     {
-      title: say("Attempts per second"),
+      title: say(attempts("Attempts per second")),
       unit: perSecond,
       axis: short,
       lines: [
@@ -328,7 +328,7 @@ function stepCharts(step: number): Chart[] {
   const name = stepName(step);
   return [
     { title: `${name} · ${say("Response times")}`, unit: micros, logarithmic: true, lines: timeLines((name) => spread(own[name])) },
-    { title: `${name} · ${say("Attempts per second")}`, unit: perSecond, axis: short, lines: rates },
+    { title: `${name} · ${say(attempts("Attempts per second"))}`, unit: perSecond, axis: short, lines: rates },
   ];
 }
 
@@ -503,7 +503,7 @@ function bySession(): HTMLElement | null {
 
 function slowest(): HTMLElement | null {
   return table<any>(
-    say("Slowest attempts"),
+    say(attempts("Slowest attempts")),
     [
       text(say("step"), (row) => row.step),
       time(say("response time"), (row) => row.latency_ns),
