@@ -4,6 +4,7 @@
 mod figures;
 mod held;
 mod labels;
+mod levels;
 mod loads;
 mod machines;
 mod outages;
@@ -29,9 +30,9 @@ use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, Change, Changes, Curves, Damage, DeliveryRow, ErrorRow, Example, Generator, Growth,
-    HeartbeatRow, Hold, Latency, Log, LogLine, Opening, OwnRow, PhaseRow, ResidenceRow, Row,
-    SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
-    Validity, most_first, per_second,
+    HeartbeatRow, Hold, Latency, LevelRow, Log, LogLine, Opening, OwnRow, PhaseRow, ResidenceRow,
+    Row, SessionRow, SlowRow, StageRow, Stopped, Summary, TargetRow, TcpRow, ThresholdRow,
+    Unbalanced, Validity, most_first, per_second,
 };
 use crate::verdict;
 use throng_metrics::capacity::Capacity;
@@ -144,6 +145,7 @@ impl Collector {
                 self.back_offs.add(BackOff { at_ns, machine, percent, detail: short_said(detail) });
             }
             Event::Amended { at_ns, phase, change, .. } => {
+                self.figures.event(event);
                 let phase = Some(self.figures.phases[self.figures.index(*phase)].info.name.clone());
                 self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
             }
@@ -210,6 +212,7 @@ impl Collector {
             generator: self.generator(&sum, measured, attempts),
             loads: loads::rows(&info, &self.figures.phases, &spans, &self.figures.attempts),
             phases: self.phase_rows(&spans),
+            levels: self.level_rows(&info, &spans),
             total,
             steps,
             transactions,
@@ -252,6 +255,11 @@ impl Collector {
 
     fn growth(&mut self) -> Growth {
         Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) }
+    }
+
+    fn level_rows(&self, info: &RunInfo, spans: &[Range<u64>]) -> Vec<LevelRow> {
+        let Figures { levels, attempts, phases, .. } = &self.figures;
+        levels.clone().unwrap_or_default().rows(info, attempts, (phases, spans))
     }
 
     fn phase_rows(&self, spans: &[Range<u64>]) -> Vec<PhaseRow> {

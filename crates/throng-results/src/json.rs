@@ -13,9 +13,9 @@ use crate::evidence::FailureRow;
 use crate::monitors::{MonitorRow, SeriesRow};
 use crate::once::OnceRun;
 use crate::summary::{
-    Change, DeliveryRow, ErrorRow, Example, Generator, Growth, Hold, LabelRow, Latency, LoadRow,
-    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, SlowRow, StageRow,
-    Stopped, Summary, TargetRow, ThresholdRow, Unbalanced,
+    Change, DeliveryRow, ErrorRow, Example, Generator, Growth, Hold, LabelRow, Latency, LevelRow,
+    LoadRow, MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, SlowRow,
+    StageRow, Stopped, Summary, TargetRow, ThresholdRow, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -87,7 +87,8 @@ pub fn summary_json(summary: &Summary) -> Value {
         "growth": growth(&summary.growth),
         "back_offs": back_offs(summary),
     });
-    // One more field than the macro can take.
+    // More fields than the macro can take.
+    value["levels"] = summary.levels.iter().map(|row| level(summary, row)).collect();
     value["capacity"] = capacity::capacity(summary.capacity.as_deref());
     value
 }
@@ -363,6 +364,32 @@ fn phase(summary: &Summary, row: &PhaseRow) -> Value {
         "broken": row.broken,
         "held_seconds": row.held_seconds,
         "latency": latency(&row.latency),
+    })
+}
+
+fn level(summary: &Summary, row: &LevelRow) -> Value {
+    let step = |row: &Row| {
+        json!({
+            "name": row.name,
+            "count": row.count,
+            "failed": row.failed,
+            "ok_per_s": row.ok_per_s,
+            "latency": latency(&row.latency),
+        })
+    };
+    json!({
+        "name": row.name,
+        "load": summary.info.loads.get(row.load),
+        "change": row.change,
+        "measured": row.measured,
+        "at_ns": row.at_ns,
+        "lasted_ns": nanos(row.lasted),
+        "rate_per_s": row.rate_per_s,
+        "users_online": row.users_online,
+        "opened_per_s": row.opened_per_s,
+        "cores": row.cores,
+        "total": step(&row.total),
+        "steps": row.steps.iter().map(step).collect::<Vec<_>>(),
     })
 }
 
