@@ -2,6 +2,7 @@
 // goes on, only the parts that have changed are drawn again.
 
 import { capacity } from "./capacity";
+import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
@@ -409,7 +410,7 @@ function allTables(): HTMLElement | null {
     summary.phases,
     say("Filter"),
   );
-  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases];
+  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases, ...levels(summary.levels)];
   return section("tables", say("Details"), ...shown, deliveries(), changes(), byTarget(), byLabel(), bySession(), slowest());
 }
 

@@ -108,6 +108,8 @@ pub enum FailedBy {
     Backlog,
     /// More than half of the attempts failed.
     Failing,
+    /// Users are varied, and some of them were not online at the end.
+    Offline,
     /// No response for 5 s.
     Silence,
     /// The process or the host of the target is gone.

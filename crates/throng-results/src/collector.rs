@@ -4,6 +4,7 @@
 mod figures;
 mod held;
 mod labels;
+mod levels;
 mod loads;
 mod machines;
 mod outages;
@@ -29,10 +30,10 @@ use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, Change, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow, Example,
-    Generator, Growth, HeartbeatRow, Hold, Latency, Log, LogLine, MessageTables, Opening, OwnRow,
-    PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow, SlowRow, StageRow,
-    StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced, UserTables,
-    Validity, most_first, per_second,
+    Generator, Growth, HeartbeatRow, Hold, Latency, LevelRow, Log, LogLine, MessageTables, Opening,
+    OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow, SlowRow,
+    StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
+    UserTables, Validity, most_first, per_second,
 };
 use crate::verdict;
 use throng_metrics::capacity::Capacity;
@@ -145,6 +146,7 @@ impl Collector {
                 self.back_offs.add(BackOff { at_ns, machine, percent, detail: short_said(detail) });
             }
             Event::Amended { at_ns, phase, change, .. } => {
+                self.figures.event(event);
                 let phase = Some(self.figures.phases[self.figures.index(*phase)].info.name.clone());
                 self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
             }
@@ -276,6 +278,7 @@ impl Collector {
         PartTables {
             loads: loads::rows(info, &self.figures.phases, spans, &self.figures.attempts),
             phases: self.phase_rows(spans),
+            levels: self.level_rows(info, spans),
             sessions: sum.sessions.iter().map(|row| session_row(info, row, measured)).collect(),
             targets: sum.targets.iter().map(|row| target_row(info, row, measured)).collect(),
             machines: self.figures.machines.rows(info, measured),
@@ -300,6 +303,11 @@ impl Collector {
 
     fn growth(&mut self) -> Growth {
         Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) }
+    }
+
+    fn level_rows(&self, info: &RunInfo, spans: &[Range<u64>]) -> Vec<LevelRow> {
+        let Figures { levels, attempts, phases, .. } = &self.figures;
+        levels.clone().unwrap_or_default().rows(info, attempts, (phases, spans))
     }
 
     fn phase_rows(&self, spans: &[Range<u64>]) -> Vec<PhaseRow> {

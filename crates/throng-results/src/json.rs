@@ -13,9 +13,9 @@ use crate::evidence::FailureRow;
 use crate::monitors::{MonitorRow, SeriesRow};
 use crate::once::OnceRun;
 use crate::summary::{
-    Change, DeliveryRow, ErrorRow, Example, Generator, Growth, Hold, LabelRow, Latency, LoadRow,
-    MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, SlowRow, StageRow,
-    Stopped, Summary, TargetRow, ThresholdRow, Unbalanced,
+    Change, DeliveryRow, ErrorRow, Example, Generator, Growth, Hold, LabelRow, Latency, LevelRow,
+    LoadRow, MachineRow, OwnRow, Percentile, PhaseRow, ResidenceRow, Row, SessionRow, SlowRow,
+    StageRow, Stopped, Summary, TargetRow, ThresholdRow, Unbalanced,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -26,71 +26,90 @@ pub const JSON_FORMAT: u32 = 1;
 /// The summary as one object.
 pub fn summary_json(summary: &Summary) -> Value {
     let info = &summary.info;
-    let (exit, reasons) = judge(summary);
     let mut value = json!({
         "format": JSON_FORMAT,
         "run": run(summary),
         "host": info.host,
-        "changes": summary.events.changes.first.iter().map(change).collect::<Vec<_>>(),
-        "outcome": {
-            "exit_code": exit.code(),
-            "reasons": reasons.iter().map(Said::english).collect::<Vec<_>>(),
-            "headline": headline(summary).text.english(),
-            "warnings": warnings(summary),
-            "valid": summary.verdict.validity == Validity::Valid,
-            "invalid_reasons": invalid_reasons(&summary.verdict.validity),
-            "stopped": summary.events.stopped.as_ref().map(stopped),
-            "outage": summary.events.outage,
-        },
-        "record": {
-            "lines_lost": info.lines_lost,
-            "lines_unreadable": summary.verdict.damage.unreadable,
-            "lines_missing": summary.verdict.damage.missing,
-            "lines_doubled": summary.verdict.damage.doubled,
-            "lines_unequal": summary.verdict.damage.unequal,
-            "unbalanced": summary.verdict.unbalanced.iter().map(unbalanced).collect::<Vec<_>>(),
-            "last_line_torn": summary.verdict.damage.torn,
-        },
+        "changes": rows(&summary.events.changes.first, change),
+        "outcome": outcome(summary),
+        "record": record(summary),
         "measured_ns": nanos(summary.measured),
         "lasted_ns": nanos(summary.lasted),
         "received_bytes": summary.connections.bytes_in,
         "sent_bytes": summary.connections.bytes_out,
         "total": row(&summary.steps.total),
-        "steps": summary.steps.rows.iter().map(row).collect::<Vec<_>>(),
-        "transactions": summary.steps.transactions.iter().map(transaction).collect::<Vec<_>>(),
-        "pushed": summary.steps.pushed.iter().map(pushed).collect::<Vec<_>>(),
-        "own": summary.steps.own.iter().map(own).collect::<Vec<_>>(),
-        "deliveries": summary.messages.deliveries.iter().map(delivery).collect::<Vec<_>>(),
-        "stages": summary.connections.stages.iter().map(stage).collect::<Vec<_>>(),
-        "loads": summary.parts.loads.iter().map(load).collect::<Vec<_>>(),
-        "phases": summary.parts.phases.iter().map(|row| phase(summary, row)).collect::<Vec<_>>(),
-        "failures": summary.steps.failures.iter().map(failure).collect::<Vec<_>>(),
-        "errors": summary.steps.errors.iter().map(error).collect::<Vec<_>>(),
-        "thresholds": summary.verdict.thresholds.iter().map(threshold).collect::<Vec<_>>(),
+        "steps": rows(&summary.steps.rows, row),
+        "transactions": rows(&summary.steps.transactions, transaction),
+        "pushed": rows(&summary.steps.pushed, pushed),
+        "own": rows(&summary.steps.own, own),
+        "deliveries": rows(&summary.messages.deliveries, delivery),
+        "stages": rows(&summary.connections.stages, stage),
+        "loads": rows(&summary.parts.loads, load),
+        "phases": rows(&summary.parts.phases, |row| phase(summary, row)),
+        "failures": rows(&summary.steps.failures, failure),
+        "errors": rows(&summary.steps.errors, error),
+        "thresholds": rows(&summary.verdict.thresholds, threshold),
         "users": users(summary),
         "connections": connections(summary),
-        "sessions": summary.parts.sessions.iter().map(session).collect::<Vec<_>>(),
-        "targets": summary.parts.targets.iter().map(target).collect::<Vec<_>>(),
-        "samples": summary.steps.samples.iter().map(sample).collect::<Vec<_>>(),
-        "slowest": summary.steps.slowest.iter().map(slow).collect::<Vec<_>>(),
-        "residence": summary.connections.residence.iter().map(residence).collect::<Vec<_>>(),
+        "sessions": rows(&summary.parts.sessions, session),
+        "targets": rows(&summary.parts.targets, target),
+        "slowest": rows(&summary.steps.slowest, slow),
+        "residence": rows(&summary.connections.residence, residence),
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
         "retries": with(&summary.steps.retries, json!({})),
         "tcp": tcp(summary),
         "messages": with(&summary.messages.counts, json!({})),
         "log_lines": summary.events.log.count,
-        "once": summary.events.once.iter().map(once).collect::<Vec<_>>(),
+        "once": rows(&summary.events.once, once),
         "generator": generator(&summary.generator, &summary.info),
-        "machines": summary.parts.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
-        "by_label": summary.parts.labels.iter().map(label).collect::<Vec<_>>(),
-        "monitors": summary.monitors.iter().map(monitor).collect::<Vec<_>>(),
-        "growth": growth(&summary.growth),
-        "back_offs": back_offs(summary),
+        "machines": rows(&summary.parts.machines, |row| machine(row, &summary.info)),
     });
-    // One more field than the macro can take.
-    value["capacity"] = capacity::capacity(summary.capacity.as_deref());
+    // More fields than the macro takes at once.
+    let more = [
+        ("samples", rows(&summary.steps.samples, sample)),
+        ("by_label", rows(&summary.parts.labels, label)),
+        ("monitors", rows(&summary.monitors, monitor)),
+        ("growth", growth(&summary.growth)),
+        ("back_offs", back_offs(summary)),
+        ("levels", rows(&summary.parts.levels, |row| level(summary, row))),
+        ("capacity", capacity::capacity(summary.capacity.as_deref())),
+    ];
+    more.into_iter().for_each(|(name, told)| value[name] = told);
     value
+}
+
+fn rows<T>(all: &[T], row: impl Fn(&T) -> Value) -> Value {
+    all.iter().map(row).collect()
+}
+
+fn outcome(summary: &Summary) -> Value {
+    let (exit, reasons) = judge(summary);
+    json!({
+        "exit_code": exit.code(),
+        "reasons": reasons.iter().map(Said::english).collect::<Vec<_>>(),
+        "headline": headline(summary).text.english(),
+        "warnings": warnings(summary),
+        "valid": summary.verdict.validity == Validity::Valid,
+        "invalid_reasons": invalid_reasons(&summary.verdict.validity),
+        "stopped": summary.events.stopped.as_ref().map(stopped),
+        "outage": summary.events.outage,
+
+    })
+}
+
+fn record(summary: &Summary) -> Value {
+    let info = &summary.info;
+    json!({
+        "lines_lost": info.lines_lost,
+        "lines_unreadable": summary.verdict.damage.unreadable,
+        "lines_missing": summary.verdict.damage.missing,
+        "lines_doubled": summary.verdict.damage.doubled,
+        "lines_unequal": summary.verdict.damage.unequal,
+        "unbalanced": rows(&summary.verdict.unbalanced, unbalanced),
+        "last_line_torn": summary.verdict.damage.torn,
+
+    })
 }
 
 /// Counts under their names of the table, and what is made of them beside.
@@ -368,6 +387,32 @@ fn phase(summary: &Summary, row: &PhaseRow) -> Value {
         "broken": row.broken,
         "held_seconds": row.held_seconds,
         "latency": latency(&row.latency),
+    })
+}
+
+fn level(summary: &Summary, row: &LevelRow) -> Value {
+    let step = |row: &Row| {
+        json!({
+            "name": row.name,
+            "count": row.count,
+            "failed": row.failed,
+            "ok_per_s": row.ok_per_s,
+            "latency": latency(&row.latency),
+        })
+    };
+    json!({
+        "name": row.name,
+        "load": summary.info.loads.get(row.load),
+        "change": row.change,
+        "measured": row.measured,
+        "at_ns": row.at_ns,
+        "lasted_ns": nanos(row.lasted),
+        "rate_per_s": row.rate_per_s,
+        "users_online": row.users_online,
+        "opened_per_s": row.opened_per_s,
+        "cores": row.cores,
+        "total": step(&row.total),
+        "steps": row.steps.iter().map(step).collect::<Vec<_>>(),
     })
 }
 

@@ -62,7 +62,7 @@ mod sample;
 pub use back_off::{BackOff, BackOffs, machine_name};
 pub use collector::Collector;
 pub use directory::{
-    FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, StepInfo,
+    FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs, StepInfo,
     ThresholdInfo, create_directory, timestamp,
 };
 pub use event::{Event, StopBy};

@@ -80,6 +80,7 @@ pub(crate) fn info() -> RunInfo {
         measured,
         planned_ns: Some(seconds * SECOND_NS),
         users_planned: None,
+        stairs: None,
     };
     let wall = std::time::Duration::from_secs(1_795_262_581);
     RunInfo {
@@ -276,6 +277,7 @@ pub(crate) fn im_info() -> RunInfo {
         measured: true,
         planned_ns: None,
         users_planned: Some(users),
+        stairs: None,
     };
     let threshold = |text: &str, subject, measure, comparison, value, phase| {
         let (text, with_pauses) = (text.to_string(), false);

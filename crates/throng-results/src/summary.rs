@@ -2,6 +2,7 @@
 //! and the one of `throng report` are the same.
 
 pub(crate) mod curves;
+mod levels;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
 pub use curves::{Curves, POINTS_MAX};
+pub(crate) use levels::LEVELS_DRAWN_MIN;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
@@ -122,6 +124,8 @@ pub struct PartTables {
     pub loads: Vec<LoadRow>,
     /// One for each phase, measured or not.
     pub phases: Vec<PhaseRow>,
+    /// Each phase, and each part of it with a load of its own, in the order of time.
+    pub levels: Vec<LevelRow>,
     /// Iterations by their session; empty where there is only one.
     pub sessions: Vec<SessionRow>,
     /// What went to which address, in the order of the targets; empty where there is only one.
@@ -459,6 +463,29 @@ pub struct PhaseRow {
     /// Seconds in which the generator let nobody come.
     pub held_seconds: u64,
     pub latency: Latency,
+}
+
+/// A load that was kept for a while, and what each step did at it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LevelRow {
+    pub load: usize,
+    /// Of its phase.
+    pub name: String,
+    /// The change of the load that it began with, as in [`Event::Amended`](crate::Event).
+    pub change: Option<String>,
+    pub measured: bool,
+    pub at_ns: u64,
+    pub lasted: Duration,
+    /// Attempts that began per second.
+    pub rate_per_s: f64,
+    /// At its end.
+    pub users_online: u64,
+    pub opened_per_s: f64,
+    /// Processors that the generator used, on average.
+    pub cores: f64,
+    pub total: Row,
+    /// The steps that had attempts.
+    pub steps: Vec<Row>,
 }
 
 /// What one of several loads did in the phases that count.

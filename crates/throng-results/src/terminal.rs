@@ -33,7 +33,11 @@ use crate::summary::Summary;
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
     let text = match style.details {
         false => summary::short_text(summary, style),
-        true => report::report_text(summary, style) + &details::details_text(summary, style),
+        true => {
+            report::report_text(summary, style)
+                + &report::load_levels(summary, style)
+                + &details::details_text(summary, style)
+        }
     };
     if style.ascii { text::ascii(&text) } else { text }
 }

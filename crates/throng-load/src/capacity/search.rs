@@ -29,6 +29,8 @@ const OVERLOAD_S: u32 = 20;
 const RECOVER_MAX_S: u32 = 60;
 /// Fewer bad attempts fail no level but the promise: one of 90 is no proof of more than 1 %.
 const BAD_MIN: f64 = 5.0;
+/// A level of users is not met if less than this part of them is online at its end.
+const ONLINE_MIN: f64 = 0.999;
 /// A level that was skipped before this many seconds has no verdict of its own.
 const SKIPPED_MIN_S: f64 = 5.0;
 
@@ -516,7 +518,7 @@ impl Search {
             in_flight: sum(|second| second.unanswered as f64) / seconds.max(1.0),
             in_flight_expected: attempts / seconds.max(1.0) * mean_s,
             online: held.online,
-            verdict: verdict(goals, &held, strain, (&counted, bad_min)),
+            verdict: verdict(goals, (&held, hold.load, attempts), strain, (&counted, bad_min)),
         };
         let (strained_by, was_skipped) = (strain.map(|it| it.0), held.ended == Ended::Skipped);
         Visit { level, attempts, counted, strained_by, seconds: held.seconds, was_skipped }
@@ -525,7 +527,7 @@ impl Search {
 
 fn verdict(
     goals: &Goals,
-    held: &Held,
+    (held, load, attempts): (&Held, f64, f64),
     strain: Option<(usize, f64)>,
     (counted, bad_min): (&[Tally], f64),
 ) -> LevelVerdict {
@@ -541,8 +543,10 @@ fn verdict(
         (Ended::Skipped, ..) if seconds < SKIPPED_MIN_S => {
             not_met(strain.map_or(FailedBy::Silence, |it| goals.share_not_met(it.0)))
         }
-        // Nothing ended at all.
-        (_, None, None) => not_met(FailedBy::Silence),
+        (.., None) if attempts == 0.0 && held.online.is_none() => not_met(FailedBy::Silence),
+        _ if held.online.is_some_and(|online| (online as f64) < load * ONLINE_MIN) => {
+            not_met(FailedBy::Offline)
+        }
         _ => LevelVerdict::Met,
     }
 }

@@ -217,6 +217,7 @@ impl FailedBy {
                 Said::of_others(subject).cleaned()
             }
             FailedBy::Backlog => say!("a backlog that it does not work off in time"),
+            FailedBy::Offline => say!("users that are not online"),
             FailedBy::Failing => say!("failures of more than half of the attempts"),
             FailedBy::Silence => say!("silence: no response for seconds"),
             FailedBy::Gone => say!("the loss of the target"),
@@ -229,6 +230,7 @@ impl FailedBy {
             FailedBy::Threshold(_) => self.text(),
             FailedBy::Backlog => say!("backlog"),
             FailedBy::Failing => say!("failures"),
+            FailedBy::Offline => say!("not online"),
             FailedBy::Silence => say!("silence"),
             FailedBy::Gone => say!("target lost"),
         }
@@ -240,6 +242,7 @@ impl FailedBy {
             FailedBy::Threshold(text) => text,
             FailedBy::Backlog => "backlog",
             FailedBy::Failing => "failing",
+            FailedBy::Offline => "offline",
             FailedBy::Silence => "silence",
             FailedBy::Gone => "gone",
         }

@@ -9,6 +9,7 @@ use throng_metrics::{Histogram, Interval};
 
 use super::held::Held;
 use super::labels::Labels;
+use super::levels::Levels;
 use super::machines::Machines;
 use super::outages::Outages;
 use super::phase::{PhaseSum, Seconds, present};
@@ -41,6 +42,9 @@ pub(crate) struct Figures {
     /// None as well.
     #[serde(default)]
     pub(super) labels: Option<Labels>,
+    /// None as well.
+    #[serde(default)]
+    pub(super) levels: Option<Levels>,
 }
 
 /// The latest second, until a later one begins.
@@ -96,6 +100,7 @@ impl Figures {
             held: Seconds::default(),
             pieces: Some(Pieces::new()),
             labels: Some(Labels::new(info)),
+            levels: Some(Levels::default()),
         }
     }
 
@@ -115,6 +120,9 @@ impl Figures {
         phase.gauges(interval);
         let load = usize::from(phase.info.load);
         let gauges = self.gauges.add(load, interval);
+        if let Some(levels) = &mut self.levels {
+            levels.add(index, interval, &gauges);
+        }
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
@@ -142,11 +150,20 @@ impl Figures {
                 let index = self.index(*phase);
                 let begun = &mut self.phases[index].begun_ns;
                 *begun = Some(begun.map_or(*at_ns, |first| first.min(*at_ns)));
+                if let Some(levels) = &mut self.levels {
+                    levels.begun(*at_ns, (index, &self.phases[index]));
+                }
             }
             Event::PhaseEnded { at_ns, phase } => {
                 let index = self.index(*phase);
                 let ended = &mut self.phases[index].ended_ns;
                 *ended = (*ended).max(Some(*at_ns));
+            }
+            Event::Amended { at_ns, phase, change, .. } => {
+                let index = self.index(*phase);
+                if let Some(levels) = &mut self.levels {
+                    levels.changed(*at_ns, (index, &self.phases[index]), change);
+                }
             }
             Event::MachineLost { at_ns, machine, detail } => {
                 self.machines.lost(*machine, *at_ns, detail);

@@ -7,6 +7,7 @@ use throng_metrics::{Unit, Verdict};
 
 use super::capacity::capacity_markdown;
 use super::escape;
+use super::levels::levels_markdown;
 use crate::summary::curves::Named;
 use crate::summary::{POINTS_MAX, Percentile, Row, Summary};
 use crate::terminal::curve::{BLOCKS, spark};
@@ -47,6 +48,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     if let Some(more) = told.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
         out += &format!("\nand {more} more steps\n");
     }
+    out += &levels_markdown(summary);
     let drawn = curves_text(summary);
     if !drawn.is_empty() {
         out += &format!("\n```text\n{drawn}```\n");

@@ -6,6 +6,7 @@ mod errors;
 mod exemplars;
 mod generator;
 mod labels;
+mod levels;
 mod machines;
 mod monitors;
 mod once;
@@ -22,6 +23,7 @@ use throng_metrics::{Unit, Verdict, status_word};
 use throng_base::Said;
 
 pub(super) use capacity::{answer, picture, searched_levels, zones};
+pub(super) use levels::load_levels;
 
 use super::curve::{levels, spark};
 use super::table::{Cell, Table};

@@ -162,9 +162,13 @@ impl Pilot {
         if self.settled.is_none() && self.is_settled(hold, gauges) {
             self.settled = Some(self.passed.saturating_sub(1));
         }
-        // A level that is given up while it settles is judged by what was seen.
-        if self.settled.is_some() || gave_up.is_some() {
+        // A level that is given up while it settles is judged by what was seen. Users connect while
+        // their level settles, so their attempts count from the order on.
+        let counts = self.settled.is_some() || gave_up.is_some();
+        if counts || self.unit() == LoadUnit::Users {
             self.sum.merge_later(part);
+        }
+        if counts {
             self.late += u32::from(part.lateness.value_at(0.99) > LATE_NS);
         }
         self.seconds.push(second);
@@ -214,7 +218,10 @@ impl Pilot {
             (Some(limit), Ended::Full | Ended::GaveUp(_)) => Ended::GeneratorBound(limit),
             (_, ended) => ended,
         };
-        let settled = self.settled.unwrap_or(0);
+        let settled = match self.unit() {
+            LoadUnit::PerS => self.settled.unwrap_or(0),
+            LoadUnit::Users => 0,
+        };
         let seconds = self.seconds.split_off((settled as usize).min(self.seconds.len()));
         let duration = std::time::Duration::from_secs(seconds.len() as u64);
         let is_unmet =

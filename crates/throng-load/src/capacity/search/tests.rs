@@ -225,6 +225,18 @@ fn refused_users_give_the_number_that_stayed() {
     assert_eq!(answer.recovered_s, Some(3.0));
 }
 
+/// A server that drops connections without an error that a threshold counts.
+#[test]
+fn users_that_are_not_online_fail_a_level() {
+    let mut search = Search::new(Settings { unit: LoadUnit::Users, ..settings(1000.0) });
+    run(&mut search, |hold| {
+        let online = Some(hold.load.min(5_000.0) as u64);
+        Held { online, ..held(hold, 0.0) }
+    });
+    let answer = search.answer();
+    assert_eq!((answer.carries, answer.fails_by), (Some(5_000.0), Some(FailedBy::Offline)));
+}
+
 #[test]
 fn slow_users_end_in_a_bracket_of_a_tenth() {
     let mut search = Search::new(Settings { unit: LoadUnit::Users, ..settings(1000.0) });
