@@ -9,6 +9,7 @@ mod machines;
 mod outages;
 mod phase;
 mod pieces;
+mod why;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -242,11 +243,13 @@ impl Collector {
             lifecycle: sum.lifecycle,
             messages: sum.messages,
             validity: Validity::Valid,
+            why: None,
             damage: self.damage,
             unbalanced,
             info,
         };
         fill_in_verdict(&mut summary, self.interrupted);
+        summary.why = self.figures.why(&summary, &spans);
         summary
     }
 

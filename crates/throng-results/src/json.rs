@@ -2,10 +2,13 @@
 //! stand in the names.
 
 mod capacity;
+mod findings;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
 use throng_metrics::{Cause, Counts, DeliveryCounter, Verdict, status_word};
+
+pub use findings::judged_json;
 
 use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
@@ -87,8 +90,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         "growth": growth(&summary.growth),
         "back_offs": back_offs(summary),
     });
-    // One more field than the macro can take.
+    // More fields than the macro can take.
     value["capacity"] = capacity::capacity(summary.capacity.as_deref());
+    value["findings"] = findings::findings(summary.why.as_ref());
     value
 }
 

@@ -143,6 +143,8 @@ pub struct Summary {
     /// How much the service carries, where a search looked for it.
     pub capacity: Option<Box<Capacity>>,
     pub validity: Validity,
+    /// What was found in the record, and why; None of one that an older version has summed up.
+    pub why: Option<throng_why::Judged>,
     pub damage: Damage,
     /// Of the whole run: rows of which attempts were begun and have no end, or the other way round.
     pub unbalanced: Vec<Unbalanced>,
