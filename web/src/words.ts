@@ -120,7 +120,14 @@ const chinese: Record<string, string> = {
   "throughput": "吞吐量",
   "received": "接收",
   "Thresholds": "阈值",
-  "Findings": "发现的问题",
+  "Findings": "发现",
+  "What failed": "失败之处",
+  "certain": "确定",
+  "likely": "很可能",
+  "hint": "线索",
+  "ruled out: {} ({})": "已排除：{} ({})",
+  "Evidence": "证据",
+  "Show in the charts": "在图中显示",
   "Generator": "压力机",
 
   // Charts.

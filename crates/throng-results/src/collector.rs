@@ -10,6 +10,7 @@ mod machines;
 mod outages;
 mod phase;
 mod pieces;
+mod why;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -225,6 +226,7 @@ impl Collector {
             info,
         };
         fill_in_verdict(&mut summary, self.interrupted);
+        summary.verdict.why = self.figures.why(&summary, &spans);
         summary
     }
 
@@ -237,6 +239,7 @@ impl Collector {
     ) -> RunVerdict {
         RunVerdict {
             validity: Validity::Valid,
+            why: None,
             thresholds: self.judge(info, sum, measured, spans),
             unended: info.ended.is_none(),
             unbalanced: self.unbalanced(info),

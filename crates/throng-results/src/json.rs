@@ -2,10 +2,13 @@
 //! stand in the names.
 
 mod capacity;
+mod findings;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
 use throng_metrics::{Cause, Counts, DeliveryCounter, SampleInterval, Verdict, status_word};
+
+pub use findings::judged_json;
 
 use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
@@ -74,6 +77,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("back_offs", back_offs(summary)),
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),
         ("capacity", capacity::capacity(summary.capacity.as_deref())),
+        ("findings", findings::findings(summary.verdict.why.as_ref())),
     ];
     more.into_iter().for_each(|(name, told)| value[name] = told);
     value

@@ -85,6 +85,8 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 pub struct RunVerdict {
     pub validity: Validity,
+    /// What was found in the record, and why; None of one that an older version has summed up.
+    pub why: Option<throng_why::Judged>,
     pub thresholds: Vec<ThresholdRow>,
     /// The run has no end: it was killed, or it still goes on.
     pub unended: bool,

@@ -4,6 +4,7 @@
 //! - [`comparison`]: runs side by side.
 //! - `curve`: a row of figures, drawn with a character for each.
 //! - `details`: the evidence of failures, behind the report.
+//! - [`findings`]: what was found in a run, and why.
 //! - [`history`]: the runs of a folder.
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: all figures of a run, section by section: `--details`.
@@ -13,6 +14,7 @@
 pub(crate) mod comparison;
 pub(crate) mod curve;
 mod details;
+pub(crate) mod findings;
 pub(crate) mod history;
 pub mod live;
 pub mod report;
@@ -23,6 +25,7 @@ mod text;
 use throng_base::{Language, Said};
 
 pub use comparison::comparison_text;
+pub use findings::findings_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 use throng_metrics::{Histogram, Interval};
+use throng_why::Timeline;
 
 use super::held::Held;
 use super::labels::Labels;
@@ -45,6 +46,9 @@ pub(crate) struct Figures {
     /// None as well.
     #[serde(default)]
     pub(super) levels: Option<Levels>,
+    /// The seconds that findings are drawn from; None as well.
+    #[serde(default)]
+    pub(super) timeline: Option<Timeline>,
 }
 
 /// The latest second, until a later one begins.
@@ -101,6 +105,7 @@ impl Figures {
             pieces: Some(Pieces::new()),
             labels: Some(Labels::new(info)),
             levels: Some(Levels::default()),
+            timeline: Some(Timeline::default()),
         }
     }
 
@@ -129,6 +134,10 @@ impl Figures {
         self.backlog_max = self.backlog_max.max(gauges.backlog);
         if interval.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let is_attempt = |step| self.attempts.holds(StepId(step));
+            timeline.add(interval, measured, &gauges, is_attempt);
         }
         self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         if measured {

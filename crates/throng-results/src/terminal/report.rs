@@ -56,6 +56,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         title(summary, style),
         capacity(summary, style),
         thresholds(summary, style),
+        super::findings::section(summary, style),
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),
