@@ -2,6 +2,9 @@
 //! steps are timed together, whose users wait for each other, and which a rule stopped.
 
 pub(crate) mod capacity;
+mod findings;
+
+pub(crate) use findings::judged;
 
 use throng_host::HostFacts;
 use throng_metrics::{

@@ -86,6 +86,7 @@ fn everything() -> Objects {
         latency: Latency::default(),
     });
     strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
+    strained.verdict.why = Some(sample::judged());
     add_rare_rows(&mut strained);
     let mut found = Objects::new();
     let [searched, collapsed] = searches();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use throng_base::Said;
-use throng_why::{Finding, Judged, Level, NOT_RECORDED, Span, Unknown};
+use throng_why::{Code, Finding, Judged, Level, NOT_RECORDED, Span, Unknown};
 
 use super::text::{clean, second, wrap};
 use super::{Ink, Style};
@@ -25,12 +25,17 @@ pub fn findings_text(summary: &Summary, judged: &Judged, style: &Style) -> Strin
 
 /// The findings alone, as a section of all figures.
 pub(super) fn section(summary: &Summary, style: &Style) -> String {
-    let Some(judged) = &summary.verdict.why else { return String::new() };
-    let all: Vec<String> = judged.findings.iter().map(|it| full(it, style)).collect();
+    let all: Vec<String> = beside_verdict(summary).map(|it| full(it, style)).collect();
     match all.is_empty() {
         true => String::new(),
         false => format!("{}\n{}", style.bold(&style.say(say!("findings"))), all.join("\n")),
     }
+}
+
+/// Findings that the verdict and its warnings do not tell already: they are about throng itself.
+pub(super) fn beside_verdict(summary: &Summary) -> impl Iterator<Item = &Finding> {
+    let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
+    found.filter(|it| it.code != Code::GeneratorBound)
 }
 
 fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
@@ -77,13 +82,13 @@ fn full(finding: &Finding, style: &Style) -> String {
     out += &paragraph(&style.say(finding.text.clone()), INDENT, style);
     for figure in &finding.evidence {
         let text = style.say(figure.text.clone());
-        let part = match figure.when == finding.when {
+        let when = match figure.when == finding.when {
             true => String::new(),
             false => {
                 format!(" ({})", part(figure.when, style))
             }
         };
-        out += &item("·", &format!("{text}{part}"), style);
+        out += &item("·", &format!("{text}{when}"), style);
     }
     for rival in &finding.excluded {
         let (cause, how) = (style.say(rival.cause.clone()), style.say(rival.how.clone()));
@@ -136,5 +141,52 @@ fn reason(why: &Unknown) -> Said {
         Unknown::TooCoarse { point_s } => {
             say!("too long a run, its points cover {} each", second(*point_s as f64))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::terminal::summary_text;
+
+    #[test]
+    fn findings_are_shown_with_evidence_and_rivals() {
+        let summary = sample::summary();
+        let judged = sample::judged();
+        let text = findings_text(&summary, &judged, &Style::plain());
+        for part in [
+            "quick check · 2 findings\n",
+            "plateau-residence · likely · 2s to 12s\n  open connections settle at 2,400\n",
+            "  · before: none (0s to 2s)\n",
+            "  ✗ ruled out: a limit (new ones still open)\n",
+            "  → look for a timeout of 8.00s\n",
+            "explained by saturated: warm-up\n",
+            "too short, 5m00s of the same load are needed: drift\n",
+            "not in any record yet: conntrack-full",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let doubtful = Judged { doubts: vec![say!("unknown")], ..Judged::default() };
+        let text = findings_text(&summary, &doubtful, &Style::plain());
+        assert!(text.contains("do not add up\n  unknown\n"), "{text}");
+        let killed = Judged { until_s: Some(61.0), ..Judged::default() };
+        let text = findings_text(&summary, &killed, &Style::plain());
+        assert!(text.contains("nothing found\n  the run has no end: judged up to 1m01s"), "{text}");
+    }
+
+    #[test]
+    fn a_summary_has_two_lines_for_each_and_none_where_there_is_none() {
+        let mut summary = sample::summary();
+        summary.verdict.why = Some(Judged::default());
+        let without = summary_text(&summary, &Style::plain());
+        assert!(!without.contains("findings"), "{without}");
+        summary.verdict.why = Some(sample::judged());
+        let with = summary_text(&summary, &Style::plain());
+        let lines = "findings     open connections settle at 2,400\n             likely · 2s to 12s · \
+                     throng explain plateau-residence\n";
+        assert!(with.contains(lines) && with.lines().count() <= 23, "{with}");
+        let details = summary_text(&summary, &Style { details: true, ..Style::plain() });
+        assert!(details.contains("ruled out: a limit"), "{details}");
     }
 }

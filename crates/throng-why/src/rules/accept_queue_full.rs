@@ -15,8 +15,9 @@ const BEFORE_NS: f64 = 10e6;
 const WIDTH_NS: f64 = 40e6;
 const RESPONSES_MIN: u64 = 10;
 const DENSER_MIN: f64 = 8.0;
-/// Drops of a listener on this host that nothing else confirms.
-const DROPS_MIN: f64 = 10.0;
+/// Connects that failed in another way than by being refused. The counter of the kernel is that of
+/// all listeners of the host: without something that was felt it says nothing.
+const FAILED_MIN: f64 = 10.0;
 
 /// Responses that came after a repetition, if there are two clumps or more.
 fn mute(responses: &Histogram) -> Option<u64> {
@@ -39,12 +40,11 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let responses = record.whole.sum(|step| record.kind(step.0).is_asked()).latency;
     let mute = mute(&responses);
     let failed = record.sum(&record.all(), |point| point.connect_failed - point.refused);
-    let is_felt = repeated.is_some() || mute.is_some() || failed >= DROPS_MIN;
+    let is_felt = repeated.is_some() || mute.is_some() || failed >= FAILED_MIN;
     let is_here = record.facts.same_host && dropped > 0.0;
     let level = match () {
         () if is_here && is_felt => Level::Certain,
         () if mute.is_some() => Level::Likely,
-        () if is_here && dropped >= DROPS_MIN => Level::Hint,
         () => return Ok(Vec::new()),
     };
     let text = match level {
