@@ -239,15 +239,19 @@ macro_rules! scenario_maps {
         share: Share => "The share of requests with this header. Default: all.",
     }
     MONITOR Monitor = "a source of `monitor`" {
-        url: Text => "The URL of the metrics: `http://127.0.0.1:9100/metrics`.",
+        url: Text => "The URL of the metrics: `http://127.0.0.1:9465/metrics`.",
+        node: Text =>
+            "Instead of `url`: a host that runs Prometheus node_exporter, `10.0.0.5`. Default \
+             port: 9100.",
         name: Text => "The name in reports. Default: host and port of the URL.",
         metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
-            "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`.",
+            "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`. \
+             Default: those of a host that show what limits a service.",
         every: Duration => "The time between two readings, at least `1s`. Default: `5s`.",
         headers: Map(&Text) => "Headers of the requests to this source.",
     } => later {
         agent: Anything => "A throng agent on the target's host.",
-            say!("use an exporter on the target's host: `url: \"http://127.0.0.1:9100/metrics\"`"),
+            say!("run `throng monitor` there, and read it: `url: \"http://127.0.0.1:9465/metrics\"`"),
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",

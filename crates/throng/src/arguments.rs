@@ -26,7 +26,7 @@ pub(crate) use files::{ExplainArguments, InitArguments, InitKind, SchemaArgument
 pub(crate) use fleet::{
     AgentArguments, CollectArguments, FleetArguments, FleetWhat, ResumeArguments,
 };
-pub(crate) use host::{DoctorArguments, PlanArguments};
+pub(crate) use host::{DoctorArguments, MonitorArguments, PlanArguments};
 pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
 pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use records::{
@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Rerun(RerunArguments),
     /// Checks whether this host can run a load, and shows how to fix each problem
     Doctor(DoctorArguments),
+    /// Reads this host while others test a service on it: CPU, memory, network, listening sockets
+    Monitor(MonitorArguments),
     /// Shows the packet layouts of a declared protocol, decodes bytes and captures, and encodes
     /// messages
     Protocol(ProtocolArguments),
