@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Post,
     /// Manages a fleet of machines: its keys, its bus and its agents
     Fleet(FleetArguments),
-    /// Takes part in the runs of a fleet: waits for a run, and generates its part of the load
+    /// Takes part in a fleet's runs: waits for a run, then generates its share of the load
     Agent(AgentArguments),
     /// Takes over a fleet run whose controller is gone
     Resume(ResumeArguments),

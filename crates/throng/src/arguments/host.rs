@@ -26,7 +26,7 @@ pub(crate) struct PlanArguments {
     /// Number of concurrent users; overrides the scenario
     #[arg(long, value_parser = count)]
     pub(crate) users: Option<u64>,
-    /// Requests per second of all users together
+    /// Total requests per second for all users
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Page views per day; the rate is calculated for the daily peak

@@ -237,8 +237,8 @@ fn told_missing(missing: &Missing) -> Said {
     }
     let gaps = gaps.join(", ");
     match missing.open_from {
-        Some(from) if gaps.is_empty() => say!("all of its lines from {from} on are missing"),
-        Some(from) => say!("its lines {gaps} are missing, and all lines from {from} on"),
+        Some(from) if gaps.is_empty() => say!("all of its lines from {from} onward are missing"),
+        Some(from) => say!("its lines {gaps} are missing, and all lines from {from} onward"),
         None => say!("its lines {gaps} are missing"),
     }
 }
