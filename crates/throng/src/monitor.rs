@@ -125,7 +125,9 @@ fn listen(
 }
 
 fn refusal() -> Reply {
-    Reply::text(403, "the token of the link that `throng monitor` printed is missing\n")
+    let text = "open the link that `throng monitor` printed, with its token and an address or \
+                name of this host\n";
+    Reply::text(403, text)
 }
 
 fn reply(request: &Request, readings: &Readings) -> Reply {
