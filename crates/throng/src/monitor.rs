@@ -148,6 +148,7 @@ fn reply(request: &Request, readings: &Readings) -> Reply {
 }
 
 /// Writes readings to standard output until the other end is closed, or takes nothing any more.
+#[allow(clippy::disallowed_methods)] // Readings are due at times.
 fn write(readings: Readings, clock: &Clock, every: Duration, errors: Screen) -> Exit {
     let (tell, told) = channel();
     let clock = clock.clone();

@@ -95,7 +95,6 @@ fn a_full_accept_queue_is_told_as_the_kernel_counted_it() {
     monitor.child.until("a reading between two equal counts", || {
         let counts = || ["ListenOverflows", "ListenDrops"].map(kernel);
         let (first, text, second) = (counts(), monitor.text(), counts());
-        std::thread::sleep(Duration::from_millis(450));
         let told = ["ListenOverflows", "ListenDrops"]
             .map(|name| value(&text, &format!("node_netstat_TcpExt_{name}")));
         let is_fresh = value(&text, "throng_monitor_readings_total") > 1.0;

@@ -15,7 +15,7 @@ const BAR_COLUMNS: usize = 40;
 
 /// Empty for a run whose load was the same throughout.
 pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> String {
-    if summary.parts.levels.len() < 2 {
+    if !summary.has_levels() {
         return String::new();
     }
     let mut table = Table::new([
