@@ -610,7 +610,7 @@ macro_rules! scenario_maps {
     }
     SLOW Slow = "a `slow` step" {
         slow: OneOf(&[Words(&["off"]), Kind(&SPEED)]) =>
-            "Limits how fast the user reads and writes from now on: `{read: 1KiB/s}`.",
+            "Limits how fast the user reads and writes after this step: `{read: 1KiB/s}`.",
         on: Text => ON_LINK,
     }
     SPEED Speed = "a speed" {

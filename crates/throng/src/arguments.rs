@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Finds the highest load at which a service meets the thresholds of a scenario
     Capacity(Box<CapacityArguments>),
-    /// Runs one of the processes of a run; started by `throng run --processes`
+    /// Runs one of a run's processes; started by `throng run --processes`
     #[command(hide = true)]
     Post,
     /// Manages a fleet of machines: its keys, its bus and its agents

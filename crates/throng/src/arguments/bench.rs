@@ -265,7 +265,7 @@ pub(crate) struct ConnectionArguments {
     /// The key of the client's certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-    /// Server name for TLS (SNI), instead of the host in the URL
+    /// Server name for TLS (SNI), instead of the URL's host name
     #[arg(long, visible_alias = "sni", value_name = "NAME")]
     pub(crate) server_name: Option<String>,
     /// Resume TLS sessions instead of making full handshakes

@@ -105,7 +105,7 @@ pub(crate) struct OutputArguments {
 
 /// What the generator may take of its host; see docs/limits.md.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Limits of the generator")]
+#[command(next_help_heading = "Generator limits")]
 pub(crate) struct LimitArguments {
     /// Stop adding users while throng's CPU usage (of the processors it may use) or the host's is
     /// above this share: `80%`
