@@ -1,6 +1,6 @@
 //! Who may see a page and steer a run from it: whoever has the token, which is in the URL that is
-//! printed; or everybody, if nothing can be changed there. A page of another origin cannot, even where its name is made to lead here (DNS
-//! rebinding), and nobody is told more than that.
+//! printed; or everybody, if nothing can be changed there. A page of another origin cannot, even
+//! where its name is made to lead here (DNS rebinding), and nobody is told more than that.
 
 use std::net::IpAddr;
 

@@ -304,7 +304,7 @@ pub static ALL: &[Series] = &[
         "Datagrams that were not sent because the send buffer was full.",
     ),
     gauge("node_sockstat_TCP_inuse", "Open TCP sockets."),
-    gauge("node_sockstat_TCP_orphan", "TCP sockets that no process holds any more."),
+    gauge("node_sockstat_TCP_orphan", "TCP sockets that no longer belong to a process."),
     gauge("node_sockstat_TCP_tw", "TCP connections in TIME-WAIT."),
     gauge("node_sockstat_TCP_alloc", "TCP sockets, whatever their state."),
     gauge("node_sockstat_TCP_mem", "Memory of TCP buffers, in pages."),
