@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use throng_base::{Exit, Language, Secrets};
+use throng_metrics::Percentile;
 
 use super::*;
 use crate::Event;
@@ -249,7 +250,7 @@ fn a_report_of_the_record_alone_has_it() {
 fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
     use crate::verdict::{exit_code, stamp, validity};
     let mut summary = crate::sample::capacity::searched(capacity());
-    summary.generator.lateness.p99_ns = 300_000_000;
+    summary.generator.lateness.percentiles_ns[Percentile::P99 as usize] = 300_000_000;
     summary.users.population.unmet = summary.users.population.due();
     assert_eq!(validity(&summary), crate::Validity::Valid);
     let told = |summary: &crate::Summary| {
