@@ -3,7 +3,8 @@
 import { build } from "esbuild";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 
-const CATALOGUE = "../crates/throng-base/words/zh.txt";
+// The build in a folder of its own (`cargo xtask web`) says where it is.
+const CATALOGUE = process.env.CATALOGUE ?? "../crates/throng-base/words/zh.txt";
 
 // What throng's catalogue has of the texts in the page: a line in English, below it one in Chinese.
 const catalogue = async () => {

@@ -32,6 +32,17 @@ export interface Capacity {
   levels: Level[];
 }
 
+/** What a chart shows of a level. The verdict is empty if it was not judged. */
+interface Spot {
+  load: number;
+  offered_per_s: number;
+  verdict: string;
+  by?: string | null;
+}
+
+/** What a chart needs of a capacity. */
+type Drawn<T> = Pick<Capacity, "unit" | "carries" | "low" | "high" | "fails_at" | "knee"> & { levels: T[] };
+
 const [WIDTH, LEFT, RIGHT, HEIGHT] = [600, 64, 14, 230];
 const [TOP, BOTTOM] = [32, 24];
 
@@ -43,19 +54,19 @@ function svg(name: string, attributes: Record<string, string | number>, ...child
 }
 
 /** A load with its unit. */
-const loadText = (found: Capacity, load: number): string => (found.unit === "users" ? `${count(load)} ${say("users")}` : `${count(load)}/s`);
+const loadText = (found: { unit: string }, load: number): string => (found.unit === "users" ? `${count(load)} ${say("users")}` : `${count(load)}/s`);
 
-const loadOf = (found: Capacity, level: Level): number => (found.unit === "users" ? level.load : level.offered_per_s);
+const loadOf = (found: Drawn<Spot>, level: Spot): number => (found.unit === "users" ? level.load : level.offered_per_s);
 
 /** The load axis starts at 0, so that the knee is seen as a part of the whole. */
-function scale(found: Capacity): { most: number; x: (load: number) => number } {
+function scale(found: Drawn<Spot>): { most: number; x: (load: number) => number } {
   const marks = [found.carries, found.low, found.high, found.fails_at].filter((it): it is number => it !== null);
   const most = Math.max(1, ...marks, ...found.levels.map((level) => loadOf(found, level))) * 1.02;
   return { most, x: (load) => LEFT + (Math.min(Math.max(load, 0), most) / most) * (WIDTH - LEFT - RIGHT) };
 }
 
 /** The zones: each from where the one before ends. A range is drawn as its middle. */
-function zones(found: Capacity, most: number): [string, number, number][] {
+function zones(found: Drawn<Spot>, most: number): [string, number, number][] {
   const middle = (range: [number, number] | null) => (range ? (range[0] + range[1]) / 2 : null);
   const { optimal, maximum, collapse } = found.knee;
   const ends = [middle(optimal), middle(maximum) ?? collapse].filter((it): it is number => it !== null);
@@ -65,9 +76,9 @@ function zones(found: Capacity, most: number): [string, number, number][] {
   return [...ends, most].map((end, at) => [names[at], at === 0 ? 0 : ends[at - 1], end]);
 }
 
-interface Figure {
+interface Figure<T> {
   title: string;
-  of: (level: Level) => number | null;
+  of: (level: T) => number | null;
   text: (value: number) => string;
   logarithmic: boolean;
 }
@@ -85,7 +96,7 @@ function ticks(low: number, high: number, logarithmic: boolean): number[] {
 }
 
 /** One figure of all levels over the load. */
-function panel(found: Capacity, figure: Figure): HTMLElement | null {
+export function panel<T extends Spot>(found: Drawn<T>, figure: Figure<T>): HTMLElement | null {
   const { most, x } = scale(found);
   const points = found.levels.map((level) => ({ level, at: loadOf(found, level), value: figure.of(level) }));
   const shown = points.filter((it): it is typeof it & { value: number } => it.value !== null && (!figure.logarithmic || it.value > 0));
@@ -111,20 +122,21 @@ function panel(found: Capacity, figure: Figure): HTMLElement | null {
     if (load !== null) drawn.append(svg("line", { class: name, x1: x(load), x2: x(load), y1: 4, y2: floor }));
   }
   for (const { level, at, value } of shown) {
-    const told = `${loadText(found, level.load)} · ${figure.text(value)} · ${verdict(level)}`;
-    drawn.append(svg("circle", { class: level.verdict, cx: x(at), cy: y(value), r: 4.5 }, svg("title", {}, told)));
+    const told = [loadText(found, level.load), figure.text(value), verdict(level)].filter((it) => it !== "").join(" · ");
+    drawn.append(svg("circle", { class: level.verdict || "met", cx: x(at), cy: y(value), r: 4.5 }, svg("title", {}, told)));
   }
   return element("figure", {}, element("figcaption", {}, figure.title), drawn);
 }
 
 const ZONES: Record<string, string> = { light: "light load", heavy: "heavy load", beyond: "overload", collapse: "collapse" };
 const PURPOSES: Record<string, string> = { beyond: "overload" };
-const WORDS: Record<string, string> = { gone: "target lost", failing: "failures", cpu: "CPU", ports: "source ports", users: "too few users" };
+const WORDS: Record<string, string> = { gone: "target lost", failing: "failures", offline: "not online", cpu: "CPU", ports: "source ports", users: "too few users" };
 
 /** Whether a level met the thresholds, and if not, why. */
-function verdict(level: Level): string {
+function verdict(level: Spot): string {
+  if (level.verdict === "") return "";
   if (level.verdict === "met") return say("met");
-  const by = level.by === null ? "" : say(WORDS[level.by] ?? level.by);
+  const by = level.by == null ? "" : say(WORDS[level.by] ?? level.by);
   return `${say(level.verdict === "not-met" ? "not met" : "generator bound")}: ${by}`;
 }
 

@@ -28,6 +28,8 @@ export interface Chart {
   logarithmic?: boolean;
   /** Lines connect values across points that have none. */
   gaps?: boolean;
+  /** Names of the series that it shows: findings about them mark it. */
+  shows?: string[];
 }
 
 /** A moment on the time axis, and its text. */
@@ -35,6 +37,9 @@ export interface Mark {
   at_s: number;
   text: string;
   phase: boolean;
+  /** For a part of the time: its end, and the series that it is about. */
+  to_s?: number;
+  about?: string[];
 }
 
 const HEIGHT = 210;
@@ -112,6 +117,15 @@ function zoomed(): { min: number; max: number } | null {
   return first && isZoomed(first) ? { min: first.scales.x.min!, max: first.scales.x.max! } : null;
 }
 
+/** Shows this part of the time, with some of what is around it. */
+export function zoomTo(from: number, to: number): void {
+  const times = [...all][0]?.data[0];
+  if (!times || times.length < 2) return;
+  const around = Math.max((to - from) * 0.25, 2);
+  const [min, max] = [Math.max(from - around, times[0]), Math.min(to + around, times[times.length - 1])];
+  if (max > min) all.forEach((chart) => chart.setScale("x", { min, max }));
+}
+
 /** Zooms: the part shown gets `by` times as long around its middle, and moves by a share of its length. */
 export function zoom(by: number, move: number): void {
   const first = [...all][0];
@@ -169,12 +183,13 @@ export class Panel {
     const figures: HTMLElement[] = [];
     const left = new Map(this.charts);
     for (const one of wanted) {
+      const own = marks.filter((mark) => !mark.about || mark.about.some((name) => one.shows?.includes(name)));
       const lines = one.lines.filter((line) => line.values.some((value) => value !== null && (one.gaps || value !== 0)));
       if (lines.length === 0) continue;
       const key = JSON.stringify([one.title, lines.map((line) => line.label)]);
       const there = this.charts.get(key);
-      const drawn = there ?? chart(times, { ...one, lines }, marks);
-      there?.update(times, lines, marks);
+      const drawn = there ?? chart(times, { ...one, lines }, own);
+      there?.update(times, lines, own);
       this.charts.set(key, drawn);
       left.delete(key);
       figures.push(drawn.figure);
@@ -305,6 +320,19 @@ export function alone(values: Line["values"]): number[] {
   return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
 }
 
+/** Tints the part of the time that a mark is about. */
+function band(plot: uPlot, mark: Mark): void {
+  if (mark.to_s === undefined) return;
+  const { ctx, bbox } = plot;
+  const inside = (second: number) => Math.min(Math.max(plot.valToPos(second, "x", true), bbox.left), bbox.left + bbox.width);
+  const [from, to] = [inside(mark.at_s), inside(mark.to_s)];
+  ctx.globalAlpha = 0.13;
+  ctx.fillStyle = paint("--orange");
+  ctx.fillRect(from, bbox.top, Math.max(to - from, 1), bbox.height);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = paint("--quiet");
+}
+
 function drawMarks(plot: uPlot, marks: Mark[]): void {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -313,6 +341,7 @@ function drawMarks(plot: uPlot, marks: Mark[]): void {
   ctx.strokeStyle = ctx.fillStyle = paint("--quiet");
   [ctx.textAlign, ctx.textBaseline] = ["left", "alphabetic"];
   let free = -Infinity;
+  marks.forEach((mark) => band(plot, mark));
   const shown = marks
     .map((mark) => ({ ...mark, x: Math.round(plot.valToPos(mark.at_s, "x", true)) }))
     .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width)

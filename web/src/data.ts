@@ -59,6 +59,18 @@ export interface Phase {
 }
 
 // Only what the page reads; docs/json.md documents all of it.
+/** What was found in the run, with its evidence; see docs/why.md. */
+export interface Finding {
+  code: string;
+  level: string;
+  title: string;
+  text: string;
+  when: { from_s: number; to_s: number; series: string[] };
+  evidence: { text: string; when: { from_s: number; to_s: number } }[];
+  excluded: { cause: string; how: string }[];
+  next: string;
+}
+
 export interface Summary {
   run: Record<string, any>;
   outcome: { exit_code: number; headline: string; reasons: string[]; valid: boolean; invalid_reasons: unknown[]; warnings: { text: string }[] } | null;
@@ -80,6 +92,7 @@ export interface Summary {
   received_bytes: number;
   sent_bytes: number;
   failures: any[];
+  findings?: Finding[] | null;
   record: Record<string, any>;
   [name: string]: any;
 }

@@ -2,9 +2,11 @@
 // goes on, only the parts that have changed are drawn again.
 
 import { capacity } from "./capacity";
+import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
+import { findings } from "./findings";
 import { funnel } from "./funnel";
 import { heat } from "./heat";
 import { machineCharts } from "./machines";
@@ -31,13 +33,15 @@ const times = (): number[] => series.times.p50.map((_, at) => at * series.width_
 
 function marks(): Mark[] {
   const name = (text: string) => summary.phases[Number(text)]?.name ?? text;
-  return data.events
+  const found = (summary.findings ?? []).map((it) => ({ at_s: it.when.from_s, to_s: it.when.to_s, about: it.when.series, text: it.code, phase: false }));
+  const events = data.events
     .filter((event) => event.kind !== "notice")
     .map((event) => ({
       at_s: event.at_ns / 1e9,
       text: event.kind === "phase" ? name(event.text) : tell(event.text) || say(KINDS[event.kind] ?? event.kind),
       phase: event.kind === "phase",
     }));
+  return [...events, ...found];
 }
 
 function verdict(): [string, string] {
@@ -202,7 +206,7 @@ function first(): HTMLElement {
     "div",
     { class: "two" },
     section("thresholds", say("Thresholds"), thresholds.length > 0 && element("ul", { class: "plain" }, ...thresholds.map(line))),
-    section("findings", say("Findings"), reasons.length + worst.length > 0 && element("ul", { class: "plain" }, ...reasons, ...worst)),
+    section("reasons", say("What failed"), reasons.length + worst.length > 0 && element("ul", { class: "plain" }, ...reasons, ...worst)),
     section("generator", say("Generator"), ownFigures()),
   );
 }
@@ -229,7 +233,7 @@ function starts(): Chart[] {
   const waiting = { label: say("backlog"), values: series.backlog, colour: COLOURS[4] };
   return [
     { title: say("Starts per second"), unit: perSecond, axis: short, lines: [begun, wanted] },
-    { title: say("Backlog of starts"), unit: count, axis: short, lines: [waiting] },
+    { title: say("Backlog of starts"), shows: ["backlog"], unit: count, axis: short, lines: [waiting] },
   ];
 }
 
@@ -237,6 +241,7 @@ function charts(): Chart[] {
   const all: Chart[] = [
     {
       title: say(attempts("Attempts per second")),
+      shows: ["ok", "failed"],
       unit: perSecond,
       axis: short,
       lines: [
@@ -246,12 +251,14 @@ function charts(): Chart[] {
     },
     {
       title: say("Response times"),
+      shows: ["p50", "p99", "max"],
       unit: micros,
       logarithmic: true,
       lines: timeLines((name) => series.times[name]),
     },
     {
       title: say("Users"),
+      shows: ["users_online"],
       unit: count,
       axis: short,
       lines: [
@@ -261,9 +268,10 @@ function charts(): Chart[] {
       ],
     },
     ...starts(),
-    { title: say("Failures by cause, per second"), unit: perSecond, axis: short, lines: series.errors.map((it) => ({ label: tell(it.text), values: rate(it.count) })) },
+    { title: say("Failures by cause, per second"), shows: ["failed"], unit: perSecond, axis: short, lines: series.errors.map((it) => ({ label: tell(it.text), values: rate(it.count) })) },
     {
       title: say("Connections and requests"),
+      shows: ["connections_open", "in_flight", "opened"],
       unit: count,
       axis: short,
       lines: [
@@ -272,7 +280,7 @@ function charts(): Chart[] {
         { label: say("opened per second"), values: rate(series.opened) },
       ],
     },
-    { title: say("Connection setup time, p99"), unit: micros, logarithmic: true, lines: series.stages.map((it) => ({ label: tell(it.stage), values: it.p99 })) },
+    { title: say("Connection setup time, p99"), shows: ["stage:connect", "stage:tls"], unit: micros, logarithmic: true, lines: series.stages.map((it) => ({ label: tell(it.stage), values: it.p99 })) },
     {
       title: say("Deliveries per second"),
       unit: perSecond,
@@ -292,9 +300,10 @@ function charts(): Chart[] {
         { label: say("sent"), values: rate(series.bytes_out) },
       ],
     },
-    { title: say("Generator lateness, p99"), unit: micros, logarithmic: true, lines: [{ label: say("lateness"), values: series.lateness_p99 }] },
+    { title: say("Generator lateness, p99"), shows: ["lateness_p99"], unit: micros, logarithmic: true, lines: [{ label: say("lateness"), values: series.lateness_p99 }] },
     {
       title: say("CPU"),
+      shows: ["host_cpu"],
       unit: (value) => Number(value.toPrecision(3)).toString(),
       lines: [
         { label: say("throng (cores)"), values: rate(series.cpu_ns).map((ns) => (ns === null ? null : ns / 1e9)) },
@@ -354,7 +363,7 @@ let stepPanel = new Panel();
 /** The names of the marks as text, which can be read aloud and searched. */
 const noted = element("ol", { class: "marks" });
 function note(shown: Mark[]): void {
-  const named = shown.filter((mark) => !mark.phase);
+  const named = shown.filter((mark) => !mark.phase && !mark.about);
   noted.replaceChildren(...named.map((mark) => element("li", {}, `${clock(mark.at_s)} · ${mark.text}`)));
   noted.hidden = named.length === 0;
 }
@@ -409,7 +418,7 @@ function allTables(): HTMLElement | null {
     summary.phases,
     say("Filter"),
   );
-  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases];
+  const shown = [rows(summary.steps, say("Steps")), rows(summary.transactions, say("Transactions")), phases, ...levels(summary.levels)];
   return section("tables", say("Details"), ...shown, deliveries(), changes(), byTarget(), byLabel(), bySession(), slowest());
 }
 
@@ -649,6 +658,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   controls: () => (controls ? (standing ??= controls()) : null),
   capacity: () => capacity(summary.capacity),
   cards,
+  findings: () => findings(summary.findings),
   first,
   time: overTime,
   steps: byStep,
@@ -785,7 +795,7 @@ export function tables(told: Figures): void {
     if (own) own.curve = curve;
   }
   if (document.hidden) return;
-  again(["cards", "first", "tables", "errors", "connections", "sources"]);
+  again(["cards", "findings", "first", "tables", "errors", "connections", "sources"]);
   if (lasted() >= slowAt + SLOW_S) {
     slowAt = lasted();
     again(["percentiles"]);

@@ -49,6 +49,10 @@ cargo xtask <chore>
   bench push [options]    bound devices with a push to each, every one accounted for
   bench fleet [options]   many machines: what 200 and 1,000 agents cost bus and controller, how far
                           apart they begin and change, and whether 1 to 20 count the same
+  bench capacity [--seeds N] [--first-seed N] [--rates A,B] [--targets A,B]
+                          searches for the capacity of simulated services whose capacity is known:
+                          100 seeds from 1 on at 200 and 1000 requests a second, with nothing chosen
+                          into docs/decisions/capacity.md; rates are 200, 1000, 10000
 
 options of bench million, heartbeat, chat and push, which are scenarios below benches/
   --users A,B             how many

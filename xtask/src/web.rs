@@ -43,7 +43,8 @@ fn build(workspace: &Workspace) -> Result<PathBuf, String> {
         &["run", "--silent", "build"],
     ] {
         let mut command = Command::new("npm");
-        let status = command.args(arguments).current_dir(&folder).status();
+        let words = workspace.root.join("crates/throng-base/words/zh.txt");
+        let status = command.args(arguments).current_dir(&folder).env("CATALOGUE", words).status();
         let status = status.map_err(|error| format!("npm does not start: {error}"))?;
         if !status.success() {
             return Err(format!("`npm {}` failed in web/ ({status})", arguments.join(" ")));

@@ -457,10 +457,14 @@ struct Place<'a> {
     slow: Slow,
 }
 
+/// No SYN is sent again sooner (the kernel's initial timeout is 1 s, RFC 6298, 2.1).
+const SYN_PATIENCE: Duration = Duration::from_millis(900);
+
 async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
     let address = place.address;
     let failed = |error: io::Error| refused(address, &error);
-    let socket = begin(place, Kind::Stream, shard.clock.now())?;
+    let begun = shard.clock.now();
+    let socket = begin(place, Kind::Stream, begun)?;
     let stream = stream::register(socket, place.network.stamps.is_some()).map_err(failed)?;
     let ready = stream.ready(Interest::WRITABLE).await.map_err(failed)?;
     // A connection that failed is "closed" at once; only then it costs a call to ask why.
@@ -468,6 +472,11 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
         && let Some(error) = stream.take_error().map_err(failed)?
     {
         return Err(failed(error));
+    }
+    if shard.clock.now() - begun >= SYN_PATIENCE
+        && let Ok((_, 1..)) = system::tcp_state(&stream)
+    {
+        shard.recorder.borrow_mut().connections.syn_resent += 1;
     }
     Ok(stream)
 }

@@ -1,6 +1,7 @@
 //! What only some exchanges need, the bodies of HTTP answers above all: it is taken from the shard
 //! and given back, so that no request allocates anything of its own.
 
+use std::hash::DefaultHasher;
 use std::io;
 use std::rc::Rc;
 
@@ -45,6 +46,10 @@ pub(crate) struct Rare {
     pub(crate) challenge: Option<Challenge>,
     /// What the request said of that.
     pub(crate) authorization: Vec<u8>,
+    /// Of a response that is looked at for what it is like.
+    pub(crate) sample: Option<Sample>,
+    /// How many messages came meanwhile that contain several records and are not separated.
+    pub(crate) joined: u32,
     /// What was sent is in the ledger: of which row, and what tells it apart there.
     pub(crate) sent: Option<(u16, u64)>,
     /// So many seconds the answer asks to be left alone, if any.
@@ -57,6 +62,14 @@ pub(crate) struct Rare {
     /// Why the rest of the request could not be sent. What the target had said before is read
     /// all the same.
     pub(crate) unsendable: Option<io::Error>,
+}
+
+/// A response that is looked at for what it is like.
+pub(crate) struct Sample {
+    /// The body so far.
+    pub(crate) digest: DefaultHasher,
+    /// It says that a cache has answered.
+    pub(crate) cached: bool,
 }
 
 impl Rare {
@@ -72,8 +85,8 @@ impl Rare {
         (self.challenge, self.call) = (None, None);
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
-        (*sent, *unsendable) = (None, None);
+        (*sent, *unsendable, self.sample) = (None, None, None);
         (self.tally, self.retry_after_s) = (None, 0);
-        (self.before_bytes, self.resends) = (0, 0);
+        (self.before_bytes, self.resends, self.joined) = (0, 0, 0);
     }
 }

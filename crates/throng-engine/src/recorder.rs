@@ -8,8 +8,8 @@ use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats, Histogram,
     Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval, Retries,
-    SessionInterval, Slow, SlowBounds, Stage, StageInterval, StepInterval, TargetInterval,
-    TcpSamples, Together,
+    SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds, Stage, StageInterval,
+    StepInterval, TargetInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
@@ -173,6 +173,9 @@ pub(crate) struct Recorder {
     pub(crate) tcp: TcpSamples,
     pub(crate) messages: Messages,
     deliveries: Vec<DeliveryInterval>,
+    samples: Vec<SampleInterval>,
+    /// By step: which response comes next, and the digest of the first body that was sampled.
+    sampling: Vec<(u32, Option<u64>)>,
     pub(crate) gauges: Gauges,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -253,6 +256,8 @@ impl Recorder {
             tcp: TcpSamples::default(),
             messages: Messages::default(),
             deliveries: Vec::new(),
+            samples: Vec::new(),
+            sampling: Vec::new(),
             gauges: Gauges::default(),
             bytes_in: 0,
             bytes_out: 0,
@@ -518,6 +523,33 @@ impl Recorder {
         }
     }
 
+    /// Whether this response to a step is one that is looked at.
+    #[inline]
+    pub(crate) fn samples(&mut self, step: StepId) -> bool {
+        let place = usize::from(step.0);
+        if place >= self.sampling.len() {
+            self.sampling.resize(place + 1, (0, None));
+        }
+        let next = &mut self.sampling[place].0;
+        *next = next.wrapping_add(1);
+        *next % SAMPLED_OF == 1
+    }
+
+    /// What a response that was looked at is like: the digest of its body, and whether a cache has
+    /// answered.
+    pub(crate) fn sampled(&mut self, step: StepId, digest: u64, cached: bool) {
+        let place = usize::from(step.0);
+        let first = self.sampling.get_mut(place).map(|(_, first)| *first.get_or_insert(digest));
+        let index = self.samples.iter().position(|row| row.step == step.0).unwrap_or_else(|| {
+            self.samples.push(SampleInterval { step: step.0, ..SampleInterval::default() });
+            self.samples.len() - 1
+        });
+        let row = &mut self.samples[index];
+        row.sampled += 1;
+        row.same += u64::from(first == Some(digest));
+        row.cached += u64::from(cached);
+    }
+
     /// A request is sent once more; its attempt has not ended.
     pub(crate) fn resent(&mut self, step: StepId) {
         self.steps.of(step).resent += 1;
@@ -657,6 +689,7 @@ impl Recorder {
         interval.tcp = std::mem::take(&mut self.tcp);
         interval.messages = std::mem::take(&mut self.messages);
         interval.deliveries = std::mem::take(&mut self.deliveries);
+        interval.samples = std::mem::take(&mut self.samples);
         interval.gauges = self.gauges.clone();
         interval.bytes_in = std::mem::take(&mut self.bytes_in);
         interval.bytes_out = std::mem::take(&mut self.bytes_out);

@@ -144,6 +144,13 @@ impl Transport {
         }
     }
 
+    /// Whether the handshake of TLS went on with an earlier session; None without TLS.
+    pub(crate) fn resumes_tls(&self) -> Option<bool> {
+        let Transport::Tls(stream) = self else { return None };
+        let kind = stream.get_ref().1.handshake_kind()?;
+        Some(kind == rustls::HandshakeKind::Resumed)
+    }
+
     /// Ends the connection with RST; what was not sent is lost. A unix socket has no RST: it is
     /// closed.
     pub(crate) fn reset(self) {

@@ -42,6 +42,11 @@ impl<'a> Document<'a> {
         if !text.starts_with(b"{") && !text.starts_with(b"[") {
             return false;
         }
+        // Most messages are one value on one line: that is seen without parsing them.
+        let is_split = text.iter().any(|byte| byte.is_ascii_control());
+        if !is_split && !text.windows(2).any(|pair| matches!(pair, b"}{" | b"][")) {
+            return false;
+        }
         let mut values =
             serde_json::Deserializer::from_slice(text).into_iter::<serde_json::Value>();
         matches!((values.next(), values.next()), (Some(Ok(_)), Some(_)))

@@ -215,7 +215,7 @@ figures! {
         iterations_started, IterationsStarted "iterations.started";
         /// iterations finished
         iterations_finished, Iterations "iterations";
-        /// steps cut off, in all rows together; transactions and heartbeats have their own counts
+        /// steps cut off, in all rows together; transactions and heartbeats are counted separately
         interrupted json "cut_off", Interrupted "interrupted";
         /// scheduled starts that never happened
         unmet json "starts_unmet", Unmet "unmet" of |sum| sum.population().due();
@@ -232,6 +232,9 @@ figures! {
         /// starts that had been due for less than a second when the run was stopped
         #[serde(skip_serializing_if = "is_zero")]
         withdrawn json "starts_withdrawn";
+        /// microseconds that users paused: `think`, and `stay` to its end
+        #[serde(skip_serializing_if = "is_zero")]
+        paused_us;
     }
 
     /// How connections began and how they ended. Every one that was established ends once, also if
@@ -250,6 +253,15 @@ figures! {
         streams_limited;
         /// how many streams the target allows on these connections, on average
         streams_allowed;
+        /// connections established only after the first SYN went unanswered
+        #[serde(skip_serializing_if = "is_zero")]
+        syn_resent, ConnectionsSynResent "connections.syn_resent" of |sum| sum.connections().attempted;
+        /// part of `opened`: with a full TLS handshake
+        #[serde(skip_serializing_if = "is_zero")]
+        tls_full;
+        /// part of `opened`: with a resumed TLS session
+        #[serde(skip_serializing_if = "is_zero")]
+        tls_resumed;
         /// closed by throng: its FIN or WebSocket close
         closed_by_us, ConnectionsClosedByUs "connections.closed_by_us";
         /// closed by the target: its FIN or WebSocket close
@@ -293,7 +305,7 @@ figures! {
         /// deliberate duplicate
         without_answer, HeartbeatsWithoutAnswer "heartbeats.without_answer"
             of |sum| sum.heartbeats().sent;
-        /// never sent, because the generator was behind by more than the whole period
+        /// never sent, because the generator was more than a whole period behind
         skipped, HeartbeatsSkipped "heartbeats.skipped";
         /// sent late, duplicated or omitted on purpose
         faulty, HeartbeatsFaulty "heartbeats.faulty";
@@ -307,7 +319,8 @@ figures! {
         given_up, RetriesGivenUp "retries.given_up";
         /// retries after a response with `Retry-After`
         retry_after, RetriesRetryAfter "retries.retry_after";
-        /// part of `retry_after`: the response asked for more than a minute; throng waits a minute
+        /// part of `retry_after`: the response requested more than a minute, and throng waited one
+        /// minute
         retry_after_cut, RetriesRetryAfterCut "retries.retry_after_cut";
     }
 
@@ -341,6 +354,23 @@ figures! {
     }
 }
 
+group! {
+    /// What the responses to one step's requests are like, where the requests differ: one of
+    /// [`SAMPLED_OF`] is looked at.
+    SampleInterval [step: u16] {
+        /// responses looked at
+        sampled;
+        /// part of `sampled`: the body is that of the first one
+        same;
+        /// part of `sampled`: the response says that a cache answered (`Age` above 0, `X-Cache` or
+        /// `CF-Cache-Status` with `HIT`)
+        cached;
+    }
+}
+
+/// Of so many responses to requests that differ, one is looked at.
+pub const SAMPLED_OF: u32 = 64;
+
 ledger! {
     /// What became of the messages of one row of the ledger. Every delivery that was expected is
     /// delivered, lost or excused in the end: `expected = delivered + lost + excused`.
@@ -363,9 +393,9 @@ ledger! {
         out_of_order OutOfOrder of expected;
         /// deliveries that arrived after they were counted as lost
         after_lost AfterLost of expected;
-        /// messages received by a user outside of the audience, or by the sender if it must not get
-        /// its own. Users that came online or joined the audience after the message was sent do not
-        /// count
+        /// messages received by a user outside of the audience, or by the sender although it is
+        /// excluded. Users that came online or joined the audience after the message was sent do
+        /// not count
         stray Stray;
         /// messages received that no step of this run sent; not counted if several rows receive the
         /// same messages
@@ -377,7 +407,7 @@ ledger! {
         sent_without_id SentWithoutId;
         /// messages received in which `match` found no ID
         received_without_id ReceivedWithoutId;
-        /// messages received with several records, of which at most the first could be read
+        /// messages received with several records; at most the first record could be read
         #[serde(skip_serializing_if = "is_zero")]
         received_joined ReceivedJoined;
     }

@@ -9,7 +9,7 @@ use throng_base::StepId;
 use crate::connections::ResidenceInterval;
 use crate::figures::{
     Connections, Counts as _, DeliveryInterval, Groups, Heartbeats, Lifecycle, Messages,
-    Population, Retries, is_zero,
+    Population, Retries, SampleInterval, is_zero,
 };
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
@@ -298,6 +298,9 @@ pub struct Interval {
     pub tcp: TcpSamples,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<DeliveryInterval>,
+    /// By step, what its responses are like.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<SampleInterval>,
     pub gauges: Gauges,
     pub messages: Messages,
     pub bytes_in: u64,
@@ -433,6 +436,9 @@ impl Interval {
         for delivery in &other.deliveries {
             self.delivery_mut(delivery.step).merge(delivery);
         }
+        for sample in &other.samples {
+            self.sample_mut(sample.step).merge(sample);
+        }
         self.messages.merge(&other.messages);
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
@@ -465,6 +471,18 @@ impl Interval {
             }
         };
         &mut self.deliveries[index]
+    }
+
+    /// What the responses to a step are like.
+    pub fn sample_mut(&mut self, step: u16) -> &mut SampleInterval {
+        let index = match self.samples.iter().position(|mine| mine.step == step) {
+            Some(index) => index,
+            None => {
+                self.samples.push(SampleInterval { step, ..SampleInterval::default() });
+                self.samples.len() - 1
+            }
+        };
+        &mut self.samples[index]
     }
 
     pub fn stage(&self, stage: Stage) -> Option<&StageInterval> {

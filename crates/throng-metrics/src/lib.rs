@@ -1,5 +1,6 @@
 //! Histograms, counters, intervals, merging, thresholds. Pure: no clock, no files, no printing.
 //!
+//! - [`capacity`]: the answer of a search for the highest load, in words and as an exit code.
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
@@ -16,6 +17,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod capacity;
 pub mod connections;
 pub mod figures;
 pub mod histogram;
@@ -28,10 +30,11 @@ pub mod places;
 pub mod slowest;
 pub mod threshold;
 
+pub use capacity::Capacity;
 pub use connections::{Ending, ResidenceInterval};
 pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
-    Messages, Population, Retries,
+    Messages, Population, Retries, SAMPLED_OF, SampleInterval,
 };
 pub use histogram::Histogram;
 pub use interval::{

@@ -51,6 +51,7 @@ impl Cause {
             Cause::Lost => say!("find the reason for the close in the target's log"),
             Cause::SaveFailed => say!("look at a response with `throng try`"),
             Cause::MessagesDropped => say!("make handlers take less time per message"),
+            Cause::MessagesJoined => say!("set `protocol: {{delimiter: …}}` for the connection"),
             Cause::NetworkFailed => say!("check the network path to the target: `ip -s link`"),
             Cause::GeneratorFailed => say!("look at the example with --details"),
             Cause::ExpressionFailed => say!("run one user with `throng try`"),

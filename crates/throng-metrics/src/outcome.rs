@@ -118,6 +118,9 @@ causes! {
     SaveFailed, "save-failed", Target, "the response does not contain a value to save";
     /// More messages waited for an `expect` or a handler of one user than the generator keeps.
     MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages";
+    /// Messages of several records, which the connection does not separate, came in place of the one
+    /// that an `expect` or a request waited for.
+    MessagesJoined, "messages-joined", Scenario, "a message contains several records";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
     GeneratorFailed, "generator-failed", Generator, "the generator could not run the step";
     ExpressionFailed, "expression-failed", Scenario, "an expression in the scenario could not be evaluated";

@@ -4,11 +4,13 @@
 mod figures;
 mod held;
 mod labels;
+mod levels;
 mod loads;
 mod machines;
 mod outages;
 mod phase;
 mod pieces;
+mod why;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +24,6 @@ use throng_metrics::{
 };
 
 use crate::back_off::{BackOff, BackOffs};
-use crate::capacity::Capacity;
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::Event;
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
@@ -30,12 +31,13 @@ use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, Change, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow, Example,
-    Generator, Growth, HeartbeatRow, Hold, Latency, Log, LogLine, MessageTables, Opening, OwnRow,
-    PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow, SlowRow, StageRow,
-    StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced, UserTables,
-    Validity, most_first, per_second,
+    Generator, Growth, HeartbeatRow, Hold, Latency, LevelRow, Log, LogLine, MessageTables, Opening,
+    OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow, SlowRow,
+    StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
+    UserTables, Validity, most_first, per_second,
 };
 use crate::verdict;
+use throng_metrics::capacity::Capacity;
 
 use phase::{PhaseSum, SECOND_NS};
 
@@ -145,6 +147,7 @@ impl Collector {
                 self.back_offs.add(BackOff { at_ns, machine, percent, detail: short_said(detail) });
             }
             Event::Amended { at_ns, phase, change, .. } => {
+                self.figures.event(event);
                 let phase = Some(self.figures.phases[self.figures.index(*phase)].info.name.clone());
                 self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
             }
@@ -223,6 +226,7 @@ impl Collector {
             info,
         };
         fill_in_verdict(&mut summary, self.interrupted);
+        summary.verdict.why = self.figures.why(&summary, &spans);
         summary
     }
 
@@ -235,6 +239,7 @@ impl Collector {
     ) -> RunVerdict {
         RunVerdict {
             validity: Validity::Valid,
+            why: None,
             thresholds: self.judge(info, sum, measured, spans),
             unended: info.ended.is_none(),
             unbalanced: self.unbalanced(info),
@@ -252,6 +257,11 @@ impl Collector {
             errors: self.error_rows(info, sum, total.count),
             failures: self.failure_rows(info),
             slowest: slow_rows(info, sum),
+            samples: sum
+                .samples
+                .iter()
+                .map(|row| (info.step_name(row.step), row.clone()))
+                .collect(),
             retries: sum.retries.clone(),
             total,
             rows,
@@ -271,6 +281,7 @@ impl Collector {
         PartTables {
             loads: loads::rows(info, &self.figures.phases, spans, &self.figures.attempts),
             phases: self.phase_rows(spans),
+            levels: self.level_rows(info, spans),
             sessions: sum.sessions.iter().map(|row| session_row(info, row, measured)).collect(),
             targets: sum.targets.iter().map(|row| target_row(info, row, measured)).collect(),
             machines: self.figures.machines.rows(info, measured),
@@ -295,6 +306,11 @@ impl Collector {
 
     fn growth(&mut self) -> Growth {
         Growth { held_seconds: self.figures.held.count, ..std::mem::take(&mut self.growth) }
+    }
+
+    fn level_rows(&self, info: &RunInfo, spans: &[Range<u64>]) -> Vec<LevelRow> {
+        let Figures { levels, attempts, phases, .. } = &self.figures;
+        levels.clone().unwrap_or_default().rows(info, attempts, (phases, spans))
     }
 
     fn phase_rows(&self, spans: &[Range<u64>]) -> Vec<PhaseRow> {

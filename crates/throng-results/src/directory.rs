@@ -240,6 +240,18 @@ pub struct PhaseInfo {
     /// The users who shall be there at its end; absent when they come as starts are due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users_planned: Option<u64>,
+    /// Absent if users do not start in steps, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stairs: Option<Stairs>,
+}
+
+/// Users that start in steps: `size` at once, and again after each `every_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stairs {
+    /// Users before the first step.
+    pub from: u64,
+    pub size: u64,
+    pub every_ns: u64,
 }
 
 /// A file that the scenario names, as it was when the run began.

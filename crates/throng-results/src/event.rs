@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
 use throng_metrics::{Cause, DeliveryCounter};
 
-use crate::capacity::Capacity;
 use crate::evidence::Evidence;
 use crate::once::OnceRun;
+use throng_metrics::capacity::Capacity;
 
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

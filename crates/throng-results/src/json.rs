@@ -2,18 +2,21 @@
 //! stand in the names.
 
 mod capacity;
+mod findings;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
-use throng_metrics::{Cause, Counts, DeliveryCounter, Percentile};
+use throng_metrics::{Cause, Counts, DeliveryCounter, Percentile, SampleInterval};
+
+pub use findings::judged_json;
 
 use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
 use crate::summary::{
-    Change, DeliveryRow, ErrorRow, Example, Generator, MachineRow, OwnRow, PhaseRow, Row, SlowRow,
-    Summary, TargetRow, ThresholdRow,
+    Change, DeliveryRow, ErrorRow, Example, Generator, LevelRow, MachineRow, OwnRow, PhaseRow, Row,
+    SlowRow, Summary, TargetRow, ThresholdRow,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -24,52 +27,34 @@ pub const JSON_FORMAT: u32 = 1;
 /// The summary as one object.
 pub fn summary_json(summary: &Summary) -> Value {
     let info = &summary.info;
-    let (exit, reasons) = judge(summary);
     let mut value = json!({
         "format": JSON_FORMAT,
         "run": run(summary),
         "host": info.host,
-        "changes": summary.events.changes.first.iter().map(change).collect::<Vec<_>>(),
-        "outcome": {
-            "exit_code": exit.code(),
-            "reasons": reasons.iter().map(Said::english).collect::<Vec<_>>(),
-            "headline": headline(summary).text.english(),
-            "warnings": warnings(summary),
-            "valid": summary.verdict.validity == Validity::Valid,
-            "invalid_reasons": invalid_reasons(&summary.verdict.validity),
-            "stopped": summary.events.stopped,
-            "outage": summary.events.outage,
-        },
-        "record": {
-            "lines_lost": info.lines_lost,
-            "lines_unreadable": summary.verdict.damage.unreadable,
-            "lines_missing": summary.verdict.damage.missing,
-            "lines_doubled": summary.verdict.damage.doubled,
-            "lines_unequal": summary.verdict.damage.unequal,
-            "unbalanced": summary.verdict.unbalanced,
-            "last_line_torn": summary.verdict.damage.torn,
-        },
+        "changes": rows(&summary.events.changes.first, change),
+        "outcome": outcome(summary),
+        "record": record(summary),
         "measured_ns": summary.measured.as_nanos() as u64,
         "lasted_ns": summary.lasted.as_nanos() as u64,
         "received_bytes": summary.connections.bytes_in,
         "sent_bytes": summary.connections.bytes_out,
         "total": summary.steps.total,
         "steps": summary.steps.rows,
-        "transactions": summary.steps.transactions.iter().map(transaction).collect::<Vec<_>>(),
-        "pushed": summary.steps.pushed.iter().map(pushed).collect::<Vec<_>>(),
-        "own": summary.steps.own.iter().map(own).collect::<Vec<_>>(),
-        "deliveries": summary.messages.deliveries.iter().map(delivery).collect::<Vec<_>>(),
+        "transactions": rows(&summary.steps.transactions, transaction),
+        "pushed": rows(&summary.steps.pushed, pushed),
+        "own": rows(&summary.steps.own, own),
+        "deliveries": rows(&summary.messages.deliveries, delivery),
         "stages": summary.connections.stages,
         "loads": summary.parts.loads,
-        "phases": summary.parts.phases.iter().map(|row| phase(summary, row)).collect::<Vec<_>>(),
+        "phases": rows(&summary.parts.phases, |row| phase(summary, row)),
         "failures": summary.steps.failures,
-        "errors": summary.steps.errors.iter().map(error).collect::<Vec<_>>(),
-        "thresholds": summary.verdict.thresholds.iter().map(threshold).collect::<Vec<_>>(),
+        "errors": rows(&summary.steps.errors, error),
+        "thresholds": rows(&summary.verdict.thresholds, threshold),
         "users": users(summary),
         "connections": connections(summary),
         "sessions": summary.parts.sessions,
-        "targets": summary.parts.targets.iter().map(target).collect::<Vec<_>>(),
-        "slowest": summary.steps.slowest.iter().map(slow).collect::<Vec<_>>(),
+        "targets": rows(&summary.parts.targets, target),
+        "slowest": rows(&summary.steps.slowest, slow),
         "residence": summary.connections.residence,
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
@@ -77,17 +62,54 @@ pub fn summary_json(summary: &Summary) -> Value {
         "tcp": summary.connections.tcp,
         "messages": with(&summary.messages.counts, json!({})),
         "log_lines": summary.events.log.count,
-        "once": summary.events.once.iter().map(once).collect::<Vec<_>>(),
+        "once": rows(&summary.events.once, once),
         "generator": generator(&summary.generator, &summary.info),
-        "machines": summary.parts.machines.iter().map(|row| machine(row, &summary.info)).collect::<Vec<_>>(),
-        "by_label": summary.parts.labels,
-        "monitors": summary.monitors.iter().map(monitor).collect::<Vec<_>>(),
-        "growth": summary.growth,
-        "back_offs": back_offs(summary),
+        "machines": rows(&summary.parts.machines, |row| machine(row, &summary.info)),
     });
-    // One more field than the macro can take.
-    value["capacity"] = capacity::capacity(summary.capacity.as_deref());
+    // More fields than the macro takes at once.
+    let more = [
+        ("samples", rows(&summary.steps.samples, sample)),
+        ("by_label", json!(summary.parts.labels)),
+        ("monitors", rows(&summary.monitors, monitor)),
+        ("growth", json!(summary.growth)),
+        ("back_offs", back_offs(summary)),
+        ("levels", rows(&summary.parts.levels, |row| level(summary, row))),
+        ("capacity", capacity::capacity(summary.capacity.as_deref())),
+        ("findings", findings::findings(summary.verdict.why.as_ref())),
+    ];
+    more.into_iter().for_each(|(name, told)| value[name] = told);
     value
+}
+
+fn rows<T>(all: &[T], row: impl Fn(&T) -> Value) -> Value {
+    all.iter().map(row).collect()
+}
+
+fn outcome(summary: &Summary) -> Value {
+    let (exit, reasons) = judge(summary);
+    json!({
+        "exit_code": exit.code(),
+        "reasons": reasons.iter().map(Said::english).collect::<Vec<_>>(),
+        "headline": headline(summary).text.english(),
+        "warnings": warnings(summary),
+        "valid": summary.verdict.validity == Validity::Valid,
+        "invalid_reasons": invalid_reasons(&summary.verdict.validity),
+        "stopped": summary.events.stopped,
+        "outage": summary.events.outage,
+    })
+}
+
+fn record(summary: &Summary) -> Value {
+    let info = &summary.info;
+    json!({
+        "lines_lost": info.lines_lost,
+        "lines_unreadable": summary.verdict.damage.unreadable,
+        "lines_missing": summary.verdict.damage.missing,
+        "lines_doubled": summary.verdict.damage.doubled,
+        "lines_unequal": summary.verdict.damage.unequal,
+        "unbalanced": summary.verdict.unbalanced,
+        "last_line_torn": summary.verdict.damage.torn,
+    })
 }
 
 /// Counts under their names of the table, and what is made of them beside.
@@ -186,6 +208,16 @@ fn phase(summary: &Summary, row: &PhaseRow) -> Value {
     value
 }
 
+fn level(summary: &Summary, row: &LevelRow) -> Value {
+    let names = ["name", "count", "failed", "ok_per_s", "latency"].map(|name| (name, name));
+    let step = |row: &Row| fields(row, &names);
+    let mut value = json!(row);
+    value["load"] = json!(summary.info.loads.get(row.load));
+    value["total"] = step(&row.total);
+    value["steps"] = rows(&row.steps, step);
+    value
+}
+
 fn error(row: &ErrorRow) -> Value {
     let mut value = json!(row);
     value["text"] = row.cause.text().english().into();
@@ -276,6 +308,10 @@ fn delivery(row: &DeliveryRow) -> Value {
             "examples": row.examples.iter().map(delivery_example).collect::<Vec<_>>(),
         }),
     )
+}
+
+fn sample((name, counts): &(String, SampleInterval)) -> Value {
+    with(counts, json!({ "name": name }))
 }
 
 fn delivery_example((counter, example): &(DeliveryCounter, Example)) -> Value {

@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
-use crate::capacity::Capacity;
 use crate::summary::{InvalidReason, Summary, ThresholdRow, Validity};
 use crate::terminal::figure_text;
 use crate::verdict::{
     NOTHING_SUCCEEDED, failed_setup, headline, judge, record_trouble, rule_text, stopped_by_rule,
 };
 use throng_metrics::Percentile;
+use throng_metrics::capacity::Capacity;
 
 const CARRIED: &str = "the result is valid";
 const OWN_LATENESS: &str = "undetermined: the generator's own lateness can explain the figure";

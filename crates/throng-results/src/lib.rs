@@ -33,7 +33,6 @@
 extern crate throng_base;
 
 pub mod back_off;
-pub mod capacity;
 pub mod collector;
 pub mod compare;
 pub mod csv;
@@ -63,16 +62,15 @@ pub mod window;
 mod sample;
 
 pub use back_off::{BackOff, BackOffs, machine_name};
-pub use capacity::Capacity;
 pub use collector::Collector;
 pub use directory::{
-    FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, StepInfo,
+    FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs, StepInfo,
     ThresholdInfo, create_directory, timestamp,
 };
 pub use event::{Event, StopBy};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
-pub use json::summary_json;
+pub use json::{judged_json, summary_json};
 pub use junit::junit;
 pub use merge::{Line, Merge, merge_runs};
 pub use monitors::{MonitorRow, SeriesRow};

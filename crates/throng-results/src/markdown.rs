@@ -4,6 +4,7 @@
 mod capacity;
 mod comparison;
 mod history;
+mod levels;
 mod summary;
 
 use throng_base::clean;

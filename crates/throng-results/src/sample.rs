@@ -2,6 +2,9 @@
 //! steps are timed together, whose users wait for each other, and which a rule stopped.
 
 pub(crate) mod capacity;
+mod findings;
+
+pub(crate) use findings::judged;
 
 use throng_host::HostFacts;
 use throng_metrics::{
@@ -80,6 +83,7 @@ pub(crate) fn info() -> RunInfo {
         measured,
         planned_ns: Some(seconds * SECOND_NS),
         users_planned: None,
+        stairs: None,
     };
     let wall = std::time::Duration::from_secs(1_795_262_581);
     RunInfo {
@@ -276,6 +280,7 @@ pub(crate) fn im_info() -> RunInfo {
         measured: true,
         planned_ns: None,
         users_planned: Some(users),
+        stairs: None,
     };
     let threshold = |text: &str, subject, measure, comparison, value, phase| {
         let (text, with_pauses) = (text.to_string(), false);

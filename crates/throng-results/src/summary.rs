@@ -3,6 +3,7 @@
 
 pub(crate) mod curves;
 mod latency;
+mod levels;
 mod validity;
 
 use std::collections::BTreeMap;
@@ -14,12 +15,11 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
     Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Interval,
-    Lifecycle, Messages, Population, Resources, Retries, Stage, StepInterval, StepKind,
-    TargetInterval, Together, TrendUnit, Unit, Verdict,
+    Lifecycle, Messages, Population, Resources, Retries, SampleInterval, Stage, StepInterval,
+    StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
 };
 
 use crate::back_off::BackOffs;
-use crate::capacity::Capacity;
 use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
 use crate::evidence::FailureRow;
@@ -28,6 +28,8 @@ use crate::once::OnceRun;
 use crate::spelling as spelled;
 pub use curves::{Curves, POINTS_MAX};
 pub use latency::Latency;
+pub(crate) use levels::LEVELS_DRAWN_MIN;
+use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
 /// What was wrong with a file of lines, or with all of a record.
@@ -86,6 +88,8 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 pub struct RunVerdict {
     pub validity: Validity,
+    /// What was found in the record, and why; None of one that an older version has summed up.
+    pub why: Option<throng_why::Judged>,
     pub thresholds: Vec<ThresholdRow>,
     /// The run has no end: it was killed, or it still goes on.
     pub unended: bool,
@@ -113,6 +117,8 @@ pub struct StepTables {
     pub failures: Vec<FailureRow>,
     /// The slowest attempts of the steps that are asked for, the slowest first.
     pub slowest: Vec<SlowRow>,
+    /// By the name of the step: what the responses to its requests are like, where they differ.
+    pub samples: Vec<(String, SampleInterval)>,
     pub retries: Retries,
 }
 
@@ -123,6 +129,8 @@ pub struct PartTables {
     pub loads: Vec<LoadRow>,
     /// One for each phase, measured or not.
     pub phases: Vec<PhaseRow>,
+    /// Each phase, and each part of it with a load of its own, in the order of time.
+    pub levels: Vec<LevelRow>,
     /// Iterations by their session; empty where there is only one.
     pub sessions: Vec<SessionRow>,
     /// What went to which address, in the order of the targets; empty where there is only one.
@@ -455,6 +463,34 @@ pub struct PhaseRow {
     /// Seconds in which the generator let nobody come.
     pub held_seconds: u64,
     pub latency: Latency,
+}
+
+/// A load that was kept for a while, and what each step did at it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LevelRow {
+    /// The number of its load.
+    #[serde(skip)]
+    pub load: usize,
+    /// Of its phase.
+    pub name: String,
+    /// The change of the load that it began with, as in [`Event::Amended`](crate::Event).
+    pub change: Option<String>,
+    pub measured: bool,
+    pub at_ns: u64,
+    #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
+    pub lasted: Duration,
+    /// Attempts that began per second.
+    pub rate_per_s: f64,
+    /// At its end.
+    pub users_online: u64,
+    pub opened_per_s: f64,
+    /// Processors that the generator used, on average.
+    pub cores: f64,
+    #[serde(skip)]
+    pub total: Row,
+    /// The steps that had attempts.
+    #[serde(skip)]
+    pub steps: Vec<Row>,
 }
 
 /// What one of several loads did in the phases that count.

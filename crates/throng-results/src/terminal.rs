@@ -5,6 +5,7 @@
 //! - [`comparison`]: runs side by side.
 //! - `curve`: a row of figures, drawn with a character for each.
 //! - `details`: the evidence of failures, behind the report.
+//! - [`findings`]: what was found in a run, and why.
 //! - [`history`]: the runs of a folder.
 //! - [`live`]: the line of every second and the line that moves.
 //! - [`report`]: all figures of a run, section by section: `--details`.
@@ -15,6 +16,7 @@ mod columns;
 pub(crate) mod comparison;
 pub(crate) mod curve;
 mod details;
+pub(crate) mod findings;
 pub(crate) mod history;
 pub mod live;
 pub mod report;
@@ -25,6 +27,7 @@ mod text;
 use throng_base::{Language, Said};
 
 pub use comparison::comparison_text;
+pub use findings::findings_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
@@ -35,7 +38,11 @@ use crate::summary::Summary;
 pub fn summary_text(summary: &Summary, style: &Style) -> String {
     let text = match style.details {
         false => summary::short_text(summary, style),
-        true => report::report_text(summary, style) + &details::details_text(summary, style),
+        true => {
+            report::report_text(summary, style)
+                + &report::load_levels(summary, style)
+                + &details::details_text(summary, style)
+        }
     };
     if style.ascii { text::ascii(&text) } else { text }
 }

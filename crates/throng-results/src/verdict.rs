@@ -14,7 +14,6 @@ use throng_metrics::Percentile;
 use throng_metrics::{Blame, Cause, StepKind, Subject, Verdict};
 
 use crate::back_off::machine_name;
-use crate::capacity::Capacity;
 use crate::event::StopBy;
 use crate::summary::{
     DeliveryRow, Generator, Hold, InvalidReason, LATENESS_NS_MAX, PhaseRow, Row, Stopped, Summary,
@@ -23,6 +22,7 @@ use crate::summary::{
 pub(crate) use headline::{NOTHING_SUCCEEDED, Stamp, Tone, headline, stamp};
 pub(crate) use once::failed_setup;
 use once::failed_text;
+use throng_metrics::capacity::Capacity;
 
 /// Share of due starts that may never happen.
 pub const UNMET_SHARE_MAX: f64 = 0.01;

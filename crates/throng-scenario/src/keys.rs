@@ -86,13 +86,13 @@ const ONCES: Shape = OneOf(&[Steps, Kind(&ONCE)]);
 const LABELS: Shape = Map(&Text);
 const LOST_ERRORS: Shape = Words(&["count", "next", "leave", "stop"]);
 
-const LABEL: &str = "Labels of its row, which thresholds can select by: `{tier: gold}`.";
+const LABEL: &str = "Labels of the row, for use in thresholds: `{tier: gold}`.";
 const ON_LINK: &str = "The connection to use, if a user has several open.";
 const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: `/run/app.sock`, \
      or `@name` for an abstract socket.";
 
-/// What is said of the maps of a scenario: made into tables here, and into structs by
-/// [`crate::ast`].
+/// The keys of every map of a scenario, with types and descriptions. This module makes tables from
+/// them, and [`crate::ast`] makes structs.
 macro_rules! scenario_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
     SCENARIO Scenario = "a scenario" {
@@ -105,14 +105,14 @@ macro_rules! scenario_maps {
         targets: Map(&TARGETS) =>
             "Several services by name: `{api: http://127.0.0.1:8080, chat: ws://127.0.0.1:8089}`.",
         tls: Kind(&TLS) => "TLS settings for https, wss, tls and grpcs targets.",
-        connection: Kind(&CONNECTION) => "How connections are opened and kept.",
-        defaults: Kind(&DEFAULTS) => "Defaults for all steps that do not set their own.",
+        connection: Kind(&CONNECTION) => "How to open and keep connections.",
+        defaults: Kind(&DEFAULTS) => "Defaults for steps that do not set these keys.",
         limits: Kind(&LIMITS) => "Limits on the size of responses and messages, and on redirects.",
         seed: Whole =>
             "The seed of all random values: the same seed gives the same users. Default: a new \
              seed for each run.",
         vars: VARIABLES => "Values for `${vars.name}`; `--set name=value` overrides them.",
-        include: TEXTS => "Other files to take parts, vars, data and defaults from.",
+        include: TEXTS => "Other files that provide parts, vars, data and defaults.",
         parts [Named Steps]: Map(&Steps) => "Named lists of steps, for `- use: name`.",
         sessions [Named Session]: Map(&Kind(&SESSION)) => "Sessions by name: what users do.",
         setup [Aside]: ONCES =>
@@ -125,8 +125,9 @@ macro_rules! scenario_maps {
              phases.",
         graceful_stop: Duration => "How long users may take to finish after the last phase.",
         precision: Duration =>
-            "The maximum delay of starts, ends of pauses and heartbeats, so that several share \
-             one wake-up; with `0s`, each has its own. Default: `250us`.",
+            "The maximum delay of starts, ends of pauses and heartbeats, which lets several \
+             events share one wake-up; with `0s`, each event has a separate wake-up. Default: \
+             `250us`.",
         thresholds: List(&Text) => "Pass/fail criteria, such as `http p99 < 50ms`.",
         abort_when: List(&Text) =>
             "Conditions that stop the run early: `errors > 10% over 10s for 20s`.",
@@ -134,7 +135,8 @@ macro_rules! scenario_maps {
             "Source addresses and ports of connections: `{addresses: 127.1.0.0/16}`.",
         outputs: List(&Kind(&OUTPUT)) =>
             "Monitoring systems and files that get the figures of each second during the run.",
-        trace: Kind(&TRACE) => "Trace headers, to find slow requests in a tracing system.",
+        trace: Kind(&TRACE) =>
+            "Trace headers, so that you can find slow requests in a tracing system.",
         monitor: List(&Kind(&MONITOR)) =>
             "Prometheus exporters to read during the run, for the report.",
         protocol: PROTOCOLS =>
@@ -146,7 +148,7 @@ macro_rules! scenario_maps {
              `protoc`.",
         data: Map(&Kind(&DATA)) => "Test data: rows for users from files, lists and generators.",
         deliveries: Map(&Kind(&DELIVERY)) =>
-            "Deliveries to track, by name: which users must receive which messages.",
+            "Deliveries to track, by name: the messages and the users that must receive them.",
     } => later {
         audit: Anything => "Compares the counts of the target with those of throng.",
             say!("leave it out: throng does not audit the target yet"),
@@ -154,11 +156,11 @@ macro_rules! scenario_maps {
             say!("leave it out and run the commands by hand"),
     }
     INCLUDED Included = "an included file" {
-        include: TEXTS => "Further files to take parts, vars, data and defaults from.",
+        include: TEXTS => "Further files that provide parts, vars, data and defaults.",
         parts: Map(&Steps) => "Named lists of steps, for `- use: name`.",
         vars: VARIABLES => "Values for `${vars.name}`.",
         data: Map(&Kind(&DATA)) => "Test data: rows for users.",
-        defaults: Kind(&DEFAULTS) => "Defaults for all steps that do not set their own.",
+        defaults: Kind(&DEFAULTS) => "Defaults for steps that do not set these keys.",
     }
     TARGET Target = "a target" {
         url: Text => "The URL of the service, without a path.",
@@ -170,7 +172,8 @@ macro_rules! scenario_maps {
     }
     ADDRESS Address = "an address" {
         url: Text => "The URL of this address, without a path.",
-        weight: Count => "Its share of the users, relative to the other addresses. Default: 1.",
+        weight: Count =>
+            "The share of users at this address, relative to the other addresses. Default: 1.",
         unix_socket: Text => UNIX_SOCKET,
     }
     TLS Tls = "`tls`" {
@@ -184,9 +187,9 @@ macro_rules! scenario_maps {
     CONNECTION Connection = "`connection`" {
         keep_alive: Bool => "`false` opens a new connection for every HTTP request.",
         resend: Words(&["idempotent", "never"]) =>
-            "`idempotent` resends requests that the target did not process: idempotent ones whose \
-             idle connection it closed, and those that an HTTP/2 target names. With `never` they \
-             fail. Default: `idempotent`.",
+            "`idempotent` resends requests that the target did not process: idempotent requests \
+             on an idle connection that the target closed, and requests that an HTTP/2 target \
+             names. With `never`, these requests fail. Default: `idempotent`.",
         timeout: Duration =>
             "How long name resolution, TCP, TLS and the upgrade may take together.",
         sources: ADDRESSES => "The same as `addresses` of `source`.",
@@ -200,19 +203,19 @@ macro_rules! scenario_maps {
         http_version: Words(&["1.1", "2", "auto"]) =>
             "`1.1`, `2`, or `auto`: over TLS, the version that the target prefers.",
         streams: Count =>
-            "How many iterations a user runs concurrently over its one HTTP/2 connection, with a \
-             stream per request. Default: 1.",
+            "The number of iterations that a user runs concurrently over one HTTP/2 connection, \
+             with a stream per request. Default: 1.",
         deflate: Bool => "`true` offers compression on WebSocket connections.",
         cookies: Bool => "`false` ignores the cookies that the target sets.",
     }
     PROXY Proxy = "a proxy" {
-        url: Text => "Its URL, with a port: `http://proxy.example:3128`.",
+        url: Text => "The URL of the proxy, with a port: `http://proxy.example:3128`.",
         user: Text => "The user name for the proxy (Basic authentication).",
         password: Text => "The password for the proxy.",
     }
     DEFAULTS Defaults = "`defaults`" {
         headers: HEADERS => "Headers of every HTTP request and WebSocket upgrade.",
-        timeout: Duration => "The timeout of steps that do not set their own.",
+        timeout: Duration => "The timeout of steps that do not set one.",
         on_error: ON_ERRORS => "What a user does if a step fails.",
         cookies: COOKIES =>
             "Cookies of every HTTP request, WebSocket upgrade and event stream.",
@@ -233,22 +236,22 @@ macro_rules! scenario_maps {
     }
     TRACE Trace = "`trace`" {
         header: Text => "The name of the header. Default: `traceparent`.",
-        share: Share => "The share of requests that carry it. Default: all.",
+        share: Share => "The share of requests with this header. Default: all.",
     }
     MONITOR Monitor = "a source of `monitor`" {
-        url: Text => "The URL of its metrics: `http://127.0.0.1:9100/metrics`.",
-        name: Text => "Its name in reports. Default: its host and port.",
+        url: Text => "The URL of the metrics: `http://127.0.0.1:9100/metrics`.",
+        name: Text => "The name in reports. Default: host and port of the URL.",
         metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
             "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`.",
         every: Duration => "The time between two readings, at least `1s`. Default: `5s`.",
-        headers: Map(&Text) => "Headers of its requests.",
+        headers: Map(&Text) => "Headers of the requests to this source.",
     } => later {
         agent: Anything => "A throng agent on the target's host.",
             say!("use an exporter on the target's host: `url: \"http://127.0.0.1:9100/metrics\"`"),
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
-        name: Text => "Its name in reports. Default: the name of the metric.",
+        name: Text => "The name in reports. Default: the name of the metric.",
         sum: Bool => "`true` sums all selected series.",
     }
     OUTPUT Output = "an output" {
@@ -267,14 +270,16 @@ macro_rules! scenario_maps {
     VARIABLE Variable = "a variable" {
         env: Text => "The name of the environment variable with the value.",
         default: Anything =>
-            "The value if the environment variable is not set. Without it, that is an error.",
+            "The value if the environment variable is not set. Without a default, an unset \
+             variable is an error.",
         value: Anything => "The value, if other keys such as `secret` are given.",
         secret: Bool => "`true` masks the value in run directories, errors and all output.",
     }
     DATA Data = "a data source" {
-        csv: Text => "A CSV file; a relative path starts at the scenario file.",
+        csv: Text =>
+            "A CSV file; a relative path is resolved against the folder of the scenario file.",
         json_lines: Text => "A file with one JSON value per line.",
-        list: List(&Anything) => "Rows given here: `[red, green]` or `[{name: ann}]`.",
+        list: List(&Anything) => "Rows, written here: `[red, green]` or `[{name: ann}]`.",
         generate: Map(&Anything) => "Generated rows: `{id: 1..1_000_000, name: \"user-######\"}`.",
         rows: Count => "The number of generated rows.",
         take: Words(&["unique", "circular", "random", "shuffle", "per user"]) =>
@@ -285,20 +290,21 @@ macro_rules! scenario_maps {
         columns: List(&Text) => "The names of the columns, for a CSV file without a header line.",
     }
     SESSION Session = "a session" {
-        weight: Count => "Its share of the users, relative to the other sessions. Default: 1.",
+        weight: Count =>
+            "The share of users with this session, relative to the other sessions. Default: 1.",
         users: Count =>
-            "The exact number of users with this session, instead of a weight: the first users get \
-             it.",
+            "The exact number of users with this session, instead of a weight. The first users of \
+             the load get this session.",
         before [List Step]: Steps => "Steps that run once, when the user starts.",
         steps [List Step]: Steps => "The steps of an iteration.",
         after [List Step]: Steps => "Steps that run once, when the user leaves.",
         headers: HEADERS =>
-            "Headers of all its HTTP requests. A header with a saved value is sent once the user has \
-             the value.",
-        timeout: Duration => "The timeout of steps that do not set their own.",
+            "Headers of all HTTP requests of the session. A header with a saved value is sent \
+             once the user has that value.",
+        timeout: Duration => "The timeout of steps that do not set one.",
         on_error: ON_ERRORS => "What a user does if a step fails.",
-        target: TARGETS => "A target of its own, or the name of one of `targets`.",
-        protocol: SPOKEN => "A protocol of its own; `none` for raw bytes.",
+        target: TARGETS => "The target of this session: a URL, or the name of one of `targets`.",
+        protocol: SPOKEN => "The protocol of this session; `none` for raw bytes.",
         heartbeat: HEARTBEATS =>
             "The heartbeat to send while the user is online, instead of the protocol's; `none` \
              sends none.",
@@ -307,13 +313,13 @@ macro_rules! scenario_maps {
             "Background tasks that run repeatedly while the user is online.",
     }
     ONCE Once = "`setup` or `teardown`" {
-        steps [List Step]: Steps => "The steps; they run once per run.",
-        timeout: Duration => "How long all its steps may take together. Default: `1m`.",
+        steps [List Step]: Steps => "The steps.",
+        timeout: Duration => "How long all steps together may take. Default: `1m`.",
     }
     HTTP Http = "an `http` step" {
         http: Text => "Method and path: `GET /`.",
-        target: Text => "Which of `targets` to use, if that is ambiguous.",
-        name: Text => "The name of its row in reports. Default: the text after `http:`.",
+        target: Text => "The target to use, one of `targets`; required if several are possible.",
+        name: Text => "The name of the row in reports. Default: the text after `http:`.",
         label: LABELS => LABEL,
         headers: HEADERS => "Headers of the request.",
         query: FORM =>
@@ -334,8 +340,8 @@ macro_rules! scenario_maps {
     }
     GRPC Grpc = "a `grpc` step" {
         grpc: Text => "The method to call: `package.Service/Method`.",
-        target: Text => "Which of `targets` to use, if that is ambiguous.",
-        name: Text => "The name of its row in reports. Default: the method.",
+        target: Text => "The target to use, one of `targets`; required if several are possible.",
+        name: Text => "The name of the row in reports. Default: the method.",
         label: LABELS => LABEL,
         message: FIELDS => "The message to send: `{sku: tea, count: 2}`.",
         messages: List(&FIELDS) =>
@@ -355,15 +361,17 @@ macro_rules! scenario_maps {
              event stream (optionally with a method, `POST /chat`), or the method of a gRPC call.",
         events: Bool =>
             "`true` opens a stream of server-sent events on an `http://` or `https://` target.",
-        target: Text => "Which of `targets` to connect to, if that is ambiguous.",
-        r#as "as": Text => "The name of the connection, if a session has several to one target.",
-        name: Text => "The name of its row in reports. Default: `connect`.",
+        target: Text =>
+            "The target to connect to, one of `targets`; required if several are possible.",
+        r#as "as": Text =>
+            "The name of the connection, if a session has several to the same target.",
+        name: Text => "The name of the row in reports. Default: `connect`.",
         label: LABELS => LABEL,
         headers: HEADERS => "Headers of the WebSocket upgrade or of the request.",
         json: Anything => "A JSON body for the request of an event stream, written as YAML.",
-        form: FORM => "A URL-encoded form as the body of that request.",
+        form: FORM => "A URL-encoded form as the body of the event-stream request.",
         body: OneOf(&[Text, Kind(&BODY)]) =>
-            "The body of that request: text, `{file: path}` or `{hex: bytes}`.",
+            "The body of the event-stream request: text, `{file: path}` or `{hex: bytes}`.",
         protocols: TEXTS => "WebSocket subprotocols to offer.",
         metadata: METADATA => "Metadata of the gRPC call.",
         message: FIELDS => "The first message of the gRPC call: `{room: 7}`.",
@@ -372,7 +380,7 @@ macro_rules! scenario_maps {
         auth: Kind(&AUTH) => "Basic authentication of the upgrade or request.",
         timeout: Duration => "The timeout for opening the connection.",
         on_error: ON_ERRORS => "What the user does if the step fails.",
-        retry: RETRIES => "Retries if it fails: `{times: 5, wait: 1s..30s}`.",
+        retry: RETRIES => "Retries if the step fails: `{times: 5, wait: 1s..30s}`.",
         reconnect: RECONNECTS =>
             "How to reconnect when the connection is lost: `never`, or `{times: 5, wait: \
              1s..30s}`.",
@@ -397,11 +405,11 @@ macro_rules! scenario_maps {
     }
     SEND Send = "a `send` step" {
         send: MESSAGES =>
-            "The message to send: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of the \
-             protocol.",
+            "The message to send: `{text: …}`, `{json: …}`, `{hex: …}`, `{file: …}`, or one of \
+             the protocol.",
         on: Text => ON_LINK,
         name: Text =>
-            "The name of its row in reports. Default: `send`, or the name of its message.",
+            "The name of the row in reports. Default: `send`, or the name of the message.",
         label: LABELS => LABEL,
         cut: Size => "Fault: sends only this many bytes of the message.",
         timeout: Duration => "The timeout for sending, if the target does not read.",
@@ -413,7 +421,7 @@ macro_rules! scenario_maps {
             "The message to wait for: `any`, a pattern, or a message of the protocol.",
         on: Text => ON_LINK,
         name: Text =>
-            "The name of its row in reports. Default: `expect`, or the name of its message.",
+            "The name of the row in reports. Default: `expect`, or the name of the message.",
         label: LABELS => LABEL,
         check: Kind(&CHECK) => "Checks of the message.",
         save [Saves]: SAVES => "Values to save from the message.",
@@ -425,13 +433,13 @@ macro_rules! scenario_maps {
         request: MESSAGES => "The message to send; the step then waits for the reply.",
         on: Text => ON_LINK,
         name: Text =>
-            "The name of its row in reports. Default: `request`, or the name of its message.",
+            "The name of the row in reports. Default: `request`, or the name of the message.",
         label: LABELS => LABEL,
         cut: Size => "Fault: sends only this many bytes of the message.",
         r#match "match": Kind(&EXPECTATION) =>
-            "Which message is the reply, such as `{json: {id: 7}}`; others that arrive in the \
-             meantime are pushes. Default: the next message.",
-        expect: EXPECTATIONS => "Where the reply ends, and what it must contain.",
+            "A pattern that identifies the reply, such as `{json: {id: 7}}`; other messages that \
+             arrive in the meantime are pushes. Default: the next message.",
+        expect: EXPECTATIONS => "The end of the reply, and its expected content.",
         check: Kind(&CHECK) => "Checks of the reply.",
         save [Saves]: SAVES => "Values to save from the reply.",
         timeout: Duration => "The timeout from sending to the end of the reply.",
@@ -448,59 +456,64 @@ macro_rules! scenario_maps {
         normal: Duration => "The mean of a normal distribution.",
         deviation: Duration => "The standard deviation of a normal distribution.",
         max: Duration =>
-            "The longest pause of an exponential distribution. Default: 10 times the mean.",
+            "The maximum pause of an exponential distribution. Default: 10 times the mean.",
     }
     STAY Stay = "a `stay` step" {
         stay: OneOf(&[Duration, Words(&["forever"])]) =>
             "Stays online and receives messages: `10m` or `forever`.",
         ends: ENDS =>
-            "How the target may end the connection so that the step succeeds: WebSocket close \
-             codes, `[1000, 4001]`, or `any`.",
-        name: Text => "The name of its row in reports. Default: `stay`.",
+            "Ways in which the target may end the connection without failing the step: WebSocket \
+             close codes, `[1000, 4001]`, or `any`.",
+        name: Text => "The name of the row in reports. Default: `stay`.",
         label: LABELS => LABEL,
         on_error: LOST_ERRORS =>
-            "What the user does if its connection is lost; `count` reconnects.",
+            "What the user does if the connection is lost; `count` reconnects.",
         heartbeat: HEARTBEATS =>
-            "A message that is sent periodically, and its reply: `{ping: true, every: 30s}`.",
+            "A message that the user sends periodically, and the expected reply: `{ping: true, \
+             every: 30s}`.",
         on [List Handler]: HANDLERS =>
-            "Handlers of messages that can arrive at any time, counted by name.",
+            "Handlers of messages that can arrive at any time; each has a row in reports.",
         every [List Every]: EVERIES => "Background tasks that run repeatedly during the stay.",
     }
     HEARTBEAT Heartbeat = "a heartbeat" {
-        send: MESSAGES => "The message to send. Default: that of the protocol's heartbeat.",
+        send: MESSAGES => "The message to send. Default: the heartbeat message of the protocol.",
         ping: Bool => "`true` sends a WebSocket ping; the reply is the pong.",
         text: Text => "A text message.",
         json: Anything => "A JSON message, written as YAML.",
         hex: Text => "A binary message, in hexadecimal digits.",
         binary: Text => "The same as `hex`.",
         file: Text => "A file to send: as a text message if it is UTF-8, else as a binary message.",
-        every: Duration => "The time between two sends; users are spread evenly over it.",
+        every: Duration =>
+            "The time between two heartbeats of a user; the heartbeats of all users are spread \
+             evenly over it.",
         lost_after: OneOf(&[Duration, Words(&["never"])]) =>
             "How long to wait for the reply before the heartbeat counts as lost; `never` expects \
              no reply. Default: `10s`, or `every` if that is shorter.",
         expect: LOOKINGS =>
-            "A pattern of the reply. Default: any message without a handler in `on`.",
-        name: Text => "The name of its row in reports. Default: `heartbeat`.",
+            "A pattern that the reply matches. Default: any message without a handler in `on`.",
+        name: Text => "The name of the row in reports. Default: `heartbeat`.",
         label: LABELS => LABEL,
         stop_after: Count => "Fault: stops after this many heartbeats on a connection.",
-        late: Duration => "Fault: sends each heartbeat late by this time.",
+        late: Duration => "Fault: sends each heartbeat later by this time.",
         times: Count => "Fault: sends each heartbeat this many times.",
     }
     HANDLER Handler = "an item of `on`" {
-        message: LOOKINGS => "A pattern of the message: `any` or `{json: {cmd: msg}}`.",
-        from: Text => "The connection on which it arrives, if a user has several open.",
-        name: Text => "The name of its row in reports. Default: derived from `message`.",
+        message: LOOKINGS => "A pattern that the message matches: `any` or `{json: {cmd: msg}}`.",
+        from: Text => "The connection on which the message arrives, if a user has several open.",
+        name: Text => "The name of the row in reports. Default: derived from `message`.",
         label: LABELS => LABEL,
         check: Kind(&CHECK) => "Checks of the message.",
         save [Saves]: SAVES => "Values to save from the message.",
         r#do "do" [List Step]: Steps =>
-            "Steps that run when it arrives, concurrently with the user's own.",
+            "Steps that run when the message arrives, concurrently with the steps of the session.",
         on_error: LOST_ERRORS => "What the user does if a check of the message fails.",
     }
     EVERY Every = "an item of `every`" {
-        time: Duration => "The time between two runs; users are spread evenly over it.",
+        time: Duration =>
+            "The time between two runs for a user; the runs of all users are spread evenly over \
+             it.",
         r#do "do" [List Step]: Steps =>
-            "Steps that run each time, concurrently with the user's own.",
+            "Steps that run each time, concurrently with the steps of the session.",
     }
     LOOKS Looks = "a message pattern" {
         any: Bool => "`true` matches every message.",
@@ -511,11 +524,11 @@ macro_rules! scenario_maps {
     }
     REPEAT Repeat = "a `repeat` step" {
         repeat: OneOf(&[CountRange, Words(&["forever"])]) =>
-            "How many times to run the steps: `3`, `3..10` or `forever`.",
+            "The number of times to run the steps: `3`, `3..10` or `forever`.",
         steps [List Step]: Steps => "The steps to repeat.",
     }
     DURING During = "a `during` step" {
-        during: Duration => "How long to repeat the steps: `5m`.",
+        during: Duration => "The time for which to repeat the steps: `5m`.",
         steps [List Step]: Steps => "The steps to repeat; the last pass is always completed.",
     }
     WHILE While = "a `while` step" {
@@ -524,7 +537,7 @@ macro_rules! scenario_maps {
     }
     FOR_EACH ForEach = "a `for_each` step" {
         for_each: OneOf(&[Expression, List(&Anything)]) =>
-            "A list: `\"${saved.ids}\"`, or its items.",
+            "A list, `\"${saved.ids}\"`, or the items.",
         r#as "as": Text => "The name of the item in `${…}`. Default: `item`.",
         steps [List Step]: Steps => "The steps to run for every item.",
     }
@@ -533,40 +546,42 @@ macro_rules! scenario_maps {
             "The branches; each time the user takes one at random.",
     }
     WAY Way = "a branch of `choose`" {
-        weight: WEIGHT => "How often it is taken, relative to the other branches: `70`, `70%`.",
+        weight: WEIGHT =>
+            "How often users take this branch, relative to the other branches: `70`, `70%`.",
         steps [List Step]: Steps => "The steps of this branch; `[]` does nothing.",
         r#use "use" [PartName]: Text => "The part to run.",
         with: Map(&Anything) => "Variables for the part.",
     }
     IF If = "an `if` step" {
         r#if "if": Expression => "The condition: `\"${saved.code == 0}\"`.",
-        then [List Step]: Steps => "The steps to run if it is true.",
+        then [List Step]: Steps => "The steps to run if the condition is true.",
         steps [List Step]: Steps => "The same as `then`.",
-        r#else "else" [List Step]: Steps => "The steps to run if it is not true.",
+        r#else "else" [List Step]: Steps => "The steps to run if the condition is not true.",
     }
     TRANSACTION Transaction = "a `transaction` step" {
-        transaction: Text => "The name of its row in reports, which times all its steps together.",
+        transaction: Text => "The name of the row in reports; the row times all steps together.",
         label: LABELS => LABEL,
         steps [List Step]: Steps => "The steps to time together.",
     }
     PARALLEL Parallel = "a `parallel` step" {
         parallel [List Steps]: List(&Steps) =>
-            "Branches that run at the same time, each a list of steps. The user goes on when all \
-             have ended.",
+            "Branches that run at the same time, each a list of steps. The user continues when \
+             all branches have ended.",
         max: Count =>
             "The maximum number of connections per user and target for the branches. Default: 6, \
              as in browsers.",
-        name: Text => "The name of its row in reports, which times all branches together.",
+        name: Text => "The name of the row in reports; the row times all branches together.",
         label: LABELS => LABEL,
     }
     RENDEZVOUS Rendezvous = "a `rendezvous` step" {
         rendezvous: Text => "The name of the point where users wait for each other.",
         label: LABELS => LABEL,
         users: Count =>
-            "How many users must wait before they go on together. Default: the largest number of \
-             users of the load.",
+            "The number of users that must wait before they continue together. Default: the \
+             largest number of users of the load.",
         timeout: Duration =>
-            "How long a user waits before it fails and goes on alone. Default: `1m`.",
+            "How long a user waits. After that, the step fails and the user continues alone. \
+             Default: `1m`.",
     }
     SET Set = "a `set` step" {
         set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
@@ -580,7 +595,7 @@ macro_rules! scenario_maps {
     MEASURE Measure = "a `measure` step" {
         measure: Text =>
             "The trend, with a name of your choice: thresholds can use `NAME p95 < 3`.",
-        value: OneOf(&[Text, Expression]) => "The value, a number of at least 0.",
+        value: OneOf(&[Text, Expression]) => "The value to record, a number of at least 0.",
         unit: Words(&["ns", "us", "ms", "s", "bytes"]) =>
             "The unit of the value: a unit of time, or bytes. Default: a plain number.",
         label: LABELS => LABEL,
@@ -601,14 +616,14 @@ macro_rules! scenario_maps {
         next: Nothing => "Ends the iteration.",
     }
     LEAVE Leave = "a `leave` step" {
-        leave: Nothing => "Ends the user, after its `after` steps.",
+        leave: Nothing => "Runs the `after` steps, then ends the user.",
     }
     STOP Stop = "a `stop` step" {
         stop: OneOf(&[Text, Nothing]) => "Stops the whole run gracefully, with this reason.",
     }
     USE Use = "a `use` step" {
         r#use "use" [PartName]: Text => "The part whose steps run here.",
-        with: Map(&Anything) => "Variables for the part, used in it as `${vars.name}`.",
+        with: Map(&Anything) => "Variables for the part, which uses them as `${vars.name}`.",
     }
     RETRY Retry = "`retry`" {
         on: OneOf(&[Text, List(&Text)]) =>
@@ -616,32 +631,35 @@ macro_rules! scenario_maps {
              Default: all.",
         times: OneOf(&[Count, Words(&["forever"])]) => "The number of retries. Default: 3.",
         wait: DurationRange =>
-            "The wait before a retry, doubling from the lower to the upper end. `Retry-After` in a \
-             response makes it longer, up to one minute. Default: `1s..30s`.",
+            "The wait before a retry, which doubles from the lower to the upper end. \
+             `Retry-After` in a response extends it, up to one minute. Default: `1s..30s`.",
     }
     RECONNECT Reconnect = "`reconnect`" {
         times: OneOf(&[Count, Words(&["forever"])]) =>
             "The number of attempts in a row to reconnect. Default: 3.",
         wait: DurationRange =>
-            "The wait before an attempt, doubling from the lower to the upper end. Default: \
+            "The wait before an attempt, which doubles from the lower to the upper end. Default: \
              `1s..30s`.",
     }
     AUTH Auth = "`auth`" {
         user: Text => "The user name.",
         password: Text => "The password.",
         scheme: Words(&["basic", "digest"]) =>
-            "`basic`, or `digest` to answer the target's challenge (RFC 7616). Default: `basic`.",
+            "`basic`, or `digest`, which responds to the target's challenge (RFC 7616). Default: \
+             `basic`.",
     }
     BODY Body = "a body" {
-        file: Text => "A file with the body; a relative path starts at the scenario file.",
+        file: Text =>
+            "A file with the body; a relative path is resolved against the folder of the scenario \
+             file.",
         hex: Text => "The body in hexadecimal digits.",
     }
     PART Part = "a part" {
         name: Text => "The name of the form field.",
         value: OneOf(&[Text, Nothing]) => "The text of the field.",
         file: Text => "A file with the content of the field.",
-        filename: Text => "The file name to send. Default: the last component of its path.",
-        r#type "type": Text => "Its Content-Type.",
+        filename: Text => "The file name to send. Default: the last component of the path.",
+        r#type "type": Text => "The Content-Type of this part.",
     }
     MESSAGE Message = "a message" {
         text: Text => "A text message.",
@@ -665,8 +683,8 @@ macro_rules! scenario_maps {
     }
     CHECK Check = "a check" {
         status: TEXTS =>
-            "The status: `200`, `2xx`, `200..299` or a list of them; for gRPC `OK`, `NOT_FOUND` or \
-             `5`.",
+            "The status: `200`, `2xx`, `200..299` or a list of them; for gRPC `OK`, `NOT_FOUND` \
+             or `5`.",
         header: Map(&OneOf(&[Text, Kind(&TEXT_CHECK)])) =>
             "Response headers: `{content-type: text/plain}`.",
         text: OneOf(&[Text, Kind(&TEXT_CHECK)]) => "The response contains this text.",
@@ -674,7 +692,7 @@ macro_rules! scenario_maps {
         json: Map(&Anything) =>
             "Fields of the JSON response: `{data.code: 0}`; `json.data.code: 0` is a short form.",
         regex: OneOf(&[Text, FOUND]) =>
-            "A regular expression that must match, `'id=\\d+'`, or the value of its group, \
+            "A regular expression that must match, `'id=\\d+'`, or the value of the group, \
              `{'id=(\\d+)': 7}`.",
         xpath: OneOf(&[Text, FOUND]) => "XPath matches in an XML response: `{//title: Hello}`.",
         css: OneOf(&[Text, FOUND]) => "CSS matches in an HTML response: `{li.item: {count: 3}}`.",
@@ -684,7 +702,7 @@ macro_rules! scenario_maps {
         that: OneOf(&[Expression, List(&Expression)]) =>
             "A condition that must be true: `\"${response.json.total == 3}\"`.",
         field: Map(&Anything) =>
-            "Message fields whose names are also names of checks: `{time: > 5}`.",
+            "Message fields that have the same name as a check: `{time: > 5}`.",
     }
     TEXT_CHECK TextCheck = "a text check" {
         contains: Text => "The text contains this text.",
@@ -699,7 +717,7 @@ macro_rules! scenario_maps {
     }
     SAVE Save = "a saved value" {
         json: Text => "The path of a JSON field: `data.items[0].id`.",
-        regex: Text => "A regular expression: saves its first group, or the whole match.",
+        regex: Text => "A regular expression, which saves the first group, or the whole match.",
         xpath: Text => "An XPath expression for an XML response.",
         css: Text => "A CSS selector for an HTML response: `input[name=csrf]@value`.",
         header: Text => "The name of a response header.",
@@ -708,22 +726,24 @@ macro_rules! scenario_maps {
         default: Anything => "The value if nothing matches. Without it, the step fails.",
     }
     LOAD Load = "a load" {
-        sessions: TEXTS => "The sessions of its users; optional if there is only one load.",
-        phases: List(&Kind(&PHASE)) => "Its phases, one after another.",
-        at: Duration => "When it starts, counted from the start of the run. Default: immediately.",
+        sessions: TEXTS => "The sessions of the users; optional if there is only one load.",
+        phases: List(&Kind(&PHASE)) => "The phases, one after another.",
+        at: Duration =>
+            "When the load starts, counted from the start of the run. Default: immediately.",
         after: Text => "Starts when the phases of this other load have ended.",
         with: Text => "Starts together with this other load.",
     }
     PHASE Phase = "a phase" {
-        name: Text => "Its name in reports and thresholds.",
+        name: Text => "The name in reports and thresholds.",
         users: OneOf(&[Count, Kind(&USERS)]) =>
             "The number of users: `100`, or `{to: 100, rate: 50/s}`.",
         arrivals: OneOf(&[Rate, Kind(&ARRIVALS)]) =>
             "The arrival rate of new users: `900/s`, `{from: 10/s, to: 900/s}`, or another shape.",
         iterations: OneOf(&[Rate, Count, Kind(&ITERATIONS)]) =>
-            "Iterations per second (`500/s`) or in total (`10_000`), run by users that stay.",
+            "Iterations per second (`500/s`) or in total (`10_000`). The same users run them one \
+             after another.",
         r#for "for": Duration => "How long the phase lasts.",
-        measured: Bool => "`false` keeps it out of the results, for a warm-up.",
+        measured: Bool => "`false` excludes the phase from the results, for example a warm-up.",
         churn: OneOf(&[Rate, Kind(&CHURN)]) =>
             "Users that disconnect and reconnect: `{share: 20%, every: 10s}`.",
         at_once: Bool => "`true` starts all `users` at the same moment.",
@@ -735,15 +755,16 @@ macro_rules! scenario_maps {
     }
     USERS Users = "`users`" {
         to: Count => "The number of users at the end.",
-        rate: Rate => "How many users per second are added or removed. Default: all at once.",
-        step: Count => "How many users per step, instead of a rate: `{step: 1000, every: 30s}`.",
+        rate: Rate => "The number of users to add or remove per second. Default: all at once.",
+        step: Count =>
+            "The number of users per step, instead of a rate: `{step: 1000, every: 30s}`.",
         every: Duration => "The time between two steps.",
-        at_once: Bool => "`true` starts all of them at the same moment.",
+        at_once: Bool => "`true` starts all users at the same moment.",
     }
     CHURN Churn = "`churn`" {
-        share: Share => "The share of staying users to disconnect each time: `20%`.",
-        every: Duration => "The time between two disconnects of a share.",
-        rate: Rate => "How many users to disconnect per second, evenly spaced: `500/s`.",
+        share: Share => "The share of online users to disconnect each time: `20%`.",
+        every: Duration => "The time from one such disconnect to the next.",
+        rate: Rate => "The number of users to disconnect per second, evenly spaced: `500/s`.",
         how: OneOf(&[PARTINGS, List(&PARTINGS)]) =>
             "Close modes, used in turn: `fin` (graceful), `reset`, `vanish` (silent), \
              `half_close`. Default: `fin`.",
@@ -756,64 +777,71 @@ macro_rules! scenario_maps {
         points: OneOf(&[Text, Kind(&POINTS)]) =>
             "A CSV file with a time and a rate in each row: `day.csv`.",
         log: OneOf(&[Text, Kind(&ACCESS_LOG)]) =>
-            "An access log in the common or combined format, whose arrival times are replayed: \
+            "An access log in the common or combined format; throng replays the arrival times: \
              `access.log`.",
     }
     SINE Sine = "`sine`" {
         mean: Rate => "The mean rate.",
         amplitude: Rate =>
-            "How far the rate rises above and falls below the mean; at most the mean.",
+            "The largest difference between the rate and the mean; at most the mean.",
         period: Duration => "The time from one peak to the next.",
         offset: Duration =>
-            "How far into a period the phase starts. At 0 it starts at the mean, and the rate \
-             rises.",
+            "The point in the period at which the phase starts. At 0, the phase starts at the \
+             mean with a rising rate.",
     }
     POINTS Points = "`points`" {
-        file: Text => "The CSV file; a relative path starts at the scenario file.",
+        file: Text =>
+            "The CSV file; a relative path is resolved against the folder of the scenario file.",
         time: Text =>
             "The column with the times: seconds, durations or clock times. Default: the first.",
         rate: Text => "The column with the rates per second. Default: the second.",
     }
     ACCESS_LOG AccessLog = "an access log" {
         file: Text =>
-            "The log, plain or compressed with gzip; a relative path starts at the scenario file.",
+            "The log, plain or compressed with gzip; a relative path is resolved against the \
+             folder of the scenario file.",
         speed: Text => "The replay speed: `2` is twice as fast, `0.5` half as fast. Default: 1.",
     }
     DELIVERY Delivery = "a delivery" {
         sent: Text => "The message that is sent: a message of the protocol, or the name of a step.",
         received: LOOKINGS =>
-            "The message that receivers get: a message of the protocol, or a pattern.",
+            "The message that the users receive: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>
             "The ID that identifies a message: `id`, `json.id`, `{regex: …}`, or one for each \
              side.",
-        stamp: MARKS => "Where the send time is: ns, µs or ms since 1970, or a date and time.",
+        stamp: MARKS =>
+            "The position of the send time: ns, µs or ms since 1970, or a date and time.",
         audience: OneOf(&[Words(&["everyone"]), Kind(&AUDIENCE)]) =>
-            "The users that must receive it. Default: `everyone`.",
-        without_sender: Bool => "`true`: the sender does not receive it.",
+            "The users that must receive the message. Default: `everyone`.",
+        without_sender: Bool => "`true`: the sender does not receive the message.",
         late_after: Duration => "A delivery that takes longer counts as late. Default: `1s`.",
         lost_after: Duration => "A delivery that takes longer counts as lost. Default: `10s`.",
     }
     MATCH Match = "`match`" {
-        sent: MARKS => "Where the ID is in the sent message.",
-        received: MARKS => "Where the ID is in the received message.",
+        sent: MARKS => "The position of the ID in the sent message.",
+        received: MARKS => "The position of the ID in the received message.",
         json: Text => "A JSON field on both sides: `data.id`.",
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "A regular expression on both sides: its first group, or the whole match.",
+        regex: Text => "A regular expression on both sides: the first group, or the whole match.",
     }
     MARK Mark = "the position of an ID or a timestamp" {
         json: Text => "A JSON field: `data.id` or `[1].id`.",
         prefix: Text => "The text before the JSON: `42` in `42[\"say\",{…}]`.",
-        regex: Text => "A regular expression: its first group, or the whole match.",
+        regex: Text => "A regular expression: the first group, or the whole match.",
     }
     AUDIENCE Audience = "an audience" {
-        same: Expression => "Users for which this value is the same as for the sender.",
-        to: Expression => "Evaluated for the sender: the value that selects the receivers.",
-        is: Expression => "Evaluated for each user: a receiver is a user for which it equals `to`.",
+        same: Expression =>
+            "An expression: all users for which its value is the same as for the sender.",
+        to: Expression =>
+            "An expression, evaluated for the sender: the value that selects the receivers.",
+        is: Expression =>
+            "An expression, evaluated for each user: users for which its value equals `to` are \
+             receivers.",
     }
     ITERATIONS Iterations = "`iterations`" {
         total: Count => "The total number of iterations.",
         rate: Rate =>
-            "How many iterations start per second. Default: as many as the users can run.",
+            "The number of iterations to start per second. Default: as many as the users can run.",
         from: Rate => "The rate at the start of the phase, with `to`. Default: 0.",
         to: Rate => "The rate at the end of the phase.",
         sine: Kind(&SINE) =>
@@ -821,7 +849,7 @@ macro_rules! scenario_maps {
         points: OneOf(&[Text, Kind(&POINTS)]) =>
             "A CSV file with a time and a rate in each row: `day.csv`.",
         log: OneOf(&[Text, Kind(&ACCESS_LOG)]) =>
-            "An access log in the common or combined format, whose arrival times are replayed: \
+            "An access log in the common or combined format; throng replays the arrival times: \
              `access.log`.",
     }
     } };

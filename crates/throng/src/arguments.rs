@@ -31,6 +31,7 @@ pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
 pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use records::{
     CompareArguments, HistoryArguments, MergeArguments, ReportArguments, ServeArguments,
+    WhyArguments,
 };
 pub(crate) use run::{
     CheckArguments, DemoArguments, LimitArguments, OutputArguments, RerunArguments, RunArguments,
@@ -105,6 +106,8 @@ pub(crate) enum Command {
     Control(ControlArguments),
     /// Prints the summary of a recorded run again
     Report(ReportArguments),
+    /// Shows what went wrong in a recorded run and why: findings with evidence
+    Why(WhyArguments),
     /// Merges the runs of several machines that generated one load
     Merge(MergeArguments),
     /// Compares runs with a baseline run and reports changes beyond noise

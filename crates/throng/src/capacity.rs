@@ -8,7 +8,8 @@ use std::time::Duration;
 use throng_base::units::format_duration;
 use throng_base::{Diagnostic, Exit, Said};
 use throng_engine::is_public;
-use throng_load::capacity::{Goals, Settings, Share, Unit};
+use throng_load::capacity::{BASE_PART, Goals, Settings, Share};
+use throng_metrics::capacity::LoadUnit;
 use throng_metrics::{Comparison, Measure, Threshold};
 use throng_program::{Drive, Iterations, Load, Phase, Program, Rate, Spacing};
 
@@ -22,8 +23,6 @@ use crate::screen::Screen;
 const GRACE: Duration = Duration::from_secs(300);
 /// Without a rate to begin from.
 const BASE_PER_S: f64 = 50.0;
-/// A twentieth of the rate that the scenario has is surely light.
-const BASE_PART: f64 = 20.0;
 /// Of a command line that says nothing of users: as many as a search needs at thousands per second.
 pub(crate) const USERS_MIN: u64 = 1_000;
 
@@ -109,14 +108,14 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
     (program.thresholds, program.abort_when) = (Vec::new(), Vec::new());
     let shown: Vec<Share> = shares.iter().filter_map(share).collect();
     let settings = Settings {
-        goals: Goals { shares: shown, plain: plain.len() },
+        goals: Goals { shares: shown, plain: plain.iter().map(|one| one.text.clone()).collect() },
         unit,
         base,
         max: arguments.max,
         budget_s: arguments.budget.as_secs_f64(),
         confirm_s: u32::try_from(arguments.confirm.as_secs()).unwrap_or(u32::MAX),
         overload: !arguments.no_overload
-            && unit == Unit::PerSecond
+            && unit == LoadUnit::PerS
             && (arguments.overload || public_host(program).is_none()),
         seed: program.seed,
     };
@@ -153,19 +152,22 @@ fn varied(program: &Program, arguments: &SearchArguments) -> Result<usize, Box<D
 }
 
 /// What is varied of the load, how it is driven, and a level that is surely light.
-fn driven(load: &Load, arguments: &SearchArguments) -> Result<(Unit, Drive, f64), Box<Diagnostic>> {
+fn driven(
+    load: &Load,
+    arguments: &SearchArguments,
+) -> Result<(LoadUnit, Drive, f64), Box<Diagnostic>> {
     let wants_users = arguments.vary.as_deref() == Some("users");
     let paced = load.phases.iter().filter_map(|phase| Some((&phase.drive, phase.drive.rate()?)));
     let fastest = paced.max_by(|one, other| one.1.peak().total_cmp(&other.1.peak()));
     if let Some((drive, rate)) = fastest.filter(|_| !wants_users) {
-        return Ok((Unit::PerSecond, drive.clone(), (rate.peak() / BASE_PART).max(1.0)));
+        return Ok((LoadUnit::PerS, drive.clone(), (rate.peak() / BASE_PART).max(1.0)));
     }
     let users = load.staying_max();
     if wants_users && users > 0 {
         let drive = load.phases.iter().find(|it| matches!(it.drive, Drive::Users(_)));
         if let Some(phase) = drive {
             let base = (users as f64 / BASE_PART).round().max(1.0);
-            return Ok((Unit::Users, phase.drive.clone(), base));
+            return Ok((LoadUnit::Users, phase.drive.clone(), base));
         }
     }
     if wants_users {
@@ -182,7 +184,7 @@ fn driven(load: &Load, arguments: &SearchArguments) -> Result<(Unit, Drive, f64)
             total: None,
             drops: false,
         };
-        return Ok((Unit::PerSecond, Drive::Iterations(iterations), BASE_PER_S));
+        return Ok((LoadUnit::PerS, Drive::Iterations(iterations), BASE_PER_S));
     }
     Err(mistake(
         say!("this load has no rate, so it slows down when the service does (closed model)"),

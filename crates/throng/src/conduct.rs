@@ -38,10 +38,10 @@ use std::sync::Arc;
 use throng_base::{Diagnostic, Exit, Said, Secrets, Share, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_export::Opened;
-use throng_program::{Drive, OncePart, Program};
+use throng_program::{Coming, Drive, OncePart, Program, Users};
 use throng_results::{
-    MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, StepInfo, ThresholdInfo, create_directory,
-    timestamp,
+    MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, Stairs, StepInfo, ThresholdInfo,
+    create_directory, timestamp,
 };
 use throng_scenario::{Recorded, RunOptions};
 use tokio::runtime::Runtime;
@@ -343,26 +343,29 @@ impl Conduct<'_> {
     /// What is known of the run before it begins.
     fn describe(&self) -> RunInfo {
         let (program, share) = (&self.program, self.share());
-        let mut users_planned = None;
+        let (mut users_planned, mut users_before) = (None, 0);
         let loads = program.loads.iter().enumerate();
         let phases = loads.flat_map(|(load, one)| one.phases.iter().map(move |it| (load, it)));
         let mut before = 0;
         let phase = |(load, phase): (usize, &throng_program::Phase)| {
             if std::mem::replace(&mut before, load) != load {
-                users_planned = None;
+                (users_planned, users_before) = (None, 0);
             }
+            let stairs = stairs(&phase.drive, users_before, &share);
             users_planned = match &phase.drive {
                 Drive::Users(users) => Some(users.to),
                 Drive::Iterations(iterations) => Some(iterations.users),
                 Drive::Arrivals(_) => None,
                 Drive::Hold => users_planned,
             };
+            users_before = users_planned.unwrap_or(users_before);
             PhaseInfo {
                 load: load as u16,
                 name: phase.name.clone(),
                 measured: phase.measured,
                 planned_ns: phase.time.map(|time| time.as_nanos() as u64),
                 users_planned: users_planned.map(|users| share.part(users)),
+                stairs,
             }
         };
         RunInfo {
@@ -531,6 +534,15 @@ fn start_failed(error: &StartError) -> (Exit, Diagnostic) {
 /// Options whose value is `user:password`, and those whose value may be `file:password`.
 const OF_USERS: [&str; 5] = ["--auth", "-a", "-u", "--user", "--proxy-user"];
 const OF_CERTIFICATES: [&str; 2] = ["--cert", "-E"];
+
+/// The steps in which users start, on this machine.
+fn stairs(drive: &Drive, from: u64, share: &Share) -> Option<Stairs> {
+    let Drive::Users(Users { to, coming: Coming::Steps { size, every } }) = drive else {
+        return None;
+    };
+    let (from, size) = (share.part(from), share.part(*size));
+    (*to > from).then_some(Stairs { from, size, every_ns: every.as_nanos() as u64 })
+}
 
 /// The command line without secrets. Behind an option the password is known by its place, also
 /// where it is a word like others.

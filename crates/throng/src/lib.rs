@@ -53,6 +53,7 @@ mod signals;
 mod speech;
 mod target;
 mod version;
+mod why;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,6 +223,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Demo(arguments) => target::demo(arguments),
         Command::Control(arguments) => control::control(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Why(arguments) => why::why(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::History(arguments) => history::history(&arguments),

@@ -31,11 +31,7 @@ pub(crate) fn report(arguments: &ReportArguments) -> Exit {
 fn told(arguments: &ReportArguments) -> Result<Exit, Vec<Diagnostic>> {
     let screen = Screen::output(arguments.no_color).with_details(arguments.details);
     let screen = screen.of_newest(arguments.run.is_none());
-    let run = match &arguments.run {
-        Some(directory) => Run::open(directory),
-        None => newest(|_| true).ok_or_else(no_runs),
-    };
-    let run = run.map_err(|told| vec![*told])?;
+    let run = given_or_newest(arguments.run.as_deref()).map_err(|told| vec![*told])?;
     let summary = run.summary().map_err(|told| vec![*told])?;
     let own_page = summary.directory.clone().unwrap_or_default().join(PAGE_FILE);
     if let Some(path) = &arguments.html {
@@ -82,6 +78,14 @@ fn write_csv(run: &Run, path: &Path, screen: Screen) -> Result<(), Box<Diagnosti
         written.and_then(|()| file.flush())
     });
     read.and(written.map_err(|error| failed(&error)))
+}
+
+/// The run that a command is given, or the newest one.
+pub(crate) fn given_or_newest(given: Option<&Path>) -> Result<Run, Box<Diagnostic>> {
+    match given {
+        Some(directory) => Run::open(directory),
+        None => newest(|_| true).ok_or_else(no_runs),
+    }
 }
 
 fn no_runs() -> Box<Diagnostic> {

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: throng beside other tools and beside the truth, in one run. The only
 //! source of claims about performance.
 
+mod capacity;
 mod child;
 mod contest;
 mod costs;
@@ -120,6 +121,9 @@ type Bench = fn(&Options, &Places, &Workspace) -> Result<String, String>;
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let name = *arguments.first().ok_or_else(|| crate::USAGE.to_string())?;
+    if name == "capacity" {
+        return capacity::run(&arguments[1..]);
+    }
     let run: Bench = match name {
         "http" | "http2" | "protocol" => duel::run,
         "language" => language::run,

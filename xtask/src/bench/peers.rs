@@ -283,12 +283,12 @@ fn table(rows: &[Measured], versions: &[String]) -> String {
     let throng = throng.and_then(|(_, cost)| cost.as_ref().ok());
     let mut text = format!(
         "### Compared with other tools, {USERS} users each\n\nEach tool connects {USERS} WebSocket \
-         users to its own `throng target im` at {PACE} per second and logs them in. It holds \
-         them for {} s with a heartbeat every {} s, and ends. CPU is that of the tool with its child \
-         processes, per connection: from the first login until all users are logged in, and with \
-         the start of the program. Memory is the resident memory at the end of the hold, minus \
-         that with 1 user, divided by the users. A ratio is throng's figure divided by the \
-         tool's.\n\n\
+         users to a separate `throng target im` at {PACE} per second, logs them in, and holds them \
+         for {} s with a heartbeat every {} s. CPU is the CPU time of the tool and its child \
+         processes, divided by the number of connections. It is given twice: from the first login \
+         until all users are logged in, and including the start of the program. Memory is the \
+         resident memory at the end of the hold, minus that with 1 user, divided by the number of \
+         users. A ratio is the figure of throng divided by that of the tool.\n\n\
          | tool | CPU per connection | ratio | CPU with start | time to log in | \
          memory per user | ratio | CPU in hold | heartbeats |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",

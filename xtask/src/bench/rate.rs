@@ -88,8 +88,8 @@ fn preface(options: &Options) -> String {
          and thread, so it is measured from when half of them are open.\n\
          - A ratio is judged if both tools achieve {:.0} %. A tool that falls behind is always \
          busy and sends more requests per wake-up.\n\
-         - *lateness* and *requests per wake-up* are throng's own figures.\n\
-         - p50 and p99 are what each tool reports. wrk2 counts from a schedule that it checks \
+         - Only throng reports *lateness* and *requests per wake-up*.\n\
+         - Each tool reports its p50 and p99. wrk2 counts from a schedule that it checks \
          once a millisecond. In a run of up to 10.5 s its figures cover the whole run, in a \
          longer one the time after its calibration. h2load reports none.\n\n",
         options.rounds,

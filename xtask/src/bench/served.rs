@@ -154,12 +154,12 @@ impl Table {
 
 fn preface(title: &str) -> String {
     format!(
-        "## {title}\n\n`throng target http` measures how long each request took: from the \
-         kernel's receive timestamp of its last byte until its response was written. So the wait \
-         in the target's socket is included. For throng, the first second, in which \
-         connections open, counts on neither side. The goal is a difference of at most \
-         {DIFFERENCE_PERCENT_MAX} % or {DIFFERENCE_US_MAX} µs; other differences are marked. Each \
-         percentile is from the round with the median difference.\n\n\
+        "## {title}\n\n`throng target http` measures the time of each request from the kernel's \
+         receive timestamp of its last byte until the response is written, so the wait in the \
+         target's socket is included. For throng, both sides exclude the first second, in which \
+         connections open. The goal is a difference of at most {DIFFERENCE_PERCENT_MAX} % or \
+         {DIFFERENCE_US_MAX} µs; larger differences are marked. Each percentile is from the round \
+         with the median difference.\n\n\
          | response | load | tool | p50 served | reported | difference | p99 served | \
          reported | difference |\n\
          | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"

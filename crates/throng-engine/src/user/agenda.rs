@@ -237,6 +237,8 @@ impl User {
         begin: impl FnOnce(&mut Active<'_>),
     ) {
         let session = Some(&self.session);
+        let begun = self.state.iterations;
+        self.state.iterations = task.iteration(begun);
         let mut active = Active { shard, user: &mut self.state, task: &mut task, session };
         begin(&mut active);
         let mut turns = 0;
@@ -249,6 +251,7 @@ impl User {
             turns += 1;
         }
         let is_over = matches!(active.task.doing, Doing::Step) && active.is_over();
+        self.state.iterations = begun;
         let served = task.begins().filter(|_| task.answers && is_over);
         let (is_branch, is_pass) = (task.is_branch(), task.is_pass());
         if !is_over {

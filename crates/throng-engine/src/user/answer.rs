@@ -1,5 +1,6 @@
 //! The bodies of HTTP answers: what is kept of them, as they come.
 
+use std::hash::Hasher as _;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -74,8 +75,17 @@ impl Exchange {
         }
     }
 
+    /// More of a body that may be looked at for what it is like.
+    #[inline]
+    pub(super) fn sample_body(&mut self, piece: &[u8]) {
+        if let Some(sample) = self.rare.as_mut().and_then(|rare| rare.sample.as_mut()) {
+            sample.digest.write(piece);
+        }
+    }
+
     /// More of a body that comes between those of others.
     pub(super) fn piece(&mut self, piece: &[u8], plan: &HttpPlan, shard: &Lane) {
+        self.sample_body(piece);
         match plan.needs_body {
             true => self.body(piece, &[], &mut None, plan.streamed.as_deref(), shard),
             false => self.witness_body(piece),

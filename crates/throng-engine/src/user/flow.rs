@@ -124,8 +124,9 @@ impl Active<'_> {
     /// until as many are on their way as there may be.
     fn hand_over(&mut self) {
         self.user.running = false;
+        let iteration = self.user.iterations;
         let agenda = self.user.agenda.get_or_insert_default();
-        agenda.tasks_mut().push(Task::pass(self.task));
+        agenda.tasks_mut().push(Task::pass(self.task, iteration));
         let streams = usize::from(self.shard.prepared.program.connection.streams);
         match (self.user.once, agenda.passes() < streams) {
             (true, _) => self.leave_done(),
@@ -424,8 +425,21 @@ impl Active<'_> {
         }
     }
 
+    /// Whether a user takes leave without the connection that its session opens: it never opened,
+    /// or the user has closed it. Then there is nobody to say anything to.
+    pub(super) fn has_left(&self, line: u8) -> bool {
+        let place = self.user.lines.get(line);
+        self.user.leaving
+            && place.connection.is_none()
+            && place.loss.is_none()
+            && self.user.link_in(self.shard, line).lasts
+    }
+
     /// A verb that needs a connection found none.
     pub(super) fn without_connection(&mut self, step: throng_base::StepId) {
+        if self.has_left(self.task.line) {
+            return self.next_step();
+        }
         self.begin(step);
         let never = say!("the step requires a connection, but none is open: use `connect` first");
         let (cause, detail) = match &self.user.lines.get(self.task.line).loss {

@@ -295,7 +295,25 @@ impl User {
             let bytes = self.state.wire_bytes(line, looked.whole());
             return self.beat_answered(line, bytes);
         }
+        if !self.state.link_in(shard, line).has_records() {
+            self.note_joined(shard, line, &looked);
+        }
         self.keep_or_pass(shard, line, &looked, packet);
+    }
+
+    /// A message that nobody takes may contain what somebody waits for beside other records.
+    fn note_joined(&mut self, shard: &Lane, line: u8, looked: &Looked<'_>) {
+        if self.awaiting(line).next().is_none() || !looked.document.is_joined_json() {
+            return;
+        }
+        let others = self.state.agenda.iter_mut().flat_map(|agenda| agenda.tasks_mut());
+        for task in std::iter::once(&mut self.session).chain(others) {
+            if awaits_message(task, line)
+                && let Doing::Exchange(exchange) = &mut task.doing
+            {
+                exchange.rare(shard).joined += 1;
+            }
+        }
     }
 
     /// The tasks that wait for a message over this connection.

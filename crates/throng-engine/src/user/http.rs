@@ -1,6 +1,7 @@
 //! HTTP requests and their answers.
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use throng_expression::Fault;
 use throng_metrics::Cause;
 use throng_program::{Check, Http, Save, Statement, Text, Trace};
 use throng_protocol::http1::digest::Challenge;
-use throng_protocol::http1::{ContentDecoder, Event, Head, Jar, retry_after};
+use throng_protocol::http1::{ContentDecoder, Event, Head, Headers, Jar, retry_after};
 use throng_protocol::http2::{self, Body};
 use throng_protocol::machine::Machine;
 
@@ -33,6 +34,7 @@ use crate::failure::{Failure, http_failure};
 use crate::looked::Looked;
 use crate::memory::Origin;
 use crate::prepared::{HttpPlan, Plan, Written};
+use crate::rare::Sample;
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
@@ -514,9 +516,13 @@ impl Active<'_> {
         let mut sink = |event: Event<'_>| match event {
             Event::Head(head) => listening.head(&head, exchange, jar, &mut scope),
             Event::Body(piece) if plan.needs_body => {
+                exchange.sample_body(piece);
                 exchange.body(piece, bytes, &mut whole, plan.streamed.as_deref(), shard);
             }
-            Event::Body(piece) => exchange.witness_body(piece),
+            Event::Body(piece) => {
+                exchange.sample_body(piece);
+                exchange.witness_body(piece);
+            }
             Event::Informational(_) | Event::Trailers(_) => {}
         };
         match reader.receive(bytes, limits, &mut sink) {
@@ -588,6 +594,10 @@ impl Active<'_> {
                 // A login that is answered is not enough where what it is for lets nobody in.
                 if self.user.is_online() || !self.user.connects() {
                     self.user.refusals = 0;
+                }
+                if let Some(sample) = exchange.rare.as_mut().and_then(|rare| rare.sample.take()) {
+                    let digest = sample.digest.finish();
+                    shard.recorder.borrow_mut().sampled(http.step, digest, sample.cached);
                 }
                 self.saved(&http.saves);
                 self.step_ok(http.step, &attempt);
@@ -821,6 +831,13 @@ impl Listening<'_> {
                 rare.witnessed.extend_from_slice(b"\r\n");
             }
         }
+        if matches!(plan.written, Written::Varies(_))
+            && head.status < 400
+            && shard.recorder.borrow_mut().samples(http.step)
+        {
+            let (digest, cached) = (DefaultHasher::new(), is_cached(&head.headers));
+            exchange.rare(shard).sample = Some(Sample { digest, cached });
+        }
         if plan.looks_at_headers {
             let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.rare(shard).kept);
             look_at_headers(&plan.look, checks, (head.status, head.headers), scope, kept);
@@ -859,6 +876,18 @@ impl Listening<'_> {
             jar::keep(own, (place, &path), values, shard, (scope.who(), scope.now));
         }
     }
+}
+
+/// Whether a response says that a cache has answered in place of the service (RFC 9111, 5.1, and
+/// what caches add by custom).
+fn is_cached(headers: &Headers<'_>) -> bool {
+    let aged = headers.get("age").is_some_and(|age| age != b"0");
+    let hits = |name| headers.get(name).is_some_and(|value| contains_hit(value));
+    aged || hits("x-cache") || hits("cf-cache-status")
+}
+
+fn contains_hit(value: &[u8]) -> bool {
+    value.windows(3).any(|three| three.eq_ignore_ascii_case(b"hit"))
 }
 
 /// How long a body is that lies elsewhere.

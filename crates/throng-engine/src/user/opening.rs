@@ -109,6 +109,11 @@ impl State {
             row.connections_opened += 1;
         }
         recorder.connections.http2 += u64::from(opened.multiplexes);
+        match opened.transport.resumes_tls() {
+            Some(true) => recorder.connections.tls_resumed += 1,
+            Some(false) => recorder.connections.tls_full += 1,
+            None => {}
+        }
         recorder.gauges.connections_open += 1;
         recorder.bytes_in += opened.bytes_in;
         recorder.bytes_out += opened.bytes_out;

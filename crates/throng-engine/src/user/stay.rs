@@ -29,7 +29,8 @@ impl Active<'_> {
         let needs = stay.heartbeat.is_some()
             || !stay.every.is_empty()
             || stay.awaits_end
-            || place.loss.is_some();
+            || place.loss.is_some()
+            || self.has_left(line);
         if place.connection.is_none() && needs {
             return self.without_connection(stay.step);
         }

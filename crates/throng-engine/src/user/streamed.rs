@@ -189,7 +189,9 @@ impl User {
                 tasks.map(|tasks| tasks.swap_remove(place))
             }
         };
-        let Task { doing, detour, pc, due, .. } = taken.as_mut().unwrap_or(&mut self.session);
+        let task = taken.as_mut().unwrap_or(&mut self.session);
+        let iteration = task.iteration(self.state.iterations);
+        let Task { doing, detour, pc, due, .. } = task;
         let state = &mut self.state;
         let target = state.connection(line).map(|connection| connection.target);
         let asker = match (at(shard, state.session, *pc), target) {
@@ -208,7 +210,9 @@ impl User {
         if let (Doing::Exchange(exchange), Some(asker)) = (doing, asker) {
             exchange.came(bytes as u64, state.now);
             let jar = &mut state.jar;
-            read = work(&asker, exchange, (jar, &mut scope!(state, shard)));
+            let mut scope = scope!(state, shard);
+            scope.iterations = iteration;
+            read = work(&asker, exchange, (jar, &mut scope));
         }
         if let (Some(task), Some(agenda)) = (taken, &mut self.state.agenda) {
             agenda.tasks_mut().push(task);

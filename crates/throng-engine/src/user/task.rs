@@ -32,7 +32,8 @@ pub(super) struct Task {
     /// Of a request that is not sent as its step says.
     pub(super) detour: Option<Box<Detour>>,
     pub(super) pc: u32,
-    /// Where the body begins that it is; 0 is the session.
+    /// Of a body, where it begins; 0 in the session. Of a pass, which begins where the session does,
+    /// the low bits of its iteration's number.
     body: u32,
     /// Tries at the running step that failed and were followed by another.
     pub(super) retries: u16,
@@ -167,10 +168,20 @@ impl Task {
         Task { pc: begins, body: begins, of: NO_LINE, is_scheduled, ..Task::session(due) }
     }
 
-    /// One of several passes through the steps, due as the session is.
-    pub(super) fn pass(session: &Task) -> Task {
+    /// One of several passes through the steps, due as the session is: this iteration of the user.
+    pub(super) fn pass(session: &Task, iteration: u64) -> Task {
         let (pc, is_scheduled) = (session.pc, session.is_scheduled);
-        Task { pc, of: PASS, is_scheduled, ..Task::session(session.due) }
+        Task { pc, body: iteration as u32, of: PASS, is_scheduled, ..Task::session(session.due) }
+    }
+
+    /// Which iteration it belongs to, of a user who has begun so many: a pass keeps its own while
+    /// others begin.
+    pub(super) fn iteration(&self, begun: u64) -> u64 {
+        let later = match self.is_pass() {
+            true => (begun as u32).wrapping_sub(self.body),
+            false => 0,
+        };
+        begun - u64::from(later)
     }
 
     /// A branch, or a pass: what fails or leaves in it is told to the session.
@@ -189,7 +200,7 @@ impl Task {
 
     /// Where the body begins that it is.
     pub(super) fn begins(&self) -> Option<u32> {
-        Some(self.body).filter(|body| *body > 0)
+        Some(self.body).filter(|body| *body > 0 && !self.is_pass())
     }
 
     /// Whether it uses the connection of a line alone: to open it, or for its request.

@@ -806,6 +806,7 @@ mod meeting;
 mod precision;
 mod resending;
 mod residence;
+mod samples;
 mod several;
 mod sizes;
 mod standstill;

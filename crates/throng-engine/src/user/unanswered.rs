@@ -27,7 +27,7 @@ impl Active<'_> {
             _ => false,
         };
         // What it waits for may be among what we have dropped.
-        let lacking = self.lacking();
+        let lacking = self.lacking(&exchange);
         let onward = match exchange.awaits {
             Awaits::Answer { .. } if self.user.multiplexes(self.task.line) => {
                 self.user.cancel(self.task.line, exchange.number);
@@ -48,8 +48,16 @@ impl Active<'_> {
         self.exchange_failed(exchange, finding, true, onward);
     }
 
-    /// Why an `expect` may not find what it waits for although the target has said it.
-    fn lacking(&self) -> Option<Finding> {
+    /// Why a task may not find what it waits for although the target has said it.
+    fn lacking(&self, exchange: &Exchange) -> Option<Finding> {
+        if let Some(joined) = exchange.rare.as_ref().map(|rare| rare.joined).filter(|n| *n > 0) {
+            let joined = throng_base::units::format_count(u64::from(joined));
+            let detail = say!(
+                "{joined} messages contained several JSON values and were not separated; the \
+                 expected one may be among them"
+            );
+            return Some((Cause::MessagesJoined, detail));
+        }
         let dropped = self.user.dropped(self.task.line);
         if dropped == 0 || !matches!(self.instruction(), Instruction::Do(Statement::Expect(_))) {
             return None;
@@ -144,7 +152,7 @@ impl Active<'_> {
         let Doing::Exchange(exchange) = std::mem::replace(&mut self.task.doing, Doing::Step) else {
             return;
         };
-        let lacking = self.lacking();
+        let lacking = self.lacking(&exchange);
         // What is sent again has no more time than it had.
         let until = std::mem::replace(&mut self.task.deadline, Time::NEVER);
         let loss = match self.task.is_body() {

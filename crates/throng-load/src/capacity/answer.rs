@@ -1,13 +1,13 @@
-//! What a search found: the promise, the interval, the levels, and why it ended.
+//! The result of a search: the promise, the interval, the levels, and the reason of the end.
 
 use crate::capacity::hold::{GaveUp, Limit, Percentiles, Purpose, Unit};
 
-/// By what a level failed.
+/// The reason why a level failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailedBy {
-    /// A threshold that counts attempts, by its place in `Goals::shares`.
+    /// A threshold that counts attempts: its index in `Goals::shares`.
     Share(usize),
-    /// One that does not.
+    /// A threshold that does not count attempts.
     Plain(usize),
     GaveUp(GaveUp),
 }
@@ -16,19 +16,19 @@ pub enum FailedBy {
 pub enum LevelVerdict {
     Met,
     NotMet(FailedBy),
-    /// The generator did not offer the load.
+    /// The generator did not produce the load.
     GeneratorBound(Limit),
 }
 
-/// One hold, as a row.
+/// One hold, as a row of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// What was asked for: starts per second or users.
+    /// The requested load: starts per second or users.
     pub load: f64,
     pub purpose: Purpose,
-    /// When it began to count, in seconds of the search.
+    /// Start of the measurement, in seconds of the search.
     pub at_s: f64,
-    /// How long it counted.
+    /// Duration of the measurement, in seconds.
     pub seconds: f64,
     /// Attempts that were due, per second.
     pub offered: f64,
@@ -36,18 +36,18 @@ pub struct Level {
     pub served: f64,
     /// Attempts that ended, and those that were overdue at the end.
     pub attempts: f64,
-    /// The bad ones of them, for each threshold.
+    /// The number of these attempts that violate each threshold.
     pub bad: Vec<f64>,
     /// The threshold with the greatest share of bad attempts, and that share as a multiple of the
     /// allowed one.
     pub strain: Option<(usize, f64)>,
-    /// Mean response time of what ended.
+    /// Mean response time of the ended attempts.
     pub response_s: f64,
     pub percentiles: Option<Percentiles>,
     /// Mean number of attempts without a response. By Little's law it is the attempts per second
     /// times their mean response time.
     pub in_flight: f64,
-    /// Of users: how many were online at the end.
+    /// Number of users online at the end, if the load is a number of users.
     pub online: Option<u64>,
     pub was_skipped: bool,
     pub verdict: LevelVerdict,
@@ -58,23 +58,24 @@ impl Level {
         self.verdict == LevelVerdict::Met
     }
 
-    /// Attempts in flight as a multiple of what Little's law expects; None where nothing ended.
+    /// Attempts in flight as a multiple of the number that Little's law predicts; None if no
+    /// attempt ended.
     pub fn little(&self) -> Option<f64> {
         let expected = self.attempts / self.seconds * self.response_s;
         (expected > 0.0).then(|| self.in_flight / expected)
     }
 }
 
-/// What `low` and `high` of an answer are.
+/// The meaning of `low` and `high` of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// A 95 % interval of the highest load at which all thresholds are met.
     Interval,
     /// The highest load that passed and the lowest that failed, each in one hold.
     Bracket,
-    /// `low` passed, and no higher load was tried or could be offered.
+    /// `low` passed, and no higher load was tried or could be produced.
     AtLeast,
-    /// Nothing passed.
+    /// No load passed.
     Nothing,
 }
 
@@ -84,33 +85,34 @@ pub enum EndedBy {
     Found,
     /// The first level failed. Nothing higher was tried.
     BaseFails(FailedBy),
-    /// The highest load that is allowed was met.
+    /// The service met the thresholds at the highest allowed load.
     Max,
     Generator(Limit),
     Budget,
-    /// No load near the interval's lower end met the thresholds for as long as was asked.
+    /// No load near the lower end of the interval met the thresholds for the requested time.
     NotConfirmed,
-    /// After a failure, the service did not recover at an eighth of the load that it had carried.
+    /// After a failure, the service did not recover even at an eighth of the load that it had
+    /// carried.
     NotRecovered,
     /// It collapsed a second time, although loads only rose in small steps.
     CollapsedAgain,
-    /// A person ended it.
+    /// The user of throng ended the search.
     Asked,
 }
 
-/// At a load the goodput fell, or the service did not recover until the load was far lower.
+/// A load at which the goodput fell, or after which the service recovered only at a far lower load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collapse {
     pub at: f64,
     /// Goodput per second at the end of that level.
     pub served: f64,
-    /// The highest load tried at which it recovered; None: at none.
+    /// The highest tried load at which the service recovered; None if it did not recover.
     pub recovers_at: Option<f64>,
-    /// It did not recover at half of the load that it had carried before.
+    /// True if the service did not recover at half of the load that it had carried before.
     pub stays: bool,
 }
 
-/// Where the character of the service changes, independent of how far was measured.
+/// The loads at which the behavior of the service changes, independent of the measured range.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Knee {
     /// Light to heavy: about here, 1 % more load costs 1 % more response time. Loads between the
@@ -125,11 +127,11 @@ pub struct Knee {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The promise: the service carried this load for `confirmed_s`.
+    /// The promise: the service carried this load for `confirmed_s` seconds.
     pub carries: Option<f64>,
     pub low: Option<f64>,
     pub high: Option<f64>,
-    /// What `low` and `high` are.
+    /// The meaning of `low` and `high`.
     pub basis: Basis,
     pub unit: Unit,
     pub confirmed_s: f64,
@@ -140,7 +142,7 @@ pub struct Answer {
     pub overloaded_at: Option<f64>,
     pub recovered_s: Option<f64>,
     pub collapse: Option<Collapse>,
-    /// How the capacity changed per minute while it was refined, as a part of it, if that is sure.
+    /// Relative change of the capacity per minute during the refinement, if it is significant.
     pub trend: Option<f64>,
     pub knee: Knee,
     pub levels: Vec<Level>,

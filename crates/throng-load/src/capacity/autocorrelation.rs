@@ -1,13 +1,14 @@
-//! How many seconds of a hold count as one: the autocorrelation time of what is bad per second.
+//! The autocorrelation time of the bad attempts per second: the number of seconds of a hold that
+//! count as one independent second.
 
-/// Batches of more seconds are not compared.
+/// Maximum length of a batch, in seconds.
 const BATCH_MAX: usize = 16;
-/// A variance of fewer batches is not used.
+/// With fewer batches, a variance is not used.
 const BATCHES_MIN: usize = 5;
 
 /// The autocorrelation time in seconds, at least 1, of several series of attempts and bad ones per
 /// second: the greatest growth of the variance of a mean, over batches of 1, 2, 4, 8 … seconds.
-/// Each series is one hold; its own mean is taken out.
+/// Each series is one hold, and its mean is subtracted.
 pub(in crate::capacity) fn time_s(series: &[Vec<(f64, f64)>]) -> f64 {
     let deviations: Vec<Vec<f64>> = series.iter().map(|series| deviations(series)).collect();
     let Some(single) = variance(&deviations, 1).filter(|single| *single > 0.0) else { return 1.0 };
@@ -26,8 +27,8 @@ fn deviations(series: &[(f64, f64)]) -> Vec<f64> {
     series.iter().map(|(attempts, bad)| bad - share * attempts).collect()
 }
 
-/// The variance of batches of so many seconds, per second. A series' own mean is 0, which takes
-/// away the part of one batch of it.
+/// The variance of batches of `size` seconds, per second. The mean of each series is 0, which costs
+/// one degree of freedom.
 fn variance(series: &[Vec<f64>], size: usize) -> Option<f64> {
     let (mut sum, mut batches, mut free) = (0.0, 0_usize, 0.0);
     for series in series {

@@ -1,37 +1,37 @@
-//! The border: the load at which the share of bad attempts is the allowed one, by the counts of
-//! visits on both sides of it.
+//! Estimates the border, the load at which the share of bad attempts equals the allowed share, from
+//! the counts of visits on both sides.
 //!
 //! The strain (share over allowed share) grows with a power of the load near the border. The power
-//! and the border are fitted by quasi-likelihood (Wedderburn, Biometrika 1974) with the variance
-//! of a negative binomial count, because bad attempts come in clusters: a visit with many of them
+//! and the border are fitted by quasi-likelihood (Wedderburn, Biometrika 1974) with the variance of
+//! a negative binomial count, because bad attempts come in clusters: a visit with many bad attempts
 //! weighs little more than one with [`CLUSTER`]. No logarithm of a count is taken, so that visits
-//! without a bad attempt count as well. The service may become slower meanwhile, so a trend over
-//! time is fitted too; the border is that of the middle of the visits.
+//! without a bad attempt count as well. The service may become slower meanwhile, so the fit
+//! includes a trend over time; the border is the one at the middle of the visits.
 
 use throng_base::random::Random;
 
-/// Bad attempts of a visit above which more of them say little more.
+/// Number of bad attempts in a visit above which further ones add little information.
 const CLUSTER: f64 = 50.0;
-/// Strain is cut off here, in the data and in the curve: above it, a queue is full and the share
-/// depends on how long it is watched.
+/// Maximum strain in the data and in the curve: above it, a queue is full and the share depends on
+/// the length of the visit.
 const STRAIN_MAX: f64 = 20.0;
-/// What is assumed of the power before anything is known, and how strongly: a queue whose limit is
-/// 50 service times has 45.
+/// Prior of the power, and the weight of the prior: a queue with a limit of 50 service times has a
+/// power of 45.
 const SLOPE_USUAL: f64 = 40.0;
 const SLOPE_SPREAD: f64 = 20.0;
 const SLOPE_MIN: f64 = 4.0;
 const SLOPE_MAX: f64 = 400.0;
-/// The same of the trend: as a factor of the strain per minute.
+/// Prior of the trend, as a factor of the strain per minute.
 const TREND_SPREAD: f64 = 0.4;
 const TREND_MAX: f64 = 0.05;
 /// Variance of a count of clustered attempts, as a multiple of that of independent ones.
 const CLUSTERED: f64 = 20.0;
 const STEPS_MAX: usize = 30;
 const RESAMPLES: usize = 200;
-/// How far beyond the visits the border can be placed, as a logarithm.
+/// Maximum distance of the border from the visits, as a logarithm.
 const BEYOND: f64 = 0.07;
 
-/// What one threshold saw of a visit.
+/// The counts of one visit for one threshold.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::capacity) struct Point {
     /// Natural logarithm of the load.
@@ -48,7 +48,7 @@ pub(in crate::capacity) struct Curve {
     /// Natural logarithm of the load.
     pub(in crate::capacity) border: f64,
     pub(in crate::capacity) slope: f64,
-    /// How the border moves, as a logarithm per minute.
+    /// Change of the border, as a logarithm per minute.
     pub(in crate::capacity) trend: f64,
 }
 
@@ -57,7 +57,7 @@ impl Curve {
         Curve { border: border.ln(), slope: SLOPE_USUAL, trend: 0.0 }
     }
 
-    /// So many minutes later.
+    /// The curve `minutes` later.
     pub(in crate::capacity) fn later(self, minutes: f64) -> Curve {
         Curve { border: self.border + self.trend * minutes, ..self }
     }
@@ -72,7 +72,7 @@ impl Curve {
     }
 }
 
-/// Where a fit begins, and what it assumes of the slope.
+/// Starting point of a fit, and the prior of the slope.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::capacity) struct Assumed {
     curve: Curve,
@@ -81,18 +81,19 @@ pub(in crate::capacity) struct Assumed {
 }
 
 impl Assumed {
-    /// Nothing but what is usual.
+    /// The default prior.
     pub(in crate::capacity) fn of(curve: Curve) -> Assumed {
         Assumed { curve, slope: SLOPE_USUAL, spread: SLOPE_SPREAD }
     }
 
-    /// Of visits drawn again: the slope of all of them is known roughly.
+    /// The prior for resampled visits: the slope of the fit to all visits is roughly known.
     pub(in crate::capacity) fn again(curve: Curve) -> Assumed {
         Assumed { curve, slope: curve.slope, spread: curve.slope / 3.0 }
     }
 }
 
-/// The curve through the points; None where no attempt was bad, so the border is above.
+/// The curve through the points; None if no attempt was bad, because the border is then above all
+/// visits.
 pub(in crate::capacity) fn curve(
     points: &[Point],
     allowed: f64,
@@ -166,7 +167,8 @@ fn score(
     (first, second)
 }
 
-/// Clusters vary as well: without that, what is assumed would never count.
+/// The variance of a count, including the variation between clusters. Without the latter, the prior
+/// would have no weight.
 fn variance(expected: f64) -> f64 {
     CLUSTERED * expected * (1.0 + expected / CLUSTER)
 }

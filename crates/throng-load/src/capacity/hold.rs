@@ -1,47 +1,30 @@
-//! What is ordered of a hold or a wait, and what is counted while it lasts.
+//! What a search orders (holds and waits), and what is counted while they last.
 
-/// What a service must do at a load to carry it.
+use throng_metrics::capacity::{FailedBy, GeneratorLimit, Purpose};
+
+/// A service whose goodput is less than this part of its highest goodput has collapsed.
+pub(in crate::capacity) const COLLAPSED: f64 = 0.8;
+
+/// The thresholds that a service must meet at a load to carry it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goals {
     /// Thresholds that count attempts.
     pub shares: Vec<Share>,
-    /// How many thresholds do not count attempts (deliveries lost, audits). A hold meets each of
-    /// them or does not, and the caller says which.
-    pub plain: usize,
+    /// Thresholds that do not count attempts (deliveries lost, audits), as written. The caller says
+    /// which of them a hold did not meet.
+    pub plain: Vec<String>,
 }
 
 /// A threshold that counts attempts: at most this part of them may be bad. `p99 < 50ms` is "at most
 /// 0.01 fail or take longer than 0.05 s".
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Share {
+    /// The threshold as written.
+    pub text: String,
     /// Greater than 0, less than 1.
     pub allowed: f64,
-    /// An attempt without a response is bad after so many seconds. None: only errors are bad.
+    /// An attempt without a response is bad after this many seconds. None: only errors are bad.
     pub within_s: Option<f64>,
-}
-
-/// What the load of a search counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Arrivals or iterations per second.
-    PerSecond,
-    /// Users with long connections, which are only ever added.
-    Users,
-}
-
-/// Why a load is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// To find a load that fails, from below.
-    Climb,
-    /// To bring the highest load that passed and the lowest that failed together.
-    Bracket,
-    /// To collect counts on both sides of the border.
-    Refine,
-    /// To see the promise met for longer.
-    Confirm,
-    /// To see what too much load does, and whether the service recovers.
-    Beyond,
 }
 
 /// Why this load and not another, for a person who watches.
@@ -57,32 +40,32 @@ pub enum Why {
     Between,
     /// The service collapsed above, so loads rise in small steps only.
     Careful,
-    /// The strain that is expected there, as a multiple of what is allowed.
+    /// The strain that is expected at this load.
     Expected(f64),
     /// The lower end of the interval.
     LowerEnd,
-    /// The promise before was not met.
+    /// The thresholds were not met at the previous promise.
     Lower,
-    /// The highest load that is allowed.
+    /// The highest allowed load.
     Max,
-    /// So many stayed online at a level that was refused in part.
+    /// The number of users that stayed online at a level that was refused in part.
     StayedOnline,
     /// A deliberate overload.
     Overload,
 }
 
-/// Hold this load. The settle time comes first and is not counted.
+/// An order to hold a load. The settle time comes first and is not counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hold {
     pub load: f64,
-    /// Of users, it begins when all of them are online or were refused.
+    /// If users are varied, counting begins when all of them are online or were refused.
     pub settle_s: u32,
     pub seconds: u32,
     pub purpose: Purpose,
     pub why: Why,
 }
 
-/// Keep this load until something is true again, or for so many seconds.
+/// Keep this load until a condition is true, for at most `seconds_max`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wait {
     pub load: f64,
@@ -108,6 +91,25 @@ pub enum Order {
     Finish,
 }
 
+/// What a threshold counts: all attempts, or only those of some steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    pub attempts: f64,
+    /// How many of them are bad by the threshold.
+    pub bad: f64,
+}
+
+impl Tally {
+    pub(in crate::capacity) fn add(&mut self, other: &Tally) {
+        self.attempts += other.attempts;
+        self.bad += other.bad;
+    }
+
+    pub(in crate::capacity) fn share(&self) -> f64 {
+        if self.attempts > 0.0 { self.bad / self.attempts } else { 0.0 }
+    }
+}
+
 /// What was counted in one second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Second {
@@ -115,52 +117,27 @@ pub struct Second {
     pub begun: u64,
     /// Attempts that ended, in time or not.
     pub ended: u64,
-    /// Those of them that ended without an error.
+    /// Attempts that ended without an error.
     pub good: u64,
-    /// Of the ended, how many each threshold calls bad, in the order of `Goals::shares`.
-    pub bad: Vec<u64>,
+    /// What each threshold counts of the ended, in the order of `Goals::shares`.
+    pub counted: Vec<Tally>,
     /// Attempts without a response at the end of the second, also those that wait for a start.
     pub unanswered: u64,
-    /// Response times of all that ended, added.
+    /// The sum of the response times of all that ended.
     pub response_s: f64,
-    /// Their median; None where none ended.
+    /// Median response time; None if no attempt ended.
     pub p50_s: Option<f64>,
 }
 
-/// Why a hold was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GaveUp {
-    /// More attempts wait for a response than the service could give in time.
-    Backlog,
-    /// This threshold can no longer be met, by far.
-    Strain(usize),
-    /// More than half of the attempts fail.
-    Failing,
-    /// No response for 5 s.
-    Silence,
-    /// The process or the host of the target is gone.
-    Gone,
-}
-
-/// What kept the generator from the load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    Lateness,
-    Cpu,
-    Ports,
-    Memory,
-    /// No user was free for a start.
-    Users,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     Full,
-    GaveUp(GaveUp),
+    /// Its verdict was certain before its end.
+    GaveUp(FailedBy),
     /// A person skipped the rest.
     Skipped,
     /// The generator did not offer the load, so the counts say nothing about the target.
-    GeneratorBound(Limit),
+    GeneratorBound(GeneratorLimit),
 }
 
 /// Response times of a hold, in seconds.
@@ -171,26 +148,28 @@ pub struct Percentiles {
     pub p99_s: f64,
 }
 
-/// A hold that is over.
+/// A finished hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// How long it was settled before it counted.
+    /// How long it took from the order to the first second that counts.
     pub settled_s: f64,
-    /// What was counted since.
+    /// The counts since then.
     pub seconds: Vec<Second>,
     pub ended: Ended,
-    /// The first threshold that does not count attempts and was not met.
+    /// The first threshold of [`Goals::plain`] that was not met.
     pub unmet: Option<usize>,
     pub percentiles: Option<Percentiles>,
-    /// Of users: how many were online at the end.
+    /// If users are varied: how many were online at the end.
     pub online: Option<u64>,
 }
 
-/// A wait that is over.
+/// A finished wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waited {
+    /// How long it took from the order until its load was set.
+    pub delayed_s: f64,
     pub seconds: f64,
-    /// Whether it ended because of what it waited for, or was skipped.
+    /// Whether the condition of the wait became true, or the wait was skipped.
     pub reached: bool,
 }
 
@@ -208,12 +187,17 @@ impl Goals {
         self.shares.iter().map(needed).fold(0.0, f64::max).ceil()
     }
 
+    /// How a hold fails that does not meet the threshold with this number of [`Goals::shares`].
+    pub(in crate::capacity) fn share_not_met(&self, index: usize) -> FailedBy {
+        FailedBy::Threshold(self.shares[index].text.clone())
+    }
+
     /// The threshold with the greatest strain, and that strain: the share of bad attempts as a
     /// multiple of the allowed one.
-    pub fn strain(&self, attempts: f64, bad: &[f64]) -> Option<(usize, f64)> {
-        let strain =
-            |(index, share): (usize, &Share)| (index, bad[index] / attempts / share.allowed);
-        let all = self.shares.iter().enumerate().map(strain);
-        if attempts > 0.0 { all.max_by(|a, b| a.1.total_cmp(&b.1)) } else { None }
+    pub fn strain(&self, counted: &[Tally]) -> Option<(usize, f64)> {
+        let counted = self.shares.iter().zip(counted).enumerate();
+        let counted = counted.filter(|(_, (_, tally))| tally.attempts > 0.0);
+        let strains = counted.map(|(index, (share, tally))| (index, tally.share() / share.allowed));
+        strains.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }

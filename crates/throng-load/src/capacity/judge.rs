@@ -1,22 +1,25 @@
-//! Watches a hold or a wait while it lasts, second by second: when to give it up, when it is over.
+//! Watches a hold or a wait second by second, and decides when to give it up or when it is over.
 
 use std::collections::VecDeque;
 
-use crate::capacity::hold::{GaveUp, Goals, Hold, Purpose, Second, Until, Wait};
+use throng_metrics::capacity::{FailedBy, Purpose};
 
-/// A backlog of so many seconds of the load is too much, unless thresholds allow longer.
+use crate::capacity::hold::{Goals, Hold, Second, Tally, Until, Wait};
+
+/// A backlog is too much from this many seconds of the load on, unless thresholds allow longer.
 const BACKLOG_MAX_S: f64 = 2.0;
-/// No verdict on strain before.
+/// Seconds before the first verdict on strain, and seconds in a row that count as recovered.
 const SECONDS_MIN: usize = 3;
-/// A hold is given up when so many times the bad attempts of its whole length are allowed for are
-/// reached: more seconds would not change its verdict, and the border is elsewhere. Counts for the
-/// border are cut short later, because what ends in the middle of a cluster is biased (simulated).
+/// A hold is given up when its bad attempts reach this multiple of what its whole length allows:
+/// more seconds would not change its verdict, and the border is elsewhere. The limit is higher for
+/// visits near the border, because counts cut off in the middle of a cluster are biased
+/// (simulated).
 const STRAIN_MAX: f64 = 4.0;
 const STRAIN_REFINE_MAX: f64 = 12.0;
 /// Fewer bad attempts prove nothing.
-const BAD_MIN: u64 = 20;
+pub(in crate::capacity) const BAD_MIN: u64 = 20;
 const SILENCE_MAX: usize = 5;
-/// How much longer than usual a median may be for a service that is idle again.
+/// Maximum ratio of the median response time to the usual one for a service that has recovered.
 const USUAL_MAX: f64 = 1.2;
 
 /// Watches a hold in progress.
@@ -29,7 +32,8 @@ pub struct Judge {
     /// Seconds so far, the settle time included.
     seen: usize,
     begun: u64,
-    bad: Vec<u64>,
+    ended: u64,
+    counted: Vec<Tally>,
     /// Attempts that ended, and failed, in each of the last seconds.
     last: VecDeque<(u64, u64)>,
     silent: usize,
@@ -43,14 +47,15 @@ impl Judge {
             usual_s,
             seen: 0,
             begun: 0,
-            bad: vec![0; goals.shares.len()],
+            ended: 0,
+            counted: vec![Tally::default(); goals.shares.len()],
             last: VecDeque::new(),
             silent: 0,
         }
     }
 
     /// One more second, the first one of the settle time included. Some: give up at once.
-    pub fn second(&mut self, second: &Second) -> Option<GaveUp> {
+    pub fn second(&mut self, second: &Second) -> Option<FailedBy> {
         self.seen += 1;
         let is_silent = second.ended == 0 && second.unanswered > 0;
         self.silent = if is_silent { self.silent + 1 } else { 0 };
@@ -60,31 +65,32 @@ impl Judge {
         }
         if self.seen > self.hold.settle_s as usize {
             self.begun += second.begun;
-            for (sum, bad) in self.bad.iter_mut().zip(&second.bad) {
-                *sum += bad;
+            self.ended += second.ended;
+            for (sum, counted) in self.counted.iter_mut().zip(&second.counted) {
+                sum.add(counted);
             }
         }
         if self.silent as f64 >= (SILENCE_MAX as f64).max(3.0 * self.usual_s) {
-            return Some(GaveUp::Silence);
+            return Some(FailedBy::Silence);
         }
         if second.unanswered as f64 > self.unanswered_max(second.begun) {
-            return Some(GaveUp::Backlog);
+            return Some(FailedBy::Backlog);
         }
         if self.hold.purpose == Purpose::Beyond {
             return None;
         }
-        self.is_failing().then_some(GaveUp::Failing).or_else(|| self.strained())
+        self.is_failing().then_some(FailedBy::Failing).or_else(|| self.strained())
     }
 
-    /// More attempts than these are not waiting in a service that meets its thresholds.
+    /// Maximum number of waiting attempts in a service that meets its thresholds.
     fn unanswered_max(&self, begun: u64) -> f64 {
         let limits = self.goals.shares.iter().filter_map(|share| share.within_s);
         let allowed_s = limits.fold(BACKLOG_MAX_S, |max, within| max.max(2.0 * within));
-        let mean = (self.begun as f64 / self.counted().max(1) as f64).max(begun as f64);
+        let mean = (self.begun as f64 / self.counted_s().max(1) as f64).max(begun as f64);
         mean * (allowed_s + 3.0 * self.usual_s) + BAD_MIN as f64
     }
 
-    fn counted(&self) -> usize {
+    fn counted_s(&self) -> usize {
         self.seen.saturating_sub(self.hold.settle_s as usize)
     }
 
@@ -101,17 +107,19 @@ impl Judge {
         }
     }
 
-    fn strained(&self) -> Option<GaveUp> {
-        let counted = self.counted();
-        if counted < SECONDS_MIN {
+    fn strained(&self) -> Option<FailedBy> {
+        let counted_s = self.counted_s();
+        if counted_s < SECONDS_MIN {
             return None;
         }
-        let attempts = self.begun as f64 / counted as f64 * f64::from(self.hold.seconds);
+        let attempts = self.begun as f64 / counted_s as f64 * f64::from(self.hold.seconds);
         let too_many = |index: &usize| {
-            let allowed = self.goals.shares[*index].allowed * attempts;
-            self.bad[*index] >= BAD_MIN && self.bad[*index] as f64 > self.strain_max() * allowed
+            let Tally { attempts: of, bad } = self.counted[*index];
+            let part = of / self.ended.max(1) as f64;
+            let allowed = self.goals.shares[*index].allowed * attempts * part;
+            bad >= BAD_MIN as f64 && bad > self.strain_max() * allowed
         };
-        (0..self.bad.len()).find(too_many).map(GaveUp::Strain)
+        (0..self.counted.len()).find(too_many).map(|index| self.goals.share_not_met(index))
     }
 }
 
@@ -120,7 +128,7 @@ impl Judge {
 pub struct Watch {
     goals: Goals,
     wait: Wait,
-    /// Seconds in a row in which all was as it must be.
+    /// Number of consecutive seconds in which the condition was true.
     fine: usize,
 }
 
@@ -150,8 +158,7 @@ impl Watch {
     }
 
     fn is_met(&self, second: &Second) -> bool {
-        let bad: Vec<f64> = second.bad.iter().map(|bad| *bad as f64).collect();
-        let strain = self.goals.strain(second.ended as f64, &bad);
+        let strain = self.goals.strain(&second.counted);
         second.ended > 0 && strain.is_none_or(|(_, strain)| strain <= 1.0)
     }
 }

@@ -1,21 +1,22 @@
-//! Where a service turns from light to heavy, and from heavy to collapse, by levels of a search.
+//! Finds the loads at which a service changes from light to heavy load, and to collapse, from the
+//! levels of a search.
 
-use crate::capacity::answer::{Knee, Level};
+use throng_metrics::capacity::{Knee, Level};
+
+use crate::capacity::hold::COLLAPSED;
 
 /// Around the maximum of the power, which is flat: it is within 2 % of it between these slopes (of
 /// an M/M/1 queue, 0.43 and 0.57 of its capacity).
 const SLOPES: (f64, f64) = (0.75, 4.0 / 3.0);
 /// Levels closer than this are one point.
 const APART: f64 = 1.15;
-/// A level is served as offered with at least this part, and collapsed with less than this part of
-/// the highest goodput.
+/// A level is served as offered if its goodput is at least this part of the offered load.
 const SERVED: f64 = 0.98;
-const COLLAPSED: f64 = 0.8;
 
 /// One point per load, of levels that follow each other.
 struct Spot {
     load: f64,
-    response_s: f64,
+    mean_s: f64,
 }
 
 pub(in crate::capacity) fn knee(levels: &[Level]) -> Knee {
@@ -36,17 +37,17 @@ fn spots(levels: &[Level]) -> Vec<Spot> {
         }
     }
     let mean = |group: &Vec<&Level>| {
-        let attempts: f64 = group.iter().map(|level| level.attempts).sum();
+        let attempts: f64 = group.iter().map(|level| level.attempts as f64).sum();
         let weighed = |of: fn(&Level) -> f64| {
-            group.iter().map(|level| of(level) * level.attempts).sum::<f64>() / attempts
+            group.iter().map(|level| of(level) * level.attempts as f64).sum::<f64>() / attempts
         };
-        Spot { load: weighed(|level| level.load), response_s: weighed(|level| level.response_s) }
+        Spot { load: weighed(|level| level.load), mean_s: weighed(|level| level.mean_s) }
     };
     groups.iter().map(mean).collect()
 }
 
 fn is_served(level: &Level) -> bool {
-    level.attempts > 0.0 && level.response_s > 0.0 && level.served >= SERVED * level.offered
+    level.attempts > 0 && level.mean_s > 0.0 && level.served >= SERVED * level.offered
 }
 
 /// The slope of the logarithm of response time over that of load, between neighbours, at the
@@ -56,7 +57,7 @@ fn slopes(levels: &[Level]) -> Vec<(f64, f64)> {
     let slope = |pair: &[Spot]| {
         let apart = (pair[1].load / pair[0].load).ln();
         let at = f64::midpoint(pair[0].load.ln(), pair[1].load.ln());
-        (at, (pair[1].response_s / pair[0].response_s).ln() / apart)
+        (at, (pair[1].mean_s / pair[0].mean_s).ln() / apart)
     };
     spots.windows(2).map(slope).collect()
 }

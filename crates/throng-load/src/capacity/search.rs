@@ -1,48 +1,53 @@
-//! The search: what is known so far, and the next order.
+//! The state of a search, and the next order.
 
 mod rate;
 mod users;
 
-use throng_base::random::Random;
+pub(in crate::capacity) use rate::refined_s;
 
-use crate::capacity::answer::{Answer, Basis, Collapse, EndedBy, FailedBy, Level, LevelVerdict};
+use throng_base::random::Random;
+use throng_metrics::capacity::{
+    Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict, LoadUnit, Purpose,
+};
+
 use crate::capacity::fit::Curve;
 use crate::capacity::hold::{
-    Ended, GaveUp, Goals, Held, Hold, Order, Outcome, Purpose, Second, Unit, Until, Wait, Waited,
-    Why,
+    COLLAPSED, Ended, Goals, Held, Hold, Order, Outcome, Second, Tally, Until, Wait, Waited, Why,
 };
 use crate::capacity::judge::{Judge, Watch};
 use crate::capacity::knee::knee;
 
+/// The first level is this part of the rate that a scenario or a virtual target has: surely light.
+pub const BASE_PART: f64 = 20.0;
 /// Before a level counts: what the level before left ends, and queues get their length.
 const SETTLE_S: u32 = 2;
-/// A drain that takes longer is repeated at half the load, so many times.
+/// A drain that takes longer is repeated at half the load, at most `HALVINGS_MAX` times.
 const DRAIN_MAX_S: u32 = 60;
 const HALVINGS_MAX: u32 = 3;
-/// A level whose goodput at its end is less than this part of the highest one has collapsed.
-const COLLAPSED: f64 = 0.8;
 const OVERLOAD: f64 = 1.3;
 const OVERLOAD_S: u32 = 20;
 const RECOVER_MAX_S: u32 = 60;
 /// Fewer bad attempts fail no level but the promise: one of 90 is no proof of more than 1 %.
 const BAD_MIN: f64 = 5.0;
-/// A level that was skipped before has no verdict of its own.
+/// A level of users is not met if less than this part of them is online at its end.
+const ONLINE_MIN: f64 = 0.999;
+/// A level that was skipped before this many seconds has no verdict of its own.
 const SKIPPED_MIN_S: f64 = 5.0;
 
-/// What is searched, and within which limits.
+/// The settings of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub goals: Goals,
-    pub unit: Unit,
+    pub unit: LoadUnit,
     /// The first level.
     pub base: f64,
-    /// No level is higher.
+    /// The highest level.
     pub max: Option<f64>,
-    /// Seconds of load in all. A drain that has begun may exceed it.
+    /// Maximum time under load, in seconds. A drain that has begun may exceed it.
     pub budget_s: f64,
     /// How long the promise is confirmed.
     pub confirm_s: u32,
-    /// Whether a deliberate overload and its recovery come last.
+    /// Whether the search ends with a deliberate overload and recovery.
     pub overload: bool,
     /// Of the resampling.
     pub seed: u64,
@@ -53,8 +58,8 @@ impl Settings {
     /// between the last ones, and two drains.
     pub fn budget_min_s(&self) -> f64 {
         match self.unit {
-            Unit::PerSecond => rate::budget_min_s(),
-            Unit::Users => users::budget_min_s(),
+            LoadUnit::PerS => rate::budget_min_s(),
+            LoadUnit::Users => users::budget_min_s(),
         }
     }
 }
@@ -70,11 +75,11 @@ pub enum Stage {
     Finished,
 }
 
-/// What a person sees while it runs.
+/// The status of a search, for display.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Status {
     pub stage: Stage,
-    /// What is under way: the load, and why this one.
+    /// The current load, and the reason for it.
     pub order: Order,
     /// The highest load that passed and the lowest that failed, so far.
     pub passed: Option<f64>,
@@ -85,11 +90,18 @@ pub struct Status {
     pub left_s: f64,
 }
 
-/// A level, and the seconds that it was counted in.
+/// A level, and the counts behind it.
 #[derive(Clone, Debug)]
 struct Visit {
     level: Level,
+    /// Attempts that ended, and those that were overdue at the end.
+    attempts: f64,
+    /// What each threshold of [`Goals::shares`] counts of them.
+    counted: Vec<Tally>,
+    /// The threshold with the greatest strain.
+    strained_by: Option<usize>,
     seconds: Vec<Second>,
+    was_skipped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,11 +109,11 @@ struct Estimate {
     low: f64,
     border: f64,
     high: f64,
-    /// How it moves, as a logarithm per minute, if that is sure.
+    /// Change of the border, as a logarithm per minute, if it is significant.
     trend: Option<f64>,
 }
 
-/// One finished hold in, one order out.
+/// Takes one finished hold or wait, and returns one order.
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: Settings,
@@ -112,7 +124,8 @@ pub struct Search {
     spent_s: f64,
     passed: Option<f64>,
     failed: Option<f64>,
-    /// A load that failed, and no lower one has passed since; how many above it were tried since.
+    /// A load that failed without a lower one that has passed since, and the number of higher loads
+    /// tried since.
     floor: Option<f64>,
     above: u32,
     /// How often the present drain was repeated at half its load.
@@ -120,7 +133,7 @@ pub struct Search {
     collapse: Option<Collapse>,
     collapses: u32,
     curve: Curve,
-    /// Where in its round the refinement is, and how many visits it made.
+    /// Position of the refinement in its round, and the number of visits so far.
     turn: usize,
     estimate: Option<Estimate>,
     promise: Option<f64>,
@@ -159,10 +172,12 @@ impl Search {
             ended_by: None,
         };
         search.order = match search.settings.unit {
-            Unit::PerSecond => {
+            LoadUnit::PerS => {
                 search.hold(base, (SETTLE_S, rate::CLIMB_S), Purpose::Climb, Why::Base)
             }
-            Unit::Users => search.hold(base, (SETTLE_S, users::HOLD_S), Purpose::Climb, Why::Base),
+            LoadUnit::Users => {
+                search.hold(base, (SETTLE_S, users::HOLD_S), Purpose::Climb, Why::Base)
+            }
         };
         search
     }
@@ -184,8 +199,8 @@ impl Search {
         Some(Watch::new(&self.settings.goals, wait))
     }
 
-    /// What came of the order. The next one is in [`Search::order`]. An outcome of another kind
-    /// than the order is ignored.
+    /// Takes the outcome of the order. The next order is in [`Search::order`]. An outcome of
+    /// another kind than the order is ignored.
     pub fn handle(&mut self, outcome: Outcome) {
         match (self.order, outcome) {
             (Order::Hold(hold), Outcome::Held(held)) => self.held(hold, held),
@@ -194,7 +209,7 @@ impl Search {
         }
     }
 
-    /// A person ends the search: what is known so far is the answer.
+    /// Ends the search on request: the answer contains what is known so far.
     pub fn end(&mut self) {
         self.finish(EndedBy::Asked);
     }
@@ -217,7 +232,7 @@ impl Search {
     }
 
     /// What was found; while the search goes on, what is known so far.
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> Capacity {
         let levels: Vec<Level> = self.levels().cloned().collect();
         let border = self.estimate.map(|it| it.border).or(self.passed);
         let fails = levels
@@ -226,16 +241,20 @@ impl Search {
             .filter(|level| matches!(level.verdict, LevelVerdict::NotMet(_)))
             .min_by(|a, b| a.load.total_cmp(&b.load));
         let (basis, low, high) = self.found();
-        Answer {
+        let goals = &self.settings.goals;
+        let thresholds = goals.shares.iter().map(|share| &share.text).chain(&goals.plain);
+        Capacity {
+            unit: self.settings.unit,
+            varied: None,
+            thresholds: thresholds.cloned().collect(),
             carries: self.promise.filter(|_| self.confirmed_s > 0.0),
             low,
             high,
             basis,
-            unit: self.settings.unit,
             confirmed_s: self.confirmed_s,
             fails_at: fails.map(|level| level.load),
-            fails_by: fails.and_then(|level| match level.verdict {
-                LevelVerdict::NotMet(by) => Some(by),
+            fails_by: fails.and_then(|level| match &level.verdict {
+                LevelVerdict::NotMet(by) => Some(by.clone()),
                 LevelVerdict::Met | LevelVerdict::GeneratorBound(_) => None,
             }),
             overloaded_at: self.overloaded_at,
@@ -244,8 +263,11 @@ impl Search {
             trend: self.estimate.and_then(|it| it.trend).map(|trend| trend.exp() - 1.0),
             knee: knee(&levels),
             levels,
-            ended_by: self.ended_by.unwrap_or(EndedBy::Asked),
+            ended_by: self.ended_by.clone().unwrap_or(EndedBy::Asked),
             spent_s: self.spent_s,
+            budget_s: self.settings.budget_s,
+            at_least: None,
+            peak: None,
         }
     }
 
@@ -262,14 +284,15 @@ impl Search {
     }
 
     fn held(&mut self, hold: Hold, held: Held) {
-        let level = self.level(&hold, &held);
-        self.spent_s += held.settled_s + level.seconds;
-        let verdict = level.verdict;
-        let fell = held.ended != Ended::Skipped && self.has_collapsed(&hold, &level, &held.seconds);
-        let load = level.load;
-        self.visits.push(Visit { level, seconds: held.seconds });
+        let visit = self.visit(&hold, held);
+        self.spent_s = visit.level.at_s + visit.level.seconds;
+        let verdict = visit.level.verdict.clone();
+        let fell = !visit.was_skipped && self.has_collapsed(&hold, &visit);
+        let load = visit.level.load;
+        self.visits.push(visit);
+        let is_met = verdict == LevelVerdict::Met;
         match verdict {
-            LevelVerdict::GeneratorBound(limit) => return self.finish(EndedBy::Generator(limit)),
+            LevelVerdict::GeneratorBound(by) => return self.finish(EndedBy::Generator(by)),
             LevelVerdict::Met => self.met(load),
             LevelVerdict::NotMet(by) => {
                 self.not_met(load);
@@ -282,10 +305,10 @@ impl Search {
             return;
         }
         match (self.settings.unit, hold.purpose) {
-            (Unit::Users, _) => self.users_held(),
-            (Unit::PerSecond, Purpose::Beyond) => self.recover(),
-            (Unit::PerSecond, _) if verdict == LevelVerdict::Met => self.rate_next(),
-            (Unit::PerSecond, _) => self.drain(),
+            (LoadUnit::Users, _) => self.users_held(),
+            (LoadUnit::PerS, Purpose::Beyond) => self.recover(),
+            (LoadUnit::PerS, _) if is_met => self.rate_next(),
+            (LoadUnit::PerS, _) => self.drain(),
         }
     }
 
@@ -305,7 +328,7 @@ impl Search {
         self.failed = Some(self.failed.map_or(load, |failed| failed.min(load)));
     }
 
-    /// The highest load that passed below the lowest that failed: what passed above it was luck.
+    /// The highest load that passed below the lowest that failed; a higher pass is ignored as luck.
     fn carried(&self) -> Option<f64> {
         let below = |level: &&Level| self.failed.is_none_or(|failed| level.load < failed);
         let met = self.levels().filter(|level| level.is_met()).filter(below);
@@ -331,16 +354,17 @@ impl Search {
         again
     }
 
-    fn has_collapsed(&self, hold: &Hold, level: &Level, seconds: &[Second]) -> bool {
-        let is_gone = level.verdict == LevelVerdict::NotMet(FailedBy::GaveUp(GaveUp::Gone));
+    fn has_collapsed(&self, hold: &Hold, visit: &Visit) -> bool {
+        let verdict = &visit.level.verdict;
+        let is_gone = *verdict == LevelVerdict::NotMet(FailedBy::Gone);
         let highest = self.levels().filter(|level| level.is_met()).map(|level| level.served);
         let highest = highest.fold(0.0, f64::max);
-        let failed = matches!(level.verdict, LevelVerdict::NotMet(_));
+        let failed = matches!(verdict, LevelVerdict::NotMet(_));
         let is_above = self.passed.is_some_and(|passed| hold.load > passed);
-        is_gone || failed && is_above && tail(seconds) < COLLAPSED * highest
+        is_gone || failed && is_above && tail(&visit.seconds) < COLLAPSED * highest
     }
 
-    /// After a failure: a light load until the service is as it was.
+    /// After a failure: a light load until the service has recovered.
     fn drain(&mut self) {
         self.halvings = 0;
         let carried = self.carried().unwrap_or(self.settings.base);
@@ -355,7 +379,7 @@ impl Search {
     /// The median response time of the last level that passed at this load or little more; without
     /// a load, of the first level.
     fn usual_s(&self, load: Option<f64>) -> Option<f64> {
-        let p50 = |level: &Level| level.percentiles.map(|it| it.p50_s);
+        let p50 = |level: &Level| level.p50_s;
         let met = || self.levels().filter(|level| level.is_met());
         let first = || met().next().and_then(p50);
         let Some(load) = load else { return first() };
@@ -364,7 +388,7 @@ impl Search {
     }
 
     fn waited(&mut self, wait: Wait, waited: Waited) {
-        self.spent_s += waited.seconds;
+        self.spent_s += waited.delayed_s + waited.seconds;
         match (self.stage, wait.until) {
             (_, Until::Back { .. }) => {
                 self.recovered_s = waited.reached.then_some(waited.seconds);
@@ -428,7 +452,7 @@ impl Search {
         (self.settings.budget_s - self.spent_s).max(0.0)
     }
 
-    /// What the promise and the overload will take.
+    /// Time that the promise and the overload will take.
     fn reserved_s(&self) -> f64 {
         let confirm = f64::from(SETTLE_S + self.settings.confirm_s);
         let beyond = f64::from(SETTLE_S + OVERLOAD_S + RECOVER_MAX_S);
@@ -454,64 +478,75 @@ impl Search {
         }
     }
 
-    /// The row of a hold, with what was overdue at its end.
-    fn level(&self, hold: &Hold, held: &Held) -> Level {
+    /// The row of a hold and its counts, with what was overdue at its end.
+    fn visit(&self, hold: &Hold, held: Held) -> Visit {
         let goals = &self.settings.goals;
         let seconds = held.seconds.len() as f64;
         let sum = |of: fn(&Second) -> f64| held.seconds.iter().map(of).sum::<f64>();
         let begun = sum(|second| second.begun as f64);
         let ended = sum(|second| second.ended as f64);
         let unanswered = held.seconds.last().map_or(0, |second| second.unanswered) as f64;
-        // As many can be younger than the limit as begin within it; the others are overdue.
+        // Attempts that began within the limit can still end in time; the others are overdue.
         let overdue = |within_s: f64| (unanswered - begun / seconds.max(1.0) * within_s).max(0.0);
         let limits = goals.shares.iter().filter_map(|share| share.within_s);
         let attempts = ended + limits.map(overdue).fold(0.0, f64::max);
-        let bad = goals.shares.iter().enumerate().map(|(index, share)| {
-            let counted: u64 = held.seconds.iter().map(|second| second.bad[index]).sum();
-            counted as f64 + share.within_s.map_or(0.0, overdue)
+        let counted = goals.shares.iter().enumerate().map(|(index, share)| {
+            let mut tally = Tally::default();
+            held.seconds.iter().for_each(|second| tally.add(&second.counted[index]));
+            // Those without a response are as many of each step as those with one.
+            let part = if ended > 0.0 { tally.attempts / ended } else { 1.0 };
+            let overdue = part * share.within_s.map_or(0.0, overdue);
+            Tally { attempts: tally.attempts + overdue, bad: tally.bad + overdue }
         });
-        let bad: Vec<f64> = bad.collect();
-        let strain = goals.strain(attempts, &bad);
+        let counted: Vec<Tally> = counted.collect();
+        let strain = goals.strain(&counted);
         let bad_min = if hold.purpose == Purpose::Confirm { 0.0 } else { BAD_MIN };
-        Level {
+        let mean_s = sum(|second| second.response_s) / ended.max(1.0);
+        let level = Level {
             load: hold.load,
             purpose: hold.purpose,
             at_s: self.spent_s + held.settled_s,
             seconds,
             offered: begun / seconds.max(1.0),
             served: sum(|second| second.good as f64) / seconds.max(1.0),
-            attempts,
-            strain,
-            response_s: sum(|second| second.response_s) / ended.max(1.0),
-            percentiles: held.percentiles,
+            attempts: attempts.round() as u64,
+            strain: strain.map(|(_, strain)| strain),
+            mean_s,
+            p50_s: held.percentiles.map(|it| it.p50_s),
+            p90_s: held.percentiles.map(|it| it.p90_s),
+            p99_s: held.percentiles.map(|it| it.p99_s),
             in_flight: sum(|second| second.unanswered as f64) / seconds.max(1.0),
+            in_flight_expected: attempts / seconds.max(1.0) * mean_s,
             online: held.online,
-            was_skipped: held.ended == Ended::Skipped,
-            verdict: verdict(held, strain, (&bad, bad_min)),
-            bad,
-        }
+            verdict: verdict(goals, (&held, hold.load, attempts), strain, (&counted, bad_min)),
+        };
+        let (strained_by, was_skipped) = (strain.map(|it| it.0), held.ended == Ended::Skipped);
+        Visit { level, attempts, counted, strained_by, seconds: held.seconds, was_skipped }
     }
 }
 
 fn verdict(
-    held: &Held,
+    goals: &Goals,
+    (held, load, attempts): (&Held, f64, f64),
     strain: Option<(usize, f64)>,
-    (bad, bad_min): (&[f64], f64),
+    (counted, bad_min): (&[Tally], f64),
 ) -> LevelVerdict {
     let seconds = held.seconds.len() as f64;
     let not_met = LevelVerdict::NotMet;
-    match (held.ended, held.unmet, strain) {
-        (Ended::GeneratorBound(limit), ..) => LevelVerdict::GeneratorBound(limit),
-        (_, _, Some((index, strain))) if strain > 1.0 && bad[index] >= bad_min => {
-            not_met(FailedBy::Share(index))
+    match (&held.ended, held.unmet, strain) {
+        (Ended::GeneratorBound(by), ..) => LevelVerdict::GeneratorBound(*by),
+        (_, _, Some((index, strain))) if strain > 1.0 && counted[index].bad >= bad_min => {
+            not_met(goals.share_not_met(index))
         }
-        (Ended::GaveUp(why), ..) => not_met(FailedBy::GaveUp(why)),
-        (_, Some(index), _) => not_met(FailedBy::Plain(index)),
+        (Ended::GaveUp(by), ..) => not_met(by.clone()),
+        (_, Some(index), _) => not_met(FailedBy::Threshold(goals.plain[index].clone())),
         (Ended::Skipped, ..) if seconds < SKIPPED_MIN_S => {
-            not_met(strain.map_or(FailedBy::GaveUp(GaveUp::Silence), |it| FailedBy::Share(it.0)))
+            not_met(strain.map_or(FailedBy::Silence, |it| goals.share_not_met(it.0)))
         }
-        // Nothing ended at all.
-        (_, None, None) => not_met(FailedBy::GaveUp(GaveUp::Silence)),
+        (.., None) if attempts == 0.0 && held.online.is_none() => not_met(FailedBy::Silence),
+        _ if held.online.is_some_and(|online| (online as f64) < load * ONLINE_MIN) => {
+            not_met(FailedBy::Offline)
+        }
         _ => LevelVerdict::Met,
     }
 }
@@ -522,7 +557,7 @@ fn tail(seconds: &[Second]) -> f64 {
     last.iter().map(|second| second.good).sum::<u64>() as f64 / last.len().max(1) as f64
 }
 
-/// A load that reads well, at most 0.1 % lower.
+/// The load rounded down to few digits, at most 0.1 % lower.
 fn round(load: f64) -> f64 {
     rounded(load, [0.001, 0.002, 0.005])
 }

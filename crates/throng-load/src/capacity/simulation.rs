@@ -1,5 +1,5 @@
 //! The search on virtual targets whose capacity is known: hundreds of searches within minutes, in
-//! simulated time. Used by tests; `THRONG_CAPACITY_SEEDS` says how many searches of each target.
+//! simulated time. Used by tests and by `cargo xtask bench capacity`.
 
 mod counts;
 mod law;
@@ -12,7 +12,7 @@ mod target;
 
 pub use law::{brute_force, law};
 pub use run::{Searched, search, settings};
-pub use table::{Figures, figures, heading};
+pub use table::{Figures, HEADING, figures};
 pub use target::{Model, VirtualTarget};
 
 #[cfg(test)]

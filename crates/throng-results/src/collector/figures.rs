@@ -6,9 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::StepId;
 use throng_metrics::{Histogram, Interval};
+use throng_why::Timeline;
 
 use super::held::Held;
 use super::labels::Labels;
+use super::levels::Levels;
 use super::machines::Machines;
 use super::outages::Outages;
 use super::phase::{PhaseSum, Seconds, present};
@@ -41,6 +43,12 @@ pub(crate) struct Figures {
     /// None as well.
     #[serde(default)]
     pub(super) labels: Option<Labels>,
+    /// None as well.
+    #[serde(default)]
+    pub(super) levels: Option<Levels>,
+    /// The seconds that findings are drawn from; None as well.
+    #[serde(default)]
+    pub(super) timeline: Option<Timeline>,
 }
 
 /// The latest second, until a later one begins.
@@ -96,6 +104,8 @@ impl Figures {
             held: Seconds::default(),
             pieces: Some(Pieces::new()),
             labels: Some(Labels::new(info)),
+            levels: Some(Levels::default()),
+            timeline: Some(Timeline::default()),
         }
     }
 
@@ -115,12 +125,19 @@ impl Figures {
         phase.gauges(interval);
         let load = usize::from(phase.info.load);
         let gauges = self.gauges.add(load, interval);
+        if let Some(levels) = &mut self.levels {
+            levels.add(index, interval, &gauges);
+        }
         self.users_online_max = self.users_online_max.max(gauges.users_online);
         self.users_present_max = self.users_present_max.max(present(&gauges));
         self.connections_open_max = self.connections_open_max.max(gauges.connections_open);
         self.backlog_max = self.backlog_max.max(gauges.backlog);
         if interval.resources.as_ref().is_some_and(|resources| resources.held) {
             self.held.add(interval.second);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let is_attempt = |step| self.attempts.holds(StepId(step));
+            timeline.add(interval, measured, &gauges, is_attempt);
         }
         self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         if measured {
@@ -142,11 +159,20 @@ impl Figures {
                 let index = self.index(*phase);
                 let begun = &mut self.phases[index].begun_ns;
                 *begun = Some(begun.map_or(*at_ns, |first| first.min(*at_ns)));
+                if let Some(levels) = &mut self.levels {
+                    levels.begun(*at_ns, (index, &self.phases[index]));
+                }
             }
             Event::PhaseEnded { at_ns, phase } => {
                 let index = self.index(*phase);
                 let ended = &mut self.phases[index].ended_ns;
                 *ended = (*ended).max(Some(*at_ns));
+            }
+            Event::Amended { at_ns, phase, change, .. } => {
+                let index = self.index(*phase);
+                if let Some(levels) = &mut self.levels {
+                    levels.changed(*at_ns, (index, &self.phases[index]), change);
+                }
             }
             Event::MachineLost { at_ns, machine, detail } => {
                 self.machines.lost(*machine, *at_ns, detail);

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use throng_base::Said;
 
-use crate::capacity::{Basis, Capacity, LoadUnit, load_text, number};
 use crate::summary::Summary;
+use throng_metrics::capacity::{Basis, Capacity, LoadUnit, load_text, number};
 
 /// The promise of a run, and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -201,7 +201,7 @@ fn capacities_are_held_against_each_other() {
     let (mut one, mut two) = (run(1, 40, 1e6), run(2, 40, 1e6));
     assert_eq!(compare(&one, &two, &[]).unwrap().capacity, None);
     let found = crate::sample::capacity::capacity();
-    let less = crate::Capacity { low: Some(700.0), high: Some(740.0), ..found.clone() };
+    let less = throng_metrics::Capacity { low: Some(700.0), high: Some(740.0), ..found.clone() };
     one.summary.capacity = Some(Box::new(found));
     two.summary.capacity = Some(Box::new(less));
     let held = compare(&one, &two, &[]).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::capacity::{Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict};
+use throng_metrics::capacity::{Basis, Capacity, Collapse, EndedBy, FailedBy, Level, LevelVerdict};
 
 /// Null of a run that did not look for it.
 pub(super) fn capacity(found: Option<&Capacity>) -> Value {

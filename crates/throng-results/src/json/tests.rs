@@ -88,6 +88,7 @@ fn everything() -> Objects {
         latency: Latency::default(),
     });
     strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
+    strained.verdict.why = Some(sample::judged());
     add_rare_rows(&mut strained);
     let mut found = Objects::new();
     let [searched, collapsed] = searches();
@@ -100,7 +101,7 @@ fn everything() -> Objects {
 
 /// Two searches for the capacity that have all fields between them, and none.
 fn searches() -> [Summary; 2] {
-    use crate::capacity::{Collapse, EndedBy, GeneratorLimit, LevelVerdict};
+    use throng_metrics::capacity::{Collapse, EndedBy, GeneratorLimit, LevelVerdict};
     let mut full = sample::capacity::capacity();
     (full.peak, full.at_least, full.trend) = (Some(20_000.0), Some(800.0), Some(-0.01));
     full.varied = Some("readers".into());

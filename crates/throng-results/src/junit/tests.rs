@@ -170,8 +170,8 @@ fn fuzz_any_text_is_xml_and_comes_back() {
 
 #[test]
 fn a_wanted_capacity_is_a_test_case() {
-    use crate::capacity::Capacity;
     use crate::sample::capacity::{capacity, searched};
+    use throng_metrics::capacity::Capacity;
     let of = |at_least| junit(&searched(Capacity { at_least, ..capacity() }));
     let name = |load: &str| format!("<testcase name=\"carries at least {load}\"");
     let text = of(Some(800.0));

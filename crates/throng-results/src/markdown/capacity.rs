@@ -3,8 +3,8 @@
 use throng_metrics::Unit;
 
 use super::escape;
-use crate::capacity::{Capacity, Level};
 use crate::terminal::figure_text;
+use throng_metrics::capacity::{Capacity, Level};
 
 const NOTHING: &str = "–";
 /// The last ones; the JSON has all.

@@ -7,6 +7,7 @@ use throng_metrics::{Percentile, Unit, Verdict};
 
 use super::capacity::capacity_markdown;
 use super::escape;
+use super::levels::levels_markdown;
 use crate::summary::curves::Named;
 use crate::summary::{POINTS_MAX, Row, Summary};
 use crate::terminal::curve::{BLOCKS, spark};
@@ -15,6 +16,7 @@ use crate::verdict::{headline, judge};
 
 const ROWS_MAX: usize = 20;
 const ERRORS_MAX: usize = 5;
+const FINDINGS_MAX: usize = 5;
 const EXAMPLE_CHARS_MAX: usize = 200;
 
 pub fn summary_markdown(summary: &Summary) -> String {
@@ -48,6 +50,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     if let Some(more) = told.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
         out += &format!("\nand {more} more steps\n");
     }
+    out += &levels_markdown(summary);
     let drawn = curves_text(summary);
     if !drawn.is_empty() {
         out += &format!("\n```text\n{drawn}```\n");
@@ -73,7 +76,11 @@ pub fn summary_markdown(summary: &Summary) -> String {
             figure.map(|figure| format!(" ({}{largest})", figure_text(threshold.unit, figure)));
         format!("{word}: {}{}", escape(&threshold.text), figure.unwrap_or_default())
     }));
-    let notes = notes.chain(after(summary)).chain(deliveries(summary)).chain(changes(summary));
+    let notes = notes
+        .chain(findings(summary))
+        .chain(after(summary))
+        .chain(deliveries(summary))
+        .chain(changes(summary));
     let notes: Vec<String> = notes.chain(errors(summary)).collect();
     for (at, note) in notes.iter().enumerate() {
         let gap = if at == 0 { "\n" } else { "" };
@@ -113,6 +120,18 @@ fn after(summary: &Summary) -> Option<String> {
     let after = figure_text(Unit::Number, summary.ok_after_told()? as f64);
     let attempts = summary.attempts_word().english();
     Some(format!("{after} {attempts} succeeded after the load ended; no rate includes them"))
+}
+
+/// The surest findings: what, from when to when, and what to do next.
+fn findings(summary: &Summary) -> impl Iterator<Item = String> {
+    let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
+    found.take(FINDINGS_MAX).map(|it| {
+        let at = |seconds: f64| figure_text(Unit::Nanoseconds, seconds * 1e9);
+        let (code, level) = (it.code.word(), it.level.word());
+        let (text, next) = (escape(&it.text.english()), escape(&it.next.english()));
+        let when = format!("{} to {}", at(it.when.from_s), at(it.when.to_s));
+        format!("**{code}** ({level}, {when}): {text}; next: {next}")
+    })
 }
 
 fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {

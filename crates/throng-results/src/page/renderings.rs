@@ -32,6 +32,7 @@ impl Renderings {
             }
         }
         summary.capacity.iter().for_each(|found| all.add(&found.sentence()));
+        all.of_findings(summary);
         all.of_rows(summary);
         all.of_events(summary);
         all
@@ -42,6 +43,20 @@ impl Renderings {
         let mut all = Renderings::default();
         sentences.into_iter().for_each(|said| all.add(said));
         all
+    }
+
+    /// What was found, and why.
+    fn of_findings(&mut self, summary: &Summary) {
+        for found in summary.verdict.why.iter().flat_map(|judged| &judged.findings) {
+            self.add(&found.code.title());
+            self.add(&found.text);
+            self.add(&found.next);
+            found.evidence.iter().for_each(|figure| self.add(&figure.text));
+            for rival in &found.excluded {
+                self.add(&rival.cause);
+                self.add(&rival.how);
+            }
+        }
     }
 
     /// What went wrong with steps, stages, messages and sources.

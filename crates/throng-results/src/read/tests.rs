@@ -1,5 +1,7 @@
 //! Records that are whole, torn, damaged, of another version, and very long.
 
+mod capacity;
+
 use std::fs;
 use std::io::{Cursor, Read};
 

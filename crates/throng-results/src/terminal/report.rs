@@ -6,6 +6,7 @@ mod errors;
 mod exemplars;
 mod generator;
 mod labels;
+mod levels;
 mod machines;
 mod monitors;
 mod once;
@@ -24,6 +25,7 @@ use throng_metrics::{Percentile, Unit, Verdict, status_word};
 use throng_base::Said;
 
 pub(super) use capacity::{answer, picture, searched_levels, zones};
+pub(super) use levels::load_levels;
 
 use super::columns::{BRIEF, Columns, EXPLAINED, NOTHING, P50, P95, P99, Time, failures};
 use super::curve::{levels, spark};
@@ -57,6 +59,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         title(summary, style),
         capacity(summary, style),
         thresholds(summary, style),
+        super::findings::section(summary, style),
         diagnostics(summary, style),
         counts(summary, style),
         latencies(summary, style),

@@ -4,6 +4,7 @@
 
 mod changed;
 mod figures;
+mod found;
 mod head;
 mod wrong;
 
@@ -11,8 +12,8 @@ use throng_base::Said;
 
 use super::text::{clean, cut, width};
 use super::{Ink, Style};
-use crate::capacity::Capacity;
 use crate::summary::Summary;
+use throng_metrics::capacity::Capacity;
 
 /// With the prompt below it, a terminal of 24 lines shows it whole.
 pub(super) const LINES_MAX: usize = 23;
@@ -34,6 +35,8 @@ struct Room {
     deliveries: usize,
     curves: usize,
     thresholds: usize,
+    /// Findings, two lines each.
+    findings: usize,
     /// Errors with an example and what to do next, and then in a line each.
     errors_full: usize,
     errors_brief: usize,
@@ -41,19 +44,19 @@ struct Room {
 
 /// From plenty to little: the first that fits into [`LINES_MAX`] is taken. The last always fits.
 const ROOMS: [Room; 9] = [
-    Room::of([2, 3, 3, 8, 4, 3, 6], [4, 0]),
-    Room::of([2, 3, 2, 6, 3, 3, 5], [2, 2]),
-    Room::of([2, 2, 2, 4, 2, 3, 4], [2, 0]),
-    Room::of([1, 2, 2, 3, 2, 3, 3], [1, 1]),
-    Room::of([1, 2, 2, 2, 1, 2, 2], [1, 1]),
-    Room::of([1, 1, 3, 2, 1, 2, 2], [1, 0]),
-    Room::of([1, 1, 2, 1, 1, 1, 1], [1, 0]),
-    Room::of([1, 1, 2, 0, 1, 0, 1], [1, 0]),
-    Room::of([1, 1, 2, 0, 1, 0, 1], [0, 1]),
+    Room::of([2, 3, 3, 8, 4, 3, 6], 5, [4, 0]),
+    Room::of([2, 3, 2, 6, 3, 3, 5], 4, [2, 2]),
+    Room::of([2, 2, 2, 4, 2, 3, 4], 3, [2, 0]),
+    Room::of([1, 2, 2, 3, 2, 3, 3], 3, [1, 1]),
+    Room::of([1, 2, 2, 2, 1, 2, 2], 2, [1, 1]),
+    Room::of([1, 1, 3, 2, 1, 2, 2], 2, [1, 0]),
+    Room::of([1, 1, 2, 1, 1, 1, 1], 1, [1, 0]),
+    Room::of([1, 1, 2, 0, 1, 0, 1], 1, [1, 0]),
+    Room::of([1, 1, 2, 0, 1, 0, 1], 1, [0, 1]),
 ];
 
 impl Room {
-    const fn of(rows: [usize; 7], errors: [usize; 2]) -> Room {
+    const fn of(rows: [usize; 7], findings: usize, errors: [usize; 2]) -> Room {
         let [facts, notices, notice_lines, steps, deliveries, curves, thresholds] = rows;
         let [errors_full, errors_brief] = errors;
         Room {
@@ -64,6 +67,7 @@ impl Room {
             deliveries,
             curves,
             thresholds,
+            findings,
             errors_full,
             errors_brief,
         }
@@ -112,6 +116,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         figures::times(summary, room.steps, style),
         super::report::curve_lines(summary, style, room.curves),
         wrong::thresholds(summary, room.thresholds, style),
+        found::findings(summary, room.findings, style),
         wrong::errors(summary, room, style),
         record(summary, style),
     ]

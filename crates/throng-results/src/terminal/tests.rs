@@ -4,6 +4,7 @@ mod capacity;
 mod chinese;
 mod delivering;
 mod lateness;
+mod live;
 mod staying;
 mod summary;
 
@@ -113,6 +114,15 @@ fn the_summary_of_a_good_run() {
             directory    throng-runs/20261121-120301-quick-check
                          throng report throng-runs/20261121-120301-quick-check
                          throng 0.1.0 (10d8f4b21) · seed 42
+
+            level            count  failed     p50     p99  connects/s  users  cores
+            warm-up 2.00s   20,200      20  1.04ms  2.90ms        6.00     64   0.95
+              GET /         20,000      20  1.02ms  2.83ms
+              log in           200       0  3.49ms  3.98ms
+            load 10.0s     101,000     100  1.04ms  2.90ms        6.00     64   0.95
+              GET /        100,000     100  1.02ms  2.83ms
+              log in         1,000       0  3.49ms  3.98ms
+            cores: processors that the generator used, on average
         "#]],
     );
 }
@@ -270,6 +280,15 @@ fn the_summary_of_a_run_that_does_not_stand() {
                          the result is invalid, see above
 
             directory    throng 0.1.0 (10d8f4b21) · seed 42
+
+            level            count  failed     p50     p99  connects/s  users  cores
+            warm-up 2.00s   20,200      20  1.04ms  2.90ms        6.00     64   0.95
+              GET /         20,000      20  1.02ms  2.83ms
+              log in           200       0  3.49ms  3.98ms
+            load 10.0s     101,000   5,000  1.04ms  2.90ms        6.00     64   0.95
+              GET /        100,000   5,000  1.02ms  2.83ms
+              log in         1,000       0  3.49ms  3.98ms
+            cores: processors that the generator used, on average
         "#]],
     );
 }
@@ -338,6 +357,17 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         … and 2 more lines: events.ndjson lists all
 
         directory    throng 0.1.0 (10d8f4b21) · seed 42
+
+        level            count  failed     p50     p99  connects/s  users  cores
+        warm-up 2.00s   20,200      20  1.04ms  2.90ms        6.00     64   0.95
+          GET /         20,000      20  1.02ms  2.83ms
+          log in           200       0  3.49ms  3.98ms
+          doors open        40       4   902ms       –
+        load 10.0s     101,000     100  1.04ms  2.90ms        6.00     64   0.95
+          GET /        100,000     100  1.02ms  2.83ms
+          log in         1,000       0  3.49ms  3.98ms
+          doors open       200      20   902ms   5.00s
+        cores: processors that the generator used, on average
     "#]]
     .assert_eq(&sections.join("\n\n"));
 }
@@ -582,89 +612,6 @@ fn live_interval(second: u64, count: u64, codes: &[(u16, u64)]) -> Interval {
     interval.gauges.users_online = 1_000;
     (interval.bytes_in, interval.bytes_out) = (12_000_000, 300_000);
     interval
-}
-
-#[test]
-fn a_line_every_second() {
-    let mut live = Live::new(full(), &sample::info());
-    let mut out = String::new();
-    let seconds: [&[(u16, u64)]; 5] = [
-        &[(200, 102_882)],
-        &[(200, 99_000), (503, 1_000)],
-        &[(200, 99_000), (503, 1_000), (404, 7)],
-        &[(503, 1)],
-        &[],
-    ];
-    for (second, codes) in (0u64..).zip(seconds) {
-        live.add(&live_interval(second, codes.iter().map(|(_, n)| n).sum(), codes));
-        out += &live.line(Time::from_secs(second + 1));
-        out.push('\n');
-    }
-    // What two shards bring, and what two phases bring, is one line.
-    let (mut half, mut next) = (live_interval(5, 5, &[(200, 5)]), live_interval(5, 7, &[(200, 7)]));
-    live.add(&half);
-    live.add(&half);
-    (next.phase, half.phase) = (1, 1);
-    live.add(&next);
-    out += &live.line(Time::from_secs(6));
-    out.push('\n');
-    out += &live.line(Time::from_secs(7));
-    assert_fits(&out, 80);
-    // The frame keeps the space at the begin, which is taken off expected texts.
-    let framed: String = out.lines().map(|line| format!("|{line}\n")).collect();
-    expect![[r#"
-        |  time   users       ok failed    ok/s    p50    p99    max bytes/s codes
-        |    1s    1000   102882      0  102882 1.24ms 4.55ms 89.0ms 12.3 MB 200:103k
-        |    2s    1000   201882   1000   99000 1.24ms 4.55ms 89.0ms 12.3 MB 200:99000 +1
-        |    3s    1000   300882   2007   99000 1.24ms 4.55ms 89.0ms 12.3 MB 200:99000 +2
-        |    4s    1000   300882   2008       0 1.24ms 89.0ms 89.0ms 12.3 MB 503:1
-        |    5s    1000   300882   2008       0 89.0ms 89.0ms 89.0ms 12.3 MB
-        |    6s    1000   300899   2008      17 1.24ms 89.0ms 89.0ms 36.9 MB 200:17
-        |    7s       0   300899   2008       0      –      –      –     0 B
-    "#]]
-    .assert_eq(&framed);
-}
-
-#[test]
-fn a_line_counts_attempts_and_shows_the_most_frequent_code() {
-    let mut info = sample::info();
-    info.steps[0] =
-        StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
-    let mut live = Live::new(full(), &info);
-    let mut interval = Interval { second: 0, ..Interval::default() };
-    let connect = StepInterval { count: 9, ok: 8, ..StepInterval::default() };
-    let request = StepInterval { step: 1, count: 90, ok: 80, ..StepInterval::default() };
-    interval.steps = vec![connect, request];
-    interval.steps[1].codes = vec![(200, 130_565), (1000, 5), (503, 2)];
-    live.add(&interval);
-    let line = live.line(Time::from_secs(1));
-    let words: Vec<&str> = line.lines().last().unwrap().split_whitespace().collect();
-    assert_eq!(words[3..5], ["88", "11"], "{line}");
-    assert!(line.ends_with(" 200 +2"), "{line}");
-}
-
-#[test]
-fn a_narrow_line_leaves_columns_out_and_breaks_no_number() {
-    let mut chat = sample::info();
-    chat.steps[0] =
-        StepInfo { name: "connect".into(), kind: "connect".into(), ..StepInfo::default() };
-    for info in [sample::info(), chat] {
-        for columns in [60, 66, 70, 79] {
-            let mut live = Live::new(Style { width: columns, ..full() }, &info);
-            let codes = [(200, 123_456), (404, 99_999), (503, 77)];
-            live.add(&live_interval(0, 223_532, &codes));
-            let line = live.line(Time::from_secs(1));
-            assert_fits(&line, columns);
-            let (head, figures) = line.split_once('\n').unwrap();
-            assert!(head.contains("p99") && head.contains("failed"), "{line}");
-            assert!(figures.contains(" 200") && figures.contains(" +"), "{line}");
-            assert!(!figures.contains('…'), "{line}");
-        }
-    }
-    let wide = Style { width: 100, ..full() };
-    let mut live = Live::new(wide, &sample::info());
-    live.add(&live_interval(0, 1_100, &[(404, 100), (200, 1_000)]));
-    assert!(live.line(Time::from_secs(1)).ends_with(" 200:1000 404:100"));
 }
 
 /// Whatever a run has in it.

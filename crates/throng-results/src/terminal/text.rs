@@ -23,6 +23,11 @@ pub(super) fn span(duration: Duration) -> String {
     }
 }
 
+/// A second of a run: parts of it do not matter.
+pub(super) fn second(seconds: f64) -> String {
+    elapsed(Duration::from_secs_f64(seconds.clamp(0.0, 1e12).round()))
+}
+
 /// Whole seconds passed, in at most six columns.
 pub(super) fn elapsed(duration: Duration) -> String {
     match duration.as_secs() {
@@ -82,6 +87,7 @@ pub(super) fn ascii(text: &str) -> String {
         '═' => '=',
         '│' => '|',
         '└' => '+',
+        '█' => '#',
         '●' => 'o',
         '○' => '.',
         '▲' => '^',

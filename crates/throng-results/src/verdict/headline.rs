@@ -7,8 +7,8 @@ use super::{
     deciding_capacity, exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable,
     nothing_succeeded, was_reached,
 };
-use crate::capacity::{Basis, Capacity, EndedBy};
 use crate::summary::{Outage, Summary, ThresholdRow};
+use throng_metrics::capacity::{Basis, Capacity, EndedBy};
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,12 +25,12 @@ macro_rules! protocol_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
     PROTOCOL Protocol = "a protocol" {
         transport: Words(&["tcp", "tls", "udp", "ws", "wss"]) =>
-            "What carries the packets. With `udp` a datagram is one packet, with `ws` and `wss` a \
-             binary message. Default: `tcp`.",
+            "The transport of the packets. With `udp`, a packet is a datagram; with `ws` and \
+             `wss`, it is a binary message. Default: `tcp`.",
         endian: ENDIANS => "The byte order of numbers. Default: `big`.",
         packet: FIELDS =>
-            "The fields of every packet in wire order; `{id: body}` is the place of the message's \
-             own fields.",
+            "The fields of every packet in wire order; `{id: body}` is the position of the \
+             message fields.",
         seq: FIELDS => "The same as `packet`.",
         messages: Map(&OneOf(&[Kind(&DECLARED_MESSAGE), Nothing])) => "The messages, by name.",
         heartbeat: Kind(&BEAT) => "The heartbeat of the protocol.",
@@ -65,7 +65,7 @@ macro_rules! protocol_maps {
         kind: Text => "The value of the field that `selects` the message.",
         body: FIELDS => "The fields of the message in wire order. Default: none.",
         seq: FIELDS => "The same as `body`.",
-        answers: NAMES => "The messages that it can be the reply to.",
+        answers: NAMES => "The messages to which this one can be the reply.",
         push: Bool => "`true`: a push, sent without a request.",
         acknowledged_by: OneOf(&[Text, Map(&OneOf(&[Map(&Anything), Nothing]))]) =>
             "The message to send whenever this one arrives, and the sources of its fields: \
@@ -74,50 +74,53 @@ macro_rules! protocol_maps {
     }
     BEAT Beat = "`heartbeat`" {
         send: Text => "The message to send periodically.",
-        expect: Text => "The reply to it. Without it, no reply is expected.",
+        expect: Text => "The reply to the heartbeat. Without `expect`, no reply is expected.",
         every: Duration => "The time between two heartbeats.",
         lost_after: Duration =>
             "How long to wait for the reply before the heartbeat counts as lost. Default: `10s`, \
              or `every` if that is shorter.",
     }
     FIELD FieldMap = "a field" {
-        id: Text => "Its name: letters, digits and `_`.",
+        id: Text => "The name: letters, digits and `_`.",
         r#type "type": Text =>
-            "Its type: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
-             `b1` to `b64`, `str`, `strz`, `bytes`, `json`, `protobuf(Message)` or one of `types`.",
+            "The type: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, `bool`, `varint`, `zigzag`, \
+             `b1` to `b64`, `str`, `strz`, `bytes`, `json`, `protobuf(Message)` or one of \
+             `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
-        endian: ENDIANS => "Its byte order, if it differs from that of the protocol.",
+        endian: ENDIANS => "The byte order, if it differs from that of the protocol.",
         length: Text =>
-            "The type of a length prefix, which counts its bytes: `u8`, `u16`, `u24`, `u32`, `u64` \
-             or `varint`.",
-        size: Text => "Its number of bytes, or an earlier field with that number: `16`, `count`.",
-        terminator: BYTES => "The bytes that end it: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
+            "The type of the length prefix, which is the number of bytes after it: `u8`, `u16`, \
+             `u24`, `u32`, `u64` or `varint`.",
+        size: Text => "The number of bytes, or an earlier field with that number: `16`, `count`.",
+        terminator: BYTES => "The bytes that end the field: `\"\\0\"`, `0`, `\"\\r\\n\"`.",
         rest: Bool =>
-            "`true`: it takes the rest of the body or structure. This is the default if nothing \
-             else sets its size.",
+            "`true`: the field takes the rest of the body or structure. This is the default if \
+             nothing else sets the size.",
         size_eos "size-eos": Bool => "The same as `rest`.",
         max: Size => "The largest allowed length, in bytes.",
-        r#const "const": Anything => "Its constant value; scenarios do not set it.",
+        r#const "const": Anything => "The constant value; scenarios do not set it.",
         contents: BYTES => "Constant bytes, instead of a type.",
         default: Anything => "The value to send if the scenario does not set it.",
         r#enum "enum": OneOf(&[Text, ENUM]) =>
-            "Names of its values: `{0: ok, 1: full}`, or one of `enums`.",
+            "Names of values: `{0: ok, 1: full}`, or one of `enums`.",
         r#if "if": Text =>
-            "It is present only if this condition on an earlier field is true: `flags & 1`, `kind \
-             == 2`.",
+            "The field is present only if this condition on an earlier field is true: `flags & \
+             1`, `kind == 2`.",
         repeat: Text =>
             "The number of repetitions: `3`, the type of a count prefix, an earlier field, or \
              `rest`.",
         repeat_expr "repeat-expr": Text =>
             "The number of repetitions for `repeat: expr`: a number or an earlier field.",
         counts: Words(&["body", "after", "packet"]) =>
-            "It is a length: of the body, of what follows this field, or of the whole packet.",
-        selects: Words(&["message"]) => "Its value selects the message type of the packet.",
+            "The field is the length of the body, of all bytes after this field, or of the whole \
+             packet.",
+        selects: Words(&["message"]) =>
+            "The value of the field selects the message type of the packet.",
         correlates: Words(&["request"]) =>
-            "A reply carries the value of its request; a push carries 0.",
+            "A reply has the value of its request; a push has 0.",
         checksum: Words(&["crc32", "crc16", "crc16-xmodem", "adler32", "sum", "xor"]) =>
-            "It is a checksum, which throng fills in and verifies.",
+            "The field is a checksum, which throng computes and verifies.",
         over: NAMES => "The fields that the checksum covers. Default: all fields before it.",
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
             "The encoding of text, always UTF-8.",

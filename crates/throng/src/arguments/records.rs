@@ -40,6 +40,22 @@ pub(crate) struct ReportArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  throng why                      the latest run in ./throng-runs\n  \
+                        throng why throng-runs/A --json\n  throng explain plateau-residence"
+)]
+pub(crate) struct WhyArguments {
+    /// The run directory; by default the latest in ./throng-runs
+    pub(crate) run: Option<PathBuf>,
+    /// Print the findings as JSON; see docs/json.md
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No colors
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct MergeArguments {
     /// The run directories
     #[arg(num_args = 2.., required = true)]

@@ -1,46 +1,44 @@
-//! Steers the load of a run by a search for its capacity: counts each second as the search wants
-//! it, and orders the levels that it asks for.
-
-mod answer;
+//! Sets the load of a run by a search for its capacity: counts each second in the form that the
+//! search needs, and orders the levels that it asks for.
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Said, StepId};
 use throng_load::capacity::{
-    Ended, Held, Hold, Judge, Limit, Order, Outcome, Percentiles, Search, Second, Settings, Share,
-    Status, Unit, Waited, Watch, Why,
+    Ended, Held, Hold, Judge, Order, Outcome, Percentiles, Search, Second, Settings, Share, Status,
+    Tally, Waited, Watch, Why,
 };
+use throng_metrics::capacity::{Capacity, GeneratorLimit, LoadUnit};
 use throng_metrics::{
     Cause, Comparison, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
 };
-use throng_results::Capacity;
 
-/// What is wanted of a search, and of which load of the run.
+/// What a search looks for, and which load of the run it varies.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) settings: Settings,
     /// In the order of [`Goals::shares`].
     pub(crate) shares: Vec<Threshold>,
-    /// Those that do not count attempts, in their order.
+    /// Thresholds that do not count attempts, in their order.
     pub(crate) plain: Vec<Threshold>,
     /// The load that is varied.
     pub(crate) load: usize,
-    /// Its name, where there are several.
+    /// The name of that load, if there are several.
     pub(crate) varied: Option<String>,
     pub(crate) at_least: Option<f64>,
     pub(crate) peak: Option<f64>,
 }
 
-/// A shard that was later than this with the 99th percentile of its work was late.
+/// A shard was late if the 99th percentile of its lateness was above this.
 const LATE_NS: u64 = 10_000_000;
-/// A level is the generator's where this part of its seconds was late.
+/// A level is generator bound if this part of its seconds was late.
 const LATE_PART: f64 = 1.0 / 3.0;
-/// Users that are on their way after so long are not coming.
+/// Seconds after which users that are still connecting are not waited for.
 const SETTLE_MAX: u32 = 120;
-/// A threshold is the generator's own, for want of users, if the service alone would meet it by so
-/// much.
+/// A level is generator bound for lack of users if the service alone would have this part of the
+/// bad attempts that a threshold allows.
 const BY_SERVICE: f64 = 0.5;
 
-/// What the desk has to do.
+/// What the desk must do.
 pub(super) enum Deed {
     /// Go to this level.
     Load(f64),
@@ -56,12 +54,13 @@ pub(super) struct Pilot {
     watch: Option<Watch>,
     /// The steps that are attempts.
     attempts: Vec<StepId>,
-    /// What has come since the last second was counted.
+    /// Figures since the last second that was counted.
     part: Interval,
-    /// The first second that belongs to the order.
+    /// The second in which the order was given, and the first one that belongs to it.
+    ordered: u64,
     from: u64,
     level: f64,
-    /// Seconds of the order so far, those before it counts too.
+    /// Seconds of the order so far, including those before the measurement.
     passed: u32,
     settled: Option<u32>,
     sum: Interval,
@@ -81,6 +80,7 @@ impl Pilot {
             search,
             attempts: attempts.map(|(id, _)| StepId(id)).collect(),
             part: Interval::default(),
+            ordered: 0,
             from: 0,
             level: wanted.settings.base,
             wanted,
@@ -98,7 +98,7 @@ impl Pilot {
         self.wanted.load
     }
 
-    pub(super) fn unit(&self) -> Unit {
+    pub(super) fn unit(&self) -> LoadUnit {
         self.wanted.settings.unit
     }
 
@@ -107,27 +107,27 @@ impl Pilot {
         self.part.merge_later(interval);
     }
 
-    /// A person skips the level.
+    /// Skips the level, on request of a user.
     pub(super) fn skip(&mut self) {
         self.skips = true;
     }
 
-    /// Nothing was counted for the order yet.
+    /// Nothing has been counted for the order yet.
     pub(super) fn is_new(&self) -> bool {
         self.passed == 0
     }
 
-    /// The level is so from this second on.
+    /// The level holds from this second on.
     pub(super) fn begins(&mut self, second: u64) {
         self.from = second;
     }
 
-    /// The level cannot be had.
-    pub(super) fn refused(&mut self, limit: Limit) -> Vec<Deed> {
+    /// The level cannot be set.
+    pub(super) fn refused(&mut self, limit: GeneratorLimit) -> Vec<Deed> {
         self.held(Ended::GeneratorBound(limit))
     }
 
-    /// The first thing that a person is told.
+    /// The first message of a search.
     pub(super) fn first(&self) -> Said {
         self.next_said()
     }
@@ -147,6 +147,11 @@ impl Pilot {
         }
     }
 
+    /// How long it took from the order to the first second that belongs to it.
+    fn delayed_s(&self) -> f64 {
+        self.from.saturating_sub(self.ordered) as f64
+    }
+
     fn hold_second(
         &mut self,
         hold: Hold,
@@ -157,9 +162,13 @@ impl Pilot {
         if self.settled.is_none() && self.is_settled(hold, gauges) {
             self.settled = Some(self.passed.saturating_sub(1));
         }
-        // A level that is given up while it settles is judged by what was seen.
-        if self.settled.is_some() || gave_up.is_some() {
+        // A level that is given up while it settles is judged by what was seen. Users connect while
+        // their level settles, so their attempts count from the order on.
+        let counts = self.settled.is_some() || gave_up.is_some();
+        if counts || self.unit() == LoadUnit::Users {
             self.sum.merge_later(part);
+        }
+        if counts {
             self.late += u32::from(part.lateness.value_at(0.99) > LATE_NS);
         }
         self.seconds.push(second);
@@ -178,8 +187,8 @@ impl Pilot {
 
     fn is_settled(&self, hold: Hold, gauges: &Gauges) -> bool {
         let is_there = match self.unit() {
-            Unit::PerSecond => true,
-            Unit::Users => {
+            LoadUnit::PerS => true,
+            LoadUnit::Users => {
                 gauges.users_online as f64 >= hold.load.round()
                     || gauges.connections_opening == 0 && self.passed > hold.settle_s
                     || self.passed > SETTLE_MAX
@@ -198,7 +207,8 @@ impl Pilot {
             return Vec::new();
         }
         let seconds = f64::from(self.passed);
-        self.search.handle(Outcome::Waited(Waited { seconds, reached }));
+        let delayed_s = self.delayed_s();
+        self.search.handle(Outcome::Waited(Waited { delayed_s, seconds, reached }));
         self.next()
     }
 
@@ -208,7 +218,10 @@ impl Pilot {
             (Some(limit), Ended::Full | Ended::GaveUp(_)) => Ended::GeneratorBound(limit),
             (_, ended) => ended,
         };
-        let settled = self.settled.unwrap_or(0);
+        let settled = match self.unit() {
+            LoadUnit::PerS => self.settled.unwrap_or(0),
+            LoadUnit::Users => 0,
+        };
         let seconds = self.seconds.split_off((settled as usize).min(self.seconds.len()));
         let duration = std::time::Duration::from_secs(seconds.len() as u64);
         let is_unmet =
@@ -221,38 +234,38 @@ impl Pilot {
             p99_s: at(0.99),
         });
         let held = Held {
-            settled_s: f64::from(settled),
+            settled_s: self.delayed_s() + f64::from(settled),
             seconds,
             ended,
             unmet: self.wanted.plain.iter().position(is_unmet),
             percentiles,
-            online: (self.unit() == Unit::Users).then_some(self.sum.gauges.users_online),
+            online: (self.unit() == LoadUnit::Users).then_some(self.sum.gauges.users_online),
         };
         self.search.handle(Outcome::Held(held));
         self.next()
     }
 
     /// What kept the generator from the level, if something did.
-    fn bound(&self) -> Option<Limit> {
+    fn bound(&self) -> Option<GeneratorLimit> {
         let seconds = f64::from(self.passed.saturating_sub(self.settled.unwrap_or(0)));
         let resources = self.sum.resources.clone().unwrap_or_default();
         if resources.ports_left == Some(0) {
-            return Some(Limit::Ports);
+            return Some(GeneratorLimit::Ports);
         }
         if resources.held {
-            return Some(Limit::Memory);
+            return Some(GeneratorLimit::Memory);
         }
         if seconds >= 3.0 && f64::from(self.late) > seconds * LATE_PART {
-            return Some(Limit::Lateness);
+            return Some(GeneratorLimit::Lateness);
         }
         let has_no_users = self.sum.population.unmet > 0 || self.is_bound_by_users();
-        has_no_users.then_some(Limit::Users)
+        has_no_users.then_some(GeneratorLimit::Users)
     }
 
     /// Starts wait for a free user, and the service alone, from sending to its response, would meet
     /// a threshold that is not met.
     fn is_bound_by_users(&self) -> bool {
-        let waits = self.sum.population.waited > 0 && self.unit() == Unit::PerSecond;
+        let waits = self.sum.population.waited > 0 && self.unit() == LoadUnit::PerS;
         let is_own = |threshold: &Threshold| {
             let row = self.row(threshold, &self.sum);
             let Some(within) = within_ns(threshold) else { return false };
@@ -265,6 +278,9 @@ impl Pilot {
 
     fn next(&mut self) -> Vec<Deed> {
         (self.judge, self.watch) = (self.search.judge(), self.search.watch());
+        // Until it is set, no second belongs to the order.
+        self.ordered = self.from + u64::from(self.passed);
+        self.from = self.ordered;
         (self.passed, self.settled, self.late) = (0, None, 0);
         self.sum = Interval::default();
         self.seconds.clear();
@@ -274,7 +290,7 @@ impl Pilot {
             Order::Finish => return vec![Deed::Finish],
         };
         let said = Deed::Say(self.next_said());
-        // What stays as it is needs no order.
+        // An unchanged level needs no order.
         let is_same = (level - self.level).abs() <= 1e-9 * level;
         self.level = level;
         match is_same {
@@ -285,21 +301,16 @@ impl Pilot {
 
     fn count(&self, part: &Interval, gauges: &Gauges) -> Second {
         let total = self.total(part);
-        let scaled = |threshold: &Threshold| {
+        let tally = |threshold: &Threshold| {
             let row = self.row(threshold, part);
-            let bad = bad(threshold, &row);
-            // Of some steps only, as a part of all attempts.
-            match row.count == total.count || row.count == 0 {
-                true => bad,
-                false => (bad as f64 * total.count as f64 / row.count as f64).round() as u64,
-            }
+            Tally { attempts: row.count as f64, bad: bad(threshold, &row) as f64 }
         };
         let latency = &total.latency;
         Second {
             begun: total.begun,
             ended: total.count,
             good: total.ok,
-            bad: self.wanted.shares.iter().map(scaled).collect(),
+            counted: self.wanted.shares.iter().map(tally).collect(),
             unanswered: gauges.in_flight + gauges.backlog,
             response_s: latency.mean() * latency.count() as f64 / 1e9,
             p50_s: (!latency.is_empty()).then(|| latency.value_at(0.5) as f64 / 1e9),
@@ -317,15 +328,16 @@ impl Pilot {
         }
     }
 
-    /// The answer; what is known so far where the search is not over.
+    /// The answer; if the search is not over, what is known so far.
     pub(super) fn answer(&mut self) -> Capacity {
         if self.search.order() != Order::Finish {
             self.search.end();
         }
-        answer::of(&self.search.answer(), &self.wanted)
+        let Wanted { varied, at_least, peak, .. } = self.wanted.clone();
+        Capacity { varied, at_least, peak, ..self.search.answer() }
     }
 
-    /// What comes next and why, and what is known.
+    /// A message with the next level, the reason for it, and the results so far.
     fn next_said(&self) -> Said {
         let Status { order, passed, failed, interval, left_s, .. } = self.search.status();
         let load = |load: f64| self.load_text(load);
@@ -352,13 +364,13 @@ impl Pilot {
     fn load_text(&self, load: f64) -> String {
         let count = format_count(load.round() as u64);
         match self.unit() {
-            Unit::PerSecond => format!("{count}/s"),
-            Unit::Users => tell!("{count} users"),
+            LoadUnit::PerS => format!("{count}/s"),
+            LoadUnit::Users => tell!("{count} users"),
         }
     }
 }
 
-/// Why this level.
+/// The reason for this level.
 fn why(hold: Hold) -> Said {
     match hold.why {
         Why::Base => say!("the first level"),
@@ -383,7 +395,7 @@ fn allowed(threshold: &Threshold) -> f64 {
     share(threshold).map_or(1.0, |share| share.allowed)
 }
 
-/// How many attempts of the row a threshold calls bad: those that failed, and those that took
+/// Number of attempts of the row that violate a threshold: failures, and responses that took
 /// longer. A timeout is both, and counts once.
 fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
     let failed = row.failed();
@@ -395,7 +407,7 @@ fn bad(threshold: &Threshold, row: &StepInterval) -> u64 {
     (failed + late - timeouts).max(failed).max(late)
 }
 
-/// How many values are over this one.
+/// Number of values above this one.
 fn over(times: &Histogram, nanos: u64) -> u64 {
     let is_over = |index: usize| {
         let bucket = throng_metrics::histogram::bucket(index);
@@ -404,7 +416,7 @@ fn over(times: &Histogram, nanos: u64) -> u64 {
     times.buckets().filter(|(index, _)| is_over(*index)).map(|(_, count)| count).sum()
 }
 
-/// A threshold as a share of bad attempts, where it is one.
+/// The threshold as a share of bad attempts; None if it does not count attempts.
 pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
     use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual};
     let Subject::Steps(_) = &threshold.subject else { return None };
@@ -416,5 +428,9 @@ pub(crate) fn share(threshold: &Threshold) -> Option<Share> {
         Measure::OkShare if is_above => (1.0 - threshold.value, None),
         _ => return None,
     };
-    (allowed > 0.0 && allowed < 1.0).then_some(Share { allowed, within_s })
+    (allowed > 0.0 && allowed < 1.0).then(|| Share {
+        text: threshold.text.clone(),
+        allowed,
+        within_s,
+    })
 }

@@ -115,7 +115,7 @@ fn charts_of_another_step_show_the_time_that_the_others_show() {
 
 /// Nothing that was asked failed; messages that nobody got did.
 #[test]
-fn a_page_of_a_failed_chat_shows_its_deliveries_and_no_empty_findings() {
+fn a_page_of_a_failed_chat_shows_its_deliveries_and_no_empty_reasons() {
     let (run, _target) = chat::lossy_rooms();
     let told = opened(&run.folder().join("record/report.html"));
     let cards = texts(&told["cards"]);
@@ -155,9 +155,9 @@ load: [{{users: 2, for: 1s, measured: false}}, {{name: steady, users: 5, for: 10
     let run = child.wait().exits(0);
     let told = opened(&run.folder().join("record/report.html"));
     assert!(texts(&told["captions"]).contains(&"Changes during the run"), "{told}");
-    // Beside other tests throng may have been late, which is a finding.
+    // Beside other tests throng may have been late, which is a reason.
     let is_valid = run.json()["outcome"]["valid"] == true;
-    assert!(!is_valid || !texts(&told["headings"]).contains(&"Findings"), "{told}");
+    assert!(!is_valid || !texts(&told["headings"]).contains(&"What failed"), "{told}");
     let rows: Vec<Vec<&str>> = told["rows"].as_array().expect("rows").iter().map(texts).collect();
     let change = |what: &str| rows.iter().any(|row| row.len() == 3 && row[2] == what);
     assert!(change("times 2") && change("deploy"), "{rows:?}");

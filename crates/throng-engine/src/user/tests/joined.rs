@@ -69,6 +69,28 @@ fn records_joined_in_one_message_are_messages() {
     assert_eq!(outcome.errors(Cause::Timeout), 100);
 }
 
+/// The expected answer may be one of the values of a message that cannot be read: that is not the
+/// target's fault. A message of one value, even on several lines, is no such message.
+#[test]
+fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
+    let missed = |joined: &'static str| {
+        let server = web_server(0, move |_| vec![joined.to_owned()]);
+        saying(Scheme::Ws, None, server)
+    };
+    for joined in ["{\"n\":1}\n{\"n\":2}", "{\"n\":1}{\"n\":2}", "[1][2]", "{\"n\":1}\u{1e}"] {
+        let outcome = missed(joined);
+        assert_eq!(outcome.errors(Cause::MessagesJoined), 50, "{joined}");
+        assert_eq!(outcome.sum.total().ok, 5, "{joined}");
+    }
+    for single in ["{\"n\":1}", "{\n  \"n\": 1\n}", "not JSON\n{", "{\"n\":\"}{\"}"] {
+        let outcome = missed(single);
+        assert_eq!(
+            (outcome.errors(Cause::MessagesJoined), outcome.errors(Cause::Timeout)),
+            (0, 100)
+        );
+    }
+}
+
 /// Over a stream of bytes the pieces come as they come.
 #[test]
 fn records_on_a_stream_are_messages() {

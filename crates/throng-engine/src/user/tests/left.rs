@@ -76,3 +76,28 @@ fn what_comes_beyond_the_end_of_an_answer_is_told() {
     let detail = &outcome.examples[0].detail;
     assert_eq!(detail, "at least 10 bytes were received after the end of the response");
 }
+
+/// Steps of `after` over a connection that never opened: nobody is there to say goodbye to. Those
+/// of the others are done.
+#[test]
+fn who_was_never_connected_takes_leave_of_nobody() {
+    let bye = || {
+        let mut there = stay(2, None);
+        if let Statement::Stay(there) = &mut there {
+            Arc::make_mut(there).time = Some(10 * MS);
+        }
+        vec![there, ask("bye", Until::Any)]
+    };
+    const STEPS: [StepKind; 3] = [StepKind::Connect, StepKind::Request, StepKind::Stay];
+    for (refused, ok) in [(1.0, 0), (0.0, 10)] {
+        let mut one = session(vec![connect(), pause(100 * MS)], 1);
+        one.after = bye();
+        let drive = Drive::Users(Users { to: 10, coming: Coming::AtOnce });
+        let program = program(Scheme::Ws, vec![one], &STEPS, phase(drive, Some(S)));
+        let outcome = run(program, 5, |world| world.refuse(refused), chat_server(0));
+        outcome.is_sound(5);
+        let ended = [1, 2].map(|step| outcome.ended(step));
+        assert_eq!(ended, [(ok, vec![]), (ok, vec![])], "refused {refused}");
+        assert_eq!(outcome.errors(Cause::ConnectRefused) > 0, ok == 0);
+    }
+}

@@ -114,6 +114,21 @@ fn each_stream_goes_on_as_soon_as_it_is_free() {
 }
 
 #[test]
+fn an_iteration_keeps_its_number_while_others_begin() {
+    let code = vec![log("iteration"), get(Vec::new()), log("iteration"), get(Vec::new())];
+    let code = [code, vec![log("iteration")]].concat();
+    for streams in [1, 2, 4] {
+        let one = at_once(streams, code.clone(), iterations(1, 6));
+        let outcome = run(one, 1, |world| world, h2_server(5 * MS, |_| Fate::Good));
+        outcome.is_sound(1);
+        let mut said: Vec<u64> = outcome.lines().iter().map(|line| line.parse().unwrap()).collect();
+        said.sort_unstable();
+        let each = (1..=6).flat_map(|number| [number; 3]);
+        assert_eq!(said, each.collect::<Vec<u64>>(), "{streams}");
+    }
+}
+
+#[test]
 fn a_rate_is_kept_over_streams_and_counts_from_when_it_was_due() {
     for (streams, waits) in [(4, true), (32, false)] {
         // Four streams do 200 of the 600 that are due each second.

@@ -3,18 +3,22 @@
 use super::*;
 use crate::capacity::hold::{Share, Why};
 
+const THRESHOLD: &str = "http p99 < 50ms";
+
 fn goals() -> Goals {
-    Goals { shares: vec![Share { allowed: 0.01, within_s: Some(0.05) }], plain: 0 }
+    let text = THRESHOLD.into();
+    Goals { shares: vec![Share { text, allowed: 0.01, within_s: Some(0.05) }], plain: Vec::new() }
 }
 
 /// A second at 1,000/s.
 fn second(failed: u64, bad: u64, unanswered: u64) -> Second {
     let (good, p50_s) = (1000 - failed, Some(0.002));
-    Second { begun: 1000, ended: 1000, good, bad: vec![bad], unanswered, response_s: 2.0, p50_s }
+    let counted = vec![Tally { attempts: 1000.0, bad: bad as f64 }];
+    Second { begun: 1000, ended: 1000, good, counted, unanswered, response_s: 2.0, p50_s }
 }
 
 /// After how many seconds, the settle time included, and why.
-fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, GaveUp)> {
+fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, FailedBy)> {
     let why = Why::Between;
     let hold = Hold { load: 1000.0, settle_s: 2, seconds: 20, purpose, why };
     let mut judge = Judge::new(&goals(), hold, 0.002);
@@ -23,25 +27,31 @@ fn gives_up(purpose: Purpose, second: &Second) -> Option<(usize, GaveUp)> {
 
 #[test]
 fn a_hold_is_given_up_when_its_verdict_is_certain() {
-    let check = |second: &Second, is: Option<(usize, GaveUp)>| {
+    let check = |second: &Second, is: Option<(usize, FailedBy)>| {
         assert_eq!(gives_up(Purpose::Bracket, second), is, "{second:?}");
     };
     check(&second(0, 10, 5), None);
     // Twice what is allowed says where the border is.
     check(&second(0, 20, 5), None);
     // 200 bad attempts are allowed in 20 s.
-    check(&second(0, 300, 5), Some((5, GaveUp::Strain(0))));
-    check(&second(600, 0, 5), Some((3, GaveUp::Failing)));
-    check(&second(0, 0, 2100), Some((1, GaveUp::Backlog)));
-    let silent = Second { ended: 0, good: 0, bad: vec![0], p50_s: None, ..second(0, 0, 900) };
-    check(&silent, Some((5, GaveUp::Silence)));
+    check(&second(0, 300, 5), Some((5, FailedBy::Threshold(THRESHOLD.into()))));
+    check(&second(600, 0, 5), Some((3, FailedBy::Failing)));
+    check(&second(0, 0, 2100), Some((1, FailedBy::Backlog)));
+    let silent = Second {
+        ended: 0,
+        good: 0,
+        counted: vec![Tally::default()],
+        p50_s: None,
+        ..second(0, 0, 900)
+    };
+    check(&silent, Some((5, FailedBy::Silence)));
 }
 
 #[test]
 fn an_overload_and_a_refinement_last_longer() {
     assert_eq!(gives_up(Purpose::Beyond, &second(600, 900, 5)), None);
     let late = gives_up(Purpose::Refine, &second(0, 300, 5));
-    assert_eq!(late, Some((11, GaveUp::Strain(0))));
+    assert_eq!(late, Some((11, FailedBy::Threshold(THRESHOLD.into()))));
 }
 
 #[test]
@@ -57,4 +67,16 @@ fn a_wait_ends_when_the_service_is_as_usual() {
     let mut back = watch(Until::Back { cut: 0.1 });
     let seconds = [0.9, 0.99, 1.0].map(|online| back.second(&second(0, 0, 2), Some(online)));
     assert_eq!(seconds, [false, false, true]);
+}
+
+/// A step with a tenth of the attempts: 20 bad ones of its 2,000 are allowed in 20 s.
+#[test]
+fn a_threshold_on_one_step_counts_only_that_step() {
+    let one_step =
+        |bad| Second { counted: vec![Tally { attempts: 100.0, bad }], ..second(0, 0, 5) };
+    assert_eq!(gives_up(Purpose::Bracket, &one_step(2.0)), None);
+    let by = FailedBy::Threshold(THRESHOLD.into());
+    assert_eq!(gives_up(Purpose::Bracket, &one_step(30.0)), Some((5, by)));
+    let strain = goals().strain(&one_step(2.0).counted);
+    assert_eq!(strain, Some((0, 2.0)));
 }

@@ -1,20 +1,23 @@
 //! Phases of a search for a rate: climb, bracket, refine, confirm, beyond.
 
-use crate::capacity::answer::{EndedBy, Level, LevelVerdict};
+use throng_metrics::capacity::{EndedBy, Level, LevelVerdict, Purpose};
+
 use crate::capacity::autocorrelation;
 use crate::capacity::fit::{Assumed, Curve, Point, curve, resampled, spread};
-use crate::capacity::hold::{Hold, Order, Purpose, Second, Why};
+use crate::capacity::hold::{Hold, Order, Second, Share, Why};
 
-use super::{Estimate, OVERLOAD, OVERLOAD_S, SETTLE_S, Search, Stage, round, rounded_down};
+use crate::capacity::judge::BAD_MIN;
+
+use super::{Estimate, OVERLOAD, OVERLOAD_S, SETTLE_S, Search, Stage, Visit, round, rounded_down};
 
 pub(super) const CLIMB_S: u32 = 10;
 const VISIT_S: u32 = 20;
-/// The budget has room for at least so many visits.
+/// The budget has room for at least this many visits.
 const VISITS: f64 = 20.0;
-/// A visit settles for so many autocorrelation times, and counts for so many.
-const TIMES: f64 = 12.0;
+/// How many autocorrelation times a visit settles, and how many it counts.
 const SETTLE_TIMES: f64 = 3.0;
-/// What a drain takes, usually.
+const TIMES: f64 = 12.0;
+/// How long a drain usually takes.
 const DRAIN_S: u32 = 5;
 const LIGHT: f64 = 2.0;
 const STRAINED: f64 = 1.3;
@@ -24,7 +27,8 @@ const CAREFUL_REFINE: f64 = 1.02;
 const STRAIN_LIGHT: f64 = 0.25;
 const RESPONSE_LIGHT: f64 = 1.5;
 const SERVED_LIGHT: f64 = 0.99;
-/// How near the ends of a bracket come; without a share that can be fitted, how near they must.
+/// The ratio of the ends of a bracket at which the refinement begins, and at which a search ends
+/// that has no share to fit.
 const BRACKET: f64 = 1.10;
 const BRACKET_PLAIN: f64 = 1.02;
 /// The first round of the refinement, around the middle of the bracket; from then on, the strains
@@ -39,15 +43,16 @@ const ROUNDS_MIN: usize = 6;
 /// strain: a share that does not come from load, such as slow service times, counts there.
 const STRAIN_MIN: f64 = 0.2;
 const WINDOW: f64 = 0.13;
-/// Resampled intervals of few visits are too narrow (simulated): they are widened by this, divided
+/// Resampled intervals of few visits are too narrow (simulated). They are widened by this, divided
 /// by the number of visits that the bad attempts are spread over.
 const WIDEN: f64 = 7.0;
-/// Quiet visits are more frequent than loud ones, so few visits place the border too high rather
-/// than too low (simulated): the lower part is at least so many times the upper one.
+/// Visits with few bad attempts are more frequent than visits with many, so a small number of
+/// visits places the border too high rather than too low (simulated). The lower part of an interval
+/// is at least this multiple of the upper one.
 const MIRROR: f64 = 1.5;
-/// No interval is narrower: what settles or bends within the window is not in the counts.
+/// No interval is narrower: the counts do not show what changes within the window.
 const HALF_MIN: f64 = 0.01;
-/// A trend counts when it is so many times its own deviation.
+/// A trend counts if it is at least this multiple of its own standard deviation.
 const TREND_SURE: f64 = 3.0;
 /// After a collapse, the highest strain that is tried.
 const STRAIN_CAREFUL: f64 = 2.0;
@@ -90,18 +95,18 @@ impl Search {
         if self.settings.max.is_some_and(|max| last >= max) {
             return self.promise(last, Why::Max);
         }
-        let is_strained = self.visits.last().is_some_and(|visit| self.is_strained(&visit.level));
+        let is_strained = self.visits.last().is_some_and(|visit| self.is_strained(visit));
         let (factor, why) =
             if is_strained { (STRAINED, Why::Strained) } else { (LIGHT, Why::Light) };
         self.order_hold(last * factor, (SETTLE_S, CLIMB_S), Purpose::Climb, why);
     }
 
-    pub(super) fn is_strained(&self, level: &Level) -> bool {
-        let lost = level.attempts * (1.0 - level.served / level.offered);
-        let usual = self.usual_s(None).zip(level.percentiles);
-        level.strain.is_some_and(|(_, strain)| strain > STRAIN_LIGHT)
-            || level.served < SERVED_LIGHT * level.offered && lost > 20.0
-            || usual.is_some_and(|(usual, now)| now.p50_s > RESPONSE_LIGHT * usual)
+    pub(super) fn is_strained(&self, Visit { level, attempts, .. }: &Visit) -> bool {
+        let lost = attempts * (1.0 - level.served / level.offered);
+        let usual = self.usual_s(None).zip(level.p50_s);
+        level.strain.is_some_and(|strain| strain > STRAIN_LIGHT)
+            || level.served < SERVED_LIGHT * level.offered && lost > BAD_MIN as f64
+            || usual.is_some_and(|(usual, now)| now > RESPONSE_LIGHT * usual)
     }
 
     fn bracket(&mut self) {
@@ -134,29 +139,31 @@ impl Search {
 
     /// Counts of the visits of the refinement near the border, for each threshold.
     fn points(&self) -> Vec<Vec<Point>> {
-        let refined = |level: &&Level| {
-            let counts = matches!(level.purpose, Purpose::Refine | Purpose::Confirm);
+        let refined = |visit: &&Visit| {
+            let counts = matches!(visit.level.purpose, Purpose::Refine | Purpose::Confirm);
             counts || self.stage == Stage::Bracket
         };
-        let near = |level: &&Level| {
+        let near = |Visit { level, .. }: &&Visit| {
             let from = level.load.ln() - self.curve.border;
             let is_strained = from * self.curve.slope >= STRAIN_MIN.ln();
             self.stage == Stage::Bracket || is_strained && from <= WINDOW
         };
-        let levels: Vec<&Level> = self
-            .levels()
-            .filter(|level| !matches!(level.verdict, LevelVerdict::GeneratorBound(_)))
+        let visits: Vec<&Visit> = self
+            .visits
+            .iter()
+            .filter(|visit| !matches!(visit.level.verdict, LevelVerdict::GeneratorBound(_)))
             .filter(refined)
             .filter(near)
             .collect();
-        let point = |level: &&Level, index: usize| Point {
-            at: level.load.ln(),
-            minutes: (level.at_s + level.seconds / 2.0 - self.middle_s()) / 60.0,
-            attempts: level.attempts,
-            bad: level.bad[index],
+        let middle_s = self.middle_s();
+        let point = |visit: &&Visit, index: usize| Point {
+            at: visit.level.load.ln(),
+            minutes: (visit.level.middle_s() - middle_s) / 60.0,
+            attempts: visit.counted[index].attempts,
+            bad: visit.counted[index].bad,
         };
         (0..self.settings.goals.shares.len())
-            .map(|index| levels.iter().map(|level| point(level, index)).collect())
+            .map(|index| visits.iter().map(|visit| point(visit, index)).collect())
             .collect()
     }
 
@@ -210,11 +217,7 @@ impl Search {
 
     /// The middle of the refinement, in seconds of the search.
     fn middle_s(&self) -> f64 {
-        let refined = self.levels().filter(|level| level.purpose == Purpose::Refine);
-        let middle = |level: &Level| level.at_s + level.seconds / 2.0;
-        let (sum, count) =
-            refined.fold((0.0, 0.0), |(sum, count), level| (sum + middle(level), count + 1.0));
-        if count > 0.0 { sum / count } else { self.spent_s }
+        refined_s(self.levels()).unwrap_or(self.spent_s)
     }
 
     /// The curve as it is now, by its trend.
@@ -241,7 +244,7 @@ impl Search {
 
     /// The curve of the threshold whose border is the lowest, of these visits.
     fn lowest(&self, points: &[Vec<Point>], drawn: &[usize], assumed: Assumed) -> Option<Curve> {
-        let of_share = |(points, share): (&Vec<Point>, &crate::capacity::hold::Share)| {
+        let of_share = |(points, share): (&Vec<Point>, &Share)| {
             let drawn: Vec<Point> = drawn.iter().map(|index| points[*index]).collect();
             curve(&drawn, share.allowed, assumed)
         };
@@ -305,11 +308,13 @@ impl Search {
         });
         let (mut answered, mut bad) = (Vec::new(), Vec::new());
         for visit in levels {
-            let index = visit.level.strain.map_or(0, |(index, _)| index);
+            let index = visit.strained_by.unwrap_or(0);
             let seconds = visit.seconds.iter().filter(|second| second.ended > 0);
             let mean = |second: &Second| (1.0, second.response_s / second.ended as f64);
             answered.push(seconds.clone().map(mean).collect());
-            bad.push(seconds.map(|it| (it.ended as f64, it.bad[index] as f64)).collect());
+            bad.push(
+                seconds.map(|it| (it.counted[index].attempts, it.counted[index].bad)).collect(),
+            );
         }
         let time_s = autocorrelation::time_s(&answered).max(autocorrelation::time_s(&bad));
         let settle = (SETTLE_TIMES * time_s).ceil() as u32;
@@ -327,7 +332,10 @@ impl Search {
         self.stage = Stage::Confirm;
         self.promise = Some(load);
         self.tries += 1;
-        self.order_hold(load, (SETTLE_S, self.settings.confirm_s), Purpose::Confirm, why);
+        // With fewer attempts, a threshold that is met proves nothing.
+        let seconds = (self.settings.goals.attempts_min() / load).ceil() as u32;
+        let seconds = seconds.max(self.settings.confirm_s);
+        self.order_hold(load, (SETTLE_S, seconds), Purpose::Confirm, why);
     }
 
     fn confirm(&mut self) {
@@ -364,6 +372,14 @@ impl Search {
         let hold = Hold { load, settle_s, seconds, purpose: Purpose::Beyond, why: Why::Overload };
         self.order = Order::Hold(hold);
     }
+}
+
+/// The middle of the refinement of these levels, in seconds of the search; None if it had no visit.
+pub(in crate::capacity) fn refined_s<'a>(levels: impl Iterator<Item = &'a Level>) -> Option<f64> {
+    let refined = levels.filter(|level| level.purpose == Purpose::Refine);
+    let (sum, count) =
+        refined.fold((0.0, 0.0), |(sum, count), level| (sum + level.middle_s(), count + 1.0));
+    (count > 0.0).then(|| sum / count)
 }
 
 /// The trend, if the curves of resampled visits agree on it.

@@ -1,12 +1,13 @@
 //! Phases of a search for a number of users: they are only ever added.
 
-use crate::capacity::answer::EndedBy;
-use crate::capacity::hold::{Order, Purpose, Until, Wait, Why};
+use throng_metrics::capacity::{EndedBy, Purpose};
+
+use crate::capacity::hold::{Order, Until, Wait, Why};
 
 use super::{Estimate, RECOVER_MAX_S, SETTLE_S, Search, Stage, round};
 
 pub(super) const HOLD_S: u32 = 30;
-/// Of a strained level, so many holds must pass, each of them.
+/// A strained level must pass this many holds.
 const HOLDS: usize = 3;
 const LIGHT: f64 = 1.5;
 const STRAINED: f64 = 1.1;
@@ -14,7 +15,7 @@ const CLOSE: f64 = 1.03;
 /// The first sign of strain counts, as there is no way down.
 const STRAIN_LIGHT: f64 = 0.05;
 const STRAIN_CLOSE: f64 = 0.5;
-/// Users that stay online although more are refused: their number is the limit, nearly.
+/// Half of the interval around the number of users that stay online while others are refused.
 const ONLINE_HALF: f64 = 0.01;
 /// This part of the users is disconnected, to see them come back.
 const CUT: f64 = 0.1;
@@ -27,15 +28,16 @@ pub(super) fn budget_min_s() -> f64 {
 impl Search {
     /// After a hold of a level: again, more users, or the answer.
     pub(super) fn users_held(&mut self) {
-        let Some(last) = self.visits.last().map(|visit| visit.level.clone()) else { return };
+        let Some(visit) = self.visits.last() else { return };
+        let (last, is_strained) = (visit.level.clone(), self.is_strained(visit));
         if self.stage == Stage::Confirm {
             return self.users_confirmed(last.is_met(), last.load, last.seconds);
         }
         if !last.is_met() {
             return self.users_failed(last.load, last.online);
         }
-        let strain = last.strain.map_or(0.0, |(_, strain)| strain);
-        let is_light = strain <= STRAIN_LIGHT && !self.is_strained(&last);
+        let strain = last.strain.unwrap_or(0.0);
+        let is_light = strain <= STRAIN_LIGHT && !is_strained;
         let held = self.levels().filter(|level| level.load == last.load).count();
         let at_max = self.settings.max.is_some_and(|max| last.load >= max);
         if (!is_light || at_max) && held < HOLDS {

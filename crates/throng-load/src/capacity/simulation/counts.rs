@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::capacity::hold::{Percentiles, Second};
+use crate::capacity::hold::{Percentiles, Second, Tally};
 
 /// Buckets of a histogram per doubling, and the doublings, from 2^-20 s.
 const PARTS_BITS: u32 = 4;
@@ -82,16 +82,17 @@ impl Counts {
     pub(super) fn end(&mut self, at_s: f64, response_s: f64, is_good: bool) {
         let index = (at_s - self.now_s) as usize;
         while self.open.len() <= index {
-            let second = Second { bad: vec![0; self.shares], ..Second::default() };
+            let second =
+                Second { counted: vec![Tally::default(); self.shares], ..Second::default() };
             self.open.push_back(Bucket { second, times: Histogram::new() });
         }
         let bucket = &mut self.open[index];
         bucket.second.ended += 1;
         bucket.second.good += u64::from(is_good);
         bucket.second.response_s += response_s;
-        bucket.second.bad[0] += u64::from(!is_good || response_s > self.within_s);
-        for bad in &mut bucket.second.bad[1..] {
-            *bad += u64::from(!is_good);
+        for (index, tally) in bucket.second.counted.iter_mut().enumerate() {
+            let is_slow = index == 0 && response_s > self.within_s;
+            tally.add(&Tally { attempts: 1.0, bad: f64::from(!is_good || is_slow) });
         }
         bucket.times.add(response_s);
     }
@@ -100,8 +101,8 @@ impl Counts {
     pub(super) fn second(&mut self, begun: u64) -> Second {
         self.now_s += 1.0;
         let Some(Bucket { mut second, times }) = self.open.pop_front() else {
-            let bad = vec![0; self.shares];
-            return Second { begun, bad, unanswered: self.unanswered, ..Second::default() };
+            let counted = vec![Tally::default(); self.shares];
+            return Second { begun, counted, unanswered: self.unanswered, ..Second::default() };
         };
         self.unanswered -= second.ended;
         second.begun = begun;

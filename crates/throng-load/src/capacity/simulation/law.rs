@@ -1,23 +1,19 @@
 //! The highest load at which the thresholds of a virtual target are met, exactly.
 
-use super::target::{Model, VirtualTarget};
+use super::target::{Model, REFUSED_ALLOWED, SLOW_ALLOWED, VirtualTarget};
 
-/// The share that the threshold on the response time allows.
-const ALLOWED: f64 = 0.01;
-const ERRORS: f64 = 0.001;
-
-/// The law of a target, in requests per second, so many seconds after its start. Of those without
-/// a closed form it is what [`brute_force`] finds, which takes a while.
+/// The law of a target in requests per second, `at_s` seconds after its start. For models without a
+/// closed form, it is the recorded result of [`brute_force`].
 pub fn law(model: Model, rate: f64, at_s: f64) -> f64 {
     // The response time of one server with exponential times is exponential as well, with the
     // mean 1 / (rate - load).
-    let single = |speed: f64| speed * rate - (1.0 / ALLOWED).ln() / model.within_s(rate);
+    let single = |speed: f64| speed * rate - (1.0 / SLOW_ALLOWED).ln() / model.within_s(rate);
     match model {
         Model::OneServer | Model::WarmUp | Model::Retry => single(1.0),
         Model::Drift => single(1.0 - 0.01 * at_s / 60.0),
-        Model::EightServers => lowest(rate, |load| late(8, load / rate, 50.0) > ALLOWED),
-        Model::FixedTimes => lowest(rate, |load| late_fixed(load / rate, 50.0) > ALLOWED),
-        Model::Pool => lowest(rate, |load| refused(8, 60, load / rate) > ERRORS),
+        Model::EightServers => lowest(rate, |load| late(8, load / rate, 50.0) > SLOW_ALLOWED),
+        Model::FixedTimes => lowest(rate, |load| late_fixed(load / rate, 50.0) > SLOW_ALLOWED),
+        Model::Pool => lowest(rate, |load| refused(8, 60, load / rate) > REFUSED_ALLOWED),
         Model::Usl => rate * USL,
         Model::RateLimit => rate * of_rate(rate, RATE_LIMIT),
         Model::Spells => rate * of_rate(rate, SPELLS),
@@ -33,7 +29,7 @@ const USL: f64 = 0.8727;
 const RATE_LIMIT: [f64; 3] = [0.9581, 1.0074, 1.0099];
 const SPELLS: [f64; 3] = [0.8129, 0.8049, 0.8038];
 
-/// Bisects with so many attempts at each load, always with the same random numbers.
+/// Bisects with this number of attempts at each load, always with the same random numbers.
 pub fn brute_force(model: Model, rate: f64, attempts: f64) -> f64 {
     lowest_between((0.75 * rate, 1.03 * rate), 12, |load| {
         let mut target = VirtualTarget::new(model, rate, 7);
@@ -41,12 +37,12 @@ pub fn brute_force(model: Model, rate: f64, attempts: f64) -> f64 {
             target.second(load);
         }
         let seconds = (attempts / load).ceil() as u64;
-        let (mut ended, mut bad) = (0, 0);
+        let (mut ended, mut bad) = (0, 0.0);
         for _ in 0..seconds {
             let second = target.second(load);
-            (ended, bad) = (ended + second.ended, bad + second.bad[0]);
+            (ended, bad) = (ended + second.ended, bad + second.counted[0].bad);
         }
-        bad as f64 > ALLOWED * ended as f64
+        bad > SLOW_ALLOWED * ended as f64
     })
 }
 
@@ -63,8 +59,8 @@ fn lowest_between(ends: (f64, f64), steps: u32, mut fails: impl FnMut(f64) -> bo
     f64::midpoint(low, high)
 }
 
-/// The part that takes longer than so many times the mean time between two ends of all servers, at
-/// this part of their capacity (M/M/c, Erlang C).
+/// The part of attempts that takes longer than `times` mean times between two ends of all servers,
+/// if `used` of their capacity is used (M/M/c, Erlang C).
 fn late(servers: u32, used: f64, times: f64) -> f64 {
     let count = f64::from(servers);
     let offered = used * count;

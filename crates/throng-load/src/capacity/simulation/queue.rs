@@ -20,7 +20,7 @@ pub(super) enum Course {
     Steady,
     /// Slower at first: the speed, and for how many seconds.
     WarmUp(f64, f64),
-    /// So much slower each minute.
+    /// Slower each minute by this part of its speed.
     Drift(f64),
     /// 15 % slower for 5 s on average, every 45 s on average.
     Spells {
@@ -54,11 +54,11 @@ impl Course {
 pub(super) struct Queue {
     /// When each server is free.
     free_s: BinaryHeap<Reverse<Moment>>,
-    /// Of one server, the same as a number.
+    /// The same as a number, if there is one server.
     single_s: Option<f64>,
     service_s: f64,
     is_fixed: bool,
-    /// With more in the system, an attempt fails at once; and when those in it leave.
+    /// With this many in the system, the next attempt fails at once; and when those in it leave.
     max: Option<usize>,
     leaves_s: VecDeque<f64>,
     course: Course,

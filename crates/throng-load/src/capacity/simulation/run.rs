@@ -1,15 +1,17 @@
 //! One search on one virtual target.
 
+use throng_metrics::Capacity;
+use throng_metrics::capacity::{Level, LevelVerdict, LoadUnit};
+
 use super::law::law;
 use super::target::{Model, VirtualTarget};
-use crate::capacity::answer::{Answer, Level, LevelVerdict};
-use crate::capacity::hold::{Ended, Held, Hold, Order, Outcome, Purpose, Unit, Wait, Waited};
-use crate::capacity::search::{Search, Settings};
+use crate::capacity::hold::{Ended, Held, Hold, Order, Outcome, Wait, Waited};
+use crate::capacity::search::{BASE_PART, Search, Settings, refined_s};
 
 /// A search that is over, and what it should have found.
 #[derive(Clone, Debug)]
 pub struct Searched {
-    pub answer: Answer,
+    pub answer: Capacity,
     /// The law in the middle of the refinement.
     pub law: f64,
     /// How often the target collapsed.
@@ -23,8 +25,8 @@ pub struct Searched {
 pub fn settings(model: Model, rate: f64, seed: u64) -> Settings {
     Settings {
         goals: model.goals(rate),
-        unit: Unit::PerSecond,
-        base: rate / 20.0,
+        unit: LoadUnit::PerS,
+        base: rate / BASE_PART,
         max: None,
         budget_s: 1200.0,
         confirm_s: 60,
@@ -47,7 +49,7 @@ pub fn search(model: Model, rate: f64, settings: Settings) -> Searched {
     }
     let answer = search.answer();
     Searched {
-        law: law(model, rate, middle_s(&answer.levels)),
+        law: law(model, rate, refined_s(answer.levels.iter()).unwrap_or(0.0)),
         collapses: target.collapses(),
         rises: rises(&answer.levels),
         answer,
@@ -80,17 +82,10 @@ fn wait(search: &Search, target: &mut VirtualTarget, order: &Wait) -> Waited {
     for passed in 1..=order.seconds_max {
         let second = target.second(order.load);
         if watch.as_mut().is_some_and(|watch| watch.second(&second, None)) {
-            return Waited { seconds: f64::from(passed), reached: true };
+            return Waited { delayed_s: 0.0, seconds: f64::from(passed), reached: true };
         }
     }
-    Waited { seconds: f64::from(order.seconds_max), reached: false }
-}
-
-/// The middle of the refinement, in seconds.
-fn middle_s(levels: &[Level]) -> f64 {
-    let refined = levels.iter().filter(|level| level.purpose == Purpose::Refine);
-    let times: Vec<f64> = refined.map(|level| level.at_s + level.seconds / 2.0).collect();
-    times.iter().sum::<f64>() / (times.len() as f64).max(1.0)
+    Waited { delayed_s: 0.0, seconds: f64::from(order.seconds_max), reached: false }
 }
 
 fn rises(levels: &[Level]) -> usize {

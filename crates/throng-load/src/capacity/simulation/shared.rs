@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// A token bucket: so many per second, and a store of so many; what finds none fails at once.
+/// A token bucket with a rate per second and a size. An attempt that finds no token fails at once.
 pub(super) struct Bucket {
     rate: f64,
     store: f64,

@@ -1,11 +1,13 @@
 //! Many searches on one target, and the row that they give.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use throng_metrics::capacity::Basis;
+
 use super::run::{Searched, search, settings};
 use super::target::Model;
-use crate::capacity::answer::Basis;
 
 /// A promise that exceeds the law by more is wrong.
 const EXCESS: f64 = 1.02;
@@ -36,14 +38,14 @@ pub struct Figures {
     pub rises: usize,
 }
 
-/// Searches with the seeds from 1 on, on so many threads.
-pub fn figures(model: Model, rate: f64, seeds: u64, threads: usize) -> Figures {
-    let next = AtomicU64::new(1);
+/// Runs a search with each of the seeds, on `threads` threads.
+pub fn figures(model: Model, rate: f64, seeds: Range<u64>, threads: usize) -> Figures {
+    let next = AtomicU64::new(seeds.start);
     let work = || {
         let mut done = Vec::new();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > seeds {
+            if seed >= seeds.end {
                 return done;
             }
             done.push(search(model, rate, settings(model, rate, seed)));
@@ -91,30 +93,20 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// What the columns of [`Figures::row`] are.
-pub fn heading() -> &'static str {
-    "target         rate  searches  intervals  right  promises  too high  half-width  promise/law  \
-     load time  holds  collapsed  twice"
-}
+/// The first lines of a Markdown table of [`Figures::row`].
+pub const HEADING: &str = "\
+| target | rate | searches | interval | right | too high | twice | half-width | promise / law | load time |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |";
 
 impl Figures {
-    /// A line of the table.
+    /// A row of a Markdown table.
     pub fn row(&self) -> String {
+        let Figures { rate, searches, intervals, right, too_high, twice, .. } = self;
+        let (name, half, promised) = (self.model.name(), 100.0 * self.half_width, self.promised);
+        let seconds = self.seconds;
         format!(
-            "{:10} {:8} {:9} {:10} {:6} {:9} {:9} {:10.1}% {:12.3} {:8.0} s {:6.0} {:10} {:6}",
-            self.model.name(),
-            self.rate,
-            self.searches,
-            self.intervals,
-            self.right,
-            self.promises,
-            self.too_high,
-            100.0 * self.half_width,
-            self.promised,
-            self.seconds,
-            self.holds,
-            self.collapsed,
-            self.twice,
+            "| {name} | {rate} | {searches} | {intervals} | {right} | {too_high} | {twice} | \
+             {half:.1} % | {promised:.3} | {seconds:.0} s |"
         )
     }
 }

@@ -8,6 +8,12 @@ use super::retry::Retry;
 use super::shared::{Bucket, Shared};
 use crate::capacity::hold::{Goals, Percentiles, Second, Share};
 
+/// The shares that its thresholds allow: of slow attempts, of those that a full pool refuses, and
+/// of those that a rate limiter refuses.
+pub(super) const SLOW_ALLOWED: f64 = 0.01;
+pub(super) const REFUSED_ALLOWED: f64 = 0.001;
+const LIMITED_ALLOWED: f64 = 0.01;
+
 /// What a virtual target is. Times scale with its rate, which is its highest throughput without
 /// anything that slows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,14 +81,15 @@ impl Model {
 
     /// What it must do at a load to carry it.
     pub fn goals(self, rate: f64) -> Goals {
-        let slow = Share { allowed: 0.01, within_s: Some(self.within_s(rate)) };
-        let errors = |allowed| Share { allowed, within_s: None };
+        let share = |text: &str, allowed, within_s| Share { text: text.into(), allowed, within_s };
+        let slow = share("p99", SLOW_ALLOWED, Some(self.within_s(rate)));
+        let errors = |allowed| share("errors", allowed, None);
         let shares = match self {
-            Model::Pool => vec![slow, errors(0.001)],
-            Model::RateLimit => vec![errors(0.01)],
+            Model::Pool => vec![slow, errors(REFUSED_ALLOWED)],
+            Model::RateLimit => vec![errors(LIMITED_ALLOWED)],
             _ => vec![slow],
         };
-        Goals { shares, plain: 0 }
+        Goals { shares, plain: Vec::new() }
     }
 }
 

@@ -1,27 +1,17 @@
-//! Searches on queues whose capacity is known. `THRONG_CAPACITY_SEEDS=100` runs more of them, and
-//! `THRONG_CAPACITY_TABLE` names a file that gets a line for each target, with
-//! `cargo test --release -p throng-load capacity`.
-
-use std::io::Write as _;
+//! Searches on queues whose capacity is known. `cargo xtask bench capacity` runs more of them.
 
 use super::law::{brute_force, law};
-use super::{Figures, Model, figures, heading};
+use super::{Figures, HEADING, Model, figures};
 
 const THREADS: usize = 2;
 const SEEDS: u64 = 10;
-/// At 10,000/s a search has ten times the attempts.
-const FEWER: u64 = 5;
-
-fn seeds() -> u64 {
-    let asked = std::env::var("THRONG_CAPACITY_SEEDS").ok();
-    asked.and_then(|asked| asked.parse().ok()).unwrap_or(SEEDS)
-}
+/// At 10,000/s, a search has ten times the attempts.
+const SEEDS_FAST: u64 = 2;
 
 /// The requirements, with what chance allows in so few searches.
 fn check(model: Model, rate: f64, seeds: u64) {
-    let it: Figures = figures(model, rate, seeds, THREADS);
-    note(&it.row());
-    let shown = format!("\n{}\n{}", heading(), it.row());
+    let it: Figures = figures(model, rate, 1..seeds + 1, THREADS);
+    let shown = format!("\n{HEADING}\n{}", it.row());
     let all = it.searches;
     assert!(it.intervals * 20 >= all * 17, "most end with an interval{shown}");
     // In 20 minutes there are 26 spells. At 200/s, too few bad attempts come of them.
@@ -38,13 +28,6 @@ fn check(model: Model, rate: f64, seeds: u64) {
     }
 }
 
-/// Adds a line to the table, if one is wanted.
-fn note(row: &str) {
-    let Some(path) = std::env::var_os("THRONG_CAPACITY_TABLE") else { return };
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    writeln!(file.expect("the table can be opened"), "{row}").expect("the table can be written");
-}
-
 fn check_at(rate: f64, seeds: u64) {
     for model in Model::ALL {
         check(model, rate, seeds);
@@ -53,17 +36,17 @@ fn check_at(rate: f64, seeds: u64) {
 
 #[test]
 fn searches_at_200_per_second_find_the_law() {
-    check_at(200.0, seeds());
+    check_at(200.0, SEEDS);
 }
 
 #[test]
 fn searches_at_1000_per_second_find_the_law() {
-    check_at(1000.0, seeds());
+    check_at(1000.0, SEEDS);
 }
 
 #[test]
 fn searches_at_10000_per_second_find_the_law() {
-    check_at(10_000.0, (seeds() / FEWER).max(1));
+    check_at(10_000.0, SEEDS_FAST);
 }
 
 #[test]

@@ -8,11 +8,11 @@ use throng_metrics::{Histogram, Interval, StepInterval};
 
 use super::super::Fails;
 use super::*;
-use crate::capacity::Capacity;
 use crate::directory::{INTERVALS_FILE, PhaseInfo, StepInfo, timestamp};
 use crate::event::Event;
 use crate::record::Recorder;
 use crate::terminal::{Style, history_text};
+use throng_metrics::capacity::Capacity;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

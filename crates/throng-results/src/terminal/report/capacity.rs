@@ -9,7 +9,7 @@ use super::super::table::{Cell, Table};
 use super::super::text::{nanos, rate, wrap};
 use super::super::{Ink, Style};
 use super::{NOTHING, left_out, note};
-use crate::capacity::{Capacity, Level, LevelVerdict, number};
+use throng_metrics::capacity::{Capacity, Level, LevelVerdict, number};
 
 pub(in crate::terminal) use chart::picture;
 

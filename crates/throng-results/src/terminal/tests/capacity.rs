@@ -1,9 +1,9 @@
 //! What a search for the highest load found, whole.
 
 use super::*;
-use crate::capacity::{Basis, Capacity, EndedBy, GeneratorLimit, LevelVerdict, LoadUnit};
 use crate::sample::capacity::{capacity, searched};
 use expect_test::expect;
+use throng_metrics::capacity::{Basis, Capacity, EndedBy, GeneratorLimit, LevelVerdict, LoadUnit};
 
 #[test]
 fn the_answer_with_its_picture() {

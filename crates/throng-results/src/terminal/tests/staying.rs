@@ -137,6 +137,26 @@ fn what_stands_below_the_tables_of_a_million_users() {
                      somaxconn 4096 · clock tsc
 
         directory    throng 0.1.0 (10d8f4b21) · seed 42
+
+        level                count  failed    p50     p99  connects/s      users  cores
+        fill 50.0s       2,851,183   1,200  399µs  6.72ms      20,000  1,000,000   0.90
+          connect /acc   1,001,200   1,200  400µs   400µs
+          login          1,000,000       0  310µs   310µs
+          heartbeat        849,983       0  758µs  6.72ms
+        hold 10m00s     19,999,809       3  758µs  6.72ms        0.01  1,000,000   0.90
+          connect /acc           3       0  400µs       –
+          login                  3       0  310µs       –
+          stay                   3       3      –       –
+          heartbeat     19,999,800       0  758µs  6.72ms
+        drain 20.0s      1,316,660       0  758µs  6.72ms           0          0   0.90
+          stay           1,000,000       0      –       –
+          heartbeat        316,660       0  758µs  6.72ms
+        cores: processors that the generator used, on average
+
+        users         p99
+        0          6.72ms  ████████████████████████████████████████
+        1,000,000  6.72ms  ████████████████████████████████████████
+        1,000,000  6.72ms  ████████████████████████████████████████
     "#]]
     .assert_eq(&halves(&full()).1);
 }
@@ -248,6 +268,26 @@ fn what_stands_below_the_tables_of_a_million_users_in_chinese() {
                      tcp_tw_reuse 2 · somaxconn 4096 · 时钟 tsc
 
         运行目录     throng 0.1.0 (10d8f4b21) · 随机种子 42
+
+        负载级                次数   失败    p50     p99  连接/s       用户  处理器核
+        fill 50.0s       2,851,183  1,200  399µs  6.72ms  20,000  1,000,000      0.90
+          connect /acc   1,001,200  1,200  400µs   400µs
+          login          1,000,000      0  310µs   310µs
+          heartbeat        849,983      0  758µs  6.72ms
+        hold 10m00s     19,999,809      3  758µs  6.72ms    0.01  1,000,000      0.90
+          connect /acc           3      0  400µs       –
+          login                  3      0  310µs       –
+          stay                   3      3      –       –
+          heartbeat     19,999,800      0  758µs  6.72ms
+        drain 20.0s      1,316,660      0  758µs  6.72ms       0          0      0.90
+          stay           1,000,000      0      –       –
+          heartbeat        316,660      0  758µs  6.72ms
+        核数：发压端平均使用的处理器数
+
+        用户          p99
+        0          6.72ms  ████████████████████████████████████████
+        1,000,000  6.72ms  ████████████████████████████████████████
+        1,000,000  6.72ms  ████████████████████████████████████████
     "#]]
     .assert_eq(&halves(&chinese).1);
 }

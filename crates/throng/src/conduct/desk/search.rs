@@ -1,8 +1,8 @@
-//! A search for the capacity in place of a person: it sets the load.
+//! A search for the capacity sets the load of the run.
 
 use throng_base::Time;
-use throng_load::capacity::{Limit, Unit};
 use throng_metrics::Interval;
+use throng_metrics::capacity::{GeneratorLimit, LoadUnit};
 use throng_results::Event;
 
 use super::Desk;
@@ -58,21 +58,21 @@ impl Desk<'_> {
         }
     }
 
-    fn set_level(&mut self, level: f64) -> Result<Time, Limit> {
-        let Some(pilot) = &self.pilot else { return Err(Limit::Users) };
+    fn set_level(&mut self, level: f64) -> Result<Time, GeneratorLimit> {
+        let Some(pilot) = &self.pilot else { return Err(GeneratorLimit::Users) };
         let (number, unit) = (pilot.load(), pilot.unit());
         let change = match unit {
-            Unit::PerSecond => Change::Rate(level),
-            Unit::Users => Change::Users(level.round() as u64),
+            LoadUnit::PerS => Change::Rate(level),
+            LoadUnit::Users => Change::Users(level.round() as u64),
         };
         let name = self.conduct.program.loads[number].name.clone();
         let now = self.posts.clock.now();
         let named = Some(name.as_str()).filter(|name| !name.is_empty());
-        self.change(change, named, now).map_err(|_| Limit::Users)?;
+        self.change(change, named, now).map_err(|_| GeneratorLimit::Users)?;
         Ok(self.amended_at())
     }
 
-    /// What is known by now is recorded.
+    /// Records what is known by now.
     pub(super) fn end_search(&mut self) {
         if let Some(mut pilot) = self.pilot.take() {
             let (at_ns, capacity) = (self.ended_ns, Box::new(pilot.answer()));

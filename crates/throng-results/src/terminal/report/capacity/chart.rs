@@ -7,7 +7,7 @@ use throng_metrics::Unit;
 use super::super::super::text::{rate, width};
 use super::super::super::{Ink, Style};
 use super::super::{figure_text, wrap_items};
-use crate::capacity::{Basis, Capacity, Level, LevelVerdict, LoadUnit};
+use throng_metrics::capacity::{Basis, Capacity, Level, LevelVerdict, LoadUnit};
 
 const COLUMNS_MAX: usize = 64;
 const LABEL_COLUMNS: usize = 9;

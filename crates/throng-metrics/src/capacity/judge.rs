@@ -20,17 +20,17 @@ const MACHINE_SHARE: f64 = 0.7;
 
 /// How many machines a peak needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Machines {
+pub struct Machines {
     /// By the promise.
-    pub(crate) count: u64,
+    pub count: u64,
     /// By the ends of the interval; the low one is not known without an upper end.
-    pub(crate) low: Option<u64>,
-    pub(crate) high: u64,
+    pub low: Option<u64>,
+    pub high: u64,
 }
 
 impl Capacity {
     /// The exit code, and why it is not 0.
-    pub(crate) fn judge(&self) -> (Exit, Vec<Said>) {
+    pub fn judge(&self) -> (Exit, Vec<Said>) {
         match self.at_least {
             Some(wanted) => self.judge_wanted(wanted),
             None => self.judge_search(),
@@ -92,7 +92,7 @@ impl Capacity {
     }
 
     /// How many machines [`Capacity::peak`] needs; none can be told without a promise.
-    pub(crate) fn machines(&self) -> Option<Machines> {
+    pub fn machines(&self) -> Option<Machines> {
         let (peak, carries) = (self.peak?, self.carries.filter(|load| *load > 0.0)?);
         let count = |load: f64| (peak / (MACHINE_SHARE * load)).ceil().max(1.0) as u64;
         let high = self.high.filter(|_| self.basis != Basis::AtLeast);

@@ -84,7 +84,7 @@ impl Capacity {
     }
 
     /// The lowest load that was tried.
-    pub(crate) fn lowest_tried(&self) -> Option<f64> {
+    pub fn lowest_tried(&self) -> Option<f64> {
         let loads = self.levels.iter().map(|level| level.load).chain(self.fails_at);
         loads.min_by(f64::total_cmp)
     }
@@ -132,7 +132,7 @@ impl Capacity {
     }
 
     /// Why it ended, where that is not the answer itself.
-    pub(crate) fn ended(&self) -> Option<Said> {
+    pub fn ended(&self) -> Option<Said> {
         match &self.ended_by {
             EndedBy::Found | EndedBy::BaseFails(_) => None,
             EndedBy::Max => Some(say!("this is the highest load that was allowed")),
@@ -163,12 +163,12 @@ impl Capacity {
     }
 
     /// A load with its unit.
-    pub(crate) fn load(&self, load: f64) -> Said {
+    pub fn load(&self, load: f64) -> Said {
         load_text(self.unit, load)
     }
 
     /// The zones of the load, each with the range of its end.
-    pub(crate) fn zones(&self) -> Vec<Said> {
+    pub fn zones(&self) -> Vec<Said> {
         let range = |(low, high): (f64, f64)| (number(low), self.load(high));
         let mut zones = Vec::new();
         if let Some((low, high)) = self.knee.optimal.map(range) {
@@ -187,7 +187,7 @@ impl Capacity {
     }
 
     /// How many machines like this one a peak needs.
-    pub(crate) fn machines_text(&self) -> Option<Said> {
+    pub fn machines_text(&self) -> Option<Said> {
         let peak = self.load(self.peak?);
         let Some(machines) = self.machines() else {
             return Some(say!("machines for a peak of {peak}: unknown without a promise"));
@@ -217,6 +217,7 @@ impl FailedBy {
                 Said::of_others(subject).cleaned()
             }
             FailedBy::Backlog => say!("a backlog that it does not work off in time"),
+            FailedBy::Offline => say!("users that are not online"),
             FailedBy::Failing => say!("failures of more than half of the attempts"),
             FailedBy::Silence => say!("silence: no response for seconds"),
             FailedBy::Gone => say!("the loss of the target"),
@@ -224,22 +225,24 @@ impl FailedBy {
     }
 
     /// In one or two words, for a table.
-    pub(crate) fn brief(&self) -> Said {
+    pub fn brief(&self) -> Said {
         match self {
             FailedBy::Threshold(_) => self.text(),
             FailedBy::Backlog => say!("backlog"),
             FailedBy::Failing => say!("failures"),
+            FailedBy::Offline => say!("not online"),
             FailedBy::Silence => say!("silence"),
             FailedBy::Gone => say!("target lost"),
         }
     }
 
     /// As programs read it: a threshold as written, or a word.
-    pub(crate) fn word(&self) -> &str {
+    pub fn word(&self) -> &str {
         match self {
             FailedBy::Threshold(text) => text,
             FailedBy::Backlog => "backlog",
             FailedBy::Failing => "failing",
+            FailedBy::Offline => "offline",
             FailedBy::Silence => "silence",
             FailedBy::Gone => "gone",
         }
@@ -248,7 +251,7 @@ impl FailedBy {
 
 impl LoadUnit {
     /// As programs read it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             LoadUnit::PerS => "per_s",
             LoadUnit::Users => "users",
@@ -267,7 +270,7 @@ impl GeneratorLimit {
         }
     }
 
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             GeneratorLimit::Lateness => "lateness",
             GeneratorLimit::Cpu => "cpu",
@@ -279,7 +282,7 @@ impl GeneratorLimit {
 }
 
 impl Purpose {
-    pub(crate) fn text(self) -> Said {
+    pub fn text(self) -> Said {
         match self {
             Purpose::Climb => say!("climb"),
             Purpose::Bracket => say!("bracket"),
@@ -289,7 +292,7 @@ impl Purpose {
         }
     }
 
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Purpose::Climb => "climb",
             Purpose::Bracket => "bracket",
@@ -302,7 +305,7 @@ impl Purpose {
 
 impl Level {
     /// Whether it met the thresholds, in a word or two.
-    pub(crate) fn verdict_text(&self) -> Said {
+    pub fn verdict_text(&self) -> Said {
         match &self.verdict {
             LevelVerdict::Met => say!("met"),
             LevelVerdict::NotMet(by) => by.brief(),
@@ -320,7 +323,7 @@ fn trend(per_minute: f64) -> Said {
 }
 
 /// A load with its unit.
-pub(crate) fn load_text(unit: LoadUnit, load: f64) -> Said {
+pub fn load_text(unit: LoadUnit, load: f64) -> Said {
     let load = number(load);
     match unit {
         LoadUnit::PerS => Said::of_others(format!("{load}/s")),
@@ -329,7 +332,7 @@ pub(crate) fn load_text(unit: LoadUnit, load: f64) -> Said {
 }
 
 /// A load without its unit.
-pub(crate) fn number(load: f64) -> String {
+pub fn number(load: f64) -> String {
     match load {
         load if load >= 99.5 || load.fract() == 0.0 => format_count(load.max(0.0).round() as u64),
         load if load >= 9.95 => format!("{load:.1}"),

@@ -1,17 +1,19 @@
-//! How much a service carries: what a search for the highest load found. It is recorded as one
-//! event, so that every report of the run has it.
+//! How much a service carries: the answer of a search for the highest load. The search fills it in,
+//! and the record of the run holds it as one event, so that every report of the run shows it.
 
 mod judge;
+pub mod sample;
 mod words;
 
 use serde::{Deserialize, Serialize};
 use throng_base::Secrets;
 
-pub(crate) use words::{load_text, number};
+pub use judge::Machines;
+pub use words::{load_text, number};
 
 impl Capacity {
-    /// Without secrets: a threshold may hold the name of a step.
-    pub(crate) fn mask(&mut self, secrets: &Secrets) {
+    /// Masks secrets: a threshold may contain the name of a step.
+    pub fn mask(&mut self, secrets: &Secrets) {
         let mask = |text: &mut String| *text = secrets.mask(text).into_owned();
         self.thresholds.iter_mut().chain(&mut self.varied).for_each(mask);
         let levels = self.levels.iter_mut().filter_map(|level| match &mut level.verdict {
@@ -29,8 +31,8 @@ impl Capacity {
         }
     }
 
-    /// Moves it in time, where records of machines are merged.
-    pub(crate) fn shift(&mut self, seconds: f64) {
+    /// Moves it in time: records of several machines are merged.
+    pub fn shift(&mut self, seconds: f64) {
         self.levels.iter_mut().for_each(|level| level.at_s += seconds);
     }
 }
@@ -69,10 +71,10 @@ pub struct Capacity {
     /// Seconds of load.
     pub spent_s: f64,
     pub budget_s: f64,
-    /// What the load had to be at least (`--at-least`).
+    /// The load that it had to carry (`--at-least`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// A load that machines are wanted for (`--peak`).
+    /// The load for which machines are counted (`--peak`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<f64>,
 }
@@ -102,12 +104,15 @@ pub enum Basis {
 pub enum FailedBy {
     /// As written.
     Threshold(String),
-    /// More attempts waited than the service could answer in time.
+    /// More attempts waited for a response than the service could give in time.
     Backlog,
     /// More than half of the attempts failed.
     Failing,
-    /// No response for seconds.
+    /// Users are varied, and some of them were not online at the end.
+    Offline,
+    /// No response for 5 s.
     Silence,
+    /// The process or the host of the target is gone.
     Gone,
 }
 
@@ -118,6 +123,7 @@ pub enum GeneratorLimit {
     Cpu,
     Ports,
     Memory,
+    /// No user was free for a start.
     Users,
 }
 
@@ -132,8 +138,9 @@ pub enum EndedBy {
     Budget,
     /// No load near the interval's lower end met the thresholds for as long as was asked.
     NotConfirmed,
-    /// After a failure the service did not recover at a fraction of the load it had carried.
+    /// After a failure, the service did not recover at a fraction of the load that it had carried.
     NotRecovered,
+    /// It collapsed a second time, although loads only rose in small steps.
     CollapsedAgain,
     /// A person ended it.
     Asked,
@@ -150,25 +157,33 @@ pub struct Collapse {
     pub stays: bool,
 }
 
-/// Loads as ranges.
+/// Where the character of the service changes, independent of how far was measured. Loads as
+/// ranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Knee {
-    /// About here 1 % more load costs 1 % more response time.
+    /// Light to heavy: about here, 1 % more load costs 1 % more response time. Loads between the
+    /// slopes 3/4 and 4/3, where the power (load over response time) is within 2 % of its maximum.
     pub optimal: Option<(f64, f64)>,
-    /// Where goodput stops growing.
+    /// Where goodput stops growing: the highest goodput of a level that was served as offered, and
+    /// the lowest level that was not. None if all levels were served.
     pub maximum: Option<(f64, f64)>,
-    /// From here on goodput falls.
+    /// The lowest load above it whose goodput was at least a fifth less than the highest one.
     pub collapse: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
+    /// To find a load that fails, from below.
     Climb,
+    /// To narrow the range between the highest load that passed and the lowest that failed.
     Bracket,
+    /// To collect counts on both sides of the border.
     Refine,
+    /// To see the promise met for longer.
     Confirm,
+    /// To see what too much load does, and whether the service recovers.
     Beyond,
 }
 
@@ -204,9 +219,20 @@ pub struct Level {
     /// second times their mean response time.
     pub in_flight: f64,
     pub in_flight_expected: f64,
-    /// Of users: how many were online at its end.
+    /// If users are varied: how many were online at its end.
     pub online: Option<u64>,
     pub verdict: LevelVerdict,
+}
+
+impl Level {
+    pub fn is_met(&self) -> bool {
+        self.verdict == LevelVerdict::Met
+    }
+
+    /// The middle of the time that it counted, in seconds of the run.
+    pub fn middle_s(&self) -> f64 {
+        self.at_s + self.seconds / 2.0
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,225 @@
+//! Levels: loads that a run kept for a while. Each phase is one. Changes of its load (by a search,
+//! or by a command) and the steps of a staircase divide it into several.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use throng_metrics::{Gauges, Interval};
+
+use super::phase::{PhaseSum, SECOND_NS};
+use super::{Attempts, rows, total_row};
+use crate::directory::RunInfo;
+use crate::summary::{LevelRow, per_second};
+
+/// Further changes do not begin a level: what is kept of a level grows with the number of steps.
+const LEVELS_MAX: usize = 256;
+
+/// The part of a phase from one change of its load to the next.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Part {
+    phase: usize,
+    /// None: as the scenario has it.
+    change: Option<String>,
+    at_ns: u64,
+    sum: Interval,
+    users_online: u64,
+}
+
+impl Part {
+    fn new(phase: usize, change: Option<String>, at_ns: u64) -> Part {
+        Part { phase, change, at_ns, sum: Interval::default(), users_online: 0 }
+    }
+}
+
+/// The parts of phases whose load was changed, in the order of time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Levels {
+    parts: Vec<Part>,
+}
+
+impl Levels {
+    /// The load of a phase changes. An event may come twice, and before the lines of earlier
+    /// seconds.
+    pub(super) fn changed(&mut self, at_ns: u64, (index, phase): (usize, &PhaseSum), change: &str) {
+        let is_load = ["times ", "users ", "rate "].iter().any(|word| change.starts_with(word));
+        let is_known = |part: &Part| part.phase == index && part.at_ns == at_ns;
+        if !is_load || self.parts.len() + 2 > LEVELS_MAX || self.parts.iter().any(is_known) {
+            return;
+        }
+        if self.parts.iter().all(|part| part.phase != index) {
+            let at_ns = phase.begun_ns.unwrap_or(0).min(at_ns);
+            let (sum, users_online) = (counted(&phase.sum), phase.sum.gauges.users_online);
+            self.parts.push(Part { sum, users_online, ..Part::new(index, None, at_ns) });
+        }
+        self.parts.push(Part::new(index, Some(change.to_string()), at_ns));
+        self.parts.sort_by_key(|part| part.at_ns);
+    }
+
+    /// A phase with steps begins: each of them is a level.
+    pub(super) fn begun(&mut self, at_ns: u64, (index, phase): (usize, &PhaseSum)) {
+        let Some(stairs) = phase.info.stairs.filter(|stairs| stairs.size > 0) else { return };
+        if self.parts.iter().any(|part| part.phase == index) {
+            return;
+        }
+        let to = phase.info.users_planned.unwrap_or(0);
+        let steps = to.saturating_sub(stairs.from).div_ceil(stairs.size);
+        let room = LEVELS_MAX.saturating_sub(self.parts.len()) as u64;
+        for step in 0..steps.min(room) {
+            let users = stairs.from.saturating_add(stairs.size.saturating_mul(step + 1)).min(to);
+            let at_ns = at_ns.saturating_add(stairs.every_ns.saturating_mul(step));
+            self.parts.push(Part::new(index, Some(format!("users {users}")), at_ns));
+        }
+    }
+
+    /// A line of a phase. A second with a change in it belongs to the level before.
+    pub(super) fn add(&mut self, index: usize, interval: &Interval, gauges: &Gauges) {
+        let begin_ns = interval.second.saturating_mul(SECOND_NS);
+        let is_own = |part: &Part| part.phase == index;
+        let is_over = |part: &Part| is_own(part) && part.at_ns <= begin_ns;
+        let place = self.parts.iter().rposition(is_over);
+        let place = place.or_else(|| self.parts.iter().position(is_own));
+        if let Some(part) = place.map(|place| &mut self.parts[place]) {
+            part.sum.merge_later(&counted(interval));
+            part.users_online = gauges.users_online;
+        }
+    }
+
+    /// One row for each level that has begun: phases by their number, and the parts of each.
+    pub(super) fn rows(
+        &self,
+        info: &RunInfo,
+        attempts: &Attempts,
+        (phases, spans): (&[PhaseSum], &[std::ops::Range<u64>]),
+    ) -> Vec<LevelRow> {
+        let begun = phases.iter().zip(spans).enumerate().filter(|(_, (it, _))| it.is_begun());
+        let of_phase = |(index, (phase, span)): (usize, (&PhaseSum, &std::ops::Range<u64>))| {
+            let own: Vec<&Part> = self.parts.iter().filter(|part| part.phase == index).collect();
+            let row = |sum: &Interval, users_online, change: Option<String>, from, to| {
+                let row = level(info, attempts, sum, (from, to));
+                let name = phase.info.name.clone();
+                let load = usize::from(phase.info.load);
+                LevelRow { name, load, measured: phase.info.measured, change, users_online, ..row }
+            };
+            if own.is_empty() {
+                let users = phase.sum.gauges.users_online;
+                return vec![row(&phase.sum, users, None, span.start, span.end)];
+            }
+            let ends = own.iter().skip(1).map(|part| part.at_ns.min(span.end)).chain([span.end]);
+            let rows = own.iter().zip(ends).map(|(part, end)| {
+                let from = part.at_ns.clamp(span.start, span.end);
+                row(&part.sum, part.users_online, part.change.clone(), from, end.max(from))
+            });
+            rows.collect()
+        };
+        begun.flat_map(of_phase).filter(|level| !level.lasted.is_zero()).collect()
+    }
+}
+
+fn level(
+    info: &RunInfo,
+    attempts: &Attempts,
+    sum: &Interval,
+    (from_ns, to_ns): (u64, u64),
+) -> LevelRow {
+    let lasted = Duration::from_nanos(to_ns - from_ns);
+    let resources = sum.resources.clone().unwrap_or_default();
+    let (steps, _) = rows(info, sum, lasted);
+    let total = total_row(info, attempts, sum, lasted);
+    LevelRow {
+        at_ns: from_ns,
+        lasted,
+        rate_per_s: per_second(total.begun, lasted),
+        opened_per_s: per_second(sum.connections.opened, lasted),
+        cores: per_second(resources.cpu_user_ns + resources.cpu_system_ns, lasted) / 1e9,
+        steps: steps.into_iter().filter(|row| row.begun + row.count > 0).collect(),
+        total,
+        ..LevelRow::default()
+    }
+}
+
+/// Of a line, what rows of levels are made of.
+fn counted(interval: &Interval) -> Interval {
+    Interval {
+        second: interval.second,
+        steps: interval.steps.clone(),
+        connections: interval.connections.clone(),
+        resources: interval.resources.clone(),
+        ..Interval::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::event::Event;
+    use crate::sample;
+    use crate::summary::{LevelRow, Summary};
+    use crate::{Collector, Stairs};
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn amended(at_ns: u64, change: &str) -> Event {
+        Event::Amended { at_ns, load: 0, phase: 1, change: change.into() }
+    }
+
+    /// Label, seconds and attempts of each level.
+    fn told(summary: &Summary) -> Vec<(String, u64, u64)> {
+        let row = |level: &LevelRow| {
+            (level.label(&summary.info).english(), level.lasted.as_secs(), level.total.count)
+        };
+        summary.parts.levels.iter().map(row).collect()
+    }
+
+    fn expected(of: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
+        of.iter().map(|(label, seconds, count)| ((*label).to_string(), *seconds, *count)).collect()
+    }
+
+    #[test]
+    fn changes_of_the_load_divide_a_phase_and_lose_nothing() {
+        let plain = sample::summary();
+        let each = plain.parts.phases[1].count / 10;
+        let mut events = sample::events();
+        events.insert(3, amended(5 * SECOND_NS, "rate 820"));
+        events.insert(4, amended(9 * SECOND_NS + 500_000_000, "users 1500"));
+        // Neither a repeated event nor another kind of change begins a level.
+        events.insert(5, amended(5 * SECOND_NS, "rate 820"));
+        events.insert(6, amended(8 * SECOND_NS, "pause"));
+        let (info, intervals) = (sample::info(), sample::intervals());
+        let summary = sample::summary_of(info.clone(), &intervals, &events);
+        let levels = [
+            ("warm-up", 2, plain.parts.phases[0].count),
+            ("load", 3, 3 * each),
+            ("load, 820/s", 4, 5 * each),
+            ("load, 1,500 users", 2, 2 * each),
+        ];
+        assert_eq!(told(&summary), expected(&levels));
+        // While a run goes on, a change is known only after the seconds before it.
+        let mut live = Collector::new(&info);
+        for interval in &intervals {
+            let now = interval.second * SECOND_NS;
+            let is_due = |event: &Event| {
+                let at_ns = event.clone().at_ns_mut().map(|at_ns| *at_ns);
+                at_ns.is_some_and(|at_ns| at_ns / SECOND_NS == now / SECOND_NS)
+            };
+            events.iter().filter(|event| is_due(event)).for_each(|event| live.event(event));
+            live.interval(interval);
+        }
+        events.iter().rev().take(2).for_each(|event| live.event(event));
+        assert_eq!(told(&live.finish(info)), told(&summary));
+    }
+
+    #[test]
+    fn the_steps_of_a_staircase_are_levels() {
+        let mut info = sample::info();
+        info.phases[1].users_planned = Some(250);
+        info.phases[1].stairs = Some(Stairs { from: 0, size: 100, every_ns: 3 * SECOND_NS });
+        let summary = sample::summary_of(info, &sample::intervals(), &sample::events());
+        let each = summary.parts.phases[1].count / 10;
+        let levels = [
+            ("warm-up", 2, summary.parts.phases[0].count),
+            ("load, 100 users", 3, 3 * each),
+            ("load, 200 users", 3, 3 * each),
+            ("load, 250 users", 4, 4 * each),
+        ];
+        assert_eq!(told(&summary), expected(&levels));
+    }
+}

@@ -1,0 +1,86 @@
+//! What findings are drawn from: the facts of a run, with its seconds and the sums of its phases.
+
+use std::ops::Range;
+
+use throng_base::Said;
+use throng_metrics::{Comparison, Interval, Measure, Subject, Verdict};
+use throng_why::{Facts, Judged, MissedRate, PhaseFacts, Record, Span, judge};
+
+use super::figures::Figures;
+use crate::directory::ThresholdInfo;
+use crate::summary::{Damage, Summary, Validity};
+use crate::verdict::record_trouble;
+
+impl Figures {
+    /// None where the seconds of the first lines are not known.
+    pub(super) fn why(&mut self, summary: &Summary, spans: &[Range<u64>]) -> Option<Judged> {
+        let timeline = self.timeline.as_mut()?;
+        timeline.finish();
+        let facts = Facts { phases: phases(self, spans), ..facts(summary) };
+        let sums: Vec<&Interval> = self.phases.iter().map(|phase| &phase.sum).collect();
+        let timeline = self.timeline.as_ref()?;
+        Some(judge(&Record::new(&facts, timeline, sums)))
+    }
+}
+
+fn phases(figures: &Figures, spans: &[Range<u64>]) -> Vec<PhaseFacts> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let phases = figures.phases.iter().zip(spans);
+    let phase = phases.map(|(phase, span)| PhaseFacts {
+        name: phase.info.name.clone(),
+        measured: phase.info.measured && phase.is_begun(),
+        span: Span::new(seconds(span.start), seconds(span.end)),
+    });
+    phase.collect()
+}
+
+fn facts(summary: &Summary) -> Facts {
+    let info = &summary.info;
+    let changes = summary.events.changes.first.iter().filter(|change| change.phase.is_some());
+    Facts {
+        steps: info.steps.iter().map(|step| (step.name.clone(), step.kind)).collect(),
+        phases: Vec::new(),
+        lasted_s: summary.lasted.as_secs_f64(),
+        ended: !summary.verdict.unended,
+        same_host: info.same_host,
+        targets: info.targets.clone(),
+        zero_unix_ns: info.zero_unix_ns,
+        port_range: info.host.port_range,
+        generator: generator(&summary.verdict.validity),
+        doubts: doubts(summary),
+        missed_rates: info.thresholds.iter().filter_map(missed_rate).collect(),
+        changes_s: changes.map(|change| change.at_ns as f64 / 1e9).collect(),
+    }
+}
+
+fn generator(validity: &Validity) -> Vec<Said> {
+    match validity {
+        Validity::Valid => Vec::new(),
+        Validity::Invalid { reasons } => {
+            reasons.iter().filter(|it| it.is_of_generator()).map(|it| it.text()).collect()
+        }
+    }
+}
+
+/// Why no finding may be drawn. Lines that appear twice count once, and a torn last line is that of
+/// a run that was killed.
+fn doubts(summary: &Summary) -> Vec<Said> {
+    let damage = Damage { doubled: 0, torn: false, ..summary.verdict.damage.clone() };
+    let adds_up = damage == Damage::default()
+        && summary.info.lines_lost == 0
+        && summary.verdict.unbalanced.is_empty();
+    if adds_up { Vec::new() } else { record_trouble(summary) }
+}
+
+fn missed_rate(info: &ThresholdInfo) -> Option<MissedRate> {
+    let threshold = &info.threshold;
+    let is_lower = matches!(threshold.comparison, Comparison::Greater | Comparison::GreaterOrEqual);
+    let is_rate =
+        matches!(threshold.subject, Subject::Steps(_)) && threshold.measure == Measure::Rate;
+    match info.verdict {
+        Some(Verdict::NotMet(figure)) if is_lower && is_rate => {
+            Some(MissedRate { text: threshold.text.clone(), figure, wanted: threshold.value })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,73 @@
+//! Levels of the load, by name and in the order of the load.
+
+use throng_base::Said;
+use throng_base::units::{format_count, parse_count};
+
+use super::{LevelRow, Summary};
+use crate::directory::RunInfo;
+
+/// With fewer levels, there is no curve over the load.
+pub(crate) const LEVELS_DRAWN_MIN: usize = 3;
+/// Below this ratio of the most users to the fewest, levels differ by their rate.
+const USERS_VARY_MIN: f64 = 1.05;
+
+impl LevelRow {
+    /// Its phase, and the load if that was changed.
+    pub(crate) fn label(&self, info: &RunInfo) -> Said {
+        let phase = match (info.loads.get(self.load), self.name.is_empty()) {
+            (Some(load), false) => format!("{load} / {}", self.name),
+            (Some(load), true) => load.clone(),
+            (None, _) => self.name.clone(),
+        };
+        let phase = Said::of_others(phase).cleaned();
+        match self.changed() {
+            None => phase,
+            Some(change) if phase.is_empty() => change,
+            Some(change) => say!("{phase}, {change}"),
+        }
+    }
+
+    fn changed(&self) -> Option<Said> {
+        let change = self.change.as_deref()?;
+        Some(match change.split_once(' ') {
+            Some(("rate", rate)) => Said::of_others(format!("{rate}/s")),
+            Some(("users", users)) => {
+                let users = parse_count(users).map_or_else(|_| users.to_string(), format_count);
+                say!("{users} users")
+            }
+            Some(("times", times)) => Said::of_others(format!("× {times}")),
+            _ => Said::of_others(change.to_string()),
+        })
+    }
+}
+
+impl Summary {
+    /// Levels with response times in the order of their load, and what that counts: users, if their
+    /// number differs between levels, or starts per second.
+    pub(crate) fn levels_by_load(&self) -> (Said, Vec<(f64, &LevelRow)>) {
+        let timed = self.parts.levels.iter().filter(|level| !level.total.latency.is_empty());
+        let timed: Vec<&LevelRow> = timed.collect();
+        let users = || timed.iter().map(|level| level.users_online);
+        let (least, most) = (users().min().unwrap_or(0), users().max().unwrap_or(0));
+        let by_users = self.is_long_lived() && most as f64 > USERS_VARY_MIN * least as f64
+            || self.levels_have_users();
+        let load = |level: &LevelRow| match by_users {
+            true => level.users_online as f64,
+            false => level.rate_per_s,
+        };
+        let mut levels: Vec<(f64, &LevelRow)> =
+            timed.into_iter().map(|level| (load(level), level)).collect();
+        levels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        (if by_users { say!("users") } else { say!("starts/s") }, levels)
+    }
+
+    /// A change of the load or a phase sets a number of users.
+    fn levels_have_users(&self) -> bool {
+        let by_change = |level: &LevelRow| {
+            level.change.as_deref().is_some_and(|change| change.starts_with("users "))
+        };
+        let planned: Vec<u64> =
+            self.parts.phases.iter().filter_map(|phase| phase.users_planned).collect();
+        self.parts.levels.iter().any(by_change) || planned.windows(2).any(|pair| pair[0] != pair[1])
+    }
+}

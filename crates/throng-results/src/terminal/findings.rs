@@ -1,0 +1,192 @@
+//! What was found in a run, and why: in short in its summary, in full for `throng why`.
+
+use std::collections::BTreeMap;
+
+use throng_base::Said;
+use throng_why::{Code, Finding, Judged, Level, NOT_RECORDED, Span, Unknown};
+
+use super::text::{clean, second, wrap};
+use super::{Ink, Style};
+use crate::summary::Summary;
+
+/// Where texts below a finding begin.
+const INDENT: &str = "  ";
+
+/// All findings of a run, with evidence and rivals, and what could not be judged.
+pub fn findings_text(summary: &Summary, judged: &Judged, style: &Style) -> String {
+    let mut out = head(summary, judged, style);
+    for finding in &judged.findings {
+        out.push('\n');
+        out += &full(finding, style);
+    }
+    out += &not_judged(judged, style);
+    if style.ascii { super::text::ascii(&out) } else { out }
+}
+
+/// The findings alone, as a section of all figures.
+pub(super) fn section(summary: &Summary, style: &Style) -> String {
+    let all: Vec<String> = beside_verdict(summary).map(|it| full(it, style)).collect();
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("{}\n{}", style.bold(&style.say(say!("findings"))), all.join("\n")),
+    }
+}
+
+/// Findings that the verdict and its warnings do not tell already: they are about throng itself.
+pub(super) fn beside_verdict(summary: &Summary) -> impl Iterator<Item = &Finding> {
+    let found = summary.verdict.why.iter().flat_map(|judged| &judged.findings);
+    found.filter(|it| it.code != Code::GeneratorBound)
+}
+
+fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
+    let found = match judged.findings.len() {
+        0 if !judged.doubts.is_empty() => say!("no finding is drawn: the figures do not add up"),
+        0 => say!("nothing found"),
+        1 => say!("1 finding"),
+        more => say!("{} findings", more),
+    };
+    let name = style.bold(&clean(&summary.info.name));
+    let mut out = format!("{name} · {}\n", style.say(found));
+    for doubt in &judged.doubts {
+        out += &paragraph(&style.say(doubt.clone()), INDENT, style);
+    }
+    if let Some(until) = judged.until_s {
+        let text = style.say(say!("the run has no end: judged up to {}", second(until)));
+        out += &paragraph(&text, INDENT, style);
+    }
+    out
+}
+
+pub(super) fn ink(level: Level) -> Ink {
+    match level {
+        Level::Certain => Ink::Bad,
+        Level::Likely => Ink::Warn,
+        Level::Hint => Ink::Dim,
+    }
+}
+
+/// From when to when it is seen.
+pub(super) fn span(finding: &Finding, style: &Style) -> String {
+    part(finding.when, style)
+}
+
+fn part(span: Span, style: &Style) -> String {
+    let (from, to) = (second(span.from_s), second(span.to_s));
+    style.say(say!("{from} to {to}"))
+}
+
+fn full(finding: &Finding, style: &Style) -> String {
+    let level = style.paint(ink(finding.level), &style.say(finding.level.text()));
+    let code = style.bold(finding.code.word());
+    let mut out = format!("{code} · {level} · {}\n", span(finding, style));
+    out += &paragraph(&style.say(finding.text.clone()), INDENT, style);
+    for figure in &finding.evidence {
+        let text = style.say(figure.text.clone());
+        let when = match figure.when == finding.when {
+            true => String::new(),
+            false => {
+                format!(" ({})", part(figure.when, style))
+            }
+        };
+        out += &item("·", &format!("{text}{when}"), style);
+    }
+    for rival in &finding.excluded {
+        let (cause, how) = (style.say(rival.cause.clone()), style.say(rival.how.clone()));
+        let text = style.say(say!("ruled out: {} ({})", cause, how));
+        out += &item("✗", &text, style);
+    }
+    out + &item("→", &style.say(finding.next.clone()), style)
+}
+
+fn item(sign: &str, text: &str, style: &Style) -> String {
+    let room = style.columns() - INDENT.len() - 2;
+    let lines = wrap(&clean(text), room);
+    let line = |(at, line): (usize, &String)| {
+        let lead = if at == 0 { sign } else { " " };
+        format!("{INDENT}{lead} {line}\n")
+    };
+    lines.iter().enumerate().map(line).collect()
+}
+
+fn paragraph(text: &str, indent: &str, style: &Style) -> String {
+    let lines = wrap(&clean(text), style.columns() - indent.len());
+    lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+/// Why other findings could not be drawn.
+fn not_judged(judged: &Judged, style: &Style) -> String {
+    if !judged.doubts.is_empty() {
+        return String::new();
+    }
+    let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (code, why) in &judged.unknown {
+        groups.entry(style.say(reason(why))).or_default().push(code.word());
+    }
+    groups.entry(style.say(say!("not in any record yet"))).or_default().extend(NOT_RECORDED);
+    let title = style.bold(&style.say(say!("not judged")));
+    let mut out = format!("\n{title}\n");
+    for (reason, codes) in groups {
+        out += &paragraph(&format!("{reason}: {}", codes.join(", ")), INDENT, style);
+    }
+    out
+}
+
+fn reason(why: &Unknown) -> Said {
+    match why {
+        Unknown::TooShort { needs_s } => {
+            let needs = second(*needs_s as f64);
+            say!("too short, {} of the same load are needed", needs)
+        }
+        Unknown::ExplainedBy { code } => say!("explained by {}", code.word()),
+        Unknown::TooCoarse { point_s } => {
+            say!("too long a run, its points cover {} each", second(*point_s as f64))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use crate::terminal::summary_text;
+
+    #[test]
+    fn findings_are_shown_with_evidence_and_rivals() {
+        let summary = sample::summary();
+        let judged = sample::judged();
+        let text = findings_text(&summary, &judged, &Style::plain());
+        for part in [
+            "quick check · 2 findings\n",
+            "plateau-residence · likely · 2s to 12s\n  open connections settle at 2,400\n",
+            "  · before: none (0s to 2s)\n",
+            "  ✗ ruled out: a limit (new ones still open)\n",
+            "  → look for a timeout of 8.00s\n",
+            "explained by saturated: warm-up\n",
+            "too short, 5m00s of the same load are needed: drift\n",
+            "not in any record yet: conntrack-full",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let doubtful = Judged { doubts: vec![say!("unknown")], ..Judged::default() };
+        let text = findings_text(&summary, &doubtful, &Style::plain());
+        assert!(text.contains("do not add up\n  unknown\n"), "{text}");
+        let killed = Judged { until_s: Some(61.0), ..Judged::default() };
+        let text = findings_text(&summary, &killed, &Style::plain());
+        assert!(text.contains("nothing found\n  the run has no end: judged up to 1m01s"), "{text}");
+    }
+
+    #[test]
+    fn a_summary_has_two_lines_for_each_and_none_where_there_is_none() {
+        let mut summary = sample::summary();
+        summary.verdict.why = Some(Judged::default());
+        let without = summary_text(&summary, &Style::plain());
+        assert!(!without.contains("findings"), "{without}");
+        summary.verdict.why = Some(sample::judged());
+        let with = summary_text(&summary, &Style::plain());
+        let lines = "findings     open connections settle at 2,400\n             likely · 2s to 12s · \
+                     throng explain plateau-residence\n";
+        assert!(with.contains(lines) && with.lines().count() <= 23, "{with}");
+        let details = summary_text(&summary, &Style { details: true, ..Style::plain() });
+        assert!(details.contains("ruled out: a limit"), "{details}");
+    }
+}

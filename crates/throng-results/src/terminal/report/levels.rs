@@ -1,0 +1,99 @@
+//! What each step did at each level of the load, and the response time of the levels.
+
+use throng_base::Said;
+use throng_base::units::format_count;
+use throng_metrics::Percentile;
+
+use super::super::columns::{Columns, P50, P99, Time};
+use super::super::table::{Cell, Table};
+use super::super::text::{nanos, rate, span};
+use super::super::{Ink, Style};
+use super::{left_out, note, pick_some};
+use crate::summary::{LEVELS_DRAWN_MIN, LevelRow, Row, Summary};
+
+/// Rows of steps of one level; the JSON has all.
+const STEPS_MAX: usize = 10;
+const BAR_COLUMNS: usize = 40;
+
+/// A line of the table of levels; empty where it has no figures.
+struct Line<'a> {
+    name: String,
+    ink: Ink,
+    /// All steps of a level, or one of them.
+    row: Option<&'a Row>,
+    /// What only the level as a whole has.
+    level: Option<&'a LevelRow>,
+}
+
+impl Line<'_> {
+    fn of_row(&self, text: impl Fn(&Row) -> String) -> String {
+        self.row.map(text).unwrap_or_default()
+    }
+
+    fn of_level(&self, text: impl Fn(&LevelRow) -> String) -> String {
+        self.level.map(text).unwrap_or_default()
+    }
+}
+
+/// Empty for a run whose load was the same throughout.
+pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> String {
+    if summary.parts.levels.len() < 2 {
+        return String::new();
+    }
+    let time = |time: Time| move |line: &Line| line.of_row(|row| time.text(&row.latency));
+    let lines: Vec<Line> =
+        summary.parts.levels.iter().flat_map(|level| lines(summary, level, style)).collect();
+    let table = Columns::of(say!("level"), |line: &Line| line.name.clone())
+        .inked(|line| line.ink)
+        .cell(say!("count"), |line| line.of_row(|row| format_count(row.count)))
+        .cell(say!("failed"), |line| line.of_row(|row| format_count(row.failed)))
+        .cell(P50.head(), time(P50))
+        .cell(P99.head(), time(P99))
+        .cell(say!("connects/s"), |line| line.of_level(|level| rate(level.opened_per_s)))
+        .cell(say!("users"), |line| line.of_level(|level| format_count(level.users_online)))
+        .cell(say!("cores"), |line| line.of_level(|level| format!("{:.2}", level.cores)))
+        .table(&lines);
+    let explained = say!("cores: processors that the generator used, on average");
+    "\n".to_string() + &table.render(style) + &note(explained, style) + &drawn(summary, style)
+}
+
+/// A line for all steps of a level, and one for each if there are several.
+fn lines<'a>(summary: &Summary, level: &'a LevelRow, style: &Style) -> Vec<Line<'a>> {
+    let ink = if level.measured { Ink::Plain } else { Ink::Dim };
+    let name = format!("{} {}", style.say(level.label(&summary.info)), span(level.lasted));
+    let mut lines = vec![Line { name, ink, row: Some(&level.total), level: Some(level) }];
+    if level.steps.len() < 2 {
+        return lines;
+    }
+    let worst = |row: &Row| (row.failed, row.latency.at(Percentile::P99));
+    let shown = pick_some(&level.steps, STEPS_MAX, worst);
+    lines.extend(shown.iter().map(|row| {
+        let name = format!("  {}", throng_base::clean(&row.name));
+        Line { name, ink, row: Some(row), level: None }
+    }));
+    let more =
+        say!("… and {{}} steps with better results; `throng report --json` lists all of them");
+    let left = left_out(level.steps.len(), shown.len(), more, style);
+    if !left.is_empty() {
+        let name = format!("  {}", left.trim());
+        lines.push(Line { name, ink: Ink::Dim, row: None, level: None });
+    }
+    lines
+}
+
+/// The 99th percentile of each level as a bar, by load.
+fn drawn(summary: &Summary, style: &Style) -> String {
+    let (varied, levels) = summary.levels_by_load();
+    if levels.len() < LEVELS_DRAWN_MIN {
+        return String::new();
+    }
+    let p99 = |level: &LevelRow| level.total.latency.at(Percentile::P99);
+    let most = levels.iter().map(|(_, level)| p99(level)).max().unwrap_or(0).max(1);
+    let mut table = Table::new([varied, P99.head(), Said::default()]);
+    for (load, level) in levels {
+        let columns = (p99(level) as f64 / most as f64 * BAR_COLUMNS as f64).round() as usize;
+        let bar = "█".repeat(columns.max(1));
+        table.row([rate(load), nanos(p99(level)), bar].map(Cell::from));
+    }
+    "\n".to_string() + &table.words_in(&[2]).render(style)
+}

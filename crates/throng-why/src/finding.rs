@@ -1,0 +1,236 @@
+//! What a finding is, and how a rule says that it cannot judge.
+
+use std::time::Duration;
+
+use throng_base::Said;
+use throng_base::units::format_duration;
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $name:ident new($word:literal, $title:literal);)+) => {
+        /// What a finding is about. The word is stable: it stands in JSON, and
+        /// `throng explain` knows it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$name,)+];
+
+            pub fn word(self) -> &'static str {
+                match self { $(Code::$name => $word,)+ }
+            }
+
+            /// In a few words.
+            pub fn title(self) -> Said {
+                match self { $(Code::$name => say!($title),)+ }
+            }
+        }
+    };
+}
+
+// In the order of judging: generator, network and kernel, limits of the target, its code.
+codes! {
+    /// throng or its host could not generate the load.
+    GeneratorBound new("generator-bound", "throng itself limits the result");
+    /// No source port was left.
+    PortsExhausted new("ports-exhausted", "source ports ran out");
+    /// No file descriptor was left, here or at the target.
+    DescriptorLimit new("descriptor-limit", "a limit on file descriptors was reached");
+    /// SYNs were lost: connects took one second, or two, or three longer.
+    SynLost new("syn-lost", "connection requests (SYN) were lost");
+    /// The listener accepted too slowly.
+    AcceptQueueFull new("accept-queue-full", "the accept queue of a listener was full");
+    /// Most connections ended at once, and later new ones opened.
+    TargetRestarted new("target-restarted", "the target stopped or was restarted");
+    /// One address is slower than the others, or fails.
+    OneBadAddress new("one-bad-address", "one address of the target is worse than the others");
+    /// Connections are unevenly spread over addresses.
+    Unbalanced new("unbalanced", "connections are unevenly spread over addresses");
+    /// Open connections settle at rate × residence.
+    PlateauResidence new("plateau-residence", "a timeout at the target caps open connections");
+    /// The target ends connections that nobody asked it to end.
+    ClosesFirst new("closes-first", "the target closes connections first");
+    /// Lost connections cause many more attempts to connect.
+    ReconnectStorm new("reconnect-storm", "lost connections cause a storm of reconnects");
+    /// A limit on requests: 429, or 503 at a flat rate.
+    RateLimited new("rate-limited", "a rate limit of the target was reached");
+    /// The load was more than the target can serve.
+    Saturated new("saturated", "the load exceeds what the target can serve");
+    /// TLS handshakes take longer and longer, and nothing else does.
+    TlsBound new("tls-bound", "TLS handshakes are the bottleneck");
+    /// Users reuse connections that real ones would open.
+    TlsHidden new("tls-hidden", "reused connections hide the cost of TLS handshakes");
+    /// More users, not a faster target, would raise the rate.
+    ThinkBound new("think-bound", "think time limits the rate");
+    /// Requests were sent more than once.
+    Amplified new("amplified", "retries multiply the load");
+    /// Stalls at even intervals.
+    PeriodicStall new("periodic-stall", "the target stalls at regular intervals");
+    /// Response times have two peaks.
+    TwoPeaks new("two-peaks", "response times have two peaks");
+    /// The first minutes are slower than the rest.
+    WarmUp new("warm-up", "the target was slower at the beginning");
+    /// Response times grow at the same load.
+    Drift new("drift", "response times grow although the load does not");
+    /// Errors begin at a load or a moment.
+    RisingErrors new("rising-errors", "errors begin during the run");
+    /// One step takes most of the time that was added.
+    SlowStep new("slow-step", "one step causes most of the slowdown");
+}
+
+/// How sure a finding is, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// It was counted.
+    Certain,
+    /// Its rule is met, and its rivals are excluded.
+    Likely,
+    /// Something else may be the cause.
+    Hint,
+}
+
+impl Level {
+    pub fn word(self) -> &'static str {
+        match self {
+            Level::Certain => "certain",
+            Level::Likely => "likely",
+            Level::Hint => "hint",
+        }
+    }
+
+    pub fn text(self) -> Said {
+        match self {
+            Level::Certain => say!("certain"),
+            Level::Likely => say!("likely"),
+            Level::Hint => say!("hint"),
+        }
+    }
+}
+
+/// A part of the run, in seconds since its start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    pub from_s: f64,
+    pub to_s: f64,
+}
+
+impl Span {
+    pub fn new(from_s: f64, to_s: f64) -> Span {
+        Span { from_s, to_s }
+    }
+
+    pub fn overlaps(self, other: Span) -> bool {
+        self.from_s < other.to_s && other.from_s < self.to_s
+    }
+}
+
+/// A figure that a finding rests on, and the part of the run that it is of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    pub text: Said,
+    pub when: Span,
+}
+
+/// Another cause that would look alike, and how it was excluded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rival {
+    pub cause: Said,
+    pub how: Said,
+}
+
+/// See the description of the crate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub code: Code,
+    pub level: Level,
+    /// What was found, in one sentence with its main figures.
+    pub text: Said,
+    pub when: Span,
+    /// The curves of a report that show it, by their names in its data.
+    pub series: &'static [&'static str],
+    pub evidence: Vec<Figure>,
+    pub excluded: Vec<Rival>,
+    /// What to do next, with a command.
+    pub next: Said,
+}
+
+impl Finding {
+    pub(crate) fn new(code: Code, level: Level, text: Said, when: Span) -> Finding {
+        let (series, evidence, excluded) = (&[][..], Vec::new(), Vec::new());
+        Finding { code, level, text, when, series, evidence, excluded, next: Said::default() }
+    }
+
+    pub(crate) fn on(mut self, series: &'static [&'static str]) -> Finding {
+        self.series = series;
+        self
+    }
+
+    pub(crate) fn figure(mut self, text: Said) -> Finding {
+        let when = self.when;
+        self.evidence.push(Figure { text, when });
+        self
+    }
+
+    pub(crate) fn figure_at(mut self, when: Span, text: Said) -> Finding {
+        self.evidence.push(Figure { text, when });
+        self
+    }
+
+    pub(crate) fn not(mut self, cause: Said, how: Said) -> Finding {
+        self.excluded.push(Rival { cause, how });
+        self
+    }
+
+    pub(crate) fn then(mut self, next: Said) -> Finding {
+        self.next = next;
+        self
+    }
+}
+
+/// Why a rule gives no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unknown {
+    /// It needs so many seconds of the same load.
+    TooShort { needs_s: u64 },
+    /// A finding explains what the rule would look at.
+    ExplainedBy { code: Code },
+    /// A point of so long a record covers more time than the rule can use.
+    TooCoarse { point_s: u64 },
+}
+
+/// What a rule finds.
+pub type Judgement = Result<Vec<Finding>, Unknown>;
+
+/// A number of seconds as people write it.
+pub(crate) fn seconds(seconds: f64) -> String {
+    format_duration(Duration::from_secs_f64(seconds.clamp(0.0, 1e12)))
+}
+
+/// Nanoseconds as people write them.
+pub(crate) fn time(nanos: f64) -> String {
+    seconds(nanos / 1e9)
+}
+
+/// A number per second.
+pub(crate) fn rate(per_s: f64) -> String {
+    match per_s {
+        few if few < 10.0 => format!("{few:.2}/s"),
+        some if some < 100.0 => format!("{some:.1}/s"),
+        many => format!("{}/s", count(many)),
+    }
+}
+
+pub(crate) fn count(count: f64) -> String {
+    throng_base::units::format_count(count.max(0.0).round() as u64)
+}
+
+/// A share of one, in percent.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        none if none <= 0.0 => "0 %".into(),
+        few if few < 0.1 => "<0.1 %".into(),
+        some if some < 10.0 => format!("{some:.1} %"),
+        many => format!("{many:.0} %"),
+    }
+}

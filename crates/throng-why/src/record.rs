@@ -1,0 +1,214 @@
+//! What rules look at: a run in seconds, in sums by phase, and in a few facts. It is made from a
+//! record, and a test can make one without a run.
+
+use std::ops::Range;
+
+use throng_base::Said;
+use throng_metrics::{Cause, Histogram, Interval, Stage, StepKind};
+
+use crate::finding::Span;
+use crate::stats;
+use crate::timeline::{Point, Timeline};
+
+/// Lateness (p99) above which a second says nothing about the target: as in the verdict of a run.
+pub(crate) const LATENESS_NS_MAX: f64 = 10_000_000.0;
+/// Share of a second that shards may lose before it says nothing either.
+const LOST_MAX: f64 = 0.05;
+/// Change of the load over a stretch, by its median, below which it is the same load.
+const STEADY_CHANGE_MAX: f64 = 0.05;
+/// Points at each end of a stretch in which the load is not yet, or no longer, what it is within.
+const EDGE_POINTS: usize = 2;
+/// A shorter stretch is none.
+const STRETCH_POINTS_MIN: usize = 5;
+
+/// A phase of the load, by when it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseFacts {
+    pub name: String,
+    pub measured: bool,
+    pub span: Span,
+}
+
+/// A threshold on a rate that was not met.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissedRate {
+    pub text: String,
+    pub figure: f64,
+    pub wanted: f64,
+}
+
+/// What is known of a run beside its figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// By their index.
+    pub steps: Vec<(String, StepKind)>,
+    pub phases: Vec<PhaseFacts>,
+    pub lasted_s: f64,
+    /// False: it was killed, or it still goes on.
+    pub ended: bool,
+    pub same_host: bool,
+    pub targets: Vec<String>,
+    /// The zero of all times since the Unix epoch; 0 if unknown.
+    pub zero_unix_ns: u64,
+    /// Source ports of the host.
+    pub port_range: Option<(u16, u16)>,
+    /// Why the generator did not generate the load.
+    pub generator: Vec<Said>,
+    /// Why the figures do not add up.
+    pub doubts: Vec<Said>,
+    pub missed_rates: Vec<MissedRate>,
+    /// When the load was changed by hand.
+    pub changes_s: Vec<f64>,
+}
+
+/// See the module's description.
+pub struct Record<'a> {
+    pub facts: &'a Facts,
+    pub timeline: &'a Timeline,
+    /// The figures of each phase, as `facts` has them.
+    pub sums: Vec<&'a Interval>,
+    /// Those of all measured phases together.
+    pub whole: Interval,
+}
+
+impl<'a> Record<'a> {
+    pub fn new(facts: &'a Facts, timeline: &'a Timeline, sums: Vec<&'a Interval>) -> Record<'a> {
+        let mut whole = Interval::default();
+        let measured = sums.iter().zip(&facts.phases).filter(|(_, phase)| phase.measured);
+        measured.for_each(|(sum, _)| whole.merge_later(sum));
+        Record { facts, timeline, sums, whole }
+    }
+
+    pub(crate) fn points(&self) -> &'a [Point] {
+        self.timeline.points()
+    }
+
+    pub(crate) fn width(&self) -> f64 {
+        self.timeline.width_s() as f64
+    }
+
+    pub(crate) fn span(&self, range: &Range<usize>) -> Span {
+        let width = self.width();
+        let end = range.end as f64 * width;
+        let lasted = self.facts.lasted_s.max(range.start as f64 * width);
+        Span::new(range.start as f64 * width, if lasted > 0.0 { end.min(lasted) } else { end })
+    }
+
+    /// The whole time of the measured phases.
+    pub(crate) fn measured_span(&self) -> Span {
+        let measured = || self.facts.phases.iter().filter(|phase| phase.measured);
+        let from = measured().map(|phase| phase.span.from_s).fold(f64::INFINITY, f64::min);
+        let to = measured().map(|phase| phase.span.to_s).fold(0.0, f64::max);
+        Span::new(from.min(to), to)
+    }
+
+    /// A figure of each point, per second of it.
+    pub(crate) fn rates(&self, range: &Range<usize>, of: impl Fn(&Point) -> f64) -> Vec<f64> {
+        let points = &self.points()[range.clone()];
+        points.iter().map(|point| of(point) / point.lines.max(1.0)).collect()
+    }
+
+    pub(crate) fn values(&self, range: &Range<usize>, of: impl Fn(&Point) -> f64) -> Vec<f64> {
+        self.points()[range.clone()].iter().map(of).collect()
+    }
+
+    pub(crate) fn sum(&self, range: &Range<usize>, of: impl Fn(&Point) -> f64) -> f64 {
+        self.points()[range.clone()].iter().map(of).sum()
+    }
+
+    /// All points.
+    pub(crate) fn all(&self) -> Range<usize> {
+        0..self.points().len()
+    }
+
+    /// Whether the generator was in time, so that the point is about the target.
+    pub(crate) fn is_trusted(&self, point: &Point) -> bool {
+        point.lateness <= LATENESS_NS_MAX && point.lost <= LOST_MAX * self.width()
+    }
+
+    /// Measured parts of the run in which no phase begins or ends and nobody changes the load,
+    /// without the points at their ends.
+    pub(crate) fn stretches(&self) -> Vec<Range<usize>> {
+        let width = self.width();
+        let place = |second: f64| (second / width) as usize;
+        let mut cuts = vec![0, self.points().len()];
+        for phase in self.facts.phases.iter().filter(|it| it.span.to_s > it.span.from_s) {
+            cuts.extend([place(phase.span.from_s), place(phase.span.to_s)]);
+        }
+        cuts.extend(self.facts.changes_s.iter().map(|at| place(*at)));
+        cuts.retain(|at| *at <= self.points().len());
+        cuts.sort_unstable();
+        cuts.dedup();
+        let inner = |pair: &[usize]| pair[0] + EDGE_POINTS..pair[1].saturating_sub(EDGE_POINTS);
+        let ranges = cuts.windows(2).map(inner);
+        ranges.filter(|range| self.is_stretch(range)).collect()
+    }
+
+    fn is_stretch(&self, range: &Range<usize>) -> bool {
+        let is_measured = |point: &Point| point.lines == 0.0 || point.measured > 0.0;
+        range.len() >= STRETCH_POINTS_MIN && self.points()[range.clone()].iter().all(is_measured)
+    }
+
+    /// Whether starts are scheduled at a rate in it.
+    pub(crate) fn is_open(&self, range: &Range<usize>) -> bool {
+        self.points()[range.clone()].iter().any(|point| point.wanted > 0.0)
+    }
+
+    /// What the load asks for: starts per second, or users.
+    pub(crate) fn load(&self, range: &Range<usize>) -> Vec<f64> {
+        match self.is_open(range) {
+            true => self.rates(range, |point| point.wanted),
+            false => self.values(range, |point| point.users_wanted.max(point.users)),
+        }
+    }
+
+    /// Those of the stretches in which the load stays the same.
+    pub(crate) fn steady(&self) -> Vec<Range<usize>> {
+        let is_steady = |range: &Range<usize>| {
+            let load = self.load(range);
+            let middle = stats::median(&load).unwrap_or_default();
+            let change = stats::slope(&load).map_or(0.0, |it| it.slope * load.len() as f64);
+            middle > 0.0 && (change / middle).abs() <= STEADY_CHANGE_MAX
+        };
+        self.stretches().into_iter().filter(is_steady).collect()
+    }
+
+    /// Times of a stage of all connections, in measured phases.
+    pub(crate) fn stage(&self, stage: Stage) -> Option<&Histogram> {
+        self.whole.stage(stage).map(|row| &row.latency)
+    }
+
+    /// How many attempts failed for a cause, measured or not, and when.
+    pub(crate) fn failures(&self, cause: Cause) -> Option<(u64, Span)> {
+        let (_, places) = self.timeline.failures().iter().find(|(it, _)| *it == cause)?;
+        let (first, _) = places.first_key_value()?;
+        let (last, _) = places.last_key_value()?;
+        let total = places.values().sum();
+        Some((total, self.span(&(*first as usize..*last as usize + 1))))
+    }
+
+    pub(crate) fn step_name(&self, step: u16) -> String {
+        let known = self.facts.steps.get(usize::from(step));
+        known.map_or_else(|| format!("step {step}"), |(name, _)| name.clone())
+    }
+
+    pub(crate) fn kind(&self, step: u16) -> StepKind {
+        self.facts.steps.get(usize::from(step)).map_or(StepKind::NONE, |(_, kind)| *kind)
+    }
+
+    /// Whether users keep connections to be online, and not only for the next request.
+    pub(crate) fn is_long_lived(&self) -> bool {
+        self.facts.steps.iter().any(|(_, kind)| *kind == StepKind::Connect)
+            || self.sums.iter().any(|sum| sum.lifecycle.begun > 0)
+    }
+}
+
+/// How many times of a histogram lie between two, by the middles of its buckets.
+pub(crate) fn within(times: &Histogram, from_ns: f64, to_ns: f64) -> u64 {
+    let buckets = times.buckets().filter(|(index, _)| {
+        let bucket = throng_metrics::histogram::bucket(*index);
+        let middle = (bucket.start as f64 + bucket.end as f64) / 2.0;
+        from_ns <= middle && middle < to_ns
+    });
+    buckets.map(|(_, count)| count).sum()
+}

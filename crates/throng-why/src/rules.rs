@@ -1,0 +1,160 @@
+//! The rules in the order of judging, and which finding explains which others.
+
+mod accept_queue_full;
+mod amplified;
+mod closes_first;
+mod descriptor_limit;
+mod drift;
+mod generator_bound;
+mod one_bad_address;
+mod periodic_stall;
+mod plateau_residence;
+mod ports_exhausted;
+mod rate_limited;
+mod reconnect_storm;
+mod rising_errors;
+mod saturated;
+mod slow_step;
+mod syn_lost;
+mod target_restarted;
+mod think_bound;
+mod tls_bound;
+mod tls_hidden;
+mod two_peaks;
+mod unbalanced;
+mod warm_up;
+
+use throng_base::Said;
+
+use crate::finding::{Code, Finding, Judgement, Level, Unknown};
+use crate::record::Record;
+
+/// What all rules say of a record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    /// The surest first, then in the order of judging.
+    pub findings: Vec<Finding>,
+    /// Rules that gave no answer, and why.
+    pub unknown: Vec<(Code, Unknown)>,
+    /// Why no finding is drawn at all: the figures do not add up.
+    pub doubts: Vec<Said>,
+    /// The record ends in the middle of the run, here in seconds.
+    pub until_s: Option<f64>,
+}
+
+/// What no record has so far, and so no rule looks for.
+pub const NOT_RECORDED: [&str; 4] =
+    ["conntrack-full", "too-good", "head-of-line", "own-duplicates"];
+
+/// A rule.
+type Rule = fn(&Record) -> Judgement;
+
+const RULES: [(Code, Rule); 23] = [
+    (Code::GeneratorBound, generator_bound::judge),
+    (Code::PortsExhausted, ports_exhausted::judge),
+    (Code::DescriptorLimit, descriptor_limit::judge),
+    (Code::AcceptQueueFull, accept_queue_full::judge),
+    (Code::SynLost, syn_lost::judge),
+    (Code::TargetRestarted, target_restarted::judge),
+    (Code::OneBadAddress, one_bad_address::judge),
+    (Code::Unbalanced, unbalanced::judge),
+    (Code::PlateauResidence, plateau_residence::judge),
+    (Code::ClosesFirst, closes_first::judge),
+    (Code::ReconnectStorm, reconnect_storm::judge),
+    (Code::RateLimited, rate_limited::judge),
+    (Code::TlsBound, tls_bound::judge),
+    (Code::Saturated, saturated::judge),
+    (Code::TlsHidden, tls_hidden::judge),
+    (Code::ThinkBound, think_bound::judge),
+    (Code::Amplified, amplified::judge),
+    (Code::PeriodicStall, periodic_stall::judge),
+    (Code::TwoPeaks, two_peaks::judge),
+    (Code::WarmUp, warm_up::judge),
+    (Code::Drift, drift::judge),
+    (Code::RisingErrors, rising_errors::judge),
+    (Code::SlowStep, slow_step::judge),
+];
+
+/// What a finding that is likely or certain explains: a finding of these at the same time is none.
+const EXPLAINS: [(Code, &[Code]); 12] = [
+    (
+        // A generator that is late makes times longer and rates lower.
+        Code::GeneratorBound,
+        &[
+            Code::SynLost,
+            Code::TlsBound,
+            Code::Saturated,
+            Code::ThinkBound,
+            Code::PeriodicStall,
+            Code::TwoPeaks,
+            Code::WarmUp,
+            Code::Drift,
+            Code::SlowStep,
+        ],
+    ),
+    (Code::PortsExhausted, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
+    (Code::DescriptorLimit, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
+    (
+        Code::AcceptQueueFull,
+        &[Code::SynLost, Code::TwoPeaks, Code::RisingErrors, Code::Saturated, Code::SlowStep],
+    ),
+    (Code::SynLost, &[Code::TwoPeaks, Code::SlowStep]),
+    (
+        Code::TargetRestarted,
+        &[
+            Code::RisingErrors,
+            Code::ClosesFirst,
+            Code::WarmUp,
+            Code::Saturated,
+            Code::Drift,
+            Code::SlowStep,
+            Code::TwoPeaks,
+        ],
+    ),
+    (Code::OneBadAddress, &[Code::TwoPeaks, Code::RisingErrors, Code::Unbalanced]),
+    (Code::PlateauResidence, &[Code::ClosesFirst, Code::RisingErrors]),
+    (Code::RateLimited, &[Code::Saturated, Code::RisingErrors, Code::Amplified]),
+    (Code::TlsBound, &[Code::Saturated, Code::SlowStep, Code::TwoPeaks]),
+    (Code::PeriodicStall, &[Code::TwoPeaks]),
+    (
+        Code::Saturated,
+        &[Code::TwoPeaks, Code::WarmUp, Code::Drift, Code::PeriodicStall, Code::ThinkBound],
+    ),
+];
+
+/// Judges a record by all rules.
+pub fn judge(record: &Record) -> Judged {
+    let until_s = (!record.facts.ended).then_some(record.facts.lasted_s);
+    if !record.facts.doubts.is_empty() {
+        let doubts = record.facts.doubts.clone();
+        return Judged { doubts, until_s, ..Judged::default() };
+    }
+    let mut judged = Judged { until_s, ..Judged::default() };
+    for (code, rule) in RULES {
+        match rule(record) {
+            Ok(findings) => findings.into_iter().for_each(|finding| judged.take(finding)),
+            Err(unknown) => judged.unknown.push((code, unknown)),
+        }
+    }
+    judged.findings.sort_by_key(|finding| finding.level);
+    judged
+}
+
+impl Judged {
+    /// Keeps a finding, unless another one explains it.
+    fn take(&mut self, finding: Finding) {
+        let explains = |known: &&Finding| {
+            let explained = EXPLAINS.iter().find(|(code, _)| *code == known.code);
+            known.level < Level::Hint
+                && explained.is_some_and(|(_, codes)| codes.contains(&finding.code))
+                && (known.when.overlaps(finding.when) || known.code == Code::GeneratorBound)
+        };
+        match self.findings.iter().find(explains) {
+            Some(known) => {
+                let unknown = Unknown::ExplainedBy { code: known.code };
+                self.unknown.push((finding.code, unknown));
+            }
+            None => self.findings.push(finding),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The target stalls at even intervals: response times jump again and again. Spectra are no help
+//! here: on the autocorrelated seconds of clean runs they find something in half of them.
+
+use std::ops::Range;
+
+use crate::finding::{Code, Finding, Judgement, Level, Span, Unknown, rate, seconds, time};
+use crate::record::Record;
+use crate::stats;
+use crate::timeline::Point;
+
+/// An onset is this many spreads above the median of ln(time), and this much above the median.
+const SPREADS_MIN: f64 = 5.0;
+const RATIO_MIN: f64 = 1.5;
+const ONSETS_MIN: usize = 6;
+/// Points that are compared with the same median, and those on each side that make it.
+const PART: usize = 20;
+const AROUND: usize = 60;
+/// Variation of the intervals: a clock, and nearly one (simulated; WHY.md, section 2).
+const CLOCK_MAX: f64 = 0.1;
+const NEARLY_MAX: f64 = 0.4;
+/// Chance that random onsets are as even, halved for the two curves that are looked at.
+const CHANCE_MAX: f64 = 0.01 / 2.0;
+/// Share of the points that may be onsets.
+const ONSETS_SHARE_MAX: f64 = 0.3;
+/// Attempts that are made more at onsets than at other times, if the load is the cause.
+const BURST_MIN: f64 = 1.3;
+/// Rates of two stretches that tell a timer from work, and how equal the other product must be.
+const RATES_RATIO_MIN: f64 = 1.3;
+const SAME_MAX: f64 = 0.12;
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let all: Vec<usize> = record.stretches().into_iter().flatten().collect();
+    let (Some(first), Some(last)) = (all.first(), all.last()) else {
+        return Err(Unknown::TooShort { needs_s: 30 });
+    };
+    let range = *first..*last + 1;
+    if range.len() < 3 * ONSETS_MIN {
+        return Err(Unknown::TooShort { needs_s: 30 });
+    }
+    let curves: [(&'static [&'static str], fn(&Point) -> f64); 2] =
+        [(&["p99"], |point| point.p99), (&["max"], |point| point.max)];
+    let found = curves.into_iter().find_map(|(name, of)| stalls(record, &range, name, of));
+    if found.is_none() && record.timeline.width_s() > 4 {
+        return Err(Unknown::TooCoarse { point_s: record.timeline.width_s() });
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Points at which a curve jumps, within the range; those with late seconds are none.
+fn onsets(record: &Record, range: &Range<usize>, of: fn(&Point) -> f64) -> Vec<usize> {
+    let values = record.values(range, |point| of(point).max(1.0).ln());
+    // Levels of several phases: each point is compared with those around it, twenty at a time.
+    let around = |part: usize| {
+        let from =
+            (part * PART).saturating_sub(AROUND).min(values.len().saturating_sub(2 * AROUND));
+        stats::spread(&values[from..(from + 2 * AROUND).min(values.len())])
+    };
+    let usual: Vec<_> = (0..values.len().div_ceil(PART)).map(around).collect();
+    let is_high = |at: usize| {
+        let Some((middle, off)) = usual[at / PART] else { return false };
+        let over = values[at] - middle;
+        over > SPREADS_MIN * off && over > RATIO_MIN.ln()
+    };
+    let high: Vec<bool> = (0..values.len()).map(is_high).collect();
+    let is_onset = |at: &usize| high[*at] && (*at == 0 || !high[*at - 1]);
+    let trusted = |at: &usize| record.is_trusted(&record.points()[range.start + at]);
+    (0..values.len()).filter(is_onset).filter(trusted).collect()
+}
+
+fn stalls(
+    record: &Record,
+    range: &Range<usize>,
+    series: &'static [&'static str],
+    of: fn(&Point) -> f64,
+) -> Option<Finding> {
+    let onsets = onsets(record, range, of);
+    let even = stats::even(&onsets)?;
+    if onsets.len() < ONSETS_MIN || onsets.len() as f64 > range.len() as f64 * ONSETS_SHARE_MAX {
+        return None;
+    }
+    let chance = stats::chance_of_even(&onsets, range.len());
+    if even.variation >= NEARLY_MAX || chance >= CHANCE_MAX || is_burst(record, range, &onsets) {
+        return None;
+    }
+    let period_s = even.period * record.width();
+    let points = record.points();
+    let at: Vec<usize> = onsets.iter().map(|at| range.start + at).collect();
+    let high = stats::median(&at.iter().map(|at| of(&points[*at])).collect::<Vec<_>>())?;
+    let usual = stats::median(&record.values(range, |point| of(point)))?;
+    let when = Span::new(record.span(&(at[0]..at[0] + 1)).from_s, record.span(range).to_s);
+    let curve = series[0];
+    let text = say!(
+        "{curve} jumps from {} to {} every {}, {} times",
+        time(usual),
+        time(high),
+        seconds(period_s),
+        onsets.len()
+    );
+    let first: Vec<String> =
+        at.iter().take(8).map(|at| seconds(*at as f64 * record.width())).collect();
+    let level = if even.variation < CLOCK_MAX { Level::Likely } else { Level::Hint };
+    let found = Finding::new(Code::PeriodicStall, level, text, when)
+        .on(series)
+        .figure(say!("the first of them: {}", first.join(", ")))
+        .figure(say!("the intervals vary by {:.0} %", (even.variation * 100.0)))
+        .figure(cause(record, range, &at, period_s))
+        .not(say!("chance"), say!("1 of {:.0} random sequences is as even", (1.0 / chance)))
+        .not(say!("bursts of the load"), say!("throng sent no more in these seconds"))
+        .then(say!("look for what the target does every {}: jobs, flushes, collections", {
+            seconds(period_s)
+        }));
+    Some(found)
+}
+
+/// Whether more is begun at onsets than at other times: then the load is the cause.
+fn is_burst(record: &Record, range: &Range<usize>, onsets: &[usize]) -> bool {
+    let begun = record.values(range, |point| point.begun.max(point.attempted));
+    let at: Vec<f64> = onsets.iter().map(|at| begun[*at]).collect();
+    let usual = stats::median(&begun).unwrap_or_default();
+    stats::median(&at).is_some_and(|at| at > usual * BURST_MIN)
+}
+
+/// What drives it, where two rates or the clock on the wall tell.
+fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> throng_base::Said {
+    let minutes = period_s / 60.0;
+    let zero_s = record.facts.zero_unix_ns as f64 / 1e9;
+    if zero_s > 0.0 && minutes > 0.9 && (minutes - minutes.round()).abs() * 60.0 < 1.0 {
+        let second = |at: &usize| (*at as f64 * record.width() + zero_s) % 60.0;
+        let offset = second(&at[0]);
+        let is_same = |at: &usize| {
+            let apart = (second(at) - offset).abs();
+            apart.min(60.0 - apart) <= 1.5
+        };
+        if at.iter().all(is_same) {
+            return say!("cause: the clock on the wall (cron): always at second {:.0}", offset);
+        }
+    }
+    let parts = record.stretches().into_iter().filter_map(|part| {
+        let own: Vec<usize> = at.iter().copied().filter(|at| part.contains(at)).collect();
+        let gaps: Vec<f64> = own.windows(2).map(|two| (two[1] - two[0]) as f64).collect();
+        let rate = stats::median(&record.rates(&part, |point| point.attempts()))?;
+        (gaps.len() >= 3).then(|| (rate, stats::median(&gaps).unwrap_or_default()))
+    });
+    let mut parts: Vec<(f64, f64)> = parts.collect();
+    parts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (Some(slow), Some(fast)) = (parts.first(), parts.last()) else {
+        return unknown_cause(record, range);
+    };
+    if fast.0 < slow.0 * RATES_RATIO_MIN {
+        return unknown_cause(record, range);
+    }
+    let apart = |one: f64, other: f64| (one - other).abs() / one.max(other);
+    let (by_time, by_work) = (apart(slow.1, fast.1), apart(slow.0 * slow.1, fast.0 * fast.1));
+    match () {
+        () if by_time <= SAME_MAX && by_work > SAME_MAX => {
+            say!(
+                "cause: a timer: the interval is the same at {} and {}",
+                rate(slow.0),
+                rate(fast.0)
+            )
+        }
+        () if by_work <= SAME_MAX && by_time > SAME_MAX => {
+            let work = fast.0 * fast.1 * record.width();
+            say!("cause: work: every {:.0} requests at any rate (collection, buffer)", work)
+        }
+        () => unknown_cause(record, range),
+    }
+}
+
+fn unknown_cause(record: &Record, range: &Range<usize>) -> throng_base::Said {
+    let rate_now = stats::median(&record.rates(range, |point| point.attempts()));
+    let per_s = rate_now.unwrap_or_default();
+    say!("timer or work? run it at two rates to tell (it was {} all the time)", rate(per_s))
+}

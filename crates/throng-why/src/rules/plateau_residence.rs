@@ -1,0 +1,114 @@
+//! Open connections settle although new ones open all the time: a timeout at the target ends each
+//! after the same time, and so as many are open as open in that time.
+
+use std::ops::Range;
+
+use throng_metrics::{Ending, Histogram, Interval};
+
+use crate::finding::{Code, Finding, Judgement, Level, Unknown, count, percent, rate, seconds};
+use crate::record::{Record, within};
+use crate::stats;
+
+/// Seconds of a plateau, and how much it may rise or fall in them, by its height.
+const PLATEAU_S: f64 = 30.0;
+const RISE_MAX: f64 = 0.01;
+/// By how much rate × residence may miss it.
+const LITTLE_MAX: f64 = 0.07;
+/// Share of all ends that are within this of one round value.
+const ENDS_MIN: f64 = 0.5;
+const ROUND_MAX: f64 = 0.02;
+/// Connections that ended, and that were open.
+const COUNT_MIN: u64 = 50;
+
+/// Timeouts that people configure: whole seconds, then fives, minutes, and a few more.
+fn nearest_round(time_s: f64) -> f64 {
+    match time_s {
+        short if short < 60.0 => short.round().max(1.0),
+        some if some < 300.0 => (some / 5.0).round() * 5.0,
+        350.0..358.0 => 350.0,
+        long => (long / 60.0).round() * 60.0,
+    }
+}
+
+/// What ends connections by itself, and the time after which it does.
+fn timeout(record: &Record) -> Option<(Ending, f64, f64, Histogram)> {
+    let mut all = Interval::default();
+    record.sums.iter().for_each(|sum| all.merge_later(sum));
+    let ends: u64 = all.residence.iter().map(|row| row.time.count()).sum();
+    let rows = all.residence.into_iter().filter(|row| !row.unopened);
+    let found = rows.filter_map(|row| {
+        let is_asked = !matches!(row.ended, Ending::ClosedByTarget | Ending::Reset);
+        if is_asked || row.time.count() < COUNT_MIN {
+            return None;
+        }
+        let round = nearest_round(row.time.value_at(0.5) as f64 / 1e9);
+        let ns = round * 1e9;
+        let near = within(&row.time, ns * (1.0 - ROUND_MAX), ns * (1.0 + ROUND_MAX));
+        let share = near as f64 / ends as f64;
+        (share >= ENDS_MIN).then_some((row.ended, round, share, row.time))
+    });
+    found.max_by(|a, b| a.2.total_cmp(&b.2))
+}
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let Some((ended, round, share, times)) = timeout(record) else { return Ok(Vec::new()) };
+    let length = (PLATEAU_S / record.width()).ceil().max(3.0) as usize;
+    let stretches = record.stretches();
+    if stretches.iter().all(|range| range.len() < length) {
+        return Err(Unknown::TooShort { needs_s: (PLATEAU_S + round) as u64 });
+    }
+    let plateau = stretches.into_iter().find_map(|range| plateau(record, range, length, &times));
+    let Some((range, open, opened)) = plateau else { return Ok(Vec::new()) };
+    let mean = times.mean() / 1e9;
+    let text = say!(
+        "open connections settle at {}: {} new ones, and each ends after {} ({})",
+        count(open),
+        rate(opened),
+        seconds(round),
+        ended.text()
+    );
+    let found = Finding::new(Code::PlateauResidence, Level::Likely, text, record.span(&range))
+        .on(&["connections_open", "opened"])
+        .figure(say!("ends within 2 % of {}: {}", seconds(round), percent(share)))
+        .figure(say!(
+            "rate × mean residence: {} × {} = {}",
+            rate(opened),
+            seconds(mean),
+            count(opened * mean)
+        ))
+        .not(
+            say!("the scenario closes its connections"),
+            say!("these ends are counted as the target's, not as throng's"),
+        )
+        .not(
+            say!("a limit on the number of connections"),
+            say!("new connections still open at {}", rate(opened)),
+        )
+        .then(say!(
+            "look for a timeout of {} in the target and every proxy before it",
+            seconds(round)
+        ));
+    Ok(vec![found])
+}
+
+/// The longest plateau at the end of a stretch, its height and the rate of new connections.
+fn plateau(
+    record: &Record,
+    range: Range<usize>,
+    length: usize,
+    times: &Histogram,
+) -> Option<(Range<usize>, f64, f64)> {
+    let last = range.end.checked_sub(length).filter(|from| *from >= range.start)?;
+    let last = last..range.end;
+    let open = record.values(&last, |point| point.open);
+    let height = stats::median(&open)?;
+    let rise = stats::slope(&open)?.slope * open.len() as f64;
+    let opened = stats::mean(&record.rates(&last, |point| point.opened));
+    let little = opened * times.mean() / 1e9;
+    let is_flat = height >= COUNT_MIN as f64 && rise.abs() <= height * RISE_MAX;
+    let is_law = (little - height).abs() <= height * LITTLE_MAX;
+    let is_near =
+        |at: &usize| (record.points()[*at].open - height).abs() <= height * RISE_MAX * 3.0;
+    let from = range.clone().rev().take_while(is_near).last().unwrap_or(last.start);
+    (is_flat && is_law).then_some((from.min(last.start)..range.end, height, opened))
+}

@@ -1,0 +1,80 @@
+//! The run became slower, and one step took most of the time that was added.
+
+use crate::finding::{Code, Finding, Judgement, Level, Unknown, percent, time};
+use crate::record::Record;
+
+/// Points of a step in each part.
+const POINTS_MIN: usize = 6;
+/// Growth of the time of all steps together, from the first third to the last.
+const GROWTH_MIN: f64 = 0.5;
+/// Share of the growth that is the step's, and growth that the others may have.
+const SHARE_MIN: f64 = 0.7;
+const OTHERS_MAX: f64 = 0.25;
+/// Attempts of a step in each part.
+const ATTEMPTS_MIN: f64 = 50.0;
+
+/// Of a step: mean time in the first and the last part, and its attempts by those of all.
+struct Step {
+    id: u16,
+    first: f64,
+    last: f64,
+    weight: f64,
+}
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let (steps, width) = record.timeline.steps();
+    let when = record.measured_span();
+    let (from, to) = ((when.from_s as u64) / width, (when.to_s as u64) / width);
+    let third = (to.saturating_sub(from)) / 3;
+    if (third as usize) < POINTS_MIN {
+        return Err(Unknown::TooShort { needs_s: 3 * POINTS_MIN as u64 * width });
+    }
+    let part = |points: &std::collections::BTreeMap<u64, crate::timeline::StepPoint>, from, to| {
+        points.range(from..to).fold((0.0, 0.0), |sum, (_, it)| (sum.0 + it.0, sum.1 + it.2))
+    };
+    let timed = steps.iter().filter(|(id, _)| record.kind(**id).is_asked());
+    let steps: Vec<Step> = timed
+        .filter_map(|(id, points)| {
+            let (first, last) = (part(points, from, from + third), part(points, to - third, to));
+            let is_enough = first.0 >= ATTEMPTS_MIN && last.0 >= ATTEMPTS_MIN;
+            is_enough.then(|| Step {
+                id: *id,
+                first: first.1 / first.0,
+                last: last.1 / last.0,
+                weight: first.0 + last.0,
+            })
+        })
+        .collect();
+    if steps.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let sum = |of: fn(&Step) -> f64| steps.iter().map(|it| of(it) * it.weight).sum::<f64>();
+    let (first, last) = (sum(|it| it.first), sum(|it| it.last));
+    let added = last - first;
+    let own = |it: &Step| (it.last - it.first) * it.weight;
+    let Some(worst) = steps.iter().max_by(|a, b| own(a).total_cmp(&own(b))) else {
+        return Ok(Vec::new());
+    };
+    let others_first = first - worst.first * worst.weight;
+    let others = (added - own(worst)) / others_first.max(1.0);
+    let share = own(worst) / added.max(1.0);
+    if added < first * GROWTH_MIN || share < SHARE_MIN || others > OTHERS_MAX {
+        return Ok(Vec::new());
+    }
+    let name = record.step_name(worst.id);
+    let text = say!("{} caused {} of the slowdown", name.clone(), percent(share.min(1.0)));
+    let found = Finding::new(Code::SlowStep, Level::Likely, text, when)
+        .on(&["p50"])
+        .figure(say!(
+            "mean of {}: {} in the first third, {} in the last",
+            name,
+            { time(worst.first) },
+            time(worst.last)
+        ))
+        .not(
+            say!("the whole target is slower"),
+            say!("the other steps took {} longer", format!("{:+.0} %", others * 100.0)),
+        )
+        .then(say!("look at this step's slowest attempts: `throng report --details`"));
+    Ok(vec![found])
+}

@@ -1,0 +1,84 @@
+//! The target stopped or was restarted: nearly all connections ended at once, and then it refused
+//! new ones for a while.
+
+use std::ops::Range;
+
+use crate::finding::{Code, Finding, Judgement, Level, Span, count, percent, seconds};
+use crate::record::Record;
+
+/// Share of the open connections that end within two seconds.
+const ENDED_MIN: f64 = 0.8;
+const END_S: f64 = 2.0;
+/// Open connections: fewer may all end by chance.
+const OPEN_MIN: f64 = 5.0;
+/// Connections that end in a second before, by those that are open: more is churn.
+const CHURN_MAX: f64 = 0.1;
+/// Seconds in which the first connects have failed.
+const REFUSED_S: f64 = 5.0;
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let points = record.points();
+    let window = (END_S / record.width()).ceil().max(1.0) as usize;
+    let mut found = Vec::new();
+    let mut from = 1;
+    while from + window <= points.len() {
+        match outage(record, from..from + window) {
+            Some((finding, next)) => {
+                found.push(finding);
+                from = next;
+            }
+            None => from += 1,
+        }
+    }
+    Ok(found)
+}
+
+/// Whether an outage begins here, and the first point behind it.
+fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
+    let points = record.points();
+    let before = window.start.saturating_sub(window.len() * 3)..window.start;
+    let open = points[window.start - 1].open;
+    let ended = record.sum(&window, |point| point.unasked());
+    let churn = record.sum(&before, |point| point.unasked()) / before.len().max(1) as f64;
+    if open < OPEN_MIN || ended < open * ENDED_MIN || churn > open * CHURN_MAX * record.width() {
+        return None;
+    }
+    // The loss begins in the window, not behind it.
+    if points[window.start].unasked() == 0.0 {
+        return None;
+    }
+    let wait = (REFUSED_S / record.width()).ceil() as usize + window.len();
+    let soon = window.start..(window.start + wait).min(points.len());
+    let refused = record.sum(&soon, |point| point.connect_failed);
+    if refused < 1.0 {
+        return None;
+    }
+    let is_back = |at: &usize| points[*at].opened > 0.0 && points[*at].connect_failed == 0.0;
+    let back = (window.start + 1..points.len()).find(is_back);
+    let end = back.unwrap_or(points.len());
+    let when = record.span(&(window.start..end.max(window.end).min(points.len())));
+    let share = ended / open;
+    let text = match back {
+        Some(_) => say!(
+            "the target ended {} of its connections at once and was back {} later",
+            percent(share.min(1.0)),
+            seconds(when.to_s - when.from_s)
+        ),
+        None => say!(
+            "the target ended {} of its connections at once and did not come back",
+            percent(share.min(1.0))
+        ),
+    };
+    let all = record.sum(&(window.start..end), |point| point.connect_failed);
+    let clean = record.sum(&window, |point| point.closed_by_target);
+    let reset = record.sum(&window, |point| point.reset);
+    let at = Span::new(when.from_s, when.from_s + END_S);
+    let found = Finding::new(Code::TargetRestarted, Level::Likely, text, when)
+        .on(&["connections_open", "failed"])
+        .figure_at(at, say!("open before: {}; ended within 2 s: {}", count(open), count(ended)))
+        .figure_at(at, say!("by FIN: {}, by RST: {}", count(clean), count(reset)))
+        .figure(say!("failed connects until it was back: {}", count(all)))
+        .not(say!("the target closes idle connections"), say!("it would accept new ones meanwhile"))
+        .then(say!("look at the target's log and `dmesg` at this time (killed, out of memory)"));
+    Some((found, end.max(window.end)))
+}

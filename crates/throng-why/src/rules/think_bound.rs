@@ -1,0 +1,50 @@
+//! The rate was below what was wanted because users pause: more users raise it, a faster target
+//! does not.
+
+use crate::finding::{Code, Finding, Judgement, Level, count, percent, rate, time};
+use crate::record::Record;
+
+/// Share of the time that users spend with a request: R / (R + Z) for R = 20 % of Z.
+const BUSY_MAX: f64 = 0.2 / 1.2;
+/// Users at the ends of seconds, and attempts.
+const USERS_MIN: f64 = 1.0;
+const ATTEMPTS_MIN: f64 = 100.0;
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    // Without a rate that somebody wanted, pauses are what they are meant to be.
+    let Some(missed) = record.facts.missed_rates.first() else { return Ok(Vec::new()) };
+    let all = record.all();
+    if record.is_open(&all) || record.is_long_lived() {
+        return Ok(Vec::new());
+    }
+    let measured: Vec<_> = record.points().iter().filter(|it| it.measured > 0.0).collect();
+    let of = |figure: fn(&crate::timeline::Point) -> f64| -> f64 {
+        measured.iter().map(|point| figure(point)).sum()
+    };
+    let user_s = of(|point| point.users * point.lines);
+    let attempts = of(|point| point.timed);
+    let busy = of(|point| point.time) / 1e9 / user_s.max(1.0);
+    let users = user_s / of(|point| point.lines).max(1.0);
+    if users < USERS_MIN || attempts < ATTEMPTS_MIN || busy > BUSY_MAX {
+        return Ok(Vec::new());
+    }
+    let mean = of(|point| point.time) / attempts.max(1.0);
+    // As long as response times stay, the rate grows with the users.
+    let needed = users * missed.wanted / missed.figure.max(1e-9);
+    let text =
+        say!("users wait for a response {} of their time; the rest is think time", percent(busy));
+    let found = Finding::new(Code::ThinkBound, Level::Likely, text, record.measured_span())
+        .on(&["ok", "users_online"])
+        .figure(say!("threshold that was not met: {} (it was {})", (missed.text.clone()), {
+            rate(missed.figure)
+        }))
+        .figure(say!("users: {} on average; mean response time: {}", count(users), time(mean)))
+        .not(
+            say!("a slow target"),
+            say!("responses without any delay would raise the rate by {} at most", {
+                percent(busy / (1.0 - busy))
+            }),
+        )
+        .then(say!("use about {} users: `throng run FILE --users {:.0}`", count(needed), needed));
+    Ok(vec![found])
+}

@@ -1,0 +1,155 @@
+//! Response times of a step have two peaks: there are two ways to answer. Known distances name the
+//! cause.
+
+use throng_base::Said;
+use throng_metrics::{Histogram, StepInterval};
+
+use crate::finding::{Code, Finding, Judgement, Level, count, percent, time};
+use crate::record::Record;
+
+/// Bins per factor of ten: a peak is at least this narrow.
+const BINS: f64 = 12.0;
+/// Mass of the smaller peak, and the valley by the lower one of the two.
+const MASS_MIN: f64 = 0.005;
+const VALLEY_MAX: f64 = 1.0 / 3.0;
+/// Responses of the step, and of the smaller peak.
+const RESPONSES_MIN: u64 = 1_000;
+const PEAK_MIN: f64 = 30.0;
+/// A slower peak below this may be what schedulers and caches of processors do: no cause is named.
+const SLOW_NS_MIN: f64 = 5e6;
+/// How far apart the peaks are at least.
+const RATIO_MIN: f64 = 2.0;
+
+/// A peak: where, and how many responses there are on its side of the valley.
+struct Peaks {
+    low_ns: f64,
+    high_ns: f64,
+    high: f64,
+    share: f64,
+}
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    // Phases differ in their load: one of them is looked at, that with the most responses.
+    let measured = record.sums.iter().zip(&record.facts.phases).filter(|(_, it)| it.measured);
+    let largest = measured.max_by_key(|(sum, _)| sum.total().latency.count());
+    let Some((sum, phase)) = largest else { return Ok(Vec::new()) };
+    let asked = sum.steps.iter().filter(|row| record.kind(row.step).is_asked());
+    let found = asked.filter_map(|row| {
+        let peaks = peaks(row)?;
+        let (level, name) = named(&peaks);
+        let text = say!(
+            "{}: {} of the responses take about {}, the others about {}",
+            record.step_name(row.step),
+            percent(peaks.share),
+            time(peaks.high_ns),
+            time(peaks.low_ns)
+        );
+        let found = Finding::new(Code::TwoPeaks, level, text, phase.span)
+            .on(&["heat"])
+            .figure(say!("responses in the slower peak: {}", count(peaks.high)))
+            .figure(name)
+            .not(say!("failures"), say!("fewer attempts failed than are in the slower peak"))
+            .not(say!("different loads"), say!("all are of the phase {}", (phase.name.clone())));
+        Some(found.then(say!("split the step by `label`, or look at its slowest: {}", {
+            "`throng report --details`"
+        })))
+    });
+    Ok(found.take(3).collect())
+}
+
+/// Known distances between the peaks.
+fn named(peaks: &Peaks) -> (Level, Said) {
+    let apart = (peaks.high_ns - peaks.low_ns) / 1e6;
+    match apart {
+        36.0..47.0 => {
+            let name = say!("40 ms apart: delayed ACK with Nagle; the sender lacks TCP_NODELAY");
+            (Level::Likely, name)
+        }
+        195.0..235.0 => {
+            let name = say!("200 ms apart: a lost packet and its retransmission (RTO)");
+            (Level::Likely, name)
+        }
+        _ => {
+            let name = say!("{} apart: two kinds of work, such as cache hits and misses", {
+                time(apart * 1e6)
+            });
+            (Level::Hint, name)
+        }
+    }
+}
+
+/// The two highest peaks of a step, if they are apart.
+fn peaks(row: &StepInterval) -> Option<Peaks> {
+    let times = row.service();
+    if times.count() < RESPONSES_MIN {
+        return None;
+    }
+    let bins = bins(times);
+    let smooth: Vec<f64> = (0..bins.len())
+        .map(|at| {
+            let side = |at: Option<usize>| at.and_then(|at| bins.get(at)).copied().unwrap_or(0.0);
+            (side(at.checked_sub(1)) + 2.0 * bins[at] + side(Some(at + 1))) / 4.0
+        })
+        .collect();
+    let highest = (0..smooth.len()).max_by(|a, b| smooth[*a].total_cmp(&smooth[*b]))?;
+    let total = times.count() as f64;
+    let best = (0..smooth.len()).filter(|at| at.abs_diff(highest) > 1).filter_map(|at| {
+        let (from, to) = (at.min(highest), at.max(highest));
+        let valley = (from..=to).min_by(|a, b| smooth[*a].total_cmp(&smooth[*b]))?;
+        let deep = smooth[valley] <= smooth[at] * VALLEY_MAX;
+        // A peak, and not the slope of one.
+        let is_top = |side: Option<usize>| {
+            side.and_then(|side| smooth.get(side)).is_none_or(|it| *it <= smooth[at])
+        };
+        let is_peak = is_top(at.checked_sub(1)) && is_top(Some(at + 1));
+        let mass: f64 =
+            if at < highest { &bins[..valley] } else { &bins[valley + 1..] }.iter().sum();
+        (deep && is_peak && mass >= (total * MASS_MIN).max(PEAK_MIN)).then_some((at, valley, mass))
+    });
+    // The highest of them: in an empty part every bin is as high as its neighbors.
+    let (other, valley, _) = best.max_by(|a, b| smooth[a.0].total_cmp(&smooth[b.0]))?;
+    let (low, high) = (highest.min(other), highest.max(other));
+    let middle = |bin: usize| 10f64.powf((bin as f64 + 0.5) / BINS);
+    let of_high: f64 = bins[valley + 1..].iter().sum();
+    let (low_ns, high_ns) = (middle(low), middle(high));
+    let is_apart = high_ns >= (low_ns * RATIO_MIN).max(SLOW_NS_MIN);
+    // A timeout makes a peak of its own.
+    let is_failure = row.failed() as f64 >= of_high / 2.0;
+    (is_apart && !is_failure).then(|| Peaks {
+        low_ns: center(times, low),
+        high_ns: center(times, high),
+        high: of_high,
+        share: of_high / total,
+    })
+}
+
+fn bin(nanos: f64) -> usize {
+    (nanos.max(1.0).log10() * BINS) as usize
+}
+
+fn bins(times: &Histogram) -> Vec<f64> {
+    let mut bins = Vec::new();
+    for (index, count) in times.buckets() {
+        let bucket = throng_metrics::histogram::bucket(index);
+        let at = bin((bucket.start as f64 + bucket.end as f64) / 2.0);
+        if bins.len() <= at {
+            bins.resize(at + 1, 0.0);
+        }
+        bins[at] += count as f64;
+    }
+    bins
+}
+
+/// The mean of what lies in a bin and beside it.
+fn center(times: &Histogram, peak: usize) -> f64 {
+    let (mut sum, mut all) = (0.0, 0.0);
+    for (index, count) in times.buckets() {
+        let bucket = throng_metrics::histogram::bucket(index);
+        let middle = (bucket.start as f64 + bucket.end as f64) / 2.0;
+        if bin(middle).abs_diff(peak) <= 1 {
+            sum += middle * count as f64;
+            all += count as f64;
+        }
+    }
+    sum / f64::max(all, 1.0)
+}

@@ -1,0 +1,48 @@
+//! Connections are unevenly spread over the addresses of a target.
+
+use throng_metrics::TargetInterval;
+
+use crate::finding::{Code, Finding, Judgement, Level, count};
+use crate::record::Record;
+
+/// Connections per address, on average.
+const CONNECTIONS_MIN: f64 = 100.0;
+/// The most by the mean.
+const RATIO_MIN: f64 = 1.2;
+/// Standard errors of the largest from the mean; with a few addresses, one in 100,000.
+const APART_MIN: f64 = 4.5;
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let mut targets: Vec<u16> = record.whole.targets.iter().map(|row| row.place.target).collect();
+    targets.dedup();
+    Ok(targets.into_iter().filter_map(|target| uneven(record, target)).collect())
+}
+
+fn uneven(record: &Record, target: u16) -> Option<Finding> {
+    let own = |row: &&TargetInterval| row.place.target == target;
+    let rows: Vec<&TargetInterval> = record.whole.targets.iter().filter(own).collect();
+    let opened = |row: &&&TargetInterval| row.connections_opened;
+    let all: u64 = rows.iter().map(|row| row.connections_opened).sum();
+    let mean = all as f64 / rows.len() as f64;
+    let most = rows.iter().max_by_key(opened)?;
+    let least = rows.iter().min_by_key(opened)?;
+    let largest = most.connections_opened as f64;
+    if rows.len() < 2 || mean < CONNECTIONS_MIN || largest < mean * RATIO_MIN {
+        return None;
+    }
+    if (largest - mean) / mean.sqrt() < APART_MIN {
+        return None;
+    }
+    let name = |row: &TargetInterval| row.place.address.map(|it| it.to_string());
+    let name = |row: &TargetInterval| name(row).unwrap_or_default();
+    let text = say!("{} got {:.1} times the mean of connections", name(most), (largest / mean));
+    let found = Finding::new(Code::Unbalanced, Level::Likely, text, record.measured_span())
+        .on(&["opened"])
+        .figure(say!("connections to {}: {}", name(most), count(largest)))
+        .figure(say!("connections to {}: {}", name(least), {
+            count(least.connections_opened as f64)
+        }))
+        .not(say!("chance"), say!("with this many connections, chance makes no such difference"))
+        .then(say!("check that every address accepts: `throng report --details` lists them"));
+    Some(found)
+}

@@ -1,0 +1,90 @@
+//! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
+
+use super::clean::{KINDS, clean};
+use super::faults::{FAULTS, Fault, MORE};
+use super::{World, simulate};
+use crate::finding::{Code, Finding, Level, Unknown};
+
+const SEEDS: u64 = 10;
+const CLEAN_RUNS: u64 = 108;
+
+fn told(findings: &[Finding]) -> Vec<String> {
+    let one =
+        |it: &Finding| format!("{} ({}): {}", it.code.word(), it.level.word(), it.text.english());
+    findings.iter().map(one).collect()
+}
+
+fn missed((code, level, run): &Fault) -> Vec<String> {
+    let runs = (1..=SEEDS).map(|seed| (seed, run(seed).judge()));
+    let missed = runs.filter(|(_, judged)| {
+        let found = judged.findings.iter().find(|it| it.code == *code);
+        found.is_none_or(|it| it.level > *level || it.evidence.is_empty() || it.next.is_empty())
+    });
+    let text = |(seed, judged): (u64, crate::Judged)| {
+        let found = told(&judged.findings);
+        let why = judged.unknown.iter().find(|(it, _)| it == code);
+        format!("{} at {}, seed {seed}: {found:?} {why:?}", code.word(), level.word())
+    };
+    missed.map(text).collect()
+}
+
+#[test]
+fn every_finding_is_found_in_ten_of_ten_runs_that_have_it() {
+    let all: Vec<String> = FAULTS.iter().chain(&MORE).flat_map(missed).collect();
+    assert!(all.is_empty(), "{} missed:\n{}", all.len(), all.join("\n"));
+    let staged: Vec<Code> = FAULTS.iter().chain(&MORE).map(|(code, _, _)| *code).collect();
+    let unstaged = Code::ALL.iter().filter(|code| !staged.contains(code));
+    assert_eq!(unstaged.collect::<Vec<_>>(), Vec::<&Code>::new());
+}
+
+#[test]
+fn nothing_is_found_in_clean_runs_and_at_most_two_hints() {
+    assert!(CLEAN_RUNS >= 100 && CLEAN_RUNS.is_multiple_of(KINDS));
+    let all: Vec<(u64, Finding)> = (0..CLEAN_RUNS)
+        .flat_map(|seed| clean(seed).judge().findings.into_iter().map(move |it| (seed, it)))
+        .collect();
+    let text: Vec<String> = all
+        .iter()
+        .map(|(seed, it)| format!("seed {seed}: {}", told(std::slice::from_ref(it)).join("")))
+        .collect();
+    let sure = all.iter().filter(|(_, it)| it.level < Level::Hint).count();
+    assert!(sure == 0 && all.len() <= 2, "{} findings:\n{}", all.len(), text.join("\n"));
+}
+
+#[test]
+fn a_fault_brings_few_other_findings() {
+    let others = |(code, _, run): &Fault| -> Vec<String> {
+        let found = run(3).judge().findings;
+        let other = found.into_iter().filter(|it| it.code != *code && it.level < Level::Hint);
+        told(&other.collect::<Vec<_>>()).iter().map(|it| format!("{}: {it}", code.word())).collect()
+    };
+    let all: Vec<String> = FAULTS.iter().chain(&MORE).flat_map(others).collect();
+    assert!(all.len() <= 4, "{}", all.join("\n"));
+}
+
+#[test]
+fn the_generator_silences_what_it_can_explain() {
+    let mut made = simulate(&World::new(4, 120), |second, _| {
+        second.lateness_ms = 50.0;
+        second.slower = vec![(0.3, 40.0)];
+    });
+    let judged = made.judge();
+    let codes: Vec<Code> = judged.findings.iter().map(|it| it.code).collect();
+    assert_eq!(codes, [Code::GeneratorBound], "{:?}", told(&judged.findings));
+    let by_generator = Unknown::ExplainedBy { code: Code::GeneratorBound };
+    assert!(judged.unknown.contains(&(Code::TwoPeaks, by_generator)), "{:?}", judged.unknown);
+    made.facts.doubts = vec![say!("certain")];
+    let judged = made.judge();
+    assert!(judged.findings.is_empty() && judged.unknown.is_empty() && judged.doubts.len() == 1);
+}
+
+#[test]
+fn a_run_of_seconds_is_too_short_and_a_killed_one_is_judged_up_to_its_end() {
+    let mut made = simulate(&World::new(4, 6), |_, _| {});
+    made.facts.ended = false;
+    let judged = made.judge();
+    assert!(judged.findings.is_empty(), "{:?}", told(&judged.findings));
+    let too_short = judged.unknown.iter().filter(|(_, it)| matches!(it, Unknown::TooShort { .. }));
+    assert!(too_short.count() >= 5, "{:?}", judged.unknown);
+    assert_eq!(judged.until_s, Some(6.0));
+}

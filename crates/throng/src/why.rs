@@ -1,0 +1,41 @@
+//! `throng why`: what went wrong in a recorded run, and why.
+
+use serde_json::json;
+use throng_base::{Diagnostic, Exit};
+use throng_results::judged_json;
+use throng_results::terminal::findings_text;
+
+use crate::arguments::WhyArguments;
+use crate::report::given_or_newest;
+use crate::screen::Screen;
+
+pub(crate) fn why(arguments: &WhyArguments) -> Exit {
+    match told(arguments) {
+        Ok(()) => Exit::Success,
+        Err(diagnostic) => {
+            Screen::errors(arguments.no_color).diagnostic(&diagnostic);
+            Exit::Usage
+        }
+    }
+}
+
+fn told(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {
+    let screen = Screen::output(arguments.no_color);
+    let run = given_or_newest(arguments.run.as_deref())?;
+    let mut summary = run.summary()?;
+    if summary.verdict.why.is_none() {
+        // An older version has summed up its segments: their lines are read again.
+        summary = run.summary_beside(|_| {})?;
+    }
+    let judged = summary.verdict.why.clone().unwrap_or_default();
+    match arguments.json {
+        true => {
+            let mut told = judged_json(&judged);
+            told["run"] = json!({ "id": summary.info.id, "name": summary.info.name });
+            told["run"]["directory"] = json!(run.directory.display().to_string());
+            screen.json(&told);
+        }
+        false => screen.text(&findings_text(&summary, &judged, &screen.style)),
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+// What was found in the run and why: a card for each finding. Its seconds are tinted in the charts.
+
+import { zoomTo } from "./charts";
+import type { Finding } from "./data";
+import { element, section } from "./dom";
+import { clock } from "./units";
+import { say, tell } from "./words";
+
+/** More of them are in the JSON and in `throng why`. */
+const SHOWN_MAX = 12;
+
+const span = (it: { from_s: number; to_s: number }): string => `${clock(it.from_s)} – ${clock(it.to_s)}`;
+
+function card(it: Finding): HTMLElement {
+  const show = element("button", { type: "button" }, say("Show in the charts"));
+  show.addEventListener("click", () => {
+    zoomTo(it.when.from_s, it.when.to_s);
+    document.getElementById("time")?.scrollIntoView({ behavior: "smooth" });
+  });
+  const evidence = it.evidence.map((one) => element("li", {}, tell(one.text)));
+  const excluded = it.excluded.map((one) => element("li", {}, say("ruled out: {} ({})", tell(one.cause), tell(one.how))));
+  return element(
+    "article",
+    { class: `finding ${it.level}` },
+    element("h3", {}, tell(it.title)),
+    element("p", { class: "quiet" }, element("b", {}, say(it.level)), ` · ${it.code} · ${span(it.when)}`),
+    element("p", {}, tell(it.text)),
+    element("details", {}, element("summary", {}, say("Evidence")), element("ul", {}, ...evidence, ...excluded)),
+    element("p", {}, `→ ${tell(it.next)}`),
+    show,
+  );
+}
+
+/** Null if nothing was found, or the record is too old to tell. */
+export function findings(found: Finding[] | null | undefined): HTMLElement | null {
+  if (!found || found.length === 0) return null;
+  return section("findings", say("Findings"), element("div", { class: "found" }, ...found.slice(0, SHOWN_MAX).map(card)));
+}
