@@ -54,7 +54,7 @@ impl DataError {
     pub(crate) fn unreadable(path: &Path, cause: &io::Error) -> DataError {
         let help = match cause.kind() {
             io::ErrorKind::NotFound => {
-                say!("check the path; it is relative to the folder of the scenario")
+                say!("check the path; it is relative to the scenario's folder")
             }
             io::ErrorKind::PermissionDenied => say!("give your user permission to read the file"),
             _ => say!("check that the file can be read, for example with `head`"),

@@ -619,7 +619,7 @@ async fn handshake(
     below: Below,
 ) -> Result<Transport, Failure> {
     let Some(name) = name else {
-        let detail = say!("the host is not valid as a TLS server name; set `tls.server_name`");
+        let detail = say!("the host name is not valid as a TLS server name; set `tls.server_name`");
         return Err(Failure::new(Cause::ScenarioFailed, detail));
     };
     let mut connecting = pin!(tls.connect(name, Stamped::new(below)));

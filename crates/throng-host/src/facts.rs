@@ -120,7 +120,11 @@ fn listed(list: &str) -> Option<u64> {
 
 /// Soft and hard limit of open files; absent when unlimited.
 fn descriptor_limits(root: &Root) -> (Option<u64>, Option<u64>) {
-    let limits = root.read("proc/self/limits").unwrap_or_default();
+    descriptor_limits_in(&root.read("proc/self/limits").unwrap_or_default())
+}
+
+/// Of the text of a process's `limits`.
+pub(crate) fn descriptor_limits_in(limits: &str) -> (Option<u64>, Option<u64>) {
     let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {
         return (None, None);
     };
@@ -142,7 +146,11 @@ fn tcp_mem(root: &Root) -> Option<[u64; 3]> {
 
 /// The directories of a control group from its own up to the root: a limit on any of them binds.
 pub(crate) fn cgroup_directories(root: &Root, controller: &str) -> Vec<PathBuf> {
-    let text = root.read("proc/self/cgroup").unwrap_or_default();
+    cgroup_directories_in(&root.read("proc/self/cgroup").unwrap_or_default(), controller)
+}
+
+/// Of the text of a process's `cgroup`.
+pub(crate) fn cgroup_directories_in(text: &str, controller: &str) -> Vec<PathBuf> {
     let mut directories = Vec::new();
     for line in text.lines() {
         let mut parts = line.splitn(3, ':');
@@ -168,7 +176,11 @@ pub(crate) fn cgroup_directories(root: &Root, controller: &str) -> Vec<PathBuf> 
 const MEMORY_BYTES_UNLIMITED: u64 = 1 << 60;
 
 fn cgroup_memory(root: &Root) -> Option<u64> {
-    let directories = cgroup_directories(root, "memory");
+    memory_limit_of(root, &cgroup_directories(root, "memory"))
+}
+
+/// The lowest limit of these control groups: it binds all of them.
+pub(crate) fn memory_limit_of(root: &Root, directories: &[PathBuf]) -> Option<u64> {
     directories.iter().filter_map(|directory| memory_limit(root, directory)).min()
 }
 
@@ -180,7 +192,11 @@ pub(crate) fn memory_limit(root: &Root, directory: &Path) -> Option<u64> {
 }
 
 fn cgroup_cores(root: &Root) -> Option<f64> {
-    let directories = cgroup_directories(root, "cpu");
+    cores_limit_of(root, &cgroup_directories(root, "cpu"))
+}
+
+/// The lowest quota of these control groups, in processors.
+pub(crate) fn cores_limit_of(root: &Root, directories: &[PathBuf]) -> Option<f64> {
     let limits = directories.iter().filter_map(|directory| {
         let (quota, period): (f64, f64) = match root.line(directory.join("cpu.max")) {
             Some(line) => {

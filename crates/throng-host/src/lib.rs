@@ -6,6 +6,8 @@
 //! - [`usage`]: what this process and the whole host are using.
 //! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`,
 //!   `quota`: its parts.
+//! - [`probe`]: the whole host as series, for `throng monitor` on the host of a target.
+//! - `kernel`: the texts of `/proc`, parsed; `monitor` and `probe` share it.
 //!
 //! Everything is read from files below a [`Root`], so that tests can describe other computers.
 //! What cannot be read is absent, never guessed.
@@ -16,9 +18,11 @@ extern crate throng_base;
 pub mod costs;
 pub mod doctor;
 pub mod facts;
+mod kernel;
 mod memory;
 pub mod monitor;
 mod network;
+pub mod probe;
 mod quota;
 mod threads;
 pub mod usage;

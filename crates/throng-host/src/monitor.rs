@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::kernel::pressures;
 use crate::memory::{Memory, MemoryLeft};
 use crate::network::{Drops, SocketCost, Sockets};
 use crate::quota::Quotas;
@@ -182,10 +183,8 @@ fn others(host: HostShare, own: f64) -> f64 {
 /// Kernels that do not keep it have no such file.
 fn memory_stall(root: &Root) -> Option<f64> {
     let text = root.read("proc/pressure/memory")?;
-    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
-    let mut words = some.split_whitespace();
-    let percent: f64 = words.find_map(|word| word.strip_prefix("avg10="))?.parse().ok()?;
-    Some((percent / 100.0).clamp(0.0, 1.0))
+    let some = pressures(&text).find(|row| row.kind == "some")?;
+    Some((some.percent_10s / 100.0).clamp(0.0, 1.0))
 }
 
 #[cfg(test)]

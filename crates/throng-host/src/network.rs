@@ -2,6 +2,7 @@
 //! its sockets cost, and how many source ports there are.
 
 use crate::Root;
+use crate::kernel::{counters, sockets, softnet};
 use crate::usage::page_bytes;
 
 /// What a TCP socket that is open and polled costs the kernel where it does not tell: TCP 2,521,
@@ -40,25 +41,16 @@ impl Drops {
     }
 }
 
-/// One line a processor, in hex; the second column is what it dropped.
 fn packets(text: &str) -> u64 {
-    let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
-    text.lines().filter_map(dropped).fold(0, u64::saturating_add)
+    softnet(text).fold(0, |sum, row| sum.saturating_add(row.dropped))
 }
 
-/// Pairs of lines: names, and their values at the same places.
+/// A connection that overflows the queue is in both counters (tcp_ipv4.c): the larger one is all
+/// of them.
 fn connections(text: &str) -> u64 {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    names
-        .split_whitespace()
-        .zip(values.split_whitespace())
-        .filter(|(name, _)| ["ListenOverflows", "ListenDrops"].contains(name))
-        // A connection that overflows the queue is in both counters (tcp_ipv4.c): the larger one
-        // is all of them.
-        .filter_map(|(_, value)| value.parse().ok())
-        .max()
-        .unwrap_or(0)
+    let of_listeners = counters(text, "TcpExt")
+        .filter(|(name, _)| ["ListenOverflows", "ListenDrops"].contains(name));
+    of_listeners.map(|(_, value)| value).max().unwrap_or(0)
 }
 
 /// The sockets of the whole host: of TCP, and of UDP.
@@ -77,17 +69,15 @@ impl Sockets {
     pub(crate) fn read(root: &Root) -> Option<Sockets> {
         let text = root.read("proc/net/sockstat")?;
         let value = |protocol: &str, name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(protocol))?;
-            let mut words = line.split_whitespace().skip_while(|word| *word != name);
-            words.nth(1)?.parse::<u64>().ok()
+            sockets(&text).find(|row| (row.0, row.1) == (protocol, name)).map(|row| row.2)
         };
         let pages = |protocol: &str| value(protocol, "mem").unwrap_or(0);
-        let queued = pages("TCP:").saturating_add(pages("UDP:"));
+        let queued = pages("TCP").saturating_add(pages("UDP"));
         Some(Sockets {
-            allocated: value("TCP:", "alloc").or_else(|| value("TCP:", "inuse"))?,
-            time_wait: value("TCP:", "tw").unwrap_or(0),
+            allocated: value("TCP", "alloc").or_else(|| value("TCP", "inuse"))?,
+            time_wait: value("TCP", "tw").unwrap_or(0),
             queued_bytes: queued.saturating_mul(page_bytes()),
-            datagram: value("UDP:", "inuse").unwrap_or(0),
+            datagram: value("UDP", "inuse").unwrap_or(0),
         })
     }
 
@@ -149,10 +139,7 @@ fn sum(bytes: [u64; 5]) -> u64 {
 /// Datagrams that were dropped since the host was started, as the queue of their socket was full.
 pub(crate) fn datagrams_dropped(root: &Root) -> Option<u64> {
     let text = root.read("proc/net/snmp")?;
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
-    let (names, values) = (lines.next()?, lines.next()?);
-    let at = names.split_whitespace().position(|name| name == "RcvbufErrors")?;
-    values.split_whitespace().nth(at)?.parse().ok()
+    counters(&text, "Udp").find(|(name, _)| *name == "RcvbufErrors").map(|(_, value)| value)
 }
 
 /// What an object of this slab costs, with its part of the pages it lies on.

@@ -56,7 +56,7 @@ impl Quotas {
 impl Throttled {
     /// `cpu.stat`: `nr_periods`, `nr_throttled`, and `throttled_usec` (version 2) or
     /// `throttled_time` in nanoseconds (version 1). None where the group counts none of it.
-    fn parse(text: &str) -> Option<Throttled> {
+    pub(crate) fn parse(text: &str) -> Option<Throttled> {
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
             line.trim().parse::<u64>().ok()

@@ -2,6 +2,7 @@
 
 use crate::Root;
 use crate::facts::{field, kilobytes};
+use crate::kernel::processor_times;
 
 /// What this process has used until now and uses now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,13 @@ pub(crate) fn page_bytes() -> u64 {
     // SAFETY: the call takes a plain number and touches no memory of ours.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(4096)
+}
+
+/// How many ticks a second has in what the kernel counts for processes and processors.
+pub(crate) fn ticks_per_second() -> f64 {
+    // SAFETY: the call takes a plain number and touches no memory of ours.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if ticks > 0 { ticks as f64 } else { 100.0 }
 }
 
 /// Sets how much this process stands back behind others, -20 to 19: it and all threads it starts
@@ -128,12 +136,8 @@ impl HostCpu {
 
 fn ticks(root: &Root) -> Option<Ticks> {
     let text = root.read("proc/stat")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    // user nice system idle iowait irq softirq steal; what follows is contained in user and nice.
-    let [_, _, _, idle, iowait, _, softirq, steal, ..] = numbers[..] else {
-        return None;
-    };
-    let total = numbers[..8].iter().fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
+    let (_, ticks) = processor_times(&text).find(|(name, _)| *name == "cpu")?;
+    let [.., idle, iowait, _, softirq, steal] = ticks;
+    let total = ticks.iter().fold(0u64, |sum, ticks| sum.saturating_add(*ticks));
     Some(Ticks { total, idle: idle.saturating_add(iowait), softirq, steal })
 }

@@ -242,7 +242,7 @@ figures! {
     connections: Connections {
         /// connections attempted
         attempted, ConnectionsAttempted "connections.attempted";
-        /// part of `attempted`: by users that lost a connection or disconnected on purpose
+        /// part of `attempted`: attempts by users that lost a connection or disconnected on purpose
         reconnects, ConnectionsReconnects "connections.reconnects";
         /// connections opened
         opened, ConnectionsOpened "connections.opened" of |sum| sum.connections().attempted;
@@ -251,7 +251,7 @@ figures! {
         /// part of `http2` on which the target allows fewer concurrent streams than `streams` asks
         /// for
         streams_limited;
-        /// how many streams the target allows on these connections, on average
+        /// average number of streams that the target allows on these connections
         streams_allowed;
         /// connections established only after the first SYN went unanswered
         #[serde(skip_serializing_if = "is_zero")]
@@ -333,7 +333,7 @@ figures! {
         sent, MessagesSent "messages.sent";
         /// unsolicited messages
         pushes, MessagesPushes "messages.pushes";
-        /// pings of the target; throng answers them
+        /// pings from the target; throng answers them
         pings, MessagesPings "messages.pings";
         /// messages that violate the declared protocol; `errors` has the first one in hex
         broken, MessagesBroken "messages.broken";

@@ -17,7 +17,7 @@ impl Cause {
             Cause::MemoryExhausted => say!("use fewer users, or raise tcp_mem"),
             Cause::MemoryLimit => say!("raise `--max-memory`, or use fewer users"),
             Cause::Denied => say!("check the firewall rules of this host"),
-            Cause::ProxyFailed => say!("check the address and the log of the proxy"),
+            Cause::ProxyFailed => say!("check the proxy's address and log"),
             Cause::ProxyRefused => say!("check the user and password for the proxy"),
             Cause::TlsFailed => say!("try the target with `openssl s_client`"),
             Cause::CertificateRefused => {

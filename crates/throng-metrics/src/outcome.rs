@@ -81,13 +81,13 @@ causes! {
     /// 407 and other refusals.
     ProxyRefused, "proxy-refused", Scenario, "the proxy does not allow the connection";
     TlsFailed, "tls-failed", Target, "the TLS handshake failed";
-    CertificateRefused, "certificate-refused", Scenario, "the certificate of the target is not \
+    CertificateRefused, "certificate-refused", Scenario, "the target's certificate is not \
                                                           trusted";
     /// The alert of a target that knows its clients by their certificates.
     ClientCertificate, "client-certificate", Scenario, "the target requires a client certificate \
                                                         that it trusts";
     /// TLS to a port without it, or the other way round.
-    WrongScheme, "wrong-scheme", Scenario, "the port does not use the protocol of the target URL";
+    WrongScheme, "wrong-scheme", Scenario, "the port does not use the target URL's protocol";
     UpgradeRefused, "upgrade-refused", Target, "the target refused the WebSocket upgrade or event \
                                                 stream";
     /// FIN before the answer was complete.
@@ -118,8 +118,8 @@ causes! {
     SaveFailed, "save-failed", Target, "the response does not contain a value to save";
     /// More messages waited for an `expect` or a handler of one user than the generator keeps.
     MessagesDropped, "messages-dropped", Generator, "throng dropped incoming messages";
-    /// Messages of several records, which the connection does not separate, came in place of the one
-    /// that an `expect` or a request waited for.
+    /// In place of the expected message there were messages of several records, which the
+    /// connection does not separate.
     MessagesJoined, "messages-joined", Scenario, "a message contains several records";
     NetworkFailed, "network-failed", Network, "the operating system reported a network error";
     GeneratorFailed, "generator-failed", Generator, "the generator could not run the step";

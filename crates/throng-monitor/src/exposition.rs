@@ -141,9 +141,26 @@ fn is_name(text: &str, others: &str) -> bool {
         && text.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
+/// Counters of the kernel that node_exporter passes on without a type, or as gauges; and those
+/// among them that are gauges after all.
+const KERNEL_COUNTERS: [&str; 3] = ["node_netstat_", "node_vmstat_", "node_nf_conntrack_stat_"];
+const KERNEL_GAUGES: [&str; 7] = [
+    "node_netstat_Tcp_CurrEstab",
+    "node_netstat_Tcp_MaxConn",
+    "node_netstat_Tcp_RtoAlgorithm",
+    "node_netstat_Tcp_RtoMax",
+    "node_netstat_Tcp_RtoMin",
+    "node_netstat_Ip_DefaultTTL",
+    "node_netstat_Ip_Forwarding",
+];
+
 /// By its type; without one, by the ending that names of counters have.
 fn is_counter(types: &HashMap<&str, &str>, name: &str) -> bool {
     const ENDINGS: [&str; 3] = ["_count", "_sum", "_bucket"];
+    if KERNEL_COUNTERS.iter().any(|start| name.starts_with(start)) {
+        // Of `vmstat`, what begins so is how much there is of something.
+        return !KERNEL_GAUGES.contains(&name) && !name.starts_with("node_vmstat_nr_");
+    }
     if let Some(kind) = types.get(name) {
         return matches!(*kind, "counter" | "histogram");
     }
@@ -202,6 +219,16 @@ mod tests {
                 "foo_total [] 17 counter",
             ]
         );
+    }
+
+    #[test]
+    fn counters_of_the_kernel_are_known_whatever_their_type() {
+        let text = "# TYPE node_netstat_TcpExt_ListenDrops untyped\n\
+                    node_netstat_TcpExt_ListenDrops 7\n\
+                    # TYPE node_nf_conntrack_stat_drop gauge\nnode_nf_conntrack_stat_drop 1\n\
+                    node_netstat_Tcp_CurrEstab 5\nnode_vmstat_nr_free_pages 9\n";
+        let kinds: Vec<bool> = all(text).samples.iter().map(|it| it.is_counter).collect();
+        assert_eq!(kinds, [true, true, false, false]);
     }
 
     #[test]

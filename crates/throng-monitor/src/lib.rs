@@ -4,6 +4,7 @@
 //! - [`exposition`]: the text format, sample by sample.
 //! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
 //!   told, and slows nothing.
+//! - [`readings`]: this host for other readers: what `throng monitor` answers.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,8 @@ extern crate throng_base;
 
 pub mod exposition;
 pub mod poll;
+pub mod readings;
 mod scrape;
 
 pub use poll::{Polls, Told};
+pub use readings::{Asked, Readings};

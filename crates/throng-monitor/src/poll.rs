@@ -13,7 +13,7 @@ use crate::exposition::{self, Read, Sample};
 use crate::scrape::Scraper;
 
 /// Of a source; what more matches is counted and left out.
-pub const SERIES_MAX: usize = 64;
+pub const SERIES_MAX: usize = 128;
 /// Of what a series is called.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -147,7 +147,8 @@ impl Known {
         if !std::mem::replace(&mut self.is_read, true) {
             let metrics = self.metrics.iter().enumerate();
             let is_missing = |number: usize| !self.numbers.keys().any(|(of, _)| *of == number);
-            let missing = metrics.filter(|(number, _)| is_missing(*number));
+            let named = metrics.filter(|(_, metric)| !metric.is_optional);
+            let missing = named.filter(|(number, _)| is_missing(*number));
             scraped.missing = missing.map(|(_, metric)| metric.selector.text.clone()).collect();
         }
         Ok(scraped)
@@ -212,7 +213,7 @@ mod tests {
 
     fn metric(name: Option<&str>, selector: &str, is_sum: bool) -> Metric {
         let selector = Selector::parse(selector).expect("a selector");
-        Metric { name: name.map(str::to_string), selector, is_sum }
+        Metric { name: name.map(str::to_string), selector, is_sum, is_optional: false }
     }
 
     #[test]
@@ -245,8 +246,8 @@ mod tests {
         let mut known = Known::new(vec![metric(None, "up", false)]);
         let long = "x".repeat(1_000);
         let line = |at: usize| format!("up{{a=\"{at}\",b=\"{long}\"}} {at}\n");
-        let told = known.take(&(0..100).map(line).collect::<String>()).expect("read");
-        assert_eq!((told.new.len(), told.values.len(), told.left_out), (64, 64, 36));
+        let told = known.take(&(0..150).map(line).collect::<String>()).expect("read");
+        assert_eq!((told.new.len(), told.values.len(), told.left_out), (128, 128, 22));
         assert!(told.new.iter().all(|it| it.name.chars().count() <= NAME_CHARS_MAX + 1));
     }
 

@@ -59,7 +59,7 @@ pub use flow::{
 pub use load::{
     Amount, Arrivals, Churn, Coming, Drive, Iterations, Load, Parting, Phase, Start, Users,
 };
-pub use monitor::{Metric, Monitor, Selector};
+pub use monitor::{Metric, Monitor, NODE_EXPORTER_PORT, Selector, host_metrics};
 pub use once::{Once, OncePart};
 pub use output::{Output, OutputKind};
 pub use rate::{Point, Points, Rate, Sine, Spacing};

@@ -104,7 +104,7 @@ impl InvalidReason {
                 say!("machine {name} was lost after {}: {detail}", duration(*at_ns))
             }
             InvalidReason::BackedOff { name, at_ns, percent, detail } => say!(
-                "machine {} backed off at {}, down to {} % of its part: {}",
+                "machine {} backed off at {}, down to {} % of its share of the load: {}",
                 clean(name),
                 duration(*at_ns),
                 percent,
@@ -278,10 +278,8 @@ fn limit_word(limit: &str) -> Said {
 fn given_up_text(hold: &Hold) -> Said {
     let at = duration(hold.at_ns);
     match hold.detail.clone().cleaned() {
-        detail if detail.is_empty() => {
-            say!("from {at} on, the generator added no more users")
-        }
-        detail => say!("from {at} on, the generator added no more users: {detail}"),
+        detail if detail.is_empty() => say!("the generator stopped adding users at {at}"),
+        detail => say!("the generator stopped adding users at {at}: {detail}"),
     }
 }
 
@@ -668,7 +666,7 @@ impl Summary {
         let growth = &self.growth;
         if let (Some(hold), None) = (&growth.held, &growth.given_up) {
             let (at, detail) = (duration(hold.at_ns), hold.detail.clone().cleaned());
-            told = told.note(say!("cause: growth was paused from {at} on: {detail}"));
+            told = told.note(say!("cause: growth was paused at {at}: {detail}"));
         }
         let limit = growth.given_up.as_ref().or(growth.held.as_ref());
         told.help(match limit.map(|hold| hold.limit.as_str()) {

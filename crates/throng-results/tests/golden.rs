@@ -52,24 +52,26 @@ fn recorded_runs_are_told_as_before() {
 
 fn golden_files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let mut paths: Vec<PathBuf> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
     paths.sort();
     paths
 }
 
 /// All texts that are made of a record.
 fn told(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
-        fs::write(directory.path().join(name), text).unwrap();
+        fs::write(directory.path().join(name), text).expect("a file");
     }
-    let run = Run::open(directory.path()).unwrap();
-    let mut summary = run.summary().unwrap();
+    let run = Run::open(directory.path()).expect("a run");
+    let mut summary = run.summary().expect("a summary");
     summary.directory = None;
     let mut csv = String::new();
-    seconds_csv(&run, |piece| csv += piece).unwrap();
-    let json = serde_json::to_string_pretty(&summary_json(&summary)).unwrap();
+    seconds_csv(&run, |piece| csv += piece).expect("CSV");
+    let json = serde_json::to_string_pretty(&summary_json(&summary)).expect("JSON");
     let markdown = summary_markdown(&summary);
     let texts = [
         ("json", json),
@@ -96,7 +98,7 @@ fn terminal(summary: &Summary, language: Language, details: bool) -> String {
 }
 
 fn compare(path: &Path, kind: &str, wanted: &str, text: &str) {
-    let name = path.file_name().unwrap().display();
+    let name = path.file_name().expect("text").display();
     for (number, (wanted, line)) in wanted.lines().zip(text.lines()).enumerate() {
         assert_eq!(line, wanted, "{name}: line {} of {kind}", number + 1);
     }

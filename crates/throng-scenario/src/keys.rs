@@ -96,9 +96,9 @@ const UNIX_SOCKET: &str = "The Unix socket to connect to instead of an address: 
 macro_rules! scenario_maps {
     ($then:ident $($more:tt)*) => { $then! { $($more)*
     SCENARIO Scenario = "a scenario" {
-        name: Text => "The name of the run in reports.",
+        name: Text => "The run's name in reports.",
         label: Map(&Text) =>
-            "Labels of the run in its run directory and reports: `{release: 1.4, region: east}`.",
+            "The run's labels in the run directory and reports: `{release: 1.4, region: east}`.",
         target: TARGETS =>
             "The service: a URL without a path, a list of them, `{url: …, unix_socket: …}`, or a \
              name from `targets`.",
@@ -119,7 +119,7 @@ macro_rules! scenario_maps {
             "Steps that one user runs once before the load; values that they save are \
              `${setup.name}`.",
         teardown [Aside]: ONCES => "Steps that one user runs once after the load.",
-        load: List(&Kind(&PHASE)) => "The phases of the run, one after another.",
+        load: List(&Kind(&PHASE)) => "The run's phases, one after another.",
         loads: Map(&Kind(&LOAD)) =>
             "Several loads at the same time, instead of `load`: by name, each with sessions and \
              phases.",
@@ -138,7 +138,7 @@ macro_rules! scenario_maps {
         trace: Kind(&TRACE) =>
             "Trace headers, so that you can find slow requests in a tracing system.",
         monitor: List(&Kind(&MONITOR)) =>
-            "Prometheus exporters to read during the run, for the report.",
+            "Prometheus exporters to scrape during the run; their metrics appear in the report.",
         protocol: PROTOCOLS =>
             "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` if only the \
              end of messages is known.",
@@ -150,9 +150,9 @@ macro_rules! scenario_maps {
         deliveries: Map(&Kind(&DELIVERY)) =>
             "Deliveries to track, by name: the messages and the users that must receive them.",
     } => later {
-        audit: Anything => "Compares the counts of the target with those of throng.",
+        audit: Anything => "Compares the target's counts with throng's.",
             say!("leave it out: throng does not audit the target yet"),
-        events: Anything => "Commands to run at given times of the run.",
+        events: Anything => "Commands to execute at set times during the run.",
             say!("leave it out and run the commands by hand"),
     }
     INCLUDED Included = "an included file" {
@@ -163,12 +163,12 @@ macro_rules! scenario_maps {
         defaults: Kind(&DEFAULTS) => "Defaults for steps that do not set these keys.",
     }
     TARGET Target = "a target" {
-        url: Text => "The URL of the service, without a path.",
+        url: Text => "The service's URL, without a path.",
         unix_socket: Text => UNIX_SOCKET,
         addresses: ADDRESS_LIST =>
-            "Several addresses of the service, instead of `url`; users are spread over them.",
+            "The service's addresses, instead of `url`; users are spread over them.",
         protocol: SPOKEN =>
-            "The private protocol of this target, instead of that of the session or scenario.",
+            "This target's private protocol, instead of the session's or scenario's.",
     }
     ADDRESS Address = "an address" {
         url: Text => "The URL of this address, without a path.",
@@ -180,8 +180,9 @@ macro_rules! scenario_maps {
         verify: Bool => "`false` accepts any certificate.",
         ca: Text => "A PEM file of certificates to trust instead of the system's.",
         certificate: Text => "A PEM file with the client's certificate chain.",
-        key: Text => "A PEM file with the key of the client's certificate.",
-        server_name: Text => "The server name to send and verify, instead of the target's host.",
+        key: Text => "A PEM file with the client certificate's key.",
+        server_name: Text =>
+            "The server name to send and verify, instead of the target's host name.",
         resumption: Bool => "`true`: users that reconnect resume their TLS session.",
     }
     CONNECTION Connection = "`connection`" {
@@ -195,7 +196,7 @@ macro_rules! scenario_maps {
         sources: ADDRESSES => "The same as `addresses` of `source`.",
         family: Words(&["v4", "v6", "any"]) => "`v4`, `v6` or `any`.",
         resolve: Map(&ADDRESSES) =>
-            "Addresses of hosts, used instead of DNS: `{\"shop.example:443\": 127.0.0.1}`.",
+            "Addresses to use for host names instead of DNS: `{\"shop.example:443\": 127.0.0.1}`.",
         connect_to: Map(&Text) =>
             "Host and port to connect to instead: `{\"shop.example:443\": \"127.0.0.1:8443\"}`.",
         proxy: OneOf(&[Text, Kind(&PROXY)]) =>
@@ -209,7 +210,7 @@ macro_rules! scenario_maps {
         cookies: Bool => "`false` ignores the cookies that the target sets.",
     }
     PROXY Proxy = "a proxy" {
-        url: Text => "The URL of the proxy, with a port: `http://proxy.example:3128`.",
+        url: Text => "The proxy's URL, with a port: `http://proxy.example:3128`.",
         user: Text => "The user name for the proxy (Basic authentication).",
         password: Text => "The password for the proxy.",
     }
@@ -239,15 +240,19 @@ macro_rules! scenario_maps {
         share: Share => "The share of requests with this header. Default: all.",
     }
     MONITOR Monitor = "a source of `monitor`" {
-        url: Text => "The URL of the metrics: `http://127.0.0.1:9100/metrics`.",
-        name: Text => "The name in reports. Default: host and port of the URL.",
+        url: Text => "The URL of the metrics: `http://127.0.0.1:9465/metrics`.",
+        node: Text =>
+            "Instead of `url`: a host that runs Prometheus node_exporter, `10.0.0.5`. Default \
+             port: 9100.",
+        name: Text => "The name in reports. Default: the URL's host and port.",
         metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
-            "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`.",
+            "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`. \
+             Default: those of a host that show what limits a service.",
         every: Duration => "The time between two readings, at least `1s`. Default: `5s`.",
         headers: Map(&Text) => "Headers of the requests to this source.",
     } => later {
         agent: Anything => "A throng agent on the target's host.",
-            say!("use an exporter on the target's host: `url: \"http://127.0.0.1:9100/metrics\"`"),
+            say!("run `throng monitor` there, and read it: `url: \"http://127.0.0.1:9465/metrics\"`"),
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
@@ -277,7 +282,7 @@ macro_rules! scenario_maps {
     }
     DATA Data = "a data source" {
         csv: Text =>
-            "A CSV file; a relative path is resolved against the folder of the scenario file.",
+            "A CSV file; a relative path is resolved against the scenario file's folder.",
         json_lines: Text => "A file with one JSON value per line.",
         list: List(&Anything) => "Rows, written here: `[red, green]` or `[{name: ann}]`.",
         generate: Map(&Anything) => "Generated rows: `{id: 1..1_000_000, name: \"user-######\"}`.",
@@ -293,13 +298,13 @@ macro_rules! scenario_maps {
         weight: Count =>
             "The share of users with this session, relative to the other sessions. Default: 1.",
         users: Count =>
-            "The exact number of users with this session, instead of a weight. The first users of \
-             the load get this session.",
+            "The exact number of users with this session, instead of a weight. The load's \
+             first users get this session.",
         before [List Step]: Steps => "Steps that run once, when the user starts.",
         steps [List Step]: Steps => "The steps of an iteration.",
         after [List Step]: Steps => "Steps that run once, when the user leaves.",
         headers: HEADERS =>
-            "Headers of all HTTP requests of the session. A header with a saved value is sent \
+            "Headers for all HTTP requests in the session. A header with a saved value is sent \
              once the user has that value.",
         timeout: Duration => "The timeout of steps that do not set one.",
         on_error: ON_ERRORS => "What a user does if a step fails.",
@@ -476,7 +481,7 @@ macro_rules! scenario_maps {
         every [List Every]: EVERIES => "Background tasks that run repeatedly during the stay.",
     }
     HEARTBEAT Heartbeat = "a heartbeat" {
-        send: MESSAGES => "The message to send. Default: the heartbeat message of the protocol.",
+        send: MESSAGES => "The message to send. Default: the protocol's heartbeat message.",
         ping: Bool => "`true` sends a WebSocket ping; the reply is the pong.",
         text: Text => "A text message.",
         json: Anything => "A JSON message, written as YAML.",
@@ -505,7 +510,7 @@ macro_rules! scenario_maps {
         check: Kind(&CHECK) => "Checks of the message.",
         save [Saves]: SAVES => "Values to save from the message.",
         r#do "do" [List Step]: Steps =>
-            "Steps that run when the message arrives, concurrently with the steps of the session.",
+            "Steps that run when the message arrives, concurrently with the session's steps.",
         on_error: LOST_ERRORS => "What the user does if a check of the message fails.",
     }
     EVERY Every = "an item of `every`" {
@@ -513,7 +518,7 @@ macro_rules! scenario_maps {
             "The time between two runs for a user; the runs of all users are spread evenly over \
              it.",
         r#do "do" [List Step]: Steps =>
-            "Steps that run each time, concurrently with the steps of the session.",
+            "Steps that run each time, concurrently with the session's steps.",
     }
     LOOKS Looks = "a message pattern" {
         any: Bool => "`true` matches every message.",
@@ -578,10 +583,10 @@ macro_rules! scenario_maps {
         label: LABELS => LABEL,
         users: Count =>
             "The number of users that must wait before they continue together. Default: the \
-             largest number of users of the load.",
+             load's largest number of users.",
         timeout: Duration =>
-            "How long a user waits. After that, the step fails and the user continues alone. \
-             Default: `1m`.",
+            "How long a user waits. After that, the step fails and the user continues without the \
+             missing users. Default: `1m`.",
     }
     SET Set = "a `set` step" {
         set [Saves]: Map(&Anything) => "Values for `${saved.name}`.",
@@ -605,7 +610,7 @@ macro_rules! scenario_maps {
     }
     SLOW Slow = "a `slow` step" {
         slow: OneOf(&[Words(&["off"]), Kind(&SPEED)]) =>
-            "Limits how fast the user reads and writes from now on: `{read: 1KiB/s}`.",
+            "Limits how fast the user reads and writes after this step: `{read: 1KiB/s}`.",
         on: Text => ON_LINK,
     }
     SPEED Speed = "a speed" {
@@ -650,8 +655,8 @@ macro_rules! scenario_maps {
     }
     BODY Body = "a body" {
         file: Text =>
-            "A file with the body; a relative path is resolved against the folder of the scenario \
-             file.",
+            "A file with the body; a relative path is resolved against the scenario file's \
+             folder.",
         hex: Text => "The body in hexadecimal digits.",
     }
     PART Part = "a part" {
@@ -726,10 +731,11 @@ macro_rules! scenario_maps {
         default: Anything => "The value if nothing matches. Without it, the step fails.",
     }
     LOAD Load = "a load" {
-        sessions: TEXTS => "The sessions of the users; optional if there is only one load.",
+        sessions: TEXTS =>
+            "The sessions that the load's users run; optional if there is only one load.",
         phases: List(&Kind(&PHASE)) => "The phases, one after another.",
         at: Duration =>
-            "When the load starts, counted from the start of the run. Default: immediately.",
+            "When the load starts, counted from the run's start. Default: immediately.",
         after: Text => "Starts when the phases of this other load have ended.",
         with: Text => "Starts together with this other load.",
     }
@@ -791,7 +797,7 @@ macro_rules! scenario_maps {
     }
     POINTS Points = "`points`" {
         file: Text =>
-            "The CSV file; a relative path is resolved against the folder of the scenario file.",
+            "The CSV file; a relative path is resolved against the scenario file's folder.",
         time: Text =>
             "The column with the times: seconds, durations or clock times. Default: the first.",
         rate: Text => "The column with the rates per second. Default: the second.",
@@ -799,7 +805,7 @@ macro_rules! scenario_maps {
     ACCESS_LOG AccessLog = "an access log" {
         file: Text =>
             "The log, plain or compressed with gzip; a relative path is resolved against the \
-             folder of the scenario file.",
+             scenario file's folder.",
         speed: Text => "The replay speed: `2` is twice as fast, `0.5` half as fast. Default: 1.",
     }
     DELIVERY Delivery = "a delivery" {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::Said;
-use throng_program::{Metric, Monitor, Scheme, Selector};
+use throng_program::{Metric, Monitor, NODE_EXPORTER_PORT, Scheme, Selector, host_metrics};
 
 use crate::ast;
 use crate::headers::read_plain_headers;
@@ -61,14 +61,17 @@ fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
     if matches!(&node.kind, Kind::Map(entries) if entries.iter().any(is_agent)) {
         return None;
     }
-    let (url, metrics) = (
-        fields.need(cx, fields.url, HELP).and_then(|node| read_url(cx, node)),
-        fields.need(cx, fields.metrics, METRICS_HELP).map(|node| read_metrics(cx, node)),
-    );
+    let url = match ast::one_of(cx, &[fields.url, fields.node]) {
+        Some((key, node)) if key.text == "node" => read_node(cx, node),
+        Some((_, node)) => read_url(cx, node),
+        None => fields.need(cx, fields.url, HELP).and_then(|node| read_url(cx, node)),
+    };
+    let metrics = fields.metrics.node().map(|node| read_metrics(cx, node));
+    let metrics = metrics.unwrap_or_else(host_metrics);
     let name = fields.name.node().and_then(|node| read_name(cx, node));
     let every = fields.every.node().and_then(|node| read_every(cx, node)).unwrap_or(EVERY);
     let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));
-    let (url, metrics) = (url?, metrics?);
+    let url = url?;
     let mut headers = headers.unwrap_or_default();
     let is_authorized = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
     if let Some((user, password)) = &url.user
@@ -99,6 +102,27 @@ fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
     let message = say!("`{}` is not the URL of an exporter", shorten(&text));
     let error = cx.error("bad-url", message, node.place).label(reason.0);
     cx.fail(error.help(reason.1))
+}
+
+/// The address of a host that runs node_exporter, with a port if it is another one.
+fn read_node(cx: &mut Context<'_>, node: &Node) -> Option<Url> {
+    let text = cx.text(node, say!("the address of a host"))?;
+    let help = say!("write `node: 10.0.0.5`, or `node: 10.0.0.5:9101` with another port");
+    let is_address = !text.contains(['/', '?', '#', '@']);
+    let url = match text.parse::<std::net::Ipv6Addr>() {
+        Ok(address) => format!("http://[{address}]:{NODE_EXPORTER_PORT}/metrics"),
+        Err(_) if text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) => {
+            format!("http://{text}/metrics")
+        }
+        Err(_) => format!("http://{text}:{NODE_EXPORTER_PORT}/metrics"),
+    };
+    match Url::parse(&url) {
+        Ok(url) if is_address => Some(url),
+        _ => {
+            let message = say!("`{}` is not the address of a host", shorten(&text));
+            cx.bad_value(node, message, help)
+        }
+    }
 }
 
 fn read_every(cx: &mut Context<'_>, node: &Node) -> Option<Duration> {
@@ -137,14 +161,14 @@ fn read_metrics(cx: &mut Context<'_>, node: &Node) -> Vec<Metric> {
 fn read_metric(cx: &mut Context<'_>, node: &Node) -> Option<Metric> {
     if !matches!(node.kind, Kind::Map(_)) {
         let selector = read_selector(cx, node)?;
-        return Some(Metric { name: None, selector, is_sum: false });
+        return Some(Metric { name: None, selector, is_sum: false, is_optional: false });
     }
     let fields = ast::Metric::read(cx, node)?;
     let selector = fields.need(cx, fields.metric, METRICS_HELP);
     let selector = selector.and_then(|node| read_selector(cx, node));
     let name = fields.name.node().and_then(|node| read_name(cx, node));
     let is_sum = fields.sum.node().and_then(|node| cx.bool(node)).unwrap_or(false);
-    Some(Metric { name, selector: selector?, is_sum })
+    Some(Metric { name, selector: selector?, is_sum, is_optional: false })
 }
 
 fn read_selector(cx: &mut Context<'_>, node: &Node) -> Option<Selector> {

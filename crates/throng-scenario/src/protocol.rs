@@ -103,10 +103,8 @@ pub(crate) fn load_protocol(cx: &mut Context<'_>, node: &Node) -> Option<Arc<Pro
             return unreadable(cx, say!("it is not UTF-8"), say!("save the file as UTF-8"));
         }
         Err(reason) => {
-            let help = say!(
-                "write the path of the protocol file relative to the folder of the scenario \
-                     file"
-            );
+            let help =
+                say!("write the path of the protocol file relative to the scenario file's folder");
             return unreadable(cx, Said::of_error(&reason), help);
         }
     };

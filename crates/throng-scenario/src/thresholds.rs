@@ -288,7 +288,7 @@ impl Reader<'_, '_, '_> {
             let (first, second) = (shorten(&one.name), shorten(&other.name));
             let message = say!("several loads have a phase `{}`", shorten(name));
             let label = say!("both `{first}` and `{second}` have this phase");
-            let help = say!("add the name of the load: `in {first} / {}`", shorten(name));
+            let help = say!("add the load's name: `in {first} / {}`", shorten(name));
             let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
             return self.cx.fail(error.help(help));
         }

@@ -139,13 +139,14 @@ pub(crate) fn check_host(host: &str, part: &str) -> Result<(), UrlError> {
     }
     if !host.is_ascii() {
         let help = say!("write the name in the form that DNS uses (`xn--…`)");
-        return wrong(say!("the host contains letters that DNS does not allow"), host, help);
+        let message = say!("the host name contains characters that DNS does not allow");
+        return wrong(message, host, help);
     }
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
     match host.chars().find(|c| !good(*c)) {
         Some(c) => {
             let help = say!("remove `{}`", c.escape_default());
-            wrong(say!("the host has an invalid character"), host, help)
+            wrong(say!("the host name has an invalid character"), host, help)
         }
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Who may see a page and steer a run from it: whoever has the token, which is in the URL that is
-//! printed. A page of another origin cannot, even where its name is made to lead here (DNS
-//! rebinding), and nobody is told more than that.
+//! printed; or everybody, if nothing can be changed there. A page of another origin cannot, even
+//! where its name is made to lead here (DNS rebinding), and nobody is told more than that.
 
 use std::net::IpAddr;
 
@@ -38,27 +38,31 @@ impl Token {
 
 /// See the module's description.
 pub struct Gate {
-    token: Token,
+    /// None where none is needed.
+    token: Option<Token>,
     /// Names of this host besides its addresses and `localhost`.
     names: Vec<String>,
 }
 
 impl Gate {
-    pub fn new(token: Token, names: &[&str]) -> Gate {
+    /// Without a token, whoever reaches this server may see it.
+    pub fn new(token: Option<Token>, names: &[&str]) -> Gate {
         Gate { token, names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
     }
 
-    /// Whether to answer: with the token in the query, or, where it changes something, in a header.
+    /// Whether to answer: with the token in the query or as scrapers send it, or, where it changes
+    /// something, in a header.
     pub fn lets(&self, request: &Request) -> bool {
+        let bearer = || request.header("authorization")?.strip_prefix("Bearer ");
         let given = match request.method {
-            Method::GET => request.asked("token").or(request.header(TOKEN_HEADER)),
+            Method::GET => request.asked("token").or(request.header(TOKEN_HEADER)).or(bearer()),
             _ => request.header(TOKEN_HEADER),
         };
         let host = request.header("host").unwrap_or_default();
         let is_own = |origin: &str| origin.strip_prefix("http://") == Some(host);
         self.is_this_host(host)
             && request.headers.get("origin").is_none_or(|it| it.to_str().is_ok_and(is_own))
-            && given.is_some_and(|given| self.token.is(given))
+            && self.token.as_ref().is_none_or(|token| given.is_some_and(|given| token.is(given)))
     }
 
     /// A name that anybody may have registered is none of this host's; an address is its own.
@@ -93,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_of_others_are_not_this_host() {
-        let gate = Gate::new(Token::fresh().unwrap(), &["Box"]);
+        let gate = Gate::new(Token::fresh(), &["Box"]);
         for own in ["127.0.0.1:80", "localhost:8080", "[::1]:9", "[::1]", "10.0.0.7", "box:1"] {
             assert!(gate.is_this_host(own), "{own}");
         }

@@ -42,7 +42,7 @@ const TABLES_MAX: u64 = 64;
 /// The fleet does not take the agent any more.
 fn cut_off(name: &str, why: &Said) -> Diagnostic {
     let message = say!("agent `{name}` cannot continue: {why}");
-    let help = say!("ask the operator of the fleet what has changed, or request a new token");
+    let help = say!("ask the fleet's operator what has changed, or request a new token");
     Diagnostic::error("fleet-unfit", message).help(help)
 }
 
@@ -211,9 +211,8 @@ async fn listen(mut happened: UnboundedReceiver<Happened>, errors: Screen, once:
                 errors.say(say!("run {run}: this agent does not take part: {why}", why = &why));
             }
             Happened::Started { run } => errors.say(say!("run {run}: generating load")),
-            Happened::Forged { run } => errors.say(say!(
-                "run {run}: ignored a command that the operator of the fleet did not sign"
-            )),
+            Happened::Forged { run } => errors
+                .say(say!("run {run}: ignored a command that the fleet's operator did not sign")),
             Happened::Declined { run } => errors.say(say!(
                 "run {run}: ignored a request for more load than the owner of this machine allows"
             )),

@@ -26,7 +26,7 @@ pub(crate) use files::{ExplainArguments, InitArguments, InitKind, SchemaArgument
 pub(crate) use fleet::{
     AgentArguments, CollectArguments, FleetArguments, FleetWhat, ResumeArguments,
 };
-pub(crate) use host::{DoctorArguments, PlanArguments};
+pub(crate) use host::{DoctorArguments, MonitorArguments, PlanArguments};
 pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
 pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use records::{
@@ -80,12 +80,12 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Finds the highest load at which a service meets the thresholds of a scenario
     Capacity(Box<CapacityArguments>),
-    /// Runs one of the processes of a run; started by `throng run --processes`
+    /// Runs one of a run's processes; started by `throng run --processes`
     #[command(hide = true)]
     Post,
     /// Manages a fleet of machines: its keys, its bus and its agents
     Fleet(FleetArguments),
-    /// Takes part in the runs of a fleet: waits for a run, and generates its part of the load
+    /// Takes part in a fleet's runs: waits for a run, then generates its share of the load
     Agent(AgentArguments),
     /// Takes over a fleet run whose controller is gone
     Resume(ResumeArguments),
@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Rerun(RerunArguments),
     /// Checks whether this host can run a load, and shows how to fix each problem
     Doctor(DoctorArguments),
+    /// Reads this host while others test a service on it: CPU, memory, network, listening sockets
+    Monitor(MonitorArguments),
     /// Shows the packet layouts of a declared protocol, decodes bytes and captures, and encodes
     /// messages
     Protocol(ProtocolArguments),

@@ -32,18 +32,34 @@ pub(crate) fn capacity(arguments: &CapacityArguments) -> Exit {
 }
 
 /// Runs it with a search in place of its load.
-pub(crate) fn search(mut conduct: Conduct<'_>, arguments: &SearchArguments) -> Exit {
+pub(crate) fn search(conduct: Conduct<'_>, arguments: &SearchArguments) -> Exit {
     let errors = Screen::errors(conduct.output.no_color);
+    if conduct.output.fleet.is_some() {
+        let message = say!("a search for the capacity does not work on a fleet");
+        let help = say!("search from one machine; --processes is possible");
+        return refused(&mistake(message, help), errors);
+    }
+    match guarded(&conduct.program, arguments, errors) {
+        Ok(()) => searching(conduct, arguments, |conduct| conduct.run()),
+        Err(exit) => exit,
+    }
+}
+
+/// With the load that a search varies in place of the scenario's. Each process of a run compiles
+/// the scenario itself, so each does this.
+pub(crate) fn searching(
+    mut conduct: Conduct<'_>,
+    arguments: &SearchArguments,
+    then: impl FnOnce(Conduct<'_>) -> Exit,
+) -> Exit {
     let mut program = (*conduct.program).clone();
-    let wanted = guarded(&program, arguments, errors)
-        .and_then(|()| prepare(&mut program, arguments).map_err(|told| refused(&told, errors)));
-    match wanted {
+    match prepare(&mut program, arguments) {
         Ok(wanted) => {
             conduct.program = Arc::new(program);
             conduct.search = Some(wanted);
-            conduct.run()
+            then(conduct)
         }
-        Err(exit) => exit,
+        Err(told) => refused(&told, Screen::errors(conduct.output.no_color)),
     }
 }
 
@@ -119,6 +135,7 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
             && (arguments.overload || public_host(program).is_none()),
         seed: program.seed,
     };
+    refuse_rare(&settings)?;
     let least = Duration::from_secs_f64(settings.budget_min_s().ceil());
     if arguments.budget < least {
         let message = say!(
@@ -131,6 +148,22 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
     let (at_least, peak) = (arguments.at_least, arguments.peak);
     let varied = (program.loads.len() > 1).then(|| program.loads[load].name.clone());
     Ok(Wanted { settings, shares, plain, load, varied, at_least, peak })
+}
+
+/// A threshold that needs more attempts than the highest level has within the budget.
+fn refuse_rare(settings: &Settings) -> Result<(), Box<Diagnostic>> {
+    let attempts = settings.goals.attempts_min();
+    let most = settings.max.map(|max| max * settings.budget_s);
+    if settings.unit == LoadUnit::Users || most.is_none_or(|most| attempts <= most) {
+        return Ok(());
+    }
+    let count = throng_base::units::format_count;
+    let (attempts, most) = (count(attempts as u64), count(most.unwrap_or(0.0) as u64));
+    let message = say!(
+        "no level can be judged: the thresholds need {attempts} attempts, and --max and --budget \
+         allow {most}"
+    );
+    Err(mistake(message, say!("use a lower percentile, or raise --max or --budget")))
 }
 
 /// The load that is varied: the only one, or the one that is named.

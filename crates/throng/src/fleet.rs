@@ -74,7 +74,7 @@ pub(crate) fn wrong_keys(why: Said) -> Box<Diagnostic> {
 }
 
 pub(crate) fn bus_failed(address: SocketAddr, why: &Said) -> Box<Diagnostic> {
-    let message = say!("the bus of the fleet at {address}: {why}");
+    let message = say!("the fleet's bus at {address}: {why}");
     let help =
         say!("check that `throng fleet serve` is running, and that its address has not changed");
     Box::new(Diagnostic::error("fleet-unfit", message).help(help))
@@ -173,7 +173,7 @@ fn serve(directory: &Path, given: Option<&Path>, errors: Screen) -> Result<(), B
             errors.diagnostic(&Diagnostic::warning("fleet-unfit", not_durable()));
         }
         let address = keys.address();
-        errors.say(say!("the bus of the fleet is running at {address}; press Ctrl-C to stop it"));
+        errors.say(say!("the fleet's bus is running at {address}; press Ctrl-C to stop it"));
         let mut look = interval(LOOK_EVERY);
         let mut seen = keys.agents().to_vec();
         let stop = told_to_stop();

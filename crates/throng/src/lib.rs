@@ -7,6 +7,7 @@
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
+//! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
 //! - `post`: one of several processes of a run. `compare`, `history`, `report`, `target`: the other
@@ -39,6 +40,7 @@ mod link;
 mod machine;
 mod manual;
 mod merge;
+mod monitor;
 mod plan;
 mod post;
 mod preflight;
@@ -217,6 +219,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Collect(arguments) => conduct::collect(&arguments),
         Command::Rerun(arguments) => rerun::rerun(arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Protocol(arguments) => protocol::protocol(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Schema(arguments) => explain::schema(&arguments),

@@ -14,31 +14,49 @@ pub(crate) struct Link {
     pub(crate) url: String,
 }
 
+/// Who may see what is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Whoever has the token.
+    Token,
+    /// Every program of this host; of other hosts whoever has the token.
+    TokenFromOutside,
+}
+
 impl Link {
     /// Takes a port of this computer: an address, a port of the loopback, or both. `flag` is where
     /// it was said.
     pub(crate) fn open(address: &str, flag: &'static str) -> Result<Link, Box<Diagnostic>> {
-        let failed = |cause: Said| {
+        Link::take(address, "/", Access::Token).map_err(|cause| {
             let message = say!("the page cannot be served on `{address}`");
             let help = say!("set {flag} to an address of this host and a free port");
             let told = Diagnostic::error("live-failed", message).note(say!("cause: {cause}"));
             Box::new(told.help(help))
-        };
-        let of = |error: &std::io::Error| failed(Said::of_error(error));
+        })
+    }
+
+    /// As [`Link::open`], for what is served at `path`; the error is its cause.
+    pub(crate) fn take(address: &str, path: &str, access: Access) -> Result<Link, Said> {
+        let of = |error: &std::io::Error| Said::of_error(error);
         let all = whole(address);
         let found = all.to_socket_addrs().map_err(|error| of(&error))?.collect::<Vec<_>>();
         let server = Server::bind(found.as_slice()).map_err(|error| of(&error))?;
-        let token = Token::fresh();
-        let token =
-            token.ok_or_else(|| failed(say!("the system did not provide random numbers")))?;
         let bound = server.address();
+        let is_open = access == Access::TokenFromOutside && bound.ip().is_loopback();
+        let token = match is_open {
+            true => None,
+            false => Some(
+                Token::fresh().ok_or_else(|| say!("the system did not provide random numbers"))?,
+            ),
+        };
         let own_name = throng_host::facts(env!("CARGO_PKG_VERSION")).hostname.unwrap_or_default();
         let host = match bound.ip() {
             ip if ip.is_unspecified() && !own_name.is_empty() => own_name.clone(),
             IpAddr::V6(ip) => format!("[{ip}]"),
             ip => ip.to_string(),
         };
-        let url = format!("http://{host}:{}/?token={}", bound.port(), token.text());
+        let query = token.as_ref().map(|it| format!("?token={}", it.text())).unwrap_or_default();
+        let url = format!("http://{host}:{}{path}{query}", bound.port());
         let given = all.rsplit_once(':').map_or("", |(name, _)| name);
         let gate = Gate::new(token, &[&own_name, given]);
         Ok(Link { server, gate, url })

@@ -5,7 +5,7 @@ use throng_base::{Diagnostic, Exit};
 use crate::arguments::Command;
 use crate::conduct::{self, Conduct};
 use crate::screen::Screen;
-use crate::{bench, fingers, rerun, speech};
+use crate::{bench, capacity, fingers, rerun, speech};
 
 pub(crate) fn post() -> Exit {
     let Some(part) = conduct::told() else {
@@ -19,7 +19,15 @@ pub(crate) fn post() -> Exit {
     match parsed.map(|arguments| arguments.command) {
         Some(Command::Run(arguments)) => conduct::with_file(&arguments, be),
         Some(Command::Rerun(arguments)) => rerun::with_record(arguments, be),
-        Some(Command::Bench(arguments)) => bench::with_bench(&arguments, be),
+        Some(Command::Bench(arguments)) if arguments.capacity.is_empty() => {
+            bench::with_bench(&arguments, be)
+        }
+        Some(Command::Bench(arguments)) => bench::with_bench(&arguments, |conduct| {
+            capacity::searching(conduct, &arguments.searched(), be)
+        }),
+        Some(Command::Capacity(arguments)) => conduct::with_file(&arguments.run, |conduct| {
+            capacity::searching(conduct, &arguments.search, be)
+        }),
         _ => Exit::Bug,
     }
 }

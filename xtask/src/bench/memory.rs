@@ -22,7 +22,7 @@ pub(super) fn run(places: &Places) -> (String, Gate) {
     let measured = measure(places);
     let text = match &measured {
         Ok((one, many)) => format!(
-            "{title}Resident memory of throng: {:.1} MiB with 1 user, {:.1} MiB with {USERS} users. \
+            "{title}throng's resident memory: {:.1} MiB with 1 user, {:.1} MiB with {USERS} users. \
              That is {:.0} bytes per user.\n\n",
             mebibytes(*one),
             mebibytes(*many),

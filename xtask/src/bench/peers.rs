@@ -286,11 +286,11 @@ fn table(rows: &[Measured], versions: &[String]) -> String {
          users to a separate `throng target im` at {PACE} per second, logs them in, and holds them \
          for {} s with a heartbeat every {} s. CPU is the CPU time of the tool and its child \
          processes, divided by the number of connections. It is given twice: from the first login \
-         until all users are logged in, and including the start of the program. Memory is the \
-         resident memory at the end of the hold, minus that with 1 user, divided by the number of \
-         users. A ratio is the figure of throng divided by that of the tool.\n\n\
+         until all users are logged in, and including the program's start. Memory is the \
+         resident memory at the end of the hold phase, minus the memory with 1 user, divided by \
+         the number of users. A ratio is throng's figure divided by the tool's.\n\n\
          | tool | CPU per connection | ratio | CPU with start | time to log in | \
-         memory per user | ratio | CPU in hold | heartbeats |\n\
+         memory per user | ratio | CPU during the hold phase | heartbeats |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         HOLD.as_secs(),
         HEARTBEAT.as_secs()

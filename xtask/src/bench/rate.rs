@@ -80,18 +80,18 @@ pub(super) fn run(
 
 fn preface(options: &Options) -> String {
     format!(
-        "Open model over {CONNECTIONS} connections to one nginx, medians of {} rounds. A tool has \
-         core {} and one thread. From {} requests/s on, it has two threads and all cores, \
-         including the server's. CPU is that of the tool alone; for vegeta, `attack` without \
-         `report`.\n\n\
+        "Open model over {CONNECTIONS} connections to one nginx, medians of {} rounds. Each tool \
+         runs one thread on core {}. At {} requests/s and above, it runs two threads and may use \
+         all cores, including the server's core. CPU covers only the tool; for vegeta, `attack` \
+         without `report`.\n\n\
          - *achieved* is the share of the requested rate. wrk2 opens one connection every 5 ms \
-         and thread, so it is measured from when half of them are open.\n\
+         and thread, so its measurement starts when half of them are open.\n\
          - A ratio is judged if both tools achieve {:.0} %. A tool that falls behind is always \
          busy and sends more requests per wake-up.\n\
          - Only throng reports *lateness* and *requests per wake-up*.\n\
          - Each tool reports its p50 and p99. wrk2 counts from a schedule that it checks \
-         once a millisecond. In a run of up to 10.5 s its figures cover the whole run, in a \
-         longer one the time after its calibration. h2load reports none.\n\n",
+         once a millisecond. In a run of up to 10.5 s, its figures cover the whole run; in a \
+         longer run, they cover the time after its calibration. h2load reports no percentiles.\n\n",
         options.rounds,
         super::TOOL_CORE,
         spaced(RATE_UNPINNED.into()),

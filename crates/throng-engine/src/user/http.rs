@@ -882,7 +882,7 @@ impl Listening<'_> {
 /// what caches add by custom).
 fn is_cached(headers: &Headers<'_>) -> bool {
     let aged = headers.get("age").is_some_and(|age| age != b"0");
-    let hits = |name| headers.get(name).is_some_and(|value| contains_hit(value));
+    let hits = |name| headers.get(name).is_some_and(contains_hit);
     aged || hits("x-cache") || hits("cf-cache-status")
 }
 

@@ -32,8 +32,8 @@ pub(super) struct Task {
     /// Of a request that is not sent as its step says.
     pub(super) detour: Option<Box<Detour>>,
     pub(super) pc: u32,
-    /// Of a body, where it begins; 0 in the session. Of a pass, which begins where the session does,
-    /// the low bits of its iteration's number.
+    /// Where a body begins; 0 in the session. A pass begins where the session does, and keeps the
+    /// low bits of its iteration's number here.
     body: u32,
     /// Tries at the running step that failed and were followed by another.
     pub(super) retries: u16,

@@ -159,10 +159,10 @@ fn checked(plan: &Plan, run: &str, part: Part, about: &About, now_ms: u64) -> Re
     let users = part.share().part(plan.users_max);
     match (own.ceiling.users, own.ceiling.rate, plan.rate_max) {
         (Some(max), ..) if users > max => {
-            Err(say!("its part would be {users} users, but its owner allows only {max}"))
+            Err(say!("its share would be {users} users, but its owner allows only {max}"))
         }
         (_, Some(max), Some(rate)) if share(rate) > max => Err(say!(
-            "its part would be {} starts per second, but its owner allows only {max}",
+            "its share would be {} starts per second, but its owner allows only {max}",
             share(rate)
         )),
         (_, Some(max), None) => Err(say!(

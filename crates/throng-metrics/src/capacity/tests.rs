@@ -97,7 +97,7 @@ fn no_promise_is_made_without_one() {
           fails at 912/s by http p99;
           did not recover after 912/s, even at a fraction of the load
         fails at the lowest load, 50/s, by failures of more than half of the attempts
-        no promise: not met at any load that was tried, from 50/s on;
+        no promise: not met at any load tried, from 50/s upward;
           fails at 50/s;
           the search ended with its budget of 20m
     "#]]
@@ -139,12 +139,12 @@ fn a_promise_tells_how_it_ended() {
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
           fails at 912/s by http p99;
-          collapses at 1,190/s to 310/s;
+          collapses at 1,190/s: throughput falls to 310/s;
           did not recover after 1,190/s, even at a fraction of the load
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;
           fails at 912/s by http p99;
-          collapses at 1,190/s to 310/s and recovers only at 500/s;
+          collapses at 1,190/s: throughput falls to 310/s and recovers only at 500/s;
           the search ended when it collapsed again
         carries 860/s (95 %: 864 to 905);
           confirmed over 60 s;

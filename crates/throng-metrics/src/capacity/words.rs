@@ -77,7 +77,7 @@ impl Capacity {
             }
             (EndedBy::BaseFails(by), None) => say!("fails at the lowest load by {}", by.text()),
             (_, Some(load)) => {
-                say!("no promise: not met at any load that was tried, from {load} on")
+                say!("no promise: not met at any load tried, from {load} upward")
             }
             (_, None) => say!("no promise: no load was tried"),
         }
@@ -119,15 +119,17 @@ impl Capacity {
         let stays = collapse.stays && self.ended_by != EndedBy::NotRecovered;
         match (collapse.recovers_at.map(|load| self.load(load)), stays) {
             (Some(load), _) => {
-                say!("collapses at {at} to {served}/s and recovers only at {load}")
+                say!(
+                    "collapses at {at}: throughput falls to {served}/s and recovers only at {load}"
+                )
             }
             (None, true) => {
                 say!(
-                    "collapses at {at} to {served}/s and does not recover at half the load it \
-                     carried"
+                    "collapses at {at}: throughput falls to {served}/s and does not recover at \
+                     half the load that the service had carried"
                 )
             }
-            (None, false) => say!("collapses at {at} to {served}/s"),
+            (None, false) => say!("collapses at {at}: throughput falls to {served}/s"),
         }
     }
 
@@ -181,7 +183,7 @@ impl Capacity {
             zones.push(say!("heavy load ends at {low} to {high}: above, throughput does not grow"));
         }
         if let Some(load) = self.knee.collapse.map(|load| self.load(load)) {
-            zones.push(say!("collapse from {load} on: throughput falls"));
+            zones.push(say!("collapse at {load} and above: throughput falls"));
         }
         zones
     }

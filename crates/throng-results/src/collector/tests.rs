@@ -643,7 +643,7 @@ fn users_whom_the_generator_held_back_make_the_result_invalid() {
         error[generator-limited]: this host could not sustain the load
           = `fill` reached at most 612,000 of 1,000,000 users: the generator was at its memory limit for 20 s
           = `hold` reached at most 612,000 of 1,000,000 users: the generator was at its memory limit for 40 s
-          = cause: growth was paused from 30.0s on: 14.1 GB of 14.0 GB are in use
+          = cause: growth was paused at 30.0s: 14.1 GB of 14.0 GB are in use
           = help: lower the number of users, raise `--max-memory`, or use a host with more memory
     "#]].assert_eq(&told.concat());
     let given_up = sample::im_held(true);

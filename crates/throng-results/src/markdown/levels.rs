@@ -11,7 +11,7 @@ const ROWS_MAX: usize = 60;
 
 /// Empty for a run whose load was the same throughout.
 pub(super) fn levels_markdown(summary: &Summary) -> String {
-    if summary.parts.levels.len() < 2 {
+    if !summary.has_levels() {
         return String::new();
     }
     let mut out = "\n| level | step | count | failed | p50 | p99 | connects/s | users | cores |\n\

@@ -235,10 +235,13 @@ fn gaps(machines: &mut Vec<MachineInfo>) -> Result<Vec<(u16, Said)>, Box<Diagnos
         let fault = if machine.of != of {
             let other = machine.of;
             let message = say!(
-                "{name} ran part of a load in {other} parts, but another machine ran part of one \
-                 in {of}"
+                "{name} ran part of a load split into {other} parts, but another machine's load \
+                 was split into {of}"
             );
-            let help = say!("merge the runs of one fleet only: they split the load alike");
+            let help = say!(
+                "merge only runs of one fleet, which all split the load into the same number of \
+                 parts"
+            );
             return Err(Box::new(Diagnostic::error("runs-unmergeable", message).help(help)));
         } else if (*first..first + width).any(|part| !taken.insert(part)) {
             Some(say!(

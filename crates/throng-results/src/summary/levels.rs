@@ -42,6 +42,11 @@ impl LevelRow {
 }
 
 impl Summary {
+    /// Whether there is more than one load to tell apart; a warm-up alone is not one.
+    pub(crate) fn has_levels(&self) -> bool {
+        self.parts.levels.iter().filter(|level| level.measured).count() > 1
+    }
+
     /// Levels with response times in the order of their load, and what that counts: users, if their
     /// number differs between levels, or starts per second.
     pub(crate) fn levels_by_load(&self) -> (Said, Vec<(f64, &LevelRow)>) {

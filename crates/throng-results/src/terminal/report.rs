@@ -523,7 +523,8 @@ fn back_offs(summary: &Summary, style: &Style) -> String {
     if steps.count == 0 {
         return String::new();
     }
-    let titles = [say!("changed at"), say!("machine"), say!("share of its part"), say!("cause")];
+    let titles =
+        [say!("changed at"), say!("machine"), say!("percentage of its share"), say!("cause")];
     let mut table = Table::new(titles).words_in(&[1, 3]);
     for step in steps.first.iter().take(ROWS_MAX) {
         let name = clean(&machine_name(&summary.info, step.machine));

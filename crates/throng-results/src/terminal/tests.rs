@@ -215,7 +215,7 @@ fn the_summary_of_a_run_that_does_not_stand() {
               = throng was more than 10 ms behind schedule in 7 of 10 seconds (worst 380ms)
               = 8,638 of 109,638 starts (7.9 %) never happened while the generator was behind schedule
               = 1 % of the starts were 371ms or more behind schedule (worst 380ms)
-              = cause: the CPU of this host was 100 % busy from 00:05 on
+              = cause: this host's CPU was 100 % busy from 00:05 onward
               = help: lower the rate to 10,090/s, which this host sustained, or use a faster host
             error[generator-limited]: this host could not sustain the load
               = 4,900 of 101,000 attempts (4.9 %) failed because of this host
@@ -813,7 +813,7 @@ fn that_throng_was_late_stands_beside_the_verdict() {
 
         warning[generator-strained]: throng fell behind schedule; results are affected
           = throng was more than 10 ms behind schedule in 4 of 10 seconds (worst 20.0ms)
-          = cause: the CPU of this host was 100 % busy from 00:03 on
+          = cause: this host's CPU was 100 % busy from 00:03 onward
           = help: use fewer users, longer pauses or a faster host (this host sustained 10,090/s)"#]]
     .assert_eq(&top.join("\n\n"));
     assert_eq!(

@@ -143,7 +143,7 @@ impl Summary {
         }
         if let Some(second) = generator.host_busy_from {
             causes.push(say!(
-                "cause: the CPU of this host was {:.0} % busy from {} on",
+                "cause: this host's CPU was {:.0} % busy from {} onward",
                 generator.host_cpu_max * 100.0,
                 clock(second)
             ));

@@ -191,7 +191,8 @@ impl Reader<'_, '_> {
         if !is_length && !matches!(extent(ty), Some(Extent::Prefixed { .. })) {
             let message = say!("`max` applies only to lengths");
             let error = self.cx.error("conflicting-keys", message, key.place);
-            let error = error.label(say!("there is no length here"));
+            let label = say!("this field is not a length and has no length prefix");
+            let error = error.label(label);
             self.cx.note(error.help(say!("add `counts` or `length`, or remove `max`")));
         }
     }

@@ -33,7 +33,7 @@ macro_rules! protocol_maps {
              message fields.",
         seq: FIELDS => "The same as `packet`.",
         messages: Map(&OneOf(&[Kind(&DECLARED_MESSAGE), Nothing])) => "The messages, by name.",
-        heartbeat: Kind(&BEAT) => "The heartbeat of the protocol.",
+        heartbeat: Kind(&BEAT) => "The protocol's heartbeat.",
         delimiter: BYTES => "Every packet ends with these bytes: `\"\\r\\n\"`.",
         fixed: Size => "The size of every packet.",
         max: Size => "The maximum size of a packet that ends with a delimiter. Default: `64KiB`.",
@@ -45,13 +45,13 @@ macro_rules! protocol_maps {
         proto_path: NAMES =>
             "Folders to search for `.proto` files and their imports, like `--proto_path` of \
              `protoc`.",
-        meta: Kind(&META) => "The header of a Kaitai Struct file.",
+        meta: Kind(&META) => "The Kaitai Struct file header.",
         doc: Text => "A note for readers; ignored.",
     }
     META Meta = "`meta`" {
         id: Text => "The name of the protocol; ignored.",
         title: Text => "A title of the protocol; ignored.",
-        endian: ENDIANS => "The same as `endian` of the protocol.",
+        endian: ENDIANS => "The same as the protocol's `endian`.",
         encoding: Words(&["UTF-8", "utf-8", "ASCII", "ascii"]) =>
             "The encoding of text, always UTF-8.",
         license: Text => "The license of the file; ignored.",
@@ -88,7 +88,7 @@ macro_rules! protocol_maps {
              `types`.",
         fields: List(&ONE_FIELD) => "A group of fields, instead of a type.",
         bits: Whole => "The number of bits: `bits: 3` means `type: b3`.",
-        endian: ENDIANS => "The byte order, if it differs from that of the protocol.",
+        endian: ENDIANS => "The byte order, if it differs from the protocol's.",
         length: Text =>
             "The type of the length prefix, which is the number of bytes after it: `u8`, `u16`, \
              `u24`, `u32`, `u64` or `varint`.",

@@ -134,12 +134,12 @@ impl CapacityOptions {
             CapacityOptions { slow_spells: Some(spells), .. }
                 if !whole(spells.time) || spells.time >= spells.every =>
             {
-                Some(say!("a slow spell must be shorter than the time from one to the next"))
+                Some(say!("a slow spell must be shorter than the interval at which it repeats"))
             }
             CapacityOptions { slow_spells: Some(spells), .. }
                 if !(0.0..1.0).contains(&spells.slower) =>
             {
-                Some(say!("a slow spell must be from 0% to less than 100% slower"))
+                Some(say!("the slowdown in a slow spell must be at least 0% and less than 100%"))
             }
             _ => None,
         }

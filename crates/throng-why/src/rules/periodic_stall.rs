@@ -28,6 +28,9 @@ const BURST_MIN: f64 = 1.3;
 const RATES_RATIO_MIN: f64 = 1.3;
 const SAME_MAX: f64 = 0.12;
 
+/// The names of a curve, and its value at a point.
+type Curve = (&'static [&'static str], fn(&Point) -> f64);
+
 pub(super) fn judge(record: &Record) -> Judgement {
     let all: Vec<usize> = record.stretches().into_iter().flatten().collect();
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
@@ -37,8 +40,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     if range.len() < 3 * ONSETS_MIN {
         return Err(Unknown::TooShort { needs_s: 30 });
     }
-    let curves: [(&'static [&'static str], fn(&Point) -> f64); 2] =
-        [(&["p99"], |point| point.p99), (&["max"], |point| point.max)];
+    let curves: [Curve; 2] = [(&["p99"], |point| point.p99), (&["max"], |point| point.max)];
     let found = curves.into_iter().find_map(|(name, of)| stalls(record, &range, name, of));
     if found.is_none() && record.timeline.width_s() > 4 {
         return Err(Unknown::TooCoarse { point_s: record.timeline.width_s() });
@@ -86,7 +88,7 @@ fn stalls(
     let points = record.points();
     let at: Vec<usize> = onsets.iter().map(|at| range.start + at).collect();
     let high = stats::median(&at.iter().map(|at| of(&points[*at])).collect::<Vec<_>>())?;
-    let usual = stats::median(&record.values(range, |point| of(point)))?;
+    let usual = stats::median(&record.values(range, of))?;
     let when = Span::new(record.span(&(at[0]..at[0] + 1)).from_s, record.span(range).to_s);
     let curve = series[0];
     let text = say!(

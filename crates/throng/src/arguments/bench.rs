@@ -28,9 +28,9 @@ const BENCH_HELP: &str = "Examples:\n\
      Where tools disagree:\n\
      \x20 -d  is the duration, as in wrk. In hey and curl it is the body: use --body.\n\
      \x20     go-stress-testing's -data is the body, too, and is accepted.\n\
-     \x20 -n  is the number of requests of all users together, as in ab, hey and oha;\n\
+     \x20 -n  is the total number of requests for all users, as in ab, hey and oha;\n\
      \x20     in go-stress-testing it is per user.\n\
-     \x20 -q  is the rate of all users together, as in oha; in hey it is per user.\n\
+     \x20 -q  is the total rate for all users, as in oha; in hey it is per user.\n\
      \x20 -k  keeps connections open, as in ab and go-stress-testing, and is the default;\n\
      \x20     in curl it means --insecure.\n\
      \x20 -t  is rejected: threads in wrk (--shards), the time limit in ab (-d), the\n\
@@ -53,7 +53,7 @@ pub(crate) struct BenchArguments {
     /// Concurrent users, each with its own connection
     #[arg(short = 'c', long, visible_aliases = ["users", "connections"], value_parser = count, default_value = "50")]
     pub(crate) concurrency: u64,
-    /// Total number of requests (messages on ws, tcp and udp) of all users together
+    /// Total number of requests (messages on ws, tcp and udp) for all users
     #[arg(short = 'n', long, visible_alias = "iterations", value_parser = count)]
     pub(crate) requests: Option<u64>,
     /// Duration: `30s`, `10m`, or a number of seconds; by default 10 seconds, unless the number of
@@ -70,7 +70,7 @@ pub(crate) struct BenchArguments {
     /// The heartbeat message; --body is then sent only once, as a login
     #[arg(long, value_name = "TEXT", requires = "heartbeat", allow_hyphen_values = true)]
     pub(crate) heartbeat_body: Option<String>,
-    /// Requests per second of all users together, regardless of how fast the target responds (open
+    /// Total requests per second for all users, regardless of how fast the target responds (open
     /// model); with --hold, the users that connect per second (default: 10,000)
     #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rate)]
     pub(crate) rate: Option<f64>,
@@ -265,7 +265,7 @@ pub(crate) struct ConnectionArguments {
     /// The key of the client's certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
-    /// Server name for TLS (SNI), instead of the host in the URL
+    /// Server name for TLS (SNI), instead of the URL's host name
     #[arg(long, visible_alias = "sni", value_name = "NAME")]
     pub(crate) server_name: Option<String>,
     /// Resume TLS sessions instead of making full handshakes

@@ -28,7 +28,7 @@ pub(crate) struct SearchArguments {
     /// The highest level; the search never goes above it
     #[arg(long, value_name = "LOAD", value_parser = load)]
     pub(crate) max: Option<f64>,
-    /// How long the service must carry the result
+    /// How long the service must sustain the resulting load
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) confirm: Duration,
     /// At the end, overload the service on purpose and measure how long it takes to recover; the

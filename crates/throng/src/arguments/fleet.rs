@@ -11,7 +11,7 @@ use super::values::{FLEET, count, duration, label, rate};
 
 #[derive(Args, Debug)]
 pub(crate) struct FleetArguments {
-    /// Directory with the keys of the fleet
+    /// Directory with the fleet's keys
     #[arg(long, global = true, value_name = "DIR", default_value = FLEET)]
     pub(crate) fleet: PathBuf,
     /// Do not use colors; the environment variable NO_COLOR does the same
@@ -43,7 +43,7 @@ pub(crate) enum FleetWhat {
         #[arg(long, value_name = "FILE")]
         nats_server: Option<PathBuf>,
     },
-    /// Lists the machines of the fleet: which are online, and what each is doing
+    /// Lists the fleet's machines: which are online, and what each is doing
     Agents {
         /// Print the list as JSON
         #[arg(long)]
@@ -58,7 +58,7 @@ pub(crate) struct ResumeArguments {
     /// The run ID; by default the newest run in progress
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<String>,
-    /// Wait until the controller of the run is gone, then take over
+    /// Wait until the run's controller is gone, then take over
     #[arg(long)]
     pub(crate) standby: bool,
     #[command(flatten)]

@@ -1,11 +1,14 @@
-//! What `throng plan` and `throng doctor` are told: how much there is to be, and on what.
+//! What `throng plan`, `throng doctor` and `throng monitor` are told: how much there is to be, and
+//! on what; what is read of this host.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{count, part, rate};
+use super::values::{count, duration, part, rate};
 use crate::machine::Described;
+use throng_host::probe::Wanted;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
@@ -23,7 +26,7 @@ pub(crate) struct PlanArguments {
     /// Number of concurrent users; overrides the scenario
     #[arg(long, value_parser = count)]
     pub(crate) users: Option<u64>,
-    /// Requests per second of all users together
+    /// Total requests per second for all users
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
     /// Page views per day; the rate is calculated for the daily peak
@@ -89,4 +92,48 @@ pub(crate) struct DoctorArguments {
     /// Do not use colors; the environment variable NO_COLOR does the same
     #[arg(long)]
     pub(crate) no_color: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n\
+     \x20 throng monitor --process nginx --port 8080\n\
+     \x20 throng monitor --listen 10.0.0.5:9465       other hosts need the token of the link\n\
+     \x20 ssh shop-1 throng monitor --stdio           readings on standard output\n\
+     \n\
+     It only reads: no command lines, no environments, nothing is changed. All series are listed \
+     in docs/monitor.md.")]
+pub(crate) struct MonitorArguments {
+    /// Address for readers (`GET /metrics`); other hosts can reach only addresses that are not
+    /// loopback, and those need a token
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:9465",
+        conflicts_with = "stdio"
+    )]
+    pub(crate) listen: String,
+    /// Write the readings to standard output instead
+    #[arg(long)]
+    pub(crate) stdio: bool,
+    /// Time between two readings on standard output
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", requires = "stdio")]
+    pub(crate) every: Duration,
+    /// Watch the processes of this program, or this process; may be given more than once
+    #[arg(long = "process", value_name = "NAME|PID", value_parser = wanted)]
+    pub(crate) processes: Vec<Wanted>,
+    /// Watch only the listening sockets of this port; may be given more than once. Default: all
+    /// listening sockets
+    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) ports: Vec<u16>,
+    /// Stop this long after the last reader
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    #[arg(conflicts_with_all = ["stdio", "stay"])]
+    pub(crate) idle: Duration,
+    /// Run until stopped, even without readers
+    #[arg(long, conflicts_with = "stdio")]
+    pub(crate) stay: bool,
+}
+
+fn wanted(text: &str) -> Result<Wanted, String> {
+    text.parse::<Wanted>().map_err(|reason| reason.spoken())
 }

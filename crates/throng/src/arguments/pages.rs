@@ -24,7 +24,7 @@ pub(crate) enum ShellKind {
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
-         \x20 throng man | man -l -            shows the page of throng\n\
+         \x20 throng man | man -l -            shows throng's page\n\
          \x20 throng man ~/.local/share/man/man1    writes all, for `man throng-bench`")]
 pub(crate) struct ManArguments {
     /// Directory for all pages; by default, only the page of `throng` is printed, to standard

@@ -23,7 +23,7 @@ pub(crate) struct ReportArguments {
     /// Write the verdict as JUnit XML to this file, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Write the report of the run as one self-contained HTML file; by default `report.html` in the
+    /// Write the run's report as one self-contained HTML file; by default `report.html` in the
     /// run directory
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) html: Option<Option<PathBuf>>,

@@ -105,7 +105,7 @@ pub(crate) struct OutputArguments {
 
 /// What the generator may take of its host; see docs/limits.md.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Limits of the generator")]
+#[command(next_help_heading = "Generator limits")]
 pub(crate) struct LimitArguments {
     /// Stop adding users while throng's CPU usage (of the processors it may use) or the host's is
     /// above this share: `80%`
@@ -119,7 +119,7 @@ pub(crate) struct LimitArguments {
     /// share of this host's processors for 3 s; restore it slowly when they use less: `60%`
     #[arg(long, value_name = "SHARE", value_parser = share_of_processors)]
     pub(crate) back_off: Option<f64>,
-    /// Niceness of throng, as in nice(1): -20 to 19; values below 0 require root
+    /// throng's niceness, as in nice(1): -20 to 19; values below 0 require root
     #[arg(long, value_name = "N", value_parser = nice, allow_hyphen_values = true)]
     pub(crate) nice: Option<i32>,
     /// Start even if this host does not meet the requirements for this many users; `throng doctor`

@@ -79,7 +79,7 @@ pub(crate) struct TargetArguments {
     /// Reset connections beyond this number
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) connections_max: Option<u64>,
-    /// Serve at most this many new connections per second, and let the others wait: `200/s`
+    /// Serve at most this many new connections per second; further connections wait: `200/s`
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) accept_rate: Option<f64>,
     /// Body size of the default response
@@ -117,8 +117,8 @@ pub(crate) struct QueueArguments {
     /// Service time of a request, which occupies one server of the queue: `exponential 1ms`
     #[arg(long, value_name = "LATENCY", value_parser = latency)]
     pub(crate) service: Option<throng_target::Latency>,
-    /// Number of requests in service at once; the others wait in order of arrival. By default 1,
-    /// with --usl unlimited
+    /// Number of requests in service at once; further requests wait in order of arrival. By default
+    /// 1, with --usl unlimited
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) servers: Option<u64>,
     /// Respond with 503 to a request if this many already wait; 0 allows none to wait

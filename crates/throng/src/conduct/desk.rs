@@ -379,7 +379,9 @@ impl<'a> Desk<'a> {
             }
             Event::BackedOff { percent, detail, .. } => {
                 let name = machine_name(&self.info, machine);
-                self.say(say!("{name} now generates {percent} % of its part: {detail}"));
+                self.say(say!(
+                    "{name} now generates {percent} % of its share of the load: {detail}"
+                ));
                 self.makes(machine, f64::from(*percent) / 100.0);
             }
             Event::MachineLost { .. } => self.makes(machine, 0.0),

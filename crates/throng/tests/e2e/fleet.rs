@@ -61,9 +61,8 @@ impl Fleet {
     /// The bus begins, or goes on with another keeper.
     pub(crate) fn serves(&mut self) {
         let serve = self.command("fleet serve").arg("--nats-server").arg(nats_server()).start();
-        serve.hears("the bus", |_, err| {
-            err.contains("the bus of the fleet is running at").then_some(())
-        });
+        serve
+            .hears("the bus", |_, err| err.contains("the fleet's bus is running at").then_some(()));
         self.serve = Some(serve);
     }
 
@@ -385,9 +384,7 @@ fn the_documented_commands_make_a_run_on_three_machines() {
     let address = format!("127.0.0.1:{}", free_port());
     there(&init.replace("192.0.2.10:4222", &address)).run().exits(0);
     let serve = there(serve).start();
-    serve.hears("the bus", |_, err| {
-        err.contains("the bus of the fleet is running at").then_some(())
-    });
+    serve.hears("the bus", |_, err| err.contains("the fleet's bus is running at").then_some(()));
     let mut agents = Vec::new();
     for name in ["east", "west", "north"] {
         let (token, file) = token.split_once(" > ").expect("a file with the token");

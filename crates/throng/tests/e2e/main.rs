@@ -40,6 +40,7 @@ mod guard;
 mod handed_over;
 mod held;
 mod history;
+mod host_monitor;
 mod http2;
 mod init;
 mod known_capacity;

@@ -76,7 +76,11 @@ fn a_host_that_is_busy_by_others_gets_less_load_and_the_report_says_so() {
     let reasons = run.json()["outcome"]["invalid_reasons"].as_array().cloned().unwrap_or_default();
     assert!(reasons.iter().any(|reason| reason["reason"] == "backed-off"), "{run}");
     let record = run.folder().join("record");
-    throng("report --details").arg(&record).run().exits(5).says(&["share of its part", "50 %"]);
+    throng("report --details")
+        .arg(&record)
+        .run()
+        .exits(5)
+        .says(&["percentage of its share", "50 %"]);
     throng("report --lang zh").arg(&record).run().exits(5).says(&["让出资源", "--back-off 为 1 %"]);
 }
 

@@ -152,7 +152,7 @@ fn what_a_lost_agent_leaves_out_is_made_by_the_others_where_that_is_wanted() {
     agent.signal(libc::SIGTERM);
     agent.wait().exits(0);
     let run = child.wait().exits(5);
-    run.says(&["the other machines now generate 2.00 times their parts"]);
+    run.says(&["the other machines now generate 2.00 times their share"]);
     run.check(lost(&run), "a part was missing for a moment");
     assert_eq!(target.counts("/requests") as f64, run.figure("/total/count") + 2.0, "{run}");
     // Of 750; half of 13 seconds would be missing.

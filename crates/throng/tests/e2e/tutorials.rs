@@ -23,7 +23,7 @@ struct Page {
     shorter: &'static [(&'static str, &'static str)],
 }
 
-const PAGES: [Page; 6] = [
+const PAGES: [Page; 7] = [
     Page {
         name: "tutorial/quick-check",
         shorter: &[
@@ -74,6 +74,7 @@ const PAGES: [Page; 6] = [
             ("http p95 < 500ms", "http p95 < 20s"),
         ],
     },
+    Page { name: "tutorial/capacity", shorter: &[("--confirm 10s", "--confirm 2s")] },
     Page { name: "tutorial/proxy", shorter: &[("for: 6s", "for: 5s"), ("\n180\n", "\n150\n")] },
 ];
 
@@ -258,6 +259,11 @@ fn the_api_works_as_it_is_told() {
 #[test]
 fn the_proxy_works_as_it_is_told() {
     do_page(page("tutorial/proxy"));
+}
+
+#[test]
+fn the_search_for_the_capacity_works_as_it_is_told() {
+    do_page(page("tutorial/capacity"));
 }
 
 #[test]

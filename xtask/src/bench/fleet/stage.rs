@@ -73,7 +73,7 @@ impl Stage {
         command.args(["fleet", "serve", "--nats-server"]).arg(program);
         command.arg("--fleet").arg(&self.keys);
         let serve = child::start(command, None, &self.folder, "serve")?;
-        let is_up = holds_within(JOIN_TIME, || serve.errors().contains("is up at"));
+        let is_up = holds_within(JOIN_TIME, || serve.errors().contains("is running at"));
         let said = serve.errors();
         self.serve = Some(serve);
         if is_up { Ok(()) } else { Err(format!("the bus does not begin: {}", said.trim())) }

@@ -294,7 +294,11 @@ impl Search {
                 let moved = (trend.unwrap_or(0.0).min(0.0) * minutes).exp();
                 self.promise(rounded_down(low * moved), Why::LowerEnd);
             }
-            None => self.finish(EndedBy::Budget),
+            // Too few visits for an interval; a load below the bracket can still be confirmed.
+            None => match self.carried() {
+                Some(carried) => self.promise(rounded_down(carried * LOWER), Why::Lower),
+                None => self.finish(EndedBy::Budget),
+            },
         }
     }
 

@@ -37,7 +37,7 @@ impl Line<'_> {
 
 /// Empty for a run whose load was the same throughout.
 pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> String {
-    if summary.parts.levels.len() < 2 {
+    if !summary.has_levels() {
         return String::new();
     }
     let time = |time: Time| move |line: &Line| line.of_row(|row| time.text(&row.latency));

@@ -23,7 +23,7 @@ fn a_target_on_this_machine_that_used_its_processors_is_named() {
         warning[generator-strained]: throng fell behind; it shares this host with the target
           = throng was more than 10 ms behind schedule in 10 of 10 seconds (worst 20.0ms)
           = cause: throng's threads waited 3.00s for a processor
-          = cause: the CPU of this host was 100 % busy from 00:02 on
+          = cause: this host's CPU was 100 % busy from 00:02 onward
           = cause: throng used 0.4 of 2 cores on average, and other processes used 1.6
           = help: run throng on a different machine from the target, or lower the load"#]]
     .assert_eq(told);

@@ -482,8 +482,8 @@ fn an_invalid_run_in_short() {
             quick check · INVALID                                                     exit 5
             https://127.0.0.1:8443 · 64 users · 10.0s of 12.0s measured
             ⚠ this run does not measure the target (generator-late): throng was more than 10
-              ms behind schedule in 7 of 10 seconds (worst 380ms); cause: the CPU of this
-              host was 100 % busy from 00:05 on
+              ms behind schedule in 7 of 10 seconds (worst 380ms); cause: this host's CPU
+              was 100 % busy from 00:05 onward
               → lower the rate to 10,090/s, which this host sustained, or use a faster host
             … more warnings with --details: 2
             requests     101,000 · 9,600 ok/s · 5,000 failed (4.95 %)

@@ -58,7 +58,7 @@ impl Desk<'_> {
             self.event(&Event::Amended { at_ns, load, phase, change });
         }
         let times = format!("{times:.2}");
-        self.say(say!("the other machines now generate {times} times their parts"));
+        self.say(say!("the other machines now generate {times} times their share"));
     }
 }
 

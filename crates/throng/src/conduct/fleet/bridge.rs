@@ -237,8 +237,8 @@ fn told_missing(missing: &Missing) -> Said {
     }
     let gaps = gaps.join(", ");
     match missing.open_from {
-        Some(from) if gaps.is_empty() => say!("all of its lines from {from} on are missing"),
-        Some(from) => say!("its lines {gaps} are missing, and all lines from {from} on"),
+        Some(from) if gaps.is_empty() => say!("all of its lines from {from} onward are missing"),
+        Some(from) => say!("its lines {gaps} are missing, and all lines from {from} onward"),
         None => say!("its lines {gaps} are missing"),
     }
 }
@@ -279,10 +279,10 @@ mod tests {
         let told = |lines: &[std::ops::Range<u64>], open_from| {
             told_missing(&Missing { agent: 0, lines: lines.to_vec(), open_from }).english()
         };
-        assert_eq!(told(&[], Some(7)), "all of its lines from 7 on are missing");
+        assert_eq!(told(&[], Some(7)), "all of its lines from 7 onward are missing");
         let gaps = [2..3, 5..9];
         assert_eq!(told(&gaps, None), "its lines 2, 5–8 are missing");
-        let text = "its lines 2, 5–8 are missing, and all lines from 12 on";
+        let text = "its lines 2, 5–8 are missing, and all lines from 12 onward";
         assert_eq!(told(&gaps, Some(12)), text);
         let many: Vec<_> = (0..20).map(|it| it * 3..it * 3 + 1).collect();
         assert!(told(&many, None).ends_with("21, … are missing"));

@@ -1,0 +1,191 @@
+//! `throng monitor`: this host for whoever tests a service on it. It only reads, does nothing that
+//! a reader asks for, stands back behind everything else, and stops when nobody reads any more.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use throng_base::units::parse_duration;
+use throng_base::{Clock, Diagnostic, Exit, Said, Time};
+use throng_host::probe::Format;
+use throng_host::probe::listeners::WINDOW_MAX;
+use throng_host::set_nice;
+use throng_monitor::{Asked, Readings};
+use throng_web::server::{Connections, in_thread};
+use throng_web::{Reply, Request};
+
+use crate::arguments::MonitorArguments;
+use crate::link::{Access, Link};
+use crate::screen::Screen;
+use crate::signals::told_to_stop;
+
+/// Of an output that nothing reads.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// Before its first one: whoever starts it goes on to prepare a run.
+const FIRST_READER_MAX: Duration = Duration::from_secs(600);
+/// Of maxima, where a reader does not say it: as long as a scenario's `monitor` waits by default.
+const WINDOW: Duration = Duration::from_secs(5);
+const NICE: i32 = 19;
+const EVERY_MIN: Duration = Duration::from_millis(100);
+
+pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
+    let errors = Screen::errors(false);
+    // What is already lower stays as it is.
+    drop(set_nice(NICE));
+    let every = arguments.every;
+    if arguments.stdio && !(EVERY_MIN..=WINDOW_MAX).contains(&every) {
+        errors.diagnostic(
+            &Diagnostic::error("bad-value", say!("--every must be between 100 ms and 60 s"))
+                .help(say!("give it as in `--every 1s`")),
+        );
+        return Exit::Usage;
+    }
+    let link = match arguments.stdio {
+        true => None,
+        false => match Link::take(&arguments.listen, "/metrics", Access::TokenFromOutside) {
+            Ok(link) => Some(link),
+            Err(cause) => {
+                errors.diagnostic(&not_listening(&arguments.listen, &cause));
+                return Exit::Usage;
+            }
+        },
+    };
+    let clock = Clock::start();
+    let asked = Asked { processes: arguments.processes, ports: arguments.ports };
+    let (readings, trouble) = Readings::begin(asked, &clock, env!("CARGO_PKG_VERSION"));
+    if let Some(cause) = trouble {
+        errors.say(say!(
+            "warning: listening sockets cannot be read ({cause}); all other figures are"
+        ));
+    }
+    match link {
+        Some(link) => {
+            let idle_max = (!arguments.stay).then_some(arguments.idle);
+            listen(link, readings, &clock, idle_max, errors)
+        }
+        None => write(readings, &clock, every, errors),
+    }
+}
+
+fn not_listening(address: &str, cause: &Said) -> Diagnostic {
+    let message = say!("the monitor cannot listen on `{address}`");
+    let told = Diagnostic::error("monitor-failed", message).note(say!("cause: {cause}"));
+    told.help(say!("set {} to an address of this host and a free port", "--listen"))
+}
+
+/// Answers readers until it is stopped, or none comes any more.
+fn listen(
+    link: Link,
+    readings: Readings,
+    clock: &Clock,
+    idle_max: Option<Duration>,
+    errors: Screen,
+) -> Exit {
+    let is_loopback = link.address().ip().is_loopback();
+    errors.say(say!("metrics: {}", link.url));
+    if !is_loopback {
+        errors.say(say!(
+            "readers need the token of this link, or it as `Authorization: Bearer`; the connection \
+             is not encrypted"
+        ));
+    }
+    let Link { server, gate, .. } = link;
+    // Of the last reader; 0 before the first one.
+    let last = Arc::new(AtomicU64::new(0));
+    let (own_clock, seen) = (clock.clone(), Arc::clone(&last));
+    let answer = move |request: &Request| {
+        if !gate.lets(request) {
+            return refusal();
+        }
+        seen.store(own_clock.now().as_nanos().max(1), Ordering::Relaxed);
+        reply(request, &readings)
+    };
+    let is_over = |idle_max: Duration| match last.load(Ordering::Relaxed) {
+        0 => clock.now().since(Time::ZERO) > FIRST_READER_MAX.max(idle_max),
+        last => clock.now().since(Time(last)) > idle_max,
+    };
+    in_thread(async move {
+        let idle = async {
+            while !idle_max.is_some_and(is_over) {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        let answer = move |request: Request| std::future::ready(answer(&request));
+        tokio::select! {
+            () = told_to_stop() => {}
+            () = idle => {
+                errors.say(say!("stopped: there are no readers (--stay keeps it running)"));
+            }
+            _ = server.serve(Connections::default(), answer) => {}
+        }
+    });
+    Exit::Success
+}
+
+fn refusal() -> Reply {
+    let text = "open the link that `throng monitor` printed, with its token and an address or \
+                name of this host\n";
+    Reply::text(403, text)
+}
+
+fn reply(request: &Request, readings: &Readings) -> Reply {
+    match (request.method.as_str(), request.path.as_str()) {
+        ("GET", "/metrics") => {
+            let window = match request.asked("window").map(parse_duration) {
+                None => WINDOW,
+                Some(Ok(window)) if window <= WINDOW_MAX => window,
+                Some(_) => return Reply::text(400, "`window` is a time of at most 60s\n"),
+            };
+            let format = Format::accepted(request.header("accept").unwrap_or_default());
+            Reply::new(200, format.content_type(), readings.text(window, format))
+        }
+        ("GET", "/") => Reply::text(200, "the figures of this host are at /metrics\n"),
+        ("GET", _) => Reply::text(404, "the figures of this host are at /metrics\n"),
+        _ => Reply::text(405, "only GET: nothing can be changed here\n"),
+    }
+}
+
+/// Writes readings to standard output until the other end is closed, or takes nothing any more.
+#[allow(clippy::disallowed_methods)] // Readings are due at times.
+fn write(readings: Readings, clock: &Clock, every: Duration, errors: Screen) -> Exit {
+    let (tell, told) = channel();
+    let clock = clock.clone();
+    let work = move || {
+        let mut due = clock.now();
+        loop {
+            let text = plain(&readings.text(every, Format::Text));
+            let mut output = std::io::stdout().lock();
+            let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+            if written.is_err() || tell.send(()).is_err() {
+                return;
+            }
+            due = (due + every).max(clock.now());
+            std::thread::sleep(due - clock.now());
+        }
+    };
+    let name = std::thread::Builder::new().name("readings".into());
+    if let Err(error) = name.spawn(work) {
+        let message = say!("the monitor cannot start a thread: {}", Said::of_error(&error));
+        errors.diagnostic(&Diagnostic::error("host-unfit", message));
+        return Exit::HostUnfit;
+    }
+    loop {
+        match told.recv_timeout(IDLE_MAX + every) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Disconnected) => return Exit::Success,
+            Err(RecvTimeoutError::Timeout) => {
+                errors
+                    .say(say!("stopped: nothing has read the output for {} s", IDLE_MAX.as_secs()));
+                return Exit::Success;
+            }
+        }
+    }
+}
+
+/// Without what programs do not need again with each reading.
+fn plain(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("# HELP "));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}

@@ -1,0 +1,217 @@
+//! `throng monitor`: its figures are those of the kernel, and only readers that may see them do.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::run::{Child, Run, binary, throng};
+use crate::servers::{Target, fetch};
+
+/// A monitor of this host, and where it is read.
+struct Monitor {
+    child: Child,
+    address: SocketAddr,
+    path: String,
+}
+
+impl Monitor {
+    fn start(words: &str) -> Monitor {
+        let child = throng(&format!("monitor {words}")).start();
+        let url = child.hears("its URL", |_, errors| {
+            let complete = &errors[..errors.rfind('\n')?];
+            complete
+                .lines()
+                .find_map(|line| line.strip_prefix("metrics: http://"))
+                .map(String::from)
+        });
+        let (host, path) = url.split_once('/').expect("a path");
+        let port = host.rsplit_once(':').expect("a port").1;
+        let address = format!("127.0.0.1:{port}").parse().expect("an address");
+        Monitor { child, address, path: format!("/{path}") }
+    }
+
+    fn text(&self) -> String {
+        fetch(self.address, &self.path)
+    }
+}
+
+/// The value of a series in a text.
+fn value(text: &str, series: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let value = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
+    value.parse().expect("a number")
+}
+
+/// A counter of this host's kernel in `/proc/net/netstat`.
+fn kernel(name: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/net/netstat").expect("a kernel");
+    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
+    let place = names.split(' ').position(|it| it == name).expect(name);
+    values.split(' ').nth(place).and_then(|it| it.parse().ok()).expect("a number")
+}
+
+/// What an answer begins with, to a request with these lines.
+fn status(address: SocketAddr, lines: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    let request = format!("{lines}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer.lines().next().unwrap_or_default().to_string()
+}
+
+#[test]
+fn a_full_accept_queue_is_told_as_the_kernel_counted_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    // SAFETY: the call sets the backlog of a socket that lives.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 2) }, 0);
+    let monitor = Monitor::start(&format!("--listen 127.0.0.1:0 --port {}", address.port()));
+    let labels = format!("{{address=\"127.0.0.1\",port=\"{}\"}}", address.port());
+    let series = |name: &str| format!("{name}{labels}");
+    let before = (monitor.text(), kernel("ListenDrops"));
+    assert_eq!(value(&before.0, &series("throng_listen_queue_limit")), 2.0);
+    assert_eq!(value(&before.0, &series("throng_listen_drops_total")), 0.0);
+
+    let connect = move || TcpStream::connect_timeout(&address, Duration::from_millis(1_500));
+    let clients: Vec<_> = (0..24).map(|_| std::thread::spawn(connect)).collect();
+    let clients: Vec<TcpStream> =
+        clients.into_iter().filter_map(|client| client.join().expect("a thread").ok()).collect();
+    monitor.child.until("the queue is seen to be full", || {
+        value(&monitor.text(), &series("throng_listen_full_total")) > 0.0
+    });
+    // A queue is full when it is longer than its limit.
+    assert_eq!(value(&monitor.text(), &series("throng_listen_queue_max")), 3.0);
+    drop(clients);
+
+    // Other tests may overflow queues at the same time: what is read between two equal counts of
+    // the kernel has to be the same, to the last connection.
+    monitor.child.until("a reading between two equal counts", || {
+        let counts = || ["ListenOverflows", "ListenDrops"].map(kernel);
+        let (first, text, second) = (counts(), monitor.text(), counts());
+        let told = ["ListenOverflows", "ListenDrops"]
+            .map(|name| value(&text, &format!("node_netstat_TcpExt_{name}")));
+        let is_fresh = value(&text, "throng_monitor_readings_total") > 1.0;
+        is_fresh && first == second && told == first
+    });
+    let dropped = value(&monitor.text(), &series("throng_listen_drops_total"));
+    let by_kernel = kernel("ListenDrops") - before.1;
+    assert!(dropped >= 21.0, "24 came, 3 had room, {dropped} were dropped");
+    assert!(dropped <= by_kernel, "{dropped} of {by_kernel} on the whole host");
+    drop(listener);
+}
+
+/// The series of the only source of a report, by its name.
+fn series<'a>(run: &Run, json: &'a Value, name: &str) -> &'a Value {
+    let mut rows = json["monitors"][0]["series"].as_array().expect("series").iter();
+    rows.find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {run}"))
+}
+
+#[test]
+fn a_run_has_the_figures_of_its_target_s_host() {
+    let target = Target::start("http");
+    let listen = target.http("");
+    let port = listen.trim_end_matches('/').rsplit_once(':').expect("a port").1.to_string();
+    let own = std::process::id();
+    let words = format!("--listen 127.0.0.1:0 --process {own} --process throng --port {port}");
+    let monitor = Monitor::start(&words);
+    let text = format!(
+        "target: {listen}
+monitor: [{{url: \"http://{}{}\", every: 1s}}]
+sessions: {{s: {{steps: [{{http: GET /}}, {{think: 5ms}}]}}}}
+load: [{{users: 4, for: 3500ms}}]
+",
+        monitor.address, monitor.path
+    );
+    let run = throng("run s.yaml --json --out record").file("s.yaml", text).run().exits(0);
+    let json = run.json();
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("a kernel");
+    let total = meminfo.split_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok());
+    let last = |name: &str| series(&run, &json, name)["last"].as_f64().expect("a figure");
+    assert_eq!(Some(last("node_memory_MemTotal_bytes")), total.map(|kib| kib * 1024.0), "{run}");
+    assert_eq!(last(&format!("throng_processes{{name=\"{own}\"}}")), 1.0, "{run}");
+    let cpu = "throng_process_cpu_seconds_total{name=\"throng\",mode=\"user\"}";
+    run.check(series(&run, &json, cpu)["mean"].as_f64() > Some(0.0), "the target works");
+    let idle = series(&run, &json, "node_cpu_seconds_total{mode=\"idle\"}");
+    run.check(idle["counter"] == true, "time is a counter");
+    let rows = json["monitors"][0]["series"].as_array().expect("series");
+    let is_queue = |row: &&Value| {
+        let name = row["name"].as_str().unwrap_or_default();
+        name.starts_with("throng_listen_drops_total{") && name.contains(&port)
+    };
+    let drops = rows.iter().find(is_queue).expect("the queue of the target");
+    assert_eq!((&drops["max"], &drops["counter"]), (&0.0.into(), &true.into()), "{run}");
+    assert_eq!(json["monitors"][0]["failed"], 0, "{run}");
+    let record = run.folder().join("record");
+    let shown = throng("report --details").arg(&record).run().exits(0);
+    shown.says(&["throng_listen_queue_max", "node_netstat_TcpExt_ListenOverflows"]);
+}
+
+#[test]
+fn only_readers_that_may_see_it_do() {
+    let monitor = Monitor::start("--listen 127.0.0.1:0");
+    let (address, host) = (monitor.address, format!("Host: {}", monitor.address));
+    assert!(monitor.text().ends_with("# EOF\n"));
+    let is = |lines: String, wanted: &str| {
+        let status = status(address, &lines);
+        assert!(status.starts_with(wanted), "{lines}: {status}");
+    };
+    is(format!("GET /metrics?window=60s HTTP/1.1\r\n{host}"), "HTTP/1.1 200");
+    is(format!("GET /metrics?window=61s HTTP/1.1\r\n{host}"), "HTTP/1.1 400");
+    is(format!("GET /metrics?window=x HTTP/1.1\r\n{host}"), "HTTP/1.1 400");
+    is(format!("GET /etc/passwd HTTP/1.1\r\n{host}"), "HTTP/1.1 404");
+    is(format!("POST /metrics HTTP/1.1\r\n{host}\r\nContent-Length: 0"), "HTTP/1.1 405");
+    is("GET /metrics HTTP/1.1\r\nHost: evil.example".to_string(), "HTTP/1.1 403");
+
+    let monitor = Monitor::start("--listen 0.0.0.0:0");
+    let (address, host) = (monitor.address, format!("Host: {}", monitor.address));
+    let token = monitor.path.strip_prefix("/metrics?token=").expect("a token");
+    monitor.child.hears("a warning", |_, errors| errors.contains("not encrypted").then_some(()));
+    assert!(monitor.text().ends_with("# EOF\n"));
+    let is = |lines: String, wanted: &str| {
+        let status = status(address, &lines);
+        assert!(status.starts_with(wanted), "{lines}: {status}");
+    };
+    is(format!("GET /metrics HTTP/1.1\r\n{host}"), "HTTP/1.1 403");
+    is(format!("GET /metrics?token=x HTTP/1.1\r\n{host}"), "HTTP/1.1 403");
+    let bearer = format!("Authorization: Bearer {token}");
+    is(format!("GET /metrics HTTP/1.1\r\n{host}\r\n{bearer}"), "HTTP/1.1 200");
+    is(format!("GET /metrics HTTP/1.1\r\n{host}\r\n{bearer}0"), "HTTP/1.1 403");
+
+    let taken = format!("monitor --listen {}", address);
+    throng(&taken).run().exits(2).says(&["monitor-failed", "--listen"]);
+    throng("monitor --process a/b").run().exits(2).says(&["`a/b`", "nginx"]);
+    throng("monitor --stdio --every 1ms").run().exits(2).says(&["--every", "100 ms"]);
+}
+
+#[test]
+fn a_monitor_that_nothing_reads_stops() {
+    let monitor = Monitor::start("--listen 127.0.0.1:0 --idle 1s");
+    assert!(monitor.child.is_alive());
+    drop(monitor.text());
+    monitor.child.wait().exits(0).says(&["there are no readers"]);
+}
+
+#[test]
+fn readings_on_standard_output_end_with_their_reader() {
+    let mut command = Command::new(binary());
+    command.args(["monitor", "--stdio", "--every", "200ms", "--process", "throng"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("throng starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut readings = Vec::new();
+    for _ in 0..3 {
+        let lines = lines.by_ref().map_while(Result::ok);
+        let text: Vec<String> = lines.take_while(|line| line != "# EOF").collect();
+        readings.push(value(&text.join("\n"), "throng_monitor_readings_total"));
+    }
+    assert_eq!(readings[0], 1.0);
+    assert!(readings[2] >= 2.0, "{readings:?}");
+    drop(lines);
+    assert!(child.wait().expect("it ends").success());
+}
