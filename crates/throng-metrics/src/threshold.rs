@@ -531,6 +531,9 @@ mod step_ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::{
+        Connections, Counts as _, Heartbeats, Lifecycle, Messages, Population, Retries,
+    };
     use crate::interval::StepInterval;
 
     fn threshold(
@@ -610,12 +613,19 @@ mod tests {
         let mut text = serde_json::to_value(&sum).unwrap();
         // Every whole number of these gets a value of its own.
         let mut next = 10;
-        for part in ["population", "connections", "lifecycle", "heartbeats", "retries", "messages"]
+        let groups = [
+            ("population", Population::FIGURES),
+            ("connections", Connections::FIGURES),
+            ("lifecycle", Lifecycle::FIGURES),
+            ("heartbeats", Heartbeats::FIGURES),
+            ("retries", Retries::FIGURES),
+            ("messages", Messages::FIGURES),
+        ];
+        for (part, figure) in
+            groups.iter().flat_map(|(part, all)| all.iter().map(move |it| (part, it)))
         {
-            for (_, value) in text[part].as_object_mut().unwrap() {
-                *value = next.into();
-                next += 1;
-            }
+            text[part][figure.field] = next.into();
+            next += 1;
         }
         (text["bytes_in"], text["bytes_out"]) = (1.into(), 2.into());
         sum = serde_json::from_value(text).unwrap();
@@ -634,7 +644,7 @@ mod tests {
             figures.push(figure);
             words.push(counter.word());
         }
-        assert_eq!(figures.len(), 8 + 11 + 3 + 7 + 4 + 9 + 2);
+        assert_eq!(figures.len(), 8 + 12 + 3 + 7 + 4 + 9 + 2);
         figures.sort_unstable();
         figures.dedup();
         assert_eq!(figures.len(), Counter::ALL.len(), "no figure has two counters");

@@ -63,6 +63,8 @@ codes! {
     TlsHidden new("tls-hidden", "reused connections hide the cost of TLS handshakes");
     /// More users, not a faster target, would raise the rate.
     ThinkBound new("think-bound", "think time limits the rate");
+    /// A cache answers, or all responses are equal.
+    TooGood new("too-good", "the responses may not be the service's own work");
     /// Requests were sent more than once.
     Amplified new("amplified", "retries multiply the load");
     /// Stalls at even intervals.

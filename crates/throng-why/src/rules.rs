@@ -20,6 +20,7 @@ mod target_restarted;
 mod think_bound;
 mod tls_bound;
 mod tls_hidden;
+mod too_good;
 mod two_peaks;
 mod unbalanced;
 mod warm_up;
@@ -43,13 +44,12 @@ pub struct Judged {
 }
 
 /// What no record has so far, and so no rule looks for.
-pub const NOT_RECORDED: [&str; 4] =
-    ["conntrack-full", "too-good", "head-of-line", "own-duplicates"];
+pub const NOT_RECORDED: [&str; 3] = ["conntrack-full", "head-of-line", "own-duplicates"];
 
 /// A rule.
 type Rule = fn(&Record) -> Judgement;
 
-const RULES: [(Code, Rule); 23] = [
+const RULES: [(Code, Rule); 24] = [
     (Code::GeneratorBound, generator_bound::judge),
     (Code::PortsExhausted, ports_exhausted::judge),
     (Code::DescriptorLimit, descriptor_limit::judge),
@@ -66,6 +66,7 @@ const RULES: [(Code, Rule); 23] = [
     (Code::Saturated, saturated::judge),
     (Code::TlsHidden, tls_hidden::judge),
     (Code::ThinkBound, think_bound::judge),
+    (Code::TooGood, too_good::judge),
     (Code::Amplified, amplified::judge),
     (Code::PeriodicStall, periodic_stall::judge),
     (Code::TwoPeaks, two_peaks::judge),

@@ -179,7 +179,9 @@ impl Capacity {
                  response time"
             ));
         }
-        if let Some((low, high)) = self.knee.maximum.map(range) {
+        // Throughput says nothing of how many users may stay.
+        let by_rate = self.unit == LoadUnit::PerS;
+        if let Some((low, high)) = self.knee.maximum.map(range).filter(|_| by_rate) {
             zones.push(say!("heavy load ends at {low} to {high}: above, throughput does not grow"));
         }
         if let Some(load) = self.knee.collapse.map(|load| self.load(load)) {

@@ -80,7 +80,10 @@ impl Levels {
         let place = place.or_else(|| self.parts.iter().position(is_own));
         if let Some(part) = place.map(|place| &mut self.parts[place]) {
             part.sum.merge_later(&counted(interval));
-            part.users_online = gauges.users_online;
+            // When all have left at the end of the run, the level is over.
+            if gauges.users_online > 0 {
+                part.users_online = gauges.users_online;
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_metrics::{
     Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
-    Population, Retries, Slow, TargetInterval, TrendUnit,
+    Population, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
 };
 
 use super::*;
@@ -87,6 +87,7 @@ fn everything() -> Objects {
         ok_per_s: 1.0,
         latency: Latency::default(),
     });
+    strained.steps.samples.push(("GET /".into(), SampleInterval::default()));
     strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
     strained.verdict.why = Some(sample::judged());
     add_rare_rows(&mut strained);
@@ -373,6 +374,7 @@ fn the_document_has_the_counts_of_the_table() {
         ("heartbeats", Heartbeats::FIGURES),
         ("retries", Retries::FIGURES),
         ("messages", Messages::FIGURES),
+        ("samples[]", SampleInterval::FIGURES),
         ("deliveries[]", DeliveryInterval::FIGURES),
     ];
     let made = groups.iter().fold(DOCUMENT.to_string(), |document, (path, figures)| {

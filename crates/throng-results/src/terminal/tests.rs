@@ -114,15 +114,6 @@ fn the_summary_of_a_good_run() {
             directory    throng-runs/20261121-120301-quick-check
                          throng report throng-runs/20261121-120301-quick-check
                          throng 0.1.0 (10d8f4b21) · seed 42
-
-            level            count  failed     p50     p99  connects/s  users  cores
-            warm-up 2.00s   20,200      20  1.04ms  2.90ms        6.00     64   0.95
-              GET /         20,000      20  1.02ms  2.83ms
-              log in           200       0  3.49ms  3.98ms
-            load 10.0s     101,000     100  1.04ms  2.90ms        6.00     64   0.95
-              GET /        100,000     100  1.02ms  2.83ms
-              log in         1,000       0  3.49ms  3.98ms
-            cores: processors that the generator used, on average
         "#]],
     );
 }
@@ -280,15 +271,6 @@ fn the_summary_of_a_run_that_does_not_stand() {
                          the result is invalid, see above
 
             directory    throng 0.1.0 (10d8f4b21) · seed 42
-
-            level            count  failed     p50     p99  connects/s  users  cores
-            warm-up 2.00s   20,200      20  1.04ms  2.90ms        6.00     64   0.95
-              GET /         20,000      20  1.02ms  2.83ms
-              log in           200       0  3.49ms  3.98ms
-            load 10.0s     101,000   5,000  1.04ms  2.90ms        6.00     64   0.95
-              GET /        100,000   5,000  1.02ms  2.83ms
-              log in         1,000       0  3.49ms  3.98ms
-            cores: processors that the generator used, on average
         "#]],
     );
 }
@@ -357,17 +339,6 @@ fn the_summary_of_a_run_with_transactions_that_a_rule_stopped() {
         … and 2 more lines: events.ndjson lists all
 
         directory    throng 0.1.0 (10d8f4b21) · seed 42
-
-        level            count  failed     p50     p99  connects/s  users  cores
-        warm-up 2.00s   20,200      20  1.04ms  2.90ms        6.00     64   0.95
-          GET /         20,000      20  1.02ms  2.83ms
-          log in           200       0  3.49ms  3.98ms
-          doors open        40       4   902ms       –
-        load 10.0s     101,000     100  1.04ms  2.90ms        6.00     64   0.95
-          GET /        100,000     100  1.02ms  2.83ms
-          log in         1,000       0  3.49ms  3.98ms
-          doors open       200      20   902ms   5.00s
-        cores: processors that the generator used, on average
     "#]]
     .assert_eq(&sections.join("\n\n"));
 }

@@ -1,7 +1,7 @@
 //! Runs in which one thing is wrong, one for each finding.
 
 use throng_base::Random;
-use throng_metrics::{Cause, Ending, StepKind};
+use throng_metrics::{Cause, Ending, SampleInterval, StepKind};
 
 use super::{Second, Simulated, World, simulate};
 use crate::finding::{Code, Level};
@@ -41,10 +41,12 @@ pub(super) const FAULTS: [Fault; 27] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 3] = [
+pub(super) const MORE: [Fault; 5] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
+    (Code::TooGood, Level::Certain, |seed| too_good(seed, true)),
+    (Code::TooGood, Level::Hint, |seed| too_good(seed, false)),
 ];
 
 fn late(seed: u64) -> Simulated {
@@ -141,6 +143,22 @@ fn bad_address(seed: u64, is_slow: bool) -> Simulated {
             }
             false => row.ok -= row.count / 50,
         }
+    }
+    made
+}
+
+/// Nearly all responses come from a cache, or are equal.
+fn too_good(seed: u64, is_cache: bool) -> Simulated {
+    let mut made = simulate(&World::new(seed, 60), |_, _| {});
+    let mut random = Random::new(seed);
+    for sum in &mut made.sums {
+        let mut row = SampleInterval { sampled: 300, same: 1, ..SampleInterval::default() };
+        match is_cache {
+            true => row.cached = 200 + random.below(100),
+            false => row.same = 298 + random.below(3),
+        }
+        sum.samples = vec![row];
+        sum.steps.iter_mut().for_each(|step| step.bytes_in = 2_000 * step.count);
     }
     made
 }

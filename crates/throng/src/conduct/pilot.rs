@@ -7,7 +7,7 @@ use throng_load::capacity::{
     Ended, Held, Hold, Judge, Order, Outcome, Percentiles, Search, Second, Settings, Share, Status,
     Tally, Waited, Watch, Why,
 };
-use throng_metrics::capacity::{Capacity, GeneratorLimit, LoadUnit};
+use throng_metrics::capacity::{Capacity, GeneratorLimit, LoadUnit, Purpose};
 use throng_metrics::{
     Cause, Comparison, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
 };
@@ -165,7 +165,7 @@ impl Pilot {
         // A level that is given up while it settles is judged by what was seen. Users connect while
         // their level settles, so their attempts count from the order on.
         let counts = self.settled.is_some() || gave_up.is_some();
-        if counts || self.unit() == LoadUnit::Users {
+        if counts || self.settling_counts() {
             self.sum.merge_later(part);
         }
         if counts {
@@ -183,6 +183,13 @@ impl Pilot {
             true => self.held(Ended::Full),
             false => Vec::new(),
         }
+    }
+
+    /// Users that are added connect while their level settles. If fewer users are to be online,
+    /// those that were refused try again meanwhile, so that does not count.
+    fn settling_counts(&self) -> bool {
+        let Order::Hold(hold) = self.search.order() else { return false };
+        self.unit() == LoadUnit::Users && hold.purpose == Purpose::Climb
     }
 
     fn is_settled(&self, hold: Hold, gauges: &Gauges) -> bool {
@@ -218,10 +225,7 @@ impl Pilot {
             (Some(limit), Ended::Full | Ended::GaveUp(_)) => Ended::GeneratorBound(limit),
             (_, ended) => ended,
         };
-        let settled = match self.unit() {
-            LoadUnit::PerS => self.settled.unwrap_or(0),
-            LoadUnit::Users => 0,
-        };
+        let settled = if self.settling_counts() { 0 } else { self.settled.unwrap_or(0) };
         let seconds = self.seconds.split_off((settled as usize).min(self.seconds.len()));
         let duration = std::time::Duration::from_secs(seconds.len() as u64);
         let is_unmet =

@@ -94,3 +94,4 @@ mod tutorials;
 mod unix_socket;
 mod verify;
 mod websocket;
+mod why;

@@ -76,15 +76,6 @@ fn the_summary_in_chinese() {
         运行目录     throng-runs/20261121-120301-quick-check
                      throng report throng-runs/20261121-120301-quick-check
                      throng 0.1.0 (10d8f4b21) · 随机种子 42
-
-        负载级            次数  失败     p50     p99  连接/s  用户  处理器核
-        warm-up 2.00s   20,200    20  1.04ms  2.90ms    6.00    64      0.95
-          GET /         20,000    20  1.02ms  2.83ms
-          log in           200     0  3.49ms  3.98ms
-        负载 10.0s     101,000   100  1.04ms  2.90ms    6.00    64      0.95
-          GET /        100,000   100  1.02ms  2.83ms
-          log in         1,000     0  3.49ms  3.98ms
-        核数：发压端平均使用的处理器数
     "#]]
     .assert_eq(&text);
     assert_fits(&text, 80);

@@ -1,0 +1,69 @@
+//! The responses are not the service's work: a cache answers, or the same body answers requests
+//! that differ.
+
+use throng_metrics::SampleInterval;
+
+use crate::finding::{Code, Finding, Judgement, Level, count, percent};
+use crate::record::Record;
+
+/// Sampled responses of a step.
+const SAMPLES_MIN: u64 = 30;
+/// Share of them that a cache has answered.
+const CACHED_MIN: f64 = 0.5;
+/// Share of them with the same body, and how many there must be (WHY.md, section 2).
+const SAME_MIN: f64 = 0.99;
+const SAME_SAMPLES_MIN: u64 = 200;
+/// Mean bytes of a response, below which equal bodies are short acknowledgements.
+const BYTES_MIN: f64 = 1_000.0;
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let judged = record.whole.samples.iter().filter(|row| row.sampled >= SAMPLES_MIN);
+    Ok(judged.filter_map(|row| of_cache(record, row).or_else(|| same(record, row))).collect())
+}
+
+fn of_cache(record: &Record, row: &SampleInterval) -> Option<Finding> {
+    let share = row.cached as f64 / row.sampled as f64;
+    if share < CACHED_MIN {
+        return None;
+    }
+    let text = say!(
+        "a cache answered {} of the responses to `{}`",
+        percent(share),
+        record.step_name(row.step)
+    );
+    let found = Finding::new(Code::TooGood, Level::Certain, text, record.measured_span());
+    let sampled = say!(
+        "{} of {} sampled responses name a cache (`Age`, `X-Cache`, `CF-Cache-Status`)",
+        count(row.cached as f64),
+        count(row.sampled as f64)
+    );
+    Some(found.figure(sampled).then(say!(
+        "send requests that no cache knows, or measure the service behind it: `--connect-to`"
+    )))
+}
+
+fn same(record: &Record, row: &SampleInterval) -> Option<Finding> {
+    let share = row.same as f64 / row.sampled as f64;
+    let step = record.whole.step(throng_base::StepId(row.step))?;
+    let bytes = step.bytes_in as f64 / step.count.max(1) as f64;
+    if row.sampled < SAME_SAMPLES_MIN || share < SAME_MIN || bytes < BYTES_MIN {
+        return None;
+    }
+    let text = say!(
+        "the requests of `{}` differ, but {} of their responses are equal",
+        record.step_name(row.step),
+        percent(share)
+    );
+    let found = Finding::new(Code::TooGood, Level::Hint, text, record.measured_span());
+    let sampled = say!(
+        "{} of {} sampled bodies are equal; a response has {} bytes on average",
+        count(row.same as f64),
+        count(row.sampled as f64),
+        count(bytes)
+    );
+    Some(
+        found
+            .figure(sampled)
+            .then(say!("check a value of the response that belongs to the request: see `check`")),
+    )
+}
