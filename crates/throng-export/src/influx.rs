@@ -4,8 +4,9 @@
 use std::fmt::Write as _;
 
 use throng_base::Said;
+use throng_metrics::Percentile;
 
-use crate::metrics::{QUANTILES, Value, labels_of, metrics};
+use crate::metrics::{Value, labels_of, metrics};
 use crate::sender::Sender;
 use crate::{Export, Second};
 
@@ -44,7 +45,8 @@ fn lines(second: &Second<'_>) -> String {
             Value::Times(times) => {
                 let (count, mean) = (times.count(), times.mean() / 1e9);
                 let _ = write!(text, " count={count}i,mean={mean}");
-                let quantiles = QUANTILES.map(|(word, at)| (word, times.value_at(at)));
+                let quantiles =
+                    Percentile::MAIN.iter().map(|it| (it.plain(), times.value_at(it.quantile())));
                 for (word, ns) in quantiles.into_iter().chain([("max", times.max())]) {
                     let _ = write!(text, ",{word}={}", ns as f64 / 1e9);
                 }

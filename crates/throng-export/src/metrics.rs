@@ -41,10 +41,6 @@ pub enum Value<'a> {
     Times(&'a Histogram),
 }
 
-/// The quantiles that are told where a receiver takes no histograms.
-pub const QUANTILES: [(&str, f64); 5] =
-    [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)];
-
 /// Labels that all metrics of a run have: which run it is, and its own.
 pub fn labels_of(info: &RunInfo) -> Vec<(String, String)> {
     let own = [("run", &info.id), ("scenario", &info.name)];

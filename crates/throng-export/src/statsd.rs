@@ -5,8 +5,9 @@ use std::io;
 use std::net::UdpSocket;
 
 use throng_base::Said;
+use throng_metrics::Percentile;
 
-use crate::metrics::{Metric, QUANTILES, Value, metrics};
+use crate::metrics::{Metric, Value, metrics};
 use crate::{Export, Second};
 
 /// So much goes through any network in one piece.
@@ -68,7 +69,8 @@ fn lines(metric: &Metric<'_>) -> Vec<String> {
         Value::Counter(value) => vec![format!("{name}:{value}|c")],
         Value::Gauge(value) => vec![format!("{name}:{value}|g")],
         Value::Times(times) => {
-            let quantiles = QUANTILES.map(|(word, at)| (word, times.value_at(at)));
+            let quantiles =
+                Percentile::MAIN.iter().map(|it| (it.plain(), times.value_at(it.quantile())));
             let told = quantiles.into_iter().chain([("max", times.max())]);
             let ms = |(word, ns): (&str, u64)| format!("{name}.{word}:{}|g", ns as f64 / 1e6);
             let count = format!("{name}.count:{}|c", times.count());

@@ -6,8 +6,9 @@ use std::io::{self, BufWriter, Write};
 
 use serde_json::{Map, json};
 use throng_base::Said;
+use throng_metrics::Percentile;
 
-use crate::metrics::{Metric, QUANTILES, Value, metrics};
+use crate::metrics::{Metric, Value, metrics};
 use crate::{Export, Second};
 
 /// The columns: names of labels, then what a value may be; times are in seconds.
@@ -22,7 +23,7 @@ impl Csv {
     pub(crate) fn create(path: &str) -> io::Result<Csv> {
         let mut out = BufWriter::new(File::create(path)?);
         let labels = LABELS[..LABELS.len() - 1].join(",");
-        let quantiles: Vec<&str> = QUANTILES.iter().map(|(word, _)| *word).collect();
+        let quantiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.plain()).collect();
         let quantiles = quantiles.join(",");
         writeln!(out, "time,second,metric,{labels},value,count,mean,{quantiles},max")?;
         out.flush()?;
@@ -42,7 +43,7 @@ impl Csv {
             }
             Value::Times(times) => {
                 write!(self.out, ",,{},{}", times.count(), times.mean() / 1e9)?;
-                for (_, at) in QUANTILES {
+                for at in Percentile::MAIN.iter().map(|it| it.quantile()) {
                     write!(self.out, ",{}", times.value_at(at) as f64 / 1e9)?;
                 }
                 writeln!(self.out, ",{}", times.max() as f64 / 1e9)
@@ -97,7 +98,7 @@ impl JsonLines {
             Value::Times(times) => {
                 row.insert("count".into(), json!(times.count()));
                 row.insert("mean".into(), json!(times.mean() / 1e9));
-                for (word, at) in QUANTILES {
+                for (word, at) in Percentile::MAIN.iter().map(|it| (it.plain(), it.quantile())) {
                     row.insert(word.into(), json!(times.value_at(at) as f64 / 1e9));
                 }
                 row.insert("max".into(), json!(times.max() as f64 / 1e9));

@@ -6,6 +6,7 @@
 //! - [`connections`]: how they began, who ended them, and how long they were there.
 //! - [`figures`]: the table of counts, and what is made of it.
 //! - [`interval`]: what one second brought; a run is the sum of its intervals.
+//! - [`percentile`]: the percentiles of times, and what they are called.
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: what a step is, and what follows from it for its figures.
 //! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
@@ -24,6 +25,7 @@ pub mod interval;
 pub mod kind;
 mod next;
 pub mod outcome;
+pub mod percentile;
 pub mod places;
 pub mod slowest;
 pub mod threshold;
@@ -40,6 +42,7 @@ pub use interval::{
 };
 pub use kind::{StepKind, Table};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
+pub use percentile::Percentile;
 pub use places::{Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{AbortRule, Comparison, Measure, Subject, Threshold, TrendUnit, Unit, Verdict};

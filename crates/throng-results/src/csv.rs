@@ -4,16 +4,19 @@
 use std::collections::BTreeMap;
 
 use throng_base::{Diagnostic, clean};
-use throng_metrics::{Gauges, Histogram, Interval, StepInterval, StepKind};
+use throng_metrics::{Gauges, Histogram, Interval, Percentile, StepInterval, StepKind};
 
 use crate::directory::RunInfo;
 use crate::gauges::AllGauges;
 use crate::read::Run;
-use crate::summary::{Latency, Percentile};
+use crate::summary::Latency;
 
-const COLUMNS: &str = "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,\
-    ok_in_time,received_bytes,sent_bytes,mean_ns,p50_ns,p90_ns,p95_ns,p99_ns,p99_9_ns,max_ns,\
-    users_wanted,users_online,connections_open,in_flight";
+/// Before the percentiles, and behind them.
+const COLUMNS: [&str; 2] = [
+    "second,unix_s,phase,measured,kind,step,begun,count,ok,failed,interrupted,ok_in_time,\
+    received_bytes,sent_bytes,mean_ns",
+    "max_ns,users_wanted,users_online,connections_open,in_flight",
+];
 /// So many seconds are open at once, as those of several machines do not come together.
 const OPEN_SECONDS_MAX: usize = 60;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -68,7 +71,8 @@ impl Row {
 
 /// Writes the head and all rows, in the order of time, piece by piece.
 pub fn seconds_csv(run: &Run, mut write: impl FnMut(&str)) -> Result<(), Box<Diagnostic>> {
-    write(&format!("{COLUMNS}\r\n"));
+    let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.word_ns()).collect();
+    write(&format!("{},{},{}\r\n", COLUMNS[0], percentiles.join(","), COLUMNS[1]));
     // What is measured and what is not stay apart, so that sums are those of the summary.
     let mut open: BTreeMap<(u64, bool), Second> = BTreeMap::new();
     let mut gauges = AllGauges::default();
@@ -136,10 +140,9 @@ impl Row {
         let plain = plain.into_iter().chain([self.bytes_in, self.bytes_out]);
         let mut fields: Vec<String> = plain.map(|count| count.to_string()).collect();
         fields.push(known(some.then(|| latency.mean_ns.round() as u64)));
-        let percentiles =
-            [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99, Percentile::P999];
-        fields.extend(percentiles.map(|percentile| known(latency.percentile(percentile))));
-        fields.push(known(some.then_some(latency.max_ns)));
+        let told = Percentile::MAIN.iter().map(|percentile| known(latency.percentile(*percentile)));
+        fields.extend(told);
+        fields.push(known(latency.max()));
         fields.join(",")
     }
 }
@@ -190,7 +193,7 @@ mod tests {
         let figure = |line: &str, at: usize| line.rsplit(',').nth(at).unwrap().to_string();
         let latency = Latency::of(&sample::intervals()[0].steps[0].latency);
         assert_eq!(figure(lines[2], 4), latency.max_ns.to_string());
-        assert_eq!(figure(lines[2], 6), latency.p99_ns.to_string());
+        assert_eq!(figure(lines[2], 6), latency.at(Percentile::P99).to_string());
         assert_eq!(figure(lines[1], 2), "64");
     }
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
 use throng_metrics::Cause;
 
+use crate::spelling;
+
 /// Failures of a run that have evidence: the first of each step, cause and code.
 pub const EVIDENCE_MAX: usize = 64;
 /// Of what was sent, and of what came.
@@ -46,11 +48,12 @@ pub struct Piece {
 }
 
 /// A failure with its evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureRow {
     pub step: String,
     pub cause: Cause,
     pub at_ns: u64,
+    #[serde(serialize_with = "spelling::english")]
     pub detail: Said,
     pub evidence: Evidence,
 }

@@ -9,11 +9,12 @@ use std::fmt::Write as _;
 use throng_base::{Exit, Said};
 use throng_metrics::Verdict;
 
-use crate::summary::{InvalidReason, Percentile, Summary, ThresholdRow, Validity};
+use crate::summary::{InvalidReason, Summary, ThresholdRow, Validity};
 use crate::terminal::figure_text;
 use crate::verdict::{
     NOTHING_SUCCEEDED, failed_setup, headline, judge, record_trouble, rule_text, stopped_by_rule,
 };
+use throng_metrics::Percentile;
 use throng_metrics::capacity::Capacity;
 
 const CARRIED: &str = "the result is valid";
@@ -224,15 +225,11 @@ fn properties(summary: &Summary) -> Vec<(String, String)> {
 /// The figures of all attempts, by their names in `docs/json.md`.
 fn measured(summary: &Summary) -> Vec<(&'static str, String)> {
     let (total, latency) = (&summary.steps.total, &summary.steps.total.latency);
-    let percentiles = [
-        ("p50_ns", latency.percentile(Percentile::P50)),
-        ("p90_ns", latency.percentile(Percentile::P90)),
-        ("p95_ns", latency.percentile(Percentile::P95)),
-        ("p99_ns", latency.percentile(Percentile::P99)),
-        ("p99_9_ns", latency.percentile(Percentile::P999)),
-        ("max_ns", (!latency.is_empty()).then_some(latency.max_ns)),
-    ];
-    let known = percentiles.into_iter().filter_map(|(name, ns)| Some((name, ns?.to_string())));
+    let percentiles = Percentile::MAIN.iter();
+    let percentiles = percentiles.map(|it| (it.word_ns(), latency.percentile(*it)));
+    let known = percentiles
+        .chain([("max_ns", latency.max())])
+        .filter_map(|(name, ns)| Some((name, ns?.to_string())));
     let mut figures = vec![
         ("count", total.count.to_string()),
         ("failed", total.failed.to_string()),

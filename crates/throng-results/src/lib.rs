@@ -15,6 +15,7 @@
 //! - [`read`]: reads one back, also of a run that was killed in the middle.
 //! - `packer`: packs segments beside the run.
 //! - `segments`: the lines of a long run, packed and summed up while it goes on.
+//! - `spelling`: how JSON has fields that Rust has in another form.
 //! - [`summary`]: all figures of a run, from its record and from nothing else.
 //! - [`window`]: figures of the last so many seconds, second by second.
 //! - [`verdict`]: whether the result stands, and the exit code.
@@ -51,6 +52,7 @@ pub mod page;
 pub mod read;
 pub mod record;
 mod segments;
+mod spelling;
 pub mod summary;
 pub mod terminal;
 pub mod verdict;

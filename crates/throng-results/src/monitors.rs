@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use throng_base::Said;
 
 use crate::directory::{MonitorInfo, RunInfo};
@@ -12,7 +13,7 @@ use crate::event::Event;
 const SERIES_MAX: u16 = 1_000;
 
 /// What a source said.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MonitorRow {
     pub name: String,
     pub url: String,
@@ -22,6 +23,7 @@ pub struct MonitorRow {
     pub read: u64,
     pub failed: u64,
     /// Why, the last time.
+    #[serde(skip)]
     pub trouble: Option<Said>,
     /// Series that matched and were not kept, at most.
     pub left_out: u64,
@@ -29,7 +31,7 @@ pub struct MonitorRow {
 }
 
 /// Figures of a series while a measured phase went on. The count is 0 where there is none.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SeriesRow {
     pub name: String,
     /// The figures are per second.

@@ -2,6 +2,7 @@
 //! and the one of `throng report` are the same.
 
 pub(crate) mod curves;
+mod latency;
 mod levels;
 mod validity;
 
@@ -13,9 +14,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, StepId};
 use throng_metrics::{
-    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Histogram,
-    Interval, Lifecycle, Messages, Population, Resources, Retries, SampleInterval, Stage,
-    StepInterval, StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
+    Blame, Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Heartbeats, Interval,
+    Lifecycle, Messages, Population, Resources, Retries, SampleInterval, Stage, StepInterval,
+    StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
 };
 
 use crate::back_off::BackOffs;
@@ -24,7 +25,9 @@ use crate::event::StopBy;
 use crate::evidence::FailureRow;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
+use crate::spelling as spelled;
 pub use curves::{Curves, POINTS_MAX};
+pub use latency::Latency;
 pub(crate) use levels::LEVELS_DRAWN_MIN;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
@@ -196,7 +199,7 @@ pub struct RunEvents {
 }
 
 /// A row whose figures cannot all be true.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unbalanced {
     pub name: String,
     pub begun: u64,
@@ -204,7 +207,7 @@ pub struct Unbalanced {
 }
 
 /// What one step did, or all of them together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     pub name: String,
     pub kind: StepKind,
@@ -222,18 +225,23 @@ pub struct Row {
     /// Of what came while the load went on.
     pub ok_per_s: f64,
     /// Tries that were followed by another, the most frequent cause first.
+    #[serde(serialize_with = "spelled::causes")]
     pub retried: Vec<(Cause, u64)>,
     pub given_up: u64,
     pub latency: Latency,
     /// Of what is asked and answered: from the sending on. Older records do not say it.
     pub service: Latency,
     /// Of transactions: the times with the pauses of the users in them.
+    #[serde(skip)]
     pub with_pauses: Latency,
     pub first_byte: Latency,
+    #[serde(serialize_with = "spelled::codes")]
     pub codes: Vec<(u16, u64)>,
     /// Requests that were sent once more; each is one attempt all the same.
     pub resent: u64,
+    #[serde(rename = "received_bytes")]
     pub bytes_in: u64,
+    #[serde(rename = "sent_bytes")]
     pub bytes_out: u64,
 }
 
@@ -266,9 +274,10 @@ pub struct SlowRow {
 }
 
 /// Who ended the run, when and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stopped {
     pub at_ns: u64,
+    #[serde(serialize_with = "spelled::english")]
     pub reason: Said,
     pub by: StopBy,
 }
@@ -325,23 +334,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// A histogram in a few figures, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Latency {
-    pub count: u64,
-    pub min_ns: u64,
-    pub mean_ns: f64,
-    pub deviation_ns: f64,
-    pub p50_ns: u64,
-    pub p90_ns: u64,
-    pub p95_ns: u64,
-    pub p99_ns: u64,
-    pub p999_ns: u64,
-    pub p9999_ns: u64,
-    pub max_ns: u64,
-}
-
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageRow {
     pub stage: Stage,
     pub began: u64,
@@ -352,11 +345,12 @@ pub struct StageRow {
     pub cut_off: Option<u64>,
     pub latency: Latency,
     /// The most frequent first.
+    #[serde(rename = "failures", serialize_with = "spelled::failures")]
     pub errors: Vec<(Cause, u64)>,
 }
 
 /// Iterations of one of several sessions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionRow {
     pub name: String,
     pub begun: u64,
@@ -381,7 +375,7 @@ pub struct TargetRow {
 }
 
 /// How long those connections were there that ended in one way.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ResidenceRow {
     pub ended: Ending,
     /// They ended before they were open.
@@ -408,17 +402,18 @@ pub struct HeartbeatRow {
 }
 
 /// What the kernel said of the connections that were looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TcpRow {
     pub count: u64,
     pub round_trip: Latency,
     pub retransmits: u64,
+    #[serde(rename = "backlog_max_bytes")]
     pub backlog_bytes_max: u64,
 }
 
 /// How the generator kept to the limits that it was given (`--max-cpu`, `--max-memory`); of the
 /// whole run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Growth {
     /// Seconds in which it let nobody come.
     pub held_seconds: u64,
@@ -428,22 +423,25 @@ pub struct Growth {
     pub given_up: Option<Hold>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hold {
     pub at_ns: u64,
     /// The word of the limit.
     pub limit: String,
+    #[serde(serialize_with = "spelled::english")]
     pub detail: Said,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseRow {
     /// The number of its load.
+    #[serde(skip)]
     pub load: usize,
     pub name: String,
     pub measured: bool,
     /// False: the run ended before.
     pub begun: bool,
+    #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
     pub count: u64,
     pub ok: u64,
@@ -468,8 +466,10 @@ pub struct PhaseRow {
 }
 
 /// A load that was kept for a while, and what each step did at it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LevelRow {
+    /// The number of its load.
+    #[serde(skip)]
     pub load: usize,
     /// Of its phase.
     pub name: String,
@@ -477,6 +477,7 @@ pub struct LevelRow {
     pub change: Option<String>,
     pub measured: bool,
     pub at_ns: u64,
+    #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
     /// Attempts that began per second.
     pub rate_per_s: f64,
@@ -485,16 +486,19 @@ pub struct LevelRow {
     pub opened_per_s: f64,
     /// Processors that the generator used, on average.
     pub cores: f64,
+    #[serde(skip)]
     pub total: Row,
     /// The steps that had attempts.
+    #[serde(skip)]
     pub steps: Vec<Row>,
 }
 
 /// What one of several loads did in the phases that count.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadRow {
     pub name: String,
     /// From the begin of its first phase to the end of its last.
+    #[serde(rename = "lasted_ns", serialize_with = "spelled::nanos")]
     pub lasted: Duration,
     pub count: u64,
     pub ok: u64,
@@ -515,10 +519,11 @@ pub struct LoadRow {
 }
 
 /// How often a step failed for one cause.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorRow {
     pub step: String,
     pub cause: Cause,
+    #[serde(serialize_with = "spelled::blame")]
     pub blame: Blame,
     pub count: u64,
     /// Of all attempts of all steps that ended, 0 to 1. None of what is no attempt, as of a
@@ -527,30 +532,34 @@ pub struct ErrorRow {
     pub example: Option<Example>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
     pub at_ns: u64,
+    #[serde(serialize_with = "spelled::english")]
     pub detail: Said,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThresholdRow {
     pub text: String,
     /// The name of the only load, and of the only phase, that counts.
     pub load: Option<String>,
     pub phase: Option<String>,
+    #[serde(serialize_with = "spelled::unit")]
     pub unit: Unit,
+    #[serde(flatten)]
     pub verdict: Verdict,
     /// A percentile of so few values that it is the largest of them; tables do not show it.
     pub largest_of: Option<u64>,
 }
 
 /// What the generator says about itself.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Generator {
     /// How late it was with what was due.
     pub lateness: Latency,
     /// What it began in one waking.
+    #[serde(skip)]
     pub together: Together,
     /// How long a shard did nothing though something was due, on average; and the longest time.
     pub lost_ns: u64,
@@ -565,16 +574,19 @@ pub struct Generator {
     pub cores: f64,
     /// CPU time for each attempt.
     pub cpu_per_attempt_ns: f64,
+    #[serde(rename = "memory_max_bytes")]
     pub memory_bytes_max: u64,
     /// Shares of all processors of the host, by everything that ran there.
     pub host_cpu_mean: f64,
     pub host_cpu_max: f64,
     /// The first second of the run in which the host was busy at
     /// [`HOST_CPU_BUSY`] or more.
+    #[serde(rename = "host_busy_from_s")]
     pub host_busy_from: Option<u64>,
     /// The most good answers in a second that was not late.
     pub sustained_per_s: u64,
     /// The most, or the least of what is left, in any second; the counters are sums.
+    #[serde(skip)]
     pub resources: Resources,
 }
 
@@ -589,7 +601,7 @@ pub struct MachineRow {
 }
 
 /// The figures of all machines that have a label alike.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LabelRow {
     pub label: String,
     /// None of those that do not have the label, and where `others` are together.
@@ -602,77 +614,6 @@ pub struct LabelRow {
     pub total: Row,
     /// The steps that are attempts; none where there would be too many.
     pub steps: Vec<Row>,
-}
-
-/// A percentile of a [`Latency`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Percentile {
-    P50,
-    P90,
-    P95,
-    P99,
-    P999,
-    P9999,
-}
-
-impl Percentile {
-    /// How many values it takes for one to lie above it: `count × (1 - p) ≥ 1`. Of fewer, it is
-    /// the largest value by another name.
-    pub fn values_min(self) -> u64 {
-        match self {
-            Percentile::P50 => 2,
-            Percentile::P90 => 10,
-            Percentile::P95 => 20,
-            Percentile::P99 => 100,
-            Percentile::P999 => 1_000,
-            Percentile::P9999 => 10_000,
-        }
-    }
-}
-
-impl Latency {
-    /// None where there are too few values for it.
-    pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
-        let ns = match percentile {
-            Percentile::P50 => self.p50_ns,
-            Percentile::P90 => self.p90_ns,
-            Percentile::P95 => self.p95_ns,
-            Percentile::P99 => self.p99_ns,
-            Percentile::P999 => self.p999_ns,
-            Percentile::P9999 => self.p9999_ns,
-        };
-        (self.count >= percentile.values_min()).then_some(ns)
-    }
-
-    /// Whether half of the percentile or more can be the lateness of the generator, which is late
-    /// by `own`.
-    pub fn is_explained_by(&self, own: &Latency, percentile: Percentile) -> bool {
-        let (Some(ns), Some(own)) = (self.percentile(percentile), own.percentile(percentile))
-        else {
-            return false;
-        };
-        own > LATENESS_NS_MAX && own >= ns / 2 && ns >= own / 2
-    }
-
-    pub fn of(histogram: &Histogram) -> Latency {
-        Latency {
-            count: histogram.count(),
-            min_ns: histogram.min(),
-            mean_ns: histogram.mean(),
-            deviation_ns: histogram.deviation(),
-            p50_ns: histogram.value_at(0.5),
-            p90_ns: histogram.value_at(0.9),
-            p95_ns: histogram.value_at(0.95),
-            p99_ns: histogram.value_at(0.99),
-            p999_ns: histogram.value_at(0.999),
-            p9999_ns: histogram.value_at(0.9999),
-            max_ns: histogram.max(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
 }
 
 impl ErrorRow {

@@ -1,6 +1,7 @@
 //! What a person sees. Pure functions: figures in, text out; the width, the language and whether
 //! colours are wanted come with the [`Style`]. Printing is the caller's.
 //!
+//! - `columns`: tables by what their columns show of a row.
 //! - [`comparison`]: runs side by side.
 //! - `curve`: a row of figures, drawn with a character for each.
 //! - `details`: the evidence of failures, behind the report.
@@ -11,6 +12,7 @@
 //! - `summary`: what a person wants first, in few lines.
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
+mod columns;
 pub(crate) mod comparison;
 pub(crate) mod curve;
 mod details;

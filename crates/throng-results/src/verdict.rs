@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use throng_base::units::{format_count, format_duration};
 use throng_base::{Diagnostic, Exit, Said, StepId, clean};
+use throng_metrics::Percentile;
 use throng_metrics::{Blame, Cause, StepKind, Subject, Verdict};
 
 use crate::back_off::machine_name;
@@ -122,8 +123,9 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
     let lateness = &summary.generator.lateness;
     let (unmet, due) = (summary.users.population.unmet, due(summary));
     let is_unmet = unmet as f64 > due as f64 * UNMET_SHARE_MAX;
-    let is_late = lateness.p99_ns > LATENESS_NS_MAX
-        && busy_ns(summary).is_none_or(|ns| lateness.p99_ns as f64 > ns * LATENESS_SHARE_MAX);
+    let is_late = lateness.at(Percentile::P99) > LATENESS_NS_MAX
+        && busy_ns(summary)
+            .is_none_or(|ns| lateness.at(Percentile::P99) as f64 > ns * LATENESS_SHARE_MAX);
     if is_unmet && is_late {
         reasons.push(InvalidReason::StartsUnmet { unmet, due });
     }
@@ -189,7 +191,7 @@ pub(crate) fn validity(summary: &Summary) -> Validity {
 /// Why what a generator measured is not about the target: it was late, or stood still.
 fn not_in_time(own: &Generator, measured: Duration) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
-    let (p99_ns, max_ns) = (own.lateness.p99_ns, own.lateness.max_ns);
+    let (p99_ns, max_ns) = (own.lateness.at(Percentile::P99), own.lateness.max_ns);
     if p99_ns > LATENESS_INVALID_NS_MAX {
         reasons.push(InvalidReason::Late { p99_ns, max_ns });
     }

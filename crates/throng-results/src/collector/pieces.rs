@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{Histogram, Interval, StepInterval};
+use throng_metrics::{Histogram, Interval, Percentile, StepInterval};
 
 use super::loads::time_of;
 use super::phase::SECOND_NS;
-use crate::summary::{Attempts, Curves, Latency, POINTS_MAX, Percentile, per_second};
+use crate::summary::{Attempts, Curves, Latency, POINTS_MAX, per_second};
 
 /// What is kept of a few seconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Sums, durations, gauges, verdicts and exit codes.
 
 use throng_base::{Exit, Said};
-use throng_metrics::{Connections, Population, StepKind, Subject};
+use throng_metrics::{Connections, Percentile, Population, StepKind, Subject};
 
 use throng_base::StepId;
 
@@ -353,8 +353,8 @@ fn transactions_and_rendezvous_are_in_no_sum() {
     assert_eq!((shop.steps.rows[2].kind.word(), shop.steps.rows[2].failed), ("rendezvous", 20));
     let transaction = &shop.steps.transactions[0];
     assert_eq!((transaction.count, transaction.failed), (500, 20));
-    assert!(transaction.latency.p95_ns < 7_000_000);
-    assert!(transaction.with_pauses.p95_ns > 2_900_000_000);
+    assert!(transaction.latency.at(Percentile::P95) < 7_000_000);
+    assert!(transaction.with_pauses.at(Percentile::P95) > 2_900_000_000);
     // What failed in a transaction stands with the step that failed.
     let errors: Vec<_> =
         shop.steps.errors.iter().map(|row| (row.step.as_str(), row.count)).collect();
@@ -717,7 +717,7 @@ fn a_machine_that_was_late_is_named_where_all_together_were_not() {
         }
     }
     let summary = collector.finish(info);
-    assert!(summary.generator.lateness.p99_ns < 1_000_000);
+    assert!(summary.generator.lateness.at(Percentile::P99) < 1_000_000);
     let late = summary.parts.machines.iter().map(|it| it.generator.late_seconds);
     assert_eq!(late.collect::<Vec<_>>(), [0, 10, 0]);
     let Validity::Invalid { reasons } = &summary.verdict.validity else { panic!("it is valid") };

@@ -1,7 +1,7 @@
 //! Comparisons of runs that are drawn from known distributions.
 
 use throng_base::random::Random;
-use throng_metrics::{Histogram, Interval, Resources, StepInterval};
+use throng_metrics::{Histogram, Interval, Percentile, Resources, StepInterval};
 
 use super::*;
 use crate::directory::{PhaseInfo, RunInfo, StepInfo};
@@ -132,7 +132,7 @@ fn a_long_run_is_kept_in_few_units_and_loses_nothing() {
     assert_eq!(long.units.width, 16);
     let whole = long.units.whole(&long.attempts());
     assert_eq!(whole.count, long.summary.steps.total.count);
-    assert_eq!(whole.latency.value_at(0.99), long.summary.steps.total.latency.p99_ns);
+    assert_eq!(whole.latency.value_at(0.99), long.summary.steps.total.latency.at(Percentile::P99));
     assert!(long.units.inner(&long.attempts()).len() >= 60);
 }
 

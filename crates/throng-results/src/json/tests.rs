@@ -9,9 +9,11 @@ use throng_metrics::{
 
 use super::*;
 use crate::back_off::BackOff;
-use crate::evidence::{Evidence, Piece};
+use crate::evidence::{Evidence, FailureRow, Piece};
+use crate::monitors::SeriesRow;
 use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
 use crate::sample;
+use crate::summary::{LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 

@@ -1,9 +1,9 @@
 //! What each step did at each level of the load, as a pull request shows it.
 
-use throng_metrics::Unit;
+use throng_metrics::{Percentile, Unit};
 
 use super::escape;
-use crate::summary::{LevelRow, Percentile, Row, Summary};
+use crate::summary::{LevelRow, Row, Summary};
 use crate::terminal::figure_text;
 
 /// Rows of the table; the JSON has all.

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use throng_base::Said;
-use throng_metrics::{Unit, Verdict};
+use throng_metrics::{Percentile, Unit, Verdict};
 
 use super::capacity::capacity_markdown;
 use super::escape;
 use super::levels::levels_markdown;
 use crate::summary::curves::Named;
-use crate::summary::{POINTS_MAX, Percentile, Row, Summary};
+use crate::summary::{POINTS_MAX, Row, Summary};
 use crate::terminal::curve::{BLOCKS, spark};
 use crate::terminal::figure_text;
 use crate::verdict::{headline, judge};
@@ -37,8 +37,9 @@ pub fn summary_markdown(summary: &Summary) -> String {
     out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
     out += &summary.capacity.as_deref().map(capacity_markdown).unwrap_or_default();
     let attempts = summary.attempts_word().english();
-    out += &format!("| | {attempts} | ok/s | failed | p50 | p90 | p95 | p99 | p99.9 | max |\n");
-    out += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+    let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.label()).collect();
+    out += &format!("| | {attempts} | ok/s | failed | {} | max |\n", percentiles.join(" | "));
+    out += &format!("| ---{} |\n", " | ---:".repeat(percentiles.len() + 4));
     out += &line(&format!("all {attempts}"), &summary.steps.total);
     let rows =
         summary.steps.rows.iter().chain(&summary.steps.transactions).filter(|row| row.count > 0);
@@ -102,21 +103,16 @@ fn line(name: &str, row: &Row) -> String {
     let latency = &row.latency;
     let time =
         |ns: Option<u64>| ns.map_or("–".into(), |ns| figure_text(Unit::Nanoseconds, ns as f64));
-    let of = |percentile| time(latency.percentile(percentile));
     let share = if row.count > 0 { row.failed as f64 / row.count as f64 } else { 0.0 };
-    format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+    let figures = [
         escape(name),
         figure_text(Unit::Number, row.count as f64),
         figure_text(Unit::PerSecond, row.ok_per_s),
         figure_text(Unit::Share, share),
-        of(Percentile::P50),
-        of(Percentile::P90),
-        of(Percentile::P95),
-        of(Percentile::P99),
-        of(Percentile::P999),
-        time((!latency.is_empty()).then_some(latency.max_ns)),
-    )
+    ];
+    let percentiles = Percentile::MAIN.iter().map(|it| time(latency.percentile(*it)));
+    let cells = figures.into_iter().chain(percentiles).chain([time(latency.max())]);
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
 /// Why the rate and the failures do not add up to all attempts.

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use throng_base::Diagnostic;
+use throng_metrics::Percentile::{P50, P90, P99, P999};
 use throng_metrics::{
-    Cause, DeliveryInterval, Gauges, Histogram, Interval, Resources, Stage, StepInterval,
+    Cause, DeliveryInterval, Gauges, Histogram, Interval, Percentile, Resources, Stage,
+    StepInterval,
 };
 
 use super::machines::Machines;
@@ -25,7 +27,8 @@ const WIDTH_MAX: u64 = 60;
 const NUMBERS_MAX: u64 = 100_000;
 /// Columns of a step.
 pub(super) const COLUMNS: u64 = 8;
-const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+/// What the page draws over time.
+const QUANTILES: [Percentile; 4] = [P50, P90, P99, P999];
 /// Points of a percentile curve, as shares of what is longer: each third of a decade.
 const CURVE_POINTS: i32 = 18;
 
@@ -259,10 +262,10 @@ pub(super) static FIGURES: [Figure; 20] = [
 
 /// Of the attempts of all steps.
 pub(super) static TIMES: [Figure; 6] = [
-    figure("p50", Fold::Larger, |it| micros(&it.attempts.latency, 0.5)),
-    figure("p90", Fold::Larger, |it| micros(&it.attempts.latency, 0.9)),
-    figure("p99", Fold::Larger, |it| micros(&it.attempts.latency, 0.99)),
-    figure("p999", Fold::Larger, |it| micros(&it.attempts.latency, 0.999)),
+    figure(P50.plain(), Fold::Larger, |it| micros(&it.attempts.latency, P50.quantile())),
+    figure(P90.plain(), Fold::Larger, |it| micros(&it.attempts.latency, P90.quantile())),
+    figure(P99.plain(), Fold::Larger, |it| micros(&it.attempts.latency, P99.quantile())),
+    figure(P999.plain(), Fold::Larger, |it| micros(&it.attempts.latency, P999.quantile())),
     figure("max", Fold::Larger, |it| max(&it.attempts.latency)),
     figure("service_p99", Fold::Larger, |it| micros(it.attempts.service(), 0.99)),
 ];
@@ -353,7 +356,7 @@ impl StepSeries {
 
 /// Names of the times of a step's point, in their order.
 pub(super) fn step_times() -> impl Iterator<Item = &'static str> {
-    QUANTILES.iter().map(|(word, _)| *word).chain(["max", "service_p99"])
+    QUANTILES.iter().map(|it| it.plain()).chain(["max", "service_p99"])
 }
 
 impl StepRow {
@@ -363,8 +366,8 @@ impl StepRow {
             return None;
         }
         let mut times = [None; QUANTILES.len() + 2];
-        for (time, (_, quantile)) in times.iter_mut().zip(QUANTILES) {
-            *time = micros(&row.latency, quantile);
+        for (time, percentile) in times.iter_mut().zip(QUANTILES) {
+            *time = micros(&row.latency, percentile.quantile());
         }
         times[QUANTILES.len()] = max(&row.latency);
         times[QUANTILES.len() + 1] = micros(row.service(), 0.99);

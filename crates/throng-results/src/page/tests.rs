@@ -7,7 +7,7 @@ use super::*;
 use crate::directory::RunInfo;
 use crate::record::Recorder;
 use crate::sample;
-use throng_metrics::{Cause, Interval};
+use throng_metrics::{Cause, Interval, Percentile};
 
 fn recorded(directory: &Path, info: &RunInfo, intervals: &[Interval], events: &[Event]) -> Run {
     let mut recorder = Recorder::create(directory, info, "name: </script><b>\n").unwrap();
@@ -45,7 +45,7 @@ fn the_figures_over_time_come_to_those_of_the_run() {
     let steps = series["steps"].as_array().unwrap();
     assert_eq!(sum(&steps[0]["ok"]) + sum(&steps[1]["ok"]), sum(&series["ok"]));
     let p99 = series["times"]["p99"][5].as_f64().unwrap() * 1e3;
-    let wanted = summary.steps.total.latency.p99_ns as f64;
+    let wanted = summary.steps.total.latency.at(Percentile::P99) as f64;
     assert!((p99 / wanted - 1.0).abs() < 0.01, "all seconds are alike: {p99} {wanted}");
     let heat = series["heat"]["cells"].as_array().unwrap();
     let counted: u64 = heat.chunks(3).map(|cell| cell[2].as_u64().unwrap()).sum();

@@ -131,7 +131,7 @@ fn runs_table(trend: &Trend, style: &Style) -> String {
         ]);
     }
     table.leave_out_columns_of("");
-    table.leave_out_for_names(&[say!("p95"), say!("p50"), say!("failed")], style);
+    table.leave_out_for_names(&["p95", "p50", "failed"], style);
     table.render(style)
 }
 

@@ -17,21 +17,24 @@ mod sessions;
 mod staying;
 mod targets;
 
+use std::iter;
+
 use throng_base::units::{format_bytes, format_count};
-use throng_metrics::{Unit, Verdict, status_word};
+use throng_metrics::{Percentile, Unit, Verdict, status_word};
 
 use throng_base::Said;
 
 pub(super) use capacity::{answer, picture, searched_levels, zones};
 pub(super) use levels::load_levels;
 
+use super::columns::{BRIEF, Columns, EXPLAINED, NOTHING, P50, P95, P99, Time, failures};
 use super::curve::{levels, spark};
 use super::table::{Cell, Table};
 use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::back_off::machine_name;
 use crate::summary::{
-    Latency, LogLine, POINTS_MAX, Percentile, PhaseRow, Row, Summary, ThresholdRow, per_second,
+    Latency, LoadRow, LogLine, POINTS_MAX, PhaseRow, Row, Summary, ThresholdRow, per_second,
 };
 use crate::verdict::{Tone, headline};
 
@@ -169,35 +172,21 @@ fn counts(summary: &Summary, style: &Style) -> String {
     if summary.steps.rows.iter().all(|row| row.count == 0) {
         return String::new();
     }
-    let cut_off = interrupted_head(&summary.steps.rows);
-    let mut table = Table::new([
-        say!("step"),
-        summary.attempts_word(),
-        say!("ok"),
-        say!("failed"),
-        cut_off.clone(),
-        say!("ok/s"),
-        say!("in"),
-        say!("out"),
-    ]);
+    let bytes = |row: &Row, count: u64| match row.kind.is_attempt() {
+        true => format_bytes(count as f64),
+        false => NOTHING.to_string(),
+    };
     let shown = worst_steps(summary);
-    for row in shown.iter().copied().chain(total(summary)) {
-        let (ink, bad) = (ink_of(row), if row.failed > 0 { Ink::Bad } else { ink_of(row) });
-        let bytes = |count: u64| match row.kind.is_attempt() {
-            true => format_bytes(count as f64),
-            false => "–".to_string(),
-        };
-        table.row([
-            Cell::new(ink, step_name(row, summary, style)),
-            Cell::new(ink, format_count(row.count)),
-            Cell::new(ink, format_count(row.ok)),
-            Cell::new(bad, format_count(row.failed)),
-            Cell::new(ink, interrupted_text(&cut_off, row)),
-            Cell::new(ink, rate(row.ok_per_s)),
-            Cell::new(ink, bytes(row.bytes_in)),
-            Cell::new(ink, bytes(row.bytes_out)),
-        ]);
-    }
+    let table = Columns::of(say!("step"), |row: &Row| step_name(row, summary, style))
+        .inked(ink_of)
+        .count(summary.attempts_word(), |row| row.count)
+        .count(say!("ok"), |row| row.ok)
+        .bad(say!("failed"), |row| row.failed)
+        .rare(say!("interrupted"), |row| row.interrupted)
+        .rate(say!("ok/s"), |row| row.ok_per_s)
+        .cell(say!("in"), move |row| bytes(row, row.bytes_in))
+        .cell(say!("out"), move |row| bytes(row, row.bytes_out))
+        .table(shown.iter().copied().chain(total(summary)));
     let mut out = table.render(style);
     out.push_str(&left_out(summary.steps.rows.len(), shown.len(), MORE_STEPS, style));
     if let Some(after) = summary.ok_after_told() {
@@ -215,19 +204,10 @@ fn counts(summary: &Summary, style: &Style) -> String {
     out
 }
 
-/// The head of the column of attempts that were cut off, which is there only when some were.
-fn interrupted_head(rows: &[Row]) -> Said {
-    if rows.iter().any(|row| row.interrupted > 0) { say!("interrupted") } else { Said::default() }
-}
-
-fn interrupted_text(head: &Said, row: &Row) -> String {
-    if head.is_empty() { String::new() } else { format_count(row.interrupted) }
-}
-
 /// The steps that are shown, in their order. Of too many those which failed most, then the
 /// slowest, then the busiest.
 fn worst_steps(summary: &Summary) -> Vec<&Row> {
-    pick(&summary.steps.rows, |row| (row.failed, row.latency.p99_ns, row.count))
+    pick(&summary.steps.rows, |row| (row.failed, row.latency.at(Percentile::P99), row.count))
 }
 
 /// The sum of the steps, when it is one of more than one.
@@ -285,35 +265,48 @@ fn dim(text: &str, style: &Style) -> String {
     lines.map(|line| format!("{}\n", style.paint(Ink::Dim, &line))).collect()
 }
 
+/// A row of a table of times.
+pub(super) struct TimedRow {
+    pub(super) name: String,
+    pub(super) ink: Ink,
+    pub(super) latency: Latency,
+}
+
+/// All that is known of times; of columns without a figure, and where names are long, less.
+fn times_table(
+    head: Said,
+    rows: impl Iterator<Item = TimedRow>,
+    summary: &Summary,
+    style: &Style,
+) -> Table {
+    let all = Percentile::ALL.iter().map(|it| Time::At(*it));
+    let all: Vec<Time> = iter::once(Time::Mean).chain(all).chain([Time::Max]).collect();
+    let rows: Vec<TimedRow> = rows.collect();
+    let mut table = Columns::of(head, |row: &TimedRow| row.name.clone())
+        .inked(|row| row.ink)
+        .times_beside(&summary.generator.lateness, &all, |row| row.latency)
+        .table(&rows);
+    table.leave_out_columns_of(NOTHING);
+    table.leave_out_for_names(&["p99.99", "p90"], style);
+    table
+}
+
 fn latencies(summary: &Summary, style: &Style) -> String {
-    let head = [
-        say!("latency"),
-        say!("mean"),
-        say!("p50"),
-        say!("p90"),
-        say!("p95"),
-        say!("p99"),
-        say!("p99.9"),
-        say!("p99.99"),
-        say!("max"),
-    ];
-    let mut table = Table::new(head);
     let is_timed = |row: &&Row| row.kind.is_timed() && !row.latency.is_empty();
     let shown = worst_steps(summary);
-    for row in shown.iter().copied().chain(total(summary)).filter(is_timed) {
-        let own = &summary.generator.lateness;
-        table.row(latency_cells(step_name(row, summary, style), ink_of(row), &row.latency, own));
-    }
-    delivering::latencies(summary, &mut table, style);
+    let steps = shown.iter().copied().chain(total(summary)).filter(is_timed);
+    let steps = steps.map(|row| TimedRow {
+        name: step_name(row, summary, style),
+        ink: ink_of(row),
+        latency: row.latency,
+    });
+    let rows: Vec<TimedRow> = steps.chain(delivering::latencies(summary, style)).collect();
+    let is_few = |row: &TimedRow| row.latency.percentile(Percentile::P9999).is_none();
+    let few = if rows.iter().any(is_few) { note(TOO_FEW, style) } else { String::new() };
+    let table = times_table(say!("latency"), rows.into_iter(), summary, style);
     if table.len() == 0 {
         return String::new();
     }
-    let few = match table.holds(NOTHING) {
-        true => note(TOO_FEW, style),
-        false => String::new(),
-    };
-    table.leave_out_columns_of(NOTHING);
-    table.leave_out_for_names(&[say!("p99.99"), say!("p90")], style);
     let marked = match table.holds(EXPLAINED) {
         true => explained_note(style),
         false => String::new(),
@@ -353,44 +346,24 @@ const CURVE_POINTS_MIN: usize = 3;
 /// What is left for the least and the most beside a curve.
 const CURVE_RANGE_COLUMNS: usize = 24;
 
-/// `own` is the lateness of the generator: percentiles that it can explain are marked.
-fn latency_cells(name: String, ink: Ink, l: &Latency, own: &Latency) -> [Cell; 9] {
-    use Percentile::{P50, P90, P95, P99, P999, P9999};
-    let shown = |which| match l.is_explained_by(own, which) {
-        true => Cell::new(Ink::Warn, format!("{EXPLAINED}{}", percentile(l, which))),
-        false => Cell::new(ink, percentile(l, which)),
-    };
-    let [p50, p90, p95, p99, p999, p9999] = [P50, P90, P95, P99, P999, P9999].map(shown);
-    let [mean, max] = [l.mean_ns as u64, l.max_ns].map(|time| Cell::new(ink, nanos(time)));
-    [Cell::new(ink, name), mean, p50, p90, p95, p99, p999, p9999, max]
-}
-
-/// What stands before a percentile that the generator's own lateness can explain.
-pub(super) const EXPLAINED: &str = "~";
-
 /// Why a percentile is not told.
 const TOO_FEW: Said =
     say!("– too few values: p90 needs 10, p95 20, p99 100, p99.9 1,000, p99.99 10,000");
 
-/// What stands where there is no figure.
-pub(super) const NOTHING: &str = "–";
-
-/// A percentile as people read it, or that there are too few values for it.
-pub(super) fn percentile(l: &Latency, which: Percentile) -> String {
-    l.percentile(which).map_or_else(|| NOTHING.to_string(), nanos)
-}
-
-/// The cells of p50, p90, p99 and the highest.
-fn quantiles(l: &Latency) -> [Cell; 4] {
-    use Percentile::{P50, P90, P99};
-    let [p50, p90, p99] = [P50, P90, P99].map(|which| Cell::from(percentile(l, which)));
-    let max = if l.is_empty() { NOTHING.to_string() } else { nanos(l.max_ns) };
-    [p50, p90, p99, max.into()]
-}
-
-/// How many failed: in red where it is one.
-fn failures(count: u64) -> Cell {
-    Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count))
+/// The table of rows of which there may be too many: then those of little `weight` are left out.
+pub(super) fn best_left_out<R, W: Ord>(
+    rows: &[R],
+    weight: impl Fn(&R) -> W,
+    columns: &Columns<'_, R>,
+    template: Said,
+    style: &Style,
+) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let shown = pick(rows, weight);
+    let table = columns.table(shown.iter().copied());
+    table.render(style) + &left_out(rows.len(), shown.len(), template, style)
 }
 
 pub(super) fn explained_note(style: &Style) -> String {
@@ -427,42 +400,20 @@ fn transactions(summary: &Summary, style: &Style) -> String {
     if rows.iter().all(|row| row.begun + row.count == 0) {
         return String::new();
     }
-    let cut_off = interrupted_head(rows);
-    let head = [
-        say!("transaction"),
-        say!("done"),
-        say!("failed"),
-        cut_off.clone(),
-        say!("ok/s"),
-        say!("mean"),
-        say!("p50"),
-        say!("p95"),
-        say!("p99"),
-        say!("p95*"),
-    ];
-    let mut table = Table::new(head);
-    let shown = pick(rows, |row| (row.failed, row.latency.p99_ns, row.count));
-    for row in &shown {
-        let (l, paused) = (&row.latency, &row.with_pauses);
-        let mean = if l.is_empty() { NOTHING.to_string() } else { nanos(l.mean_ns as u64) };
-        table.row([
-            clean(&row.name).into(),
-            format_count(row.count).into(),
-            Cell::new(if row.failed > 0 { Ink::Bad } else { Ink::Plain }, format_count(row.failed)),
-            interrupted_text(&cut_off, row).into(),
-            rate(row.ok_per_s).into(),
-            mean.into(),
-            percentile(l, Percentile::P50).into(),
-            percentile(l, Percentile::P95).into(),
-            percentile(l, Percentile::P99).into(),
-            percentile(paused, Percentile::P95).into(),
-        ]);
-    }
+    let paused = |row: &Row| P95.text(&row.with_pauses);
+    let columns = Columns::of(say!("transaction"), |row: &Row| clean(&row.name))
+        .count(say!("done"), |row| row.count)
+        .bad(say!("failed"), |row| row.failed)
+        .rare(say!("interrupted"), |row| row.interrupted)
+        .rate(say!("ok/s"), |row| row.ok_per_s)
+        .times(&[Time::Mean, P50, P95, P99], |row| row.latency)
+        .cell(say!("p95*"), paused);
     let more = say!(
         "… and {{}} transactions with better results; `throng report --json` lists all of them"
     );
+    let weight = |row: &Row| (row.failed, row.latency.at(Percentile::P99), row.count);
     let note = note(say!("* includes think time; all other times exclude it"), style);
-    table.render(style) + &left_out(rows.len(), shown.len(), more, style) + &note
+    best_left_out(rows, weight, &columns, more, style) + &note
 }
 
 /// The parts of an answer's time, as ab shows them.
@@ -472,83 +423,39 @@ fn connecting(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let stages = summary.connections.stages.iter().filter(|stage| stage.ok + stage.failed > 0);
-    let mut parts: Vec<(Said, Option<u64>, &Latency)> =
-        stages.map(|stage| (stage.stage.text(), Some(stage.failed), &stage.latency)).collect();
-    if !summary.steps.total.first_byte.is_empty() {
-        parts.push((say!("first byte"), None, &summary.steps.total.first_byte));
-    }
-    if parts.is_empty() {
-        return String::new();
-    }
-    if !summary.steps.total.latency.is_empty() {
-        parts.push((say!("total"), None, &summary.steps.total.latency));
-    }
-    let has_failed = parts.iter().any(|(_, failed, _)| failed.unwrap_or(0) > 0);
-    let failed_head = if has_failed { say!("failed") } else { Said::default() };
-    let head = [
-        say!("connection"),
-        say!("count"),
-        failed_head,
-        say!("min"),
-        say!("mean"),
-        say!("sd"),
-        say!("p50"),
-        say!("p90"),
-        say!("p99"),
-        say!("max"),
-    ];
-    let mut table = Table::new(head);
-    for (name, failed, l) in parts {
-        let mean = [l.mean_ns as u64, l.deviation_ns as u64];
-        let shown = |time: u64| if l.is_empty() { NOTHING.to_string() } else { nanos(time) };
-        let [min, mean, sd, max] =
-            [l.min_ns, mean[0], mean[1], l.max_ns].map(|time| Cell::from(shown(time)));
-        let [p50, p90, p99] = [Percentile::P50, Percentile::P90, Percentile::P99]
-            .map(|which| Cell::from(percentile(l, which)));
-        let failed = failed.filter(|_| has_failed);
-        let ink = if failed.unwrap_or(0) > 0 { Ink::Bad } else { Ink::Plain };
-        let failed = Cell::new(ink, failed.map(format_count).unwrap_or_default());
-        let count = Cell::from(format_count(l.count));
-        table.row([style.say(name).into(), count, failed, min, mean, sd, p50, p90, p99, max]);
-    }
-    table.render(style)
+    let mut parts: Vec<Timed> =
+        stages.map(|stage| (stage.stage.text(), Some(stage.failed), stage.latency)).collect();
+    let total = &summary.steps.total;
+    let behind = [(say!("first byte"), total.first_byte), (say!("total"), total.latency)];
+    let behind = behind.into_iter().filter(|(_, latency)| !latency.is_empty());
+    parts.extend(behind.map(|(name, latency)| (name, None, latency)));
+    let failed = |part: &Timed| part.1.map_or_else(Cell::default, failures);
+    let table = Columns::of(say!("connection"), |part: &Timed| style.say(part.0.clone()))
+        .count(say!("count"), |part| part.2.count)
+        .cell(say!("failed"), failed)
+        .if_any(|part| part.1.unwrap_or(0) > 0)
+        .times(&[Time::Min, Time::Mean, Time::Deviation], |part| part.2)
+        .times(&BRIEF, |part| part.2)
+        .table(&parts);
+    if parts.is_empty() { String::new() } else { table.render(style) }
 }
 
-/// The head of a table of loads or phases.
-fn results_head(of: Said, users: Said, summary: &Summary) -> [Said; 9] {
-    let (p50, p99, max) = (say!("p50"), say!("p99"), say!("max"));
-    let attempts = summary.attempts_word();
-    [of, say!("time"), users, attempts, say!("failed"), say!("ok/s"), p50, p99, max]
-}
-
-/// A row of it: its name, time and users, and what its steps came to.
-fn results(
-    [name, time, users]: [String; 3],
-    (count, failed): (u64, u64),
-    ok_per_s: f64,
-    latency: &Latency,
-) -> [String; 9] {
-    let max = if latency.is_empty() { NOTHING.to_string() } else { nanos(latency.max_ns) };
-    let [p50, p99] = [Percentile::P50, Percentile::P99].map(|it| percentile(latency, it));
-    let (count, failed) = (format_count(count), format_count(failed));
-    [name, time, users, count, failed, rate(ok_per_s), p50, p99, max]
-}
+/// A part of the time of an answer, how often it failed, and how long it took.
+type Timed = (Said, Option<u64>, Latency);
 
 /// What each of several loads did.
 fn loads(summary: &Summary, style: &Style) -> String {
-    if summary.parts.loads.is_empty() {
-        return String::new();
-    }
-    let mut table = Table::new(results_head(say!("load"), say!("users"), summary));
-    let shown = pick(&summary.parts.loads, |load| (load.failed, load.latency.p99_ns));
-    for load in &shown {
-        let first = [clean(&load.name), span(load.lasted), format_count(load.users_online_max)];
-        let texts = results(first, (load.count, load.failed), load.ok_per_s, &load.latency);
-        table.row(texts.map(Cell::from));
-    }
+    let columns = Columns::of(say!("load"), |load: &LoadRow| clean(&load.name))
+        .cell(say!("time"), |load| span(load.lasted))
+        .count(say!("users"), |load| load.users_online_max)
+        .count(summary.attempts_word(), |load| load.count)
+        .count(say!("failed"), |load| load.failed)
+        .rate(say!("ok/s"), |load| load.ok_per_s)
+        .times(&[P50, P99, Time::Max], |load| load.latency);
     let more =
         say!("… and {{}} loads with better results; `throng report --json` lists all of them");
-    table.render(style) + &left_out(summary.parts.loads.len(), shown.len(), more, style)
+    let weight = |load: &LoadRow| (load.failed, load.latency.at(Percentile::P99));
+    best_left_out(&summary.parts.loads, weight, &columns, more, style)
 }
 
 /// A phase of several loads has the name of its load before its own.
@@ -563,29 +470,32 @@ fn phases(summary: &Summary, style: &Style) -> String {
     if summary.parts.phases.len() < 2 {
         return String::new();
     }
-    // The table of those who are online tells more of users.
-    let users_head = if summary.is_long_lived() { Said::default() } else { say!("users") };
-    let mut table = Table::new(results_head(say!("phase"), users_head.clone(), summary));
-    let shown: Vec<&PhaseRow> =
-        pick(&summary.parts.phases, |phase| (phase.failed, phase.latency.p99_ns));
-    for phase in &shown {
-        let ink = if phase.measured { Ink::Plain } else { Ink::Dim };
-        let mark = if phase.measured { "" } else { "*" };
-        let name = format!("{}{mark}", phase_name(summary, phase));
-        let time = if phase.begun { span(phase.lasted) } else { style.say(say!("never")) };
-        let users =
-            if users_head.is_empty() { String::new() } else { format_count(phase.users_online) };
-        let (counts, latency) = ((phase.count, phase.failed), &phase.latency);
-        let texts = results([name, time, users], counts, phase.ok_per_s, latency);
-        table.row(texts.map(|text| Cell::new(ink, text)));
-    }
+    let is_long_lived = summary.is_long_lived();
+    let name = |phase: &PhaseRow| {
+        format!("{}{}", phase_name(summary, phase), if phase.measured { "" } else { "*" })
+    };
+    let time = |phase: &PhaseRow| match phase.begun {
+        true => span(phase.lasted),
+        false => style.say(say!("never")),
+    };
+    let columns = Columns::of(say!("phase"), name)
+        .inked(|phase| if phase.measured { Ink::Plain } else { Ink::Dim })
+        .cell(say!("time"), time)
+        .count(say!("users"), |phase| phase.users_online)
+        // The table of those who are online tells more of users.
+        .if_any(|_| !is_long_lived)
+        .count(summary.attempts_word(), |phase| phase.count)
+        .count(say!("failed"), |phase| phase.failed)
+        .rate(say!("ok/s"), |phase| phase.ok_per_s)
+        .times(&[P50, P99, Time::Max], |phase| phase.latency);
     let note = match summary.parts.phases.iter().all(|phase| phase.measured) {
         true => String::new(),
         false => note(say!("* not measured: excluded from all other figures"), style),
     };
     let more =
         say!("… and {{}} phases with better results; `throng report --json` lists all of them");
-    table.render(style) + &left_out(summary.parts.phases.len(), shown.len(), more, style) + &note
+    let weight = |phase: &PhaseRow| (phase.failed, phase.latency.at(Percentile::P99));
+    best_left_out(&summary.parts.phases, weight, &columns, more, style) + &note
 }
 
 fn codes(summary: &Summary, style: &Style) -> String {

@@ -17,6 +17,12 @@ impl Cell {
     pub(super) fn new(ink: Ink, text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ink }
     }
+
+    /// In this colour, where it has none of its own.
+    pub(super) fn or_ink(self, ink: Ink) -> Cell {
+        let ink = if self.ink == Ink::Plain { ink } else { self.ink };
+        Cell { ink, ..self }
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {
@@ -38,35 +44,21 @@ pub(super) struct Table {
 const FIRST_COLUMNS_MIN: usize = 8;
 /// What gives way, in this order, where a page is too narrow for all columns: no number is broken,
 /// and the JSON has them all.
-const GIVE_WAY: [Said; 16] = [
-    say!("p99.99"),
-    say!("p90"),
-    say!("sd"),
-    say!("p99.9"),
-    say!("min"),
-    say!("mean"),
-    say!("p95*"),
-    say!("in"),
-    say!("out"),
-    say!("p50"),
-    say!("opened/s"),
-    say!("least"),
-    say!("max"),
-    say!("ok/s"),
-    say!("p95"),
-    say!("sent"),
+const GIVE_WAY: [&str; 16] = [
+    "p99.99", "p90", "sd", "p99.9", "min", "mean", "p95*", "in", "out", "p50", "opened/s", "least",
+    "max", "ok/s", "p95", "sent",
 ];
 /// What a shortened count takes: `1.23M`.
 const COUNT_COLUMNS_MIN: usize = 5;
 
 impl Table {
-    pub(super) fn new<const N: usize>(head: [Said; N]) -> Table {
-        let head = head.into();
+    pub(super) fn new(head: impl IntoIterator<Item = Said>) -> Table {
+        let head = head.into_iter().collect();
         Table { head, rows: Vec::new(), words: Vec::new() }
     }
 
-    pub(super) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
-        self.rows.push(cells.into());
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// Aligns these columns to the left too: they hold words.
@@ -86,7 +78,7 @@ impl Table {
     }
 
     /// Leaves out these columns, one after another, while names would have to be cut.
-    pub(super) fn leave_out_for_names(&mut self, heads: &[Said], style: &Style) {
+    pub(super) fn leave_out_for_names(&mut self, heads: &[&str], style: &Style) {
         for head in heads {
             let said = self.said(style);
             let names = self.rows.iter().filter_map(|row| row.first());
@@ -94,14 +86,20 @@ impl Table {
             if widths(&said, &self.rows, style.columns()).1[0] >= widest {
                 return;
             }
-            if let Some(column) = self.head.iter().position(|known| known == head) {
-                self.leave_out(column);
-            }
+            self.leave_out_called(head);
         }
     }
 
     fn said(&self, style: &Style) -> Vec<String> {
         self.head.iter().map(|text| text.render(style.language)).collect()
+    }
+
+    /// Leaves out the column behind the first that is called so in English.
+    fn leave_out_called(&mut self, head: &str) {
+        let mut heads = self.head.iter().skip(1);
+        if let Some(column) = heads.position(|known| known.english() == head) {
+            self.leave_out(column + 1);
+        }
     }
 
     fn leave_out(&mut self, column: usize) {
@@ -129,9 +127,7 @@ impl Table {
             if table.fits(style) {
                 break;
             }
-            if let Some(column) = table.head.iter().skip(1).position(|known| *known == head) {
-                table.leave_out(column + 1);
-            }
+            table.leave_out_called(head);
         }
         table.draw(style)
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use expect_test::{Expect, expect};
 use throng_base::{Language, Random, Said, Time};
-use throng_metrics::{Cause, Comparison, Interval, Measure, StepInterval};
+use throng_metrics::{Cause, Comparison, Interval, Measure, Percentile, StepInterval};
 
 use super::text::width;
 use super::*;
@@ -524,7 +524,8 @@ fn fuzz_any_text_and_any_number_stays_on_the_page() {
         summary.connections.stages[0].failed = random.below(1_000_000);
         summary.steps.transactions[0].name.clone_from(&name);
         summary.steps.transactions[0].count = big(&mut random);
-        summary.steps.transactions[0].with_pauses.p95_ns = big(&mut random) << 20;
+        summary.steps.transactions[0].with_pauses.percentiles_ns[Percentile::P95 as usize] =
+            big(&mut random) << 20;
         summary.events.log.first[0].text.clone_from(&name);
         summary.events.log.first[0].user = big(&mut random);
         summary.verdict.thresholds[0].text.clone_from(&name);

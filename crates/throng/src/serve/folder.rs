@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use throng_base::{Diagnostic, Said};
+use throng_metrics::Percentile;
 use throng_results::compare::{Asked, History, Sampled, compare, history_json};
 use throng_results::page::{renderings, report_data};
 use throng_results::{Run, Summary};
@@ -258,16 +259,18 @@ fn row(run: &Run) -> Value {
 fn figures(summary: &Summary) -> Value {
     let total = &summary.steps.total;
     let (count, failed) = (total.count, total.failed);
-    let timed = !total.latency.is_empty();
-    json!({
+    let mut figures = json!({
         "lasted_ns": nanos(summary.lasted),
         "count": count,
         "failed": failed,
         "ok_per_s": total.ok_per_s,
-        "p50_ns": timed.then_some(total.latency.p50_ns),
-        "p95_ns": timed.then_some(total.latency.p95_ns),
-        "p99_ns": timed.then_some(total.latency.p99_ns),
-    })
+    });
+    // Of however few values: the list of runs shows that there was something.
+    for percentile in [Percentile::P50, Percentile::P95, Percentile::P99] {
+        let ns = (!total.latency.is_empty()).then(|| total.latency.at(percentile));
+        figures[percentile.word_ns()] = json!(ns);
+    }
+    figures
 }
 
 fn nanos(time: Duration) -> u64 {

@@ -1,6 +1,7 @@
 //! The answer of a search in a record, and the verdict of its run.
 
 use throng_base::Secrets;
+use throng_metrics::Percentile;
 use throng_metrics::capacity::{Capacity, EndedBy};
 
 use crate::Event;
@@ -42,7 +43,7 @@ fn a_report_of_the_record_alone_has_it() {
 fn what_levels_were_judged_by_does_not_make_the_run_invalid() {
     use crate::verdict::{exit_code, stamp, validity};
     let mut summary = crate::sample::capacity::searched(capacity());
-    summary.generator.lateness.p99_ns = 300_000_000;
+    summary.generator.lateness.percentiles_ns[Percentile::P99 as usize] = 300_000_000;
     summary.users.population.unmet = summary.users.population.due();
     assert_eq!(validity(&summary), crate::Validity::Valid);
     let told = |summary: &crate::Summary| {

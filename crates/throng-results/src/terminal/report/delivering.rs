@@ -5,8 +5,9 @@ use throng_base::units::format_count;
 use super::super::table::{Cell, Table};
 use super::super::text::{clean, nanos, wrap};
 use super::super::{Ink, Style};
-use super::{EXAMPLE_CHARS_MAX, dim, latency_cells, left_out, pick};
+use super::{EXAMPLE_CHARS_MAX, TimedRow, dim, left_out, pick};
 use crate::summary::{DeliveryRow, Example, Summary};
+use throng_metrics::Percentile;
 
 /// Every row of the ledger, and below the table what is not so in most runs.
 pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
@@ -56,14 +57,16 @@ pub(super) fn delivered(summary: &Summary, style: &Style) -> String {
 }
 
 /// The latencies of deliveries, beside those of the steps.
-pub(super) fn latencies(summary: &Summary, table: &mut Table, style: &Style) {
+pub(super) fn latencies(summary: &Summary, style: &Style) -> impl Iterator<Item = TimedRow> {
     let timed: Vec<&DeliveryRow> =
         summary.messages.deliveries.iter().filter(|row| !row.latency.is_empty()).collect();
-    for row in pick(&timed, |row| row.latency.p99_ns) {
-        let name = format!("{} ({})", clean(&row.name), style.say(say!("delivery")));
-        let own = &summary.generator.lateness;
-        table.row(latency_cells(name, Ink::Plain, &row.latency, own));
-    }
+    let rows =
+        pick(&timed, |row| row.latency.at(Percentile::P99)).into_iter().map(|row| TimedRow {
+            name: format!("{} ({})", clean(&row.name), style.say(say!("delivery"))),
+            ink: Ink::Plain,
+            latency: row.latency,
+        });
+    rows.collect::<Vec<_>>().into_iter()
 }
 
 fn is_empty(row: &DeliveryRow) -> bool {

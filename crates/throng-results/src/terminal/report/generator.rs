@@ -3,6 +3,7 @@
 use throng_base::Said;
 use throng_base::units::{format_bytes, format_count};
 use throng_host::HostFacts;
+use throng_metrics::Percentile;
 
 use super::super::Style;
 use super::super::text::{clean, nanos, share};
@@ -27,8 +28,8 @@ pub(super) fn generator(summary: &Summary, style: &Style) -> String {
     let late = &own.lateness;
     if !late.is_empty() {
         lines.push(vec![
-            style.say(say!("lateness p50 {}", nanos(late.p50_ns))),
-            format!("p99 {}", nanos(late.p99_ns)),
+            style.say(say!("lateness p50 {}", nanos(late.at(Percentile::P50)))),
+            format!("p99 {}", nanos(late.at(Percentile::P99))),
             style.say(say!("max {}", nanos(late.max_ns))),
         ]);
         lines.extend(together(summary, style));

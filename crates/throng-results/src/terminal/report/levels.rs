@@ -2,67 +2,83 @@
 
 use throng_base::Said;
 use throng_base::units::format_count;
+use throng_metrics::Percentile;
 
+use super::super::columns::{Columns, P50, P99, Time};
 use super::super::table::{Cell, Table};
 use super::super::text::{nanos, rate, span};
 use super::super::{Ink, Style};
-use super::{NOTHING, left_out, note, percentile, pick_some};
-use crate::summary::{LEVELS_DRAWN_MIN, LevelRow, Percentile, Row, Summary};
+use super::{left_out, note, pick_some};
+use crate::summary::{LEVELS_DRAWN_MIN, LevelRow, Row, Summary};
 
 /// Rows of steps of one level; the JSON has all.
 const STEPS_MAX: usize = 10;
 const BAR_COLUMNS: usize = 40;
+
+/// A line of the table of levels; empty where it has no figures.
+struct Line<'a> {
+    name: String,
+    ink: Ink,
+    /// All steps of a level, or one of them.
+    row: Option<&'a Row>,
+    /// What only the level as a whole has.
+    level: Option<&'a LevelRow>,
+}
+
+impl Line<'_> {
+    fn of_row(&self, text: impl Fn(&Row) -> String) -> String {
+        self.row.map(text).unwrap_or_default()
+    }
+
+    fn of_level(&self, text: impl Fn(&LevelRow) -> String) -> String {
+        self.level.map(text).unwrap_or_default()
+    }
+}
 
 /// Empty for a run whose load was the same throughout.
 pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> String {
     if !summary.has_levels() {
         return String::new();
     }
-    let mut table = Table::new([
-        say!("level"),
-        say!("count"),
-        say!("failed"),
-        say!("p50"),
-        say!("p99"),
-        say!("connects/s"),
-        say!("users"),
-        say!("cores"),
-    ]);
-    summary.parts.levels.iter().for_each(|level| rows(&mut table, summary, level, style));
+    let time = |time: Time| move |line: &Line| line.of_row(|row| time.text(&row.latency));
+    let lines: Vec<Line> =
+        summary.parts.levels.iter().flat_map(|level| lines(summary, level, style)).collect();
+    let table = Columns::of(say!("level"), |line: &Line| line.name.clone())
+        .inked(|line| line.ink)
+        .cell(say!("count"), |line| line.of_row(|row| format_count(row.count)))
+        .cell(say!("failed"), |line| line.of_row(|row| format_count(row.failed)))
+        .cell(P50.head(), time(P50))
+        .cell(P99.head(), time(P99))
+        .cell(say!("connects/s"), |line| line.of_level(|level| rate(level.opened_per_s)))
+        .cell(say!("users"), |line| line.of_level(|level| format_count(level.users_online)))
+        .cell(say!("cores"), |line| line.of_level(|level| format!("{:.2}", level.cores)))
+        .table(&lines);
     let explained = say!("cores: processors that the generator used, on average");
     "\n".to_string() + &table.render(style) + &note(explained, style) + &drawn(summary, style)
 }
 
-/// A row for all steps of a level, and one for each if there are several.
-fn rows(table: &mut Table, summary: &Summary, level: &LevelRow, style: &Style) {
+/// A line for all steps of a level, and one for each if there are several.
+fn lines<'a>(summary: &Summary, level: &'a LevelRow, style: &Style) -> Vec<Line<'a>> {
     let ink = if level.measured { Ink::Plain } else { Ink::Dim };
     let name = format!("{} {}", style.say(level.label(&summary.info)), span(level.lasted));
-    let more =
-        [rate(level.opened_per_s), format_count(level.users_online), format!("{:.2}", level.cores)];
-    table.row(cells(name, &level.total, more).map(|text| Cell::new(ink, text)));
+    let mut lines = vec![Line { name, ink, row: Some(&level.total), level: Some(level) }];
     if level.steps.len() < 2 {
-        return;
+        return lines;
     }
-    let shown = pick_some(&level.steps, STEPS_MAX, |row| (row.failed, row.latency.p99_ns));
-    for row in &shown {
+    let worst = |row: &Row| (row.failed, row.latency.at(Percentile::P99));
+    let shown = pick_some(&level.steps, STEPS_MAX, worst);
+    lines.extend(shown.iter().map(|row| {
         let name = format!("  {}", throng_base::clean(&row.name));
-        let texts = cells(name, row, [const { String::new() }; 3]);
-        table.row(texts.map(|text| Cell::new(ink, text)));
-    }
+        Line { name, ink, row: Some(row), level: None }
+    }));
     let more =
         say!("… and {{}} steps with better results; `throng report --json` lists all of them");
     let left = left_out(level.steps.len(), shown.len(), more, style);
     if !left.is_empty() {
-        let mut line = [const { String::new() }; 8];
-        line[0] = format!("  {}", left.trim());
-        table.row(line.map(|text| Cell::new(Ink::Dim, text)));
+        let name = format!("  {}", left.trim());
+        lines.push(Line { name, ink: Ink::Dim, row: None, level: None });
     }
-}
-
-fn cells(name: String, row: &Row, [opened, users, cores]: [String; 3]) -> [String; 8] {
-    let [p50, p99] = [Percentile::P50, Percentile::P99].map(|it| percentile(&row.latency, it));
-    let (count, failed) = (format_count(row.count), format_count(row.failed));
-    [name, count, failed, p50, p99, opened, users, cores]
+    lines
 }
 
 /// The 99th percentile of each level as a bar, by load.
@@ -71,14 +87,13 @@ fn drawn(summary: &Summary, style: &Style) -> String {
     if levels.len() < LEVELS_DRAWN_MIN {
         return String::new();
     }
-    let most = levels.iter().map(|(_, level)| level.total.latency.p99_ns).max().unwrap_or(0).max(1);
-    let mut table = Table::new([varied, say!("p99"), Said::default()]);
+    let p99 = |level: &LevelRow| level.total.latency.at(Percentile::P99);
+    let most = levels.iter().map(|(_, level)| p99(level)).max().unwrap_or(0).max(1);
+    let mut table = Table::new([varied, P99.head(), Said::default()]);
     for (load, level) in levels {
-        let p99 = level.total.latency.p99_ns;
-        let columns = (p99 as f64 / most as f64 * BAR_COLUMNS as f64).round() as usize;
+        let columns = (p99(level) as f64 / most as f64 * BAR_COLUMNS as f64).round() as usize;
         let bar = "█".repeat(columns.max(1));
-        let time = if level.total.latency.is_empty() { NOTHING.into() } else { nanos(p99) };
-        table.row([rate(load).into(), time.into(), Cell::from(bar)]);
+        table.row([rate(load), nanos(p99(level)), bar].map(Cell::from));
     }
     "\n".to_string() + &table.words_in(&[2]).render(style)
 }

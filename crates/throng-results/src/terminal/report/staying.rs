@@ -2,15 +2,16 @@
 //! and how their connections ended. Runs without such users have none of them.
 
 use throng_base::units::{format_bytes, format_count};
-use throng_metrics::{Cause, Stage};
+use throng_metrics::{Cause, Percentile, Stage};
 
 use throng_base::Said;
 
+use super::super::columns::{BRIEF, Columns, NOTHING, P50, P99, Time};
 use super::super::table::{Cell, Table};
 use super::super::text::{clean, nanos, rate, share};
 use super::super::{Ink, Style};
-use super::{ROWS_MAX, labelled, left_out, more, note, percentile, pick, section};
-use crate::summary::{Percentile, PhaseRow, StageRow, Summary};
+use super::{ROWS_MAX, best_left_out, labelled, left_out, more, note, pick, section};
+use crate::summary::{PhaseRow, Row, StageRow, Summary};
 
 /// Every part of a connection's life with all who came to it, and why some got no further.
 pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
@@ -18,45 +19,17 @@ pub(super) fn funnel(summary: &Summary, style: &Style) -> String {
         return String::new();
     }
     let cut_off = |row: &StageRow| row.cut_off.unwrap_or(0);
-    let has_cut_off = summary.connections.stages.iter().any(|row| cut_off(row) > 0);
-    let has_failed = summary.connections.stages.iter().any(|row| row.failed > 0);
-    let cut_off_head = if has_cut_off { say!("cut off") } else { Said::default() };
-    let failed_head = if has_failed { say!("failed") } else { Said::default() };
-    let head = [
-        say!("funnel"),
-        say!("entered"),
-        say!("passed"),
-        failed_head,
-        cut_off_head,
-        say!("p50"),
-        say!("p90"),
-        say!("p99"),
-        say!("max"),
-    ];
-    let mut table = Table::new(head);
-    for row in &summary.connections.stages {
-        let l = &row.latency;
-        let time = |time: u64| if l.is_empty() { "–".to_string() } else { nanos(time) };
-        let shown = |is_shown: bool, count: u64| match is_shown {
-            true => format_count(count),
-            false => String::new(),
-        };
-        let cut_off = match row.cut_off {
-            None if has_cut_off => "–".to_string(),
-            count => shown(has_cut_off, count.unwrap_or(0)),
-        };
-        table.row([
-            style.say(stage_name(row.stage)).into(),
-            format_count(row.began).into(),
-            format_count(row.ok).into(),
-            Cell::new(bad(row.failed), shown(has_failed, row.failed)),
-            cut_off.into(),
-            percentile(l, Percentile::P50).into(),
-            percentile(l, Percentile::P90).into(),
-            percentile(l, Percentile::P99).into(),
-            time(l.max_ns).into(),
-        ]);
-    }
+    let cut_off_text =
+        |row: &StageRow| row.cut_off.map_or_else(|| NOTHING.to_string(), format_count);
+    let table = Columns::of(say!("funnel"), |row: &StageRow| style.say(stage_name(row.stage)))
+        .count(say!("entered"), |row| row.began)
+        .count(say!("passed"), |row| row.ok)
+        .bad(say!("failed"), |row| row.failed)
+        .if_any(|row| row.failed > 0)
+        .cell(say!("cut off"), cut_off_text)
+        .if_any(move |row| cut_off(row) > 0)
+        .times(&BRIEF, |row| row.latency)
+        .table(&summary.connections.stages);
     table.render(style) + &stage_failures(summary, style)
 }
 
@@ -156,40 +129,18 @@ pub(super) fn pushed(summary: &Summary, style: &Style) -> String {
     if summary.steps.pushed.iter().all(|row| row.count == 0) {
         return String::new();
     }
-    // Streams of messages have times between them; columns without a head are left out.
-    let is_stream = summary.steps.pushed.iter().any(|row| !row.latency.is_empty());
-    let times =
-        if is_stream { [say!("gap p50"), say!("p99"), say!("max")] } else { Default::default() };
-    let [p50, p99, max] = times;
-    let mut table = Table::new([
-        say!("pushed"),
-        say!("messages"),
-        say!("per second"),
-        say!("in"),
-        p50,
-        p99,
-        max,
-    ]);
-    let shown = pick(&summary.steps.pushed, |row| row.count);
-    for row in &shown {
-        let l = &row.latency;
-        let time = |shown: String| match (is_stream, l.is_empty()) {
-            (false, _) => String::new(),
-            (true, true) => "–".to_string(),
-            (true, false) => shown,
-        };
-        table.row([
-            clean(&row.name).into(),
-            format_count(row.count).into(),
-            rate(row.ok_per_s).into(),
-            format_bytes(row.bytes_in as f64).into(),
-            time(percentile(l, Percentile::P50)).into(),
-            time(percentile(l, Percentile::P99)).into(),
-            time(nanos(l.max_ns)).into(),
-        ]);
+    let mut columns = Columns::of(say!("pushed"), |row: &Row| clean(&row.name))
+        .count(say!("messages"), |row| row.count)
+        .rate(say!("per second"), |row| row.ok_per_s)
+        .cell(say!("in"), |row| format_bytes(row.bytes_in as f64));
+    // Streams of messages have times between them.
+    for (head, time) in [(say!("gap p50"), P50), (P99.head(), P99), (Time::Max.head(), Time::Max)] {
+        columns = columns
+            .cell(head, move |row| time.text(&row.latency))
+            .if_any(|row| !row.latency.is_empty());
     }
     let more = say!("… and {{}} less frequent messages: `throng report --json` lists all");
-    table.render(style) + &left_out(summary.steps.pushed.len(), shown.len(), more, style)
+    best_left_out(&summary.steps.pushed, |row| row.count, &columns, more, style)
 }
 
 /// Who ended connections first, and how; how many lives were whole; what hearts and kernel said.
@@ -278,7 +229,7 @@ fn tcp(summary: &Summary, style: &Style) -> Vec<String> {
     }
     let mut items = vec![style.say(say!("{} sampled", format_count(tcp.count)))];
     if !l.is_empty() {
-        items.push(style.say(say!("round trip p50 {}", nanos(l.p50_ns))));
+        items.push(style.say(say!("round trip p50 {}", nanos(l.at(Percentile::P50)))));
         items.extend(l.percentile(Percentile::P99).map(|ns| format!("p99 {}", nanos(ns))));
     }
     let again = format!("{:.2}", tcp.retransmits as f64 / tcp.count as f64);

@@ -4,14 +4,13 @@ use throng_base::Said;
 use throng_base::units::format_count;
 use throng_metrics::DeliveryInterval;
 
-use super::super::report::{
-    EXPLAINED, NOTHING, explained_note, ink_of, percentile, pick_some, slowest_items, step_name,
-};
-use super::super::table::{Cell, Table};
+use super::super::columns::{Columns, EXPLAINED, NOTHING, P50, P90, P95, P99, Time};
+use super::super::report::{TimedRow, explained_note, ink_of, pick_some, slowest_items, step_name};
 use super::super::text::{clean, nanos, rate, share, width};
 use super::super::{Ink, Style};
 use super::{LABEL_COLUMNS, joined, labelled};
-use crate::summary::{DeliveryRow, Latency, Percentile, Row, Summary, per_second};
+use crate::summary::{DeliveryRow, Row, Summary, per_second};
+use throng_metrics::Percentile;
 
 /// Attempts, their rate and their failures.
 pub(super) fn counts(summary: &Summary, style: &Style) -> String {
@@ -151,30 +150,14 @@ fn expected(row: &DeliveryRow, columns: usize, style: &Style) -> Vec<String> {
     ways.iter().find(fits).unwrap_or(&ways[2]).clone()
 }
 
-/// A row of the table of times.
-struct Timed<'a> {
-    name: String,
-    ink: Ink,
-    latency: &'a Latency,
-}
-
 /// The response times: of all steps, of the worst of them, of transactions and of deliveries; and
 /// where most of the time went.
 pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
-    let (p50, p90, p95) = (say!("p50"), say!("p90"), say!("p95"));
-    let (p99, p999, max) = (say!("p99"), say!("p99.9"), say!("max"));
-    let mut table = Table::new([say!("response time"), p50, p90, p95, p99, p999, max]);
-    for row in timed(summary, most, style) {
-        let l = row.latency;
-        use Percentile::{P50, P90, P95, P99, P999};
-        let shown = |which| match l.is_explained_by(&summary.generator.lateness, which) {
-            true => Cell::new(Ink::Warn, format!("{EXPLAINED}{}", percentile(l, which))),
-            false => Cell::new(row.ink, percentile(l, which)),
-        };
-        let [p50, p90, p95, p99, p999] = [P50, P90, P95, P99, P999].map(shown);
-        let max = Cell::new(row.ink, nanos(l.max_ns));
-        table.row([Cell::new(row.ink, row.name), p50, p90, p95, p99, p999, max]);
-    }
+    let columns = [P50, P90, P95, P99, Time::At(Percentile::P999), Time::Max];
+    let mut table = Columns::of(say!("response time"), |row: &TimedRow| row.name.clone())
+        .inked(|row| row.ink)
+        .times_beside(&summary.generator.lateness, &columns, |row| row.latency)
+        .table(&timed(summary, most, style));
     if table.len() == 0 {
         return String::new();
     }
@@ -191,7 +174,7 @@ pub(super) fn times(summary: &Summary, most: usize, style: &Style) -> String {
     table.render(style) + &note + &slowest
 }
 
-fn timed<'a>(summary: &'a Summary, most: usize, style: &Style) -> Vec<Timed<'a>> {
+fn timed(summary: &Summary, most: usize, style: &Style) -> Vec<TimedRow> {
     let is_timed =
         |row: &&Row| row.kind.is_timed() && row.kind.is_attempt() && !row.latency.is_empty();
     let steps: Vec<&Row> = summary.steps.rows.iter().filter(is_timed).collect();
@@ -199,30 +182,30 @@ fn timed<'a>(summary: &'a Summary, most: usize, style: &Style) -> Vec<Timed<'a>>
     let attempts = steps.len();
     if attempts > 1 {
         let name = style.say(say!("all {} steps", format_count(attempts as u64)));
-        rows.push(Timed { name, ink: Ink::Plain, latency: &summary.steps.total.latency });
+        rows.push(TimedRow { name, ink: Ink::Plain, latency: summary.steps.total.latency });
     }
     // Of a single step there is no other row.
     let shown = if attempts > 1 { most } else { most.max(1) };
-    for row in pick_some(&steps, shown, |row| (row.latency.p99_ns, row.count)) {
-        rows.push(Timed {
+    for row in pick_some(&steps, shown, |row| (row.latency.at(Percentile::P99), row.count)) {
+        rows.push(TimedRow {
             name: step_name(row, summary, style),
             ink: ink_of(row),
-            latency: &row.latency,
+            latency: row.latency,
         });
     }
     // What is beside the steps has a row at least, but where hardly anything has.
     let limit = rows.len().max(most) + usize::from(most > 0);
     let deliveries = summary.messages.deliveries.iter().filter(|row| !row.latency.is_empty());
-    rows.extend(deliveries.map(|row| Timed {
+    rows.extend(deliveries.map(|row| TimedRow {
         name: format!("{} ({})", clean(&row.name), style.say(say!("delivery"))),
         ink: Ink::Plain,
-        latency: &row.latency,
+        latency: row.latency,
     }));
     let transactions = summary.steps.transactions.iter().filter(|row| !row.latency.is_empty());
-    rows.extend(transactions.map(|row| Timed {
+    rows.extend(transactions.map(|row| TimedRow {
         name: format!("{} ({})", clean(&row.name), style.say(say!("transaction"))),
         ink: Ink::Plain,
-        latency: &row.latency,
+        latency: row.latency,
     }));
     rows.truncate(limit);
     rows

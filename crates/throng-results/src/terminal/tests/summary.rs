@@ -4,7 +4,7 @@ use super::*;
 use crate::directory::MachineInfo;
 use crate::sample::{chat, chat_blind, im, im_held, shop};
 use crate::summary::{ErrorRow, Example, InvalidReason, Row, ThresholdRow};
-use throng_metrics::{Blame, Unit, Verdict};
+use throng_metrics::{Blame, Percentile, Unit, Verdict};
 
 /// In few lines, none too wide. Returns it.
 pub(super) fn assert_short(summary: &Summary, style: &Style) -> String {
@@ -33,7 +33,7 @@ fn crowded() -> Summary {
         let mut row = summary.steps.rows[0].clone();
         row.name = format!("GET /catalogue/of/everything/that/there/is/{n}");
         row.kind = "http".into();
-        row.latency.p99_ns = n * 1_000_000;
+        row.latency.percentiles_ns[Percentile::P99 as usize] = n * 1_000_000;
         row
     };
     let steps: Vec<Row> = (0..1_000).map(step).collect();
@@ -64,9 +64,9 @@ fn crowded() -> Summary {
         })
         .collect();
     summary.messages.counts.dropped = 12;
-    summary.generator.lateness.p50_ns = 30_000_000;
+    summary.generator.lateness.percentiles_ns[Percentile::P50 as usize] = 30_000_000;
     summary.generator.lateness.count = 1_000;
-    summary.steps.total.latency.p50_ns = 40_000_000;
+    summary.steps.total.latency.percentiles_ns[Percentile::P50 as usize] = 40_000_000;
     summary.generator.resources.ports_left = Some(3);
     summary.users.population.dropped = 1_000;
     summary.users.population.wanted = 1_000_000;

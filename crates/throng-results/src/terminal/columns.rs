@@ -1,0 +1,191 @@
+//! Tables by their columns: what each is called, and what it shows of a row. Percentiles and their
+//! names come from [`Percentile`], and one rule decides which columns are left out.
+
+use std::rc::Rc;
+
+use throng_base::Said;
+use throng_base::units::format_count;
+use throng_metrics::Percentile;
+
+use super::Ink;
+use super::table::{Cell, Table};
+use super::text::{nanos, rate};
+use crate::summary::Latency;
+
+/// What stands where there is no figure.
+pub(super) const NOTHING: &str = "–";
+/// What stands before a percentile that the generator's own lateness can explain.
+pub(super) const EXPLAINED: &str = "~";
+
+/// A figure of a [`Latency`].
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Time {
+    Min,
+    Mean,
+    Deviation,
+    At(Percentile),
+    Max,
+}
+
+pub(super) const P50: Time = Time::At(Percentile::P50);
+pub(super) const P90: Time = Time::At(Percentile::P90);
+pub(super) const P95: Time = Time::At(Percentile::P95);
+pub(super) const P99: Time = Time::At(Percentile::P99);
+/// What most tables show of times.
+pub(super) const BRIEF: [Time; 4] = [P50, P90, P99, Time::Max];
+
+impl Time {
+    pub(super) fn head(self) -> Said {
+        match self {
+            Time::Min => say!("min"),
+            Time::Mean => say!("mean"),
+            Time::Deviation => say!("sd"),
+            Time::At(percentile) => Said::of_others(percentile.label()),
+            Time::Max => say!("max"),
+        }
+    }
+
+    /// In nanoseconds; None where there are too few values for it.
+    fn of(self, latency: &Latency) -> Option<u64> {
+        let some = |ns: u64| (!latency.is_empty()).then_some(ns);
+        match self {
+            Time::Min => some(latency.min_ns),
+            Time::Mean => some(latency.mean_ns as u64),
+            Time::Deviation => some(latency.deviation_ns as u64),
+            Time::At(percentile) => latency.percentile(percentile),
+            Time::Max => latency.max(),
+        }
+    }
+
+    /// Of values that are not nanoseconds; None as well.
+    pub(super) fn value(self, values: &Latency) -> Option<f64> {
+        match self {
+            Time::Mean if !values.is_empty() => Some(values.mean_ns),
+            _ => self.of(values).map(|value| value as f64),
+        }
+    }
+
+    pub(super) fn text(self, latency: &Latency) -> String {
+        self.of(latency).map_or_else(|| NOTHING.to_string(), nanos)
+    }
+}
+
+/// The columns of a table of rows.
+pub(super) struct Columns<'a, R> {
+    columns: Vec<Column<'a, R>>,
+    ink: Box<dyn Fn(&R) -> Ink + 'a>,
+}
+
+struct Column<'a, R> {
+    head: Said,
+    cell: Box<dyn Fn(&R) -> Cell + 'a>,
+    /// It is left out where this holds of no row.
+    is_told: Option<Box<dyn Fn(&R) -> bool + 'a>>,
+}
+
+impl<'a, R> Columns<'a, R> {
+    /// With the names of the rows as the first.
+    pub(super) fn of(head: Said, name: impl Fn(&R) -> String + 'a) -> Columns<'a, R> {
+        let columns = Columns { columns: Vec::new(), ink: Box::new(|_| Ink::Plain) };
+        columns.cell(head, name)
+    }
+
+    /// The colour of what has none of its own.
+    pub(super) fn inked(mut self, ink: impl Fn(&R) -> Ink + 'a) -> Columns<'a, R> {
+        self.ink = Box::new(ink);
+        self
+    }
+
+    pub(super) fn cell<C: Into<Cell>>(
+        mut self,
+        head: Said,
+        cell: impl Fn(&R) -> C + 'a,
+    ) -> Columns<'a, R> {
+        let cell = Box::new(move |row: &R| cell(row).into());
+        self.columns.push(Column { head, cell, is_told: None });
+        self
+    }
+
+    /// The column before is there only where this holds of a row: a figure that says nothing of
+    /// any of them is not shown.
+    pub(super) fn if_any(mut self, is_told: impl Fn(&R) -> bool + 'a) -> Columns<'a, R> {
+        if let Some(column) = self.columns.last_mut() {
+            column.is_told = Some(Box::new(is_told));
+        }
+        self
+    }
+
+    pub(super) fn count(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
+        self.cell(head, move |row| format_count(count(row)))
+    }
+
+    /// A count that most runs have none of.
+    pub(super) fn rare(self, head: Said, count: impl Fn(&R) -> u64 + Clone + 'a) -> Columns<'a, R> {
+        self.count(head, count.clone()).if_any(move |row| count(row) > 0)
+    }
+
+    /// A count of what went wrong, in red where it is one.
+    pub(super) fn bad(self, head: Said, count: impl Fn(&R) -> u64 + 'a) -> Columns<'a, R> {
+        self.cell(head, move |row| failures(count(row)))
+    }
+
+    pub(super) fn rate(self, head: Said, per_s: impl Fn(&R) -> f64 + 'a) -> Columns<'a, R> {
+        self.cell(head, move |row| rate(per_s(row)))
+    }
+
+    pub(super) fn times(
+        self,
+        which: &[Time],
+        latency: impl Fn(&R) -> Latency + 'a,
+    ) -> Columns<'a, R> {
+        let latency = Rc::new(latency);
+        which.iter().fold(self, |columns, time| {
+            let (time, latency) = (*time, latency.clone());
+            columns.cell(time.head(), move |row| time.text(&latency(row)))
+        })
+    }
+
+    /// The same; what the lateness of the generator can explain is marked.
+    pub(super) fn times_beside(
+        self,
+        lateness: &'a Latency,
+        which: &[Time],
+        latency: impl Fn(&R) -> Latency + 'a,
+    ) -> Columns<'a, R> {
+        let latency = Rc::new(latency);
+        which.iter().fold(self, |columns, time| {
+            let (time, latency) = (*time, latency.clone());
+            columns.cell(time.head(), move |row| {
+                let (latency, Time::At(percentile)) = (latency(row), time) else {
+                    return Cell::from(time.text(&latency(row)));
+                };
+                match latency.is_explained_by(lateness, percentile) {
+                    true => Cell::new(Ink::Warn, format!("{EXPLAINED}{}", time.text(&latency))),
+                    false => Cell::from(time.text(&latency)),
+                }
+            })
+        })
+    }
+
+    pub(super) fn table<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> Table
+    where
+        R: 'r,
+    {
+        let rows: Vec<&R> = rows.into_iter().collect();
+        let is_shown = |column: &&Column<'a, R>| {
+            column.is_told.as_ref().is_none_or(|told| rows.iter().any(|row| told(row)))
+        };
+        let shown: Vec<&Column<'a, R>> = self.columns.iter().filter(is_shown).collect();
+        let mut table = Table::new(shown.iter().map(|column| column.head.clone()));
+        for row in rows {
+            let ink = (self.ink)(row);
+            table.row(shown.iter().map(|column| (column.cell)(row).or_ink(ink)));
+        }
+        table
+    }
+}
+
+/// How many failed: in red where it is one.
+pub(super) fn failures(count: u64) -> Cell {
+    Cell::new(if count > 0 { Ink::Bad } else { Ink::Plain }, format_count(count))
+}
