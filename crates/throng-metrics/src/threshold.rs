@@ -611,8 +611,7 @@ mod tests {
     fn every_counter_is_judged_by_its_own_figure() {
         let mut sum = Interval::default();
         let mut text = serde_json::to_value(&sum).unwrap();
-        // Every whole number of these gets a value of its own.
-        let mut next = 10;
+        // Every count of these gets a value of its own.
         let groups = [
             ("population", Population::FIGURES),
             ("connections", Connections::FIGURES),
@@ -621,11 +620,9 @@ mod tests {
             ("retries", Retries::FIGURES),
             ("messages", Messages::FIGURES),
         ];
-        for (part, figure) in
-            groups.iter().flat_map(|(part, all)| all.iter().map(move |it| (part, it)))
-        {
-            text[part][figure.field] = next.into();
-            next += 1;
+        let counts = groups.iter().flat_map(|(part, all)| all.iter().map(move |it| (part, it)));
+        for (value, (part, figure)) in (10..).zip(counts) {
+            text[part][figure.field] = value.into();
         }
         (text["bytes_in"], text["bytes_out"]) = (1.into(), 2.into());
         sum = serde_json::from_value(text).unwrap();

@@ -76,11 +76,14 @@ pub(super) struct Columns<'a, R> {
     ink: Box<dyn Fn(&R) -> Ink + 'a>,
 }
 
+/// Whether something holds of a row.
+type Asked<'a, R> = Box<dyn Fn(&R) -> bool + 'a>;
+
 struct Column<'a, R> {
     head: Said,
     cell: Box<dyn Fn(&R) -> Cell + 'a>,
     /// It is left out where this holds of no row.
-    is_told: Option<Box<dyn Fn(&R) -> bool + 'a>>,
+    is_told: Option<Asked<'a, R>>,
 }
 
 impl<'a, R> Columns<'a, R> {
