@@ -349,7 +349,8 @@ fn figures_are_where_programs_look_for_them() {
 fn with_rows(document: &str, path: &str, figures: &[Figure]) -> String {
     let mark = format!("<!-- fields of: {path} -->\n");
     let (before, section) = document.split_once(&mark).unwrap();
-    let table = section.find("| --- |").unwrap();
+    let next = section.find("<!-- fields of: ").unwrap_or(section.len());
+    let table = section[..next].find("| --- |").expect("a table of this section");
     let end = table + section[table..].find("\n\n").unwrap();
     let mut rows: Vec<String> = section[table..end].lines().map(String::from).collect();
     for figure in figures {
