@@ -277,8 +277,8 @@ mod tests {
             (fault(|it| it.rate_limit = "0/s".parse().ok()), "more than 0"),
             (fault(|it| it.warm_up = "60s:0%".parse().ok()), "more than 0%"),
             (fault(|it| it.warm_up = "60s:101%".parse().ok()), "at most 100%"),
-            (fault(|it| it.slow_spells = "5s:5s:1%".parse().ok()), "shorter than the time"),
-            (fault(|it| it.slow_spells = "5s:1s:100%".parse().ok()), "less than 100% slower"),
+            (fault(|it| it.slow_spells = "5s:5s:1%".parse().ok()), "shorter than the interval"),
+            (fault(|it| it.slow_spells = "5s:1s:100%".parse().ok()), "less than 100%"),
         ] {
             assert!(told.contains(wanted), "{wanted}: {told}");
         }

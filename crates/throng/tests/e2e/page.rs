@@ -82,7 +82,7 @@ fn a_page_shows_the_figures_of_its_run() {
     assert_eq!(row[..3], ["GET /", grouped(count).as_str(), grouped(failed).as_str()]);
     let charts = texts(&told["charts"]);
     for wanted in
-        ["Attempts per second", "Response times", "Users", "Failures by cause, per second"]
+        ["Requests per second", "Response times", "Users", "Failures by cause, per second"]
     {
         assert!(charts.contains(&wanted), "{charts:?}");
     }

@@ -2,7 +2,7 @@
 
 use super::super::Style;
 use super::super::table::{Cell, Table};
-use super::super::text::compact;
+use super::super::text::{compact, width};
 use crate::monitors::{MonitorRow, SeriesRow};
 use crate::summary::Summary;
 
@@ -10,6 +10,8 @@ use throng_base::units::{format_bytes, format_count};
 
 /// Columns of a figure.
 const FIGURE: usize = 9;
+/// Columns that the name of a series has beside four figures.
+const NAME: usize = 32;
 
 pub(super) fn monitors(summary: &Summary, style: &Style) -> String {
     let tables = summary.monitors.iter().map(|row| monitor(row, style));
@@ -30,7 +32,7 @@ fn monitor(row: &MonitorRow, style: &Style) -> String {
             0 => Cell::from("–".to_string()),
             _ => Cell::from(figure_text(series, figure)),
         };
-        let name = super::super::text::clean(&series.name);
+        let name = short(&super::super::text::clean(&series.name));
         table.row([
             name.into(),
             figure(series.mean),
@@ -55,6 +57,16 @@ fn monitor(row: &MonitorRow, style: &Style) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A series with its labels cut to their end, so that its name stays whole.
+fn short(series: &str) -> String {
+    let Some((name, labels)) = series.split_once('{').filter(|_| width(series) > NAME) else {
+        return series.to_string();
+    };
+    let room = NAME.saturating_sub(width(name) + 2);
+    let end: String = labels.chars().rev().take(room).collect();
+    format!("{name}{{…{}", end.chars().rev().collect::<String>())
 }
 
 /// A counter's figure is per second.
@@ -86,6 +98,15 @@ fn figure_text(series: &SeriesRow, figure: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_series_keeps_its_name() {
+        assert_eq!(short("up{job=\"shop\"}"), "up{job=\"shop\"}");
+        let queue = "throng_listen_queue_max{address=\"127.0.0.1\",port=\"42001\"}";
+        assert_eq!(short(queue), "throng_listen_queue_max{…42001\"}");
+        let long = "node_netstat_TcpExt_TCPReqQFullDoCookies{a=\"1\"}";
+        assert_eq!(short(long), "node_netstat_TcpExt_TCPReqQFullDoCookies{…");
+    }
 
     #[test]
     fn figures_are_short() {
