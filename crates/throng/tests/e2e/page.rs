@@ -88,7 +88,7 @@ fn a_page_shows_the_figures_of_its_run() {
     }
     assert!(texts(&told["headings"]).contains(&"Thresholds"));
     let captions = texts(&told["captions"]);
-    for wanted in ["Steps", "Phases", "Slowest attempts", "Errors by step and cause"] {
+    for wanted in ["Steps", "Phases", "Slowest requests", "Errors by step and cause"] {
         assert!(captions.contains(&wanted), "{captions:?}");
     }
     assert!(texts(&told["chinese"]).contains(&"阈值"), "{}", told["chinese"]);
