@@ -5,6 +5,7 @@ mod catalogue;
 mod circles;
 mod dependencies;
 mod layers;
+mod orphans;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ pub(crate) fn run() -> Result<(), String> {
     let mut findings = check_files(&workspace.root, &files);
     findings.extend(check_workspace(&workspace));
     findings.extend(check_catalogue(&workspace.root, &files));
-    findings.extend(check_circles(&workspace.root, &files));
+    findings.extend(check_modules(&workspace.root, &files));
     findings.extend(check_words(&workspace.root, &files));
     if findings.is_empty() {
         crate::say(&format!("tidy: {} files, nothing found", files.len()));
@@ -95,9 +96,11 @@ fn check_words(root: &Path, files: &[String]) -> Vec<Finding> {
     mistakes.into_iter().map(finding).collect()
 }
 
-fn check_circles(root: &Path, files: &[String]) -> Vec<Finding> {
+fn check_modules(root: &Path, files: &[String]) -> Vec<Finding> {
     let read = |file: &String| Some((file.clone(), fs::read_to_string(root.join(file)).ok()?));
     let sources: Vec<(String, String)> =
         files.iter().filter(|file| file.ends_with(".rs")).filter_map(read).collect();
-    circles::check(&sources)
+    let mut findings = circles::check(&sources);
+    findings.extend(orphans::check(&sources));
+    findings
 }
