@@ -540,11 +540,7 @@ impl Recorder {
     pub(crate) fn sampled(&mut self, step: StepId, digest: u64, cached: bool) {
         let place = usize::from(step.0);
         let first = self.sampling.get_mut(place).map(|(_, first)| *first.get_or_insert(digest));
-        let index = self.samples.iter().position(|row| row.step == step.0).unwrap_or_else(|| {
-            self.samples.push(SampleInterval { step: step.0, ..SampleInterval::default() });
-            self.samples.len() - 1
-        });
-        let row = &mut self.samples[index];
+        let row = SampleInterval::of(&mut self.samples, step.0);
         row.sampled += 1;
         row.same += u64::from(first == Some(digest));
         row.cached += u64::from(cached);

@@ -71,6 +71,17 @@ macro_rules! group {
             )+
         }
 
+        $(impl $name {
+            /// The row of a key in a list of them, which gets one if it has none.
+            pub fn of(rows: &mut Vec<$name>, $key: $type) -> &mut $name {
+                let index = rows.iter().position(|row| row.$key == $key).unwrap_or_else(|| {
+                    rows.push($name { $key, ..$name::default() });
+                    rows.len() - 1
+                });
+                &mut rows[index]
+            }
+        })?
+
         impl Counts for $name {
             const FIGURES: &'static [Figure] = &[$(Figure {
                 field: stringify!($field),

@@ -437,7 +437,7 @@ impl Interval {
             self.delivery_mut(delivery.step).merge(delivery);
         }
         for sample in &other.samples {
-            self.sample_mut(sample.step).merge(sample);
+            SampleInterval::of(&mut self.samples, sample.step).merge(sample);
         }
         self.messages.merge(&other.messages);
         self.bytes_in += other.bytes_in;
@@ -463,26 +463,7 @@ impl Interval {
 
     /// A row of the ledger.
     pub fn delivery_mut(&mut self, step: u16) -> &mut DeliveryInterval {
-        let index = match self.deliveries.iter().position(|mine| mine.step == step) {
-            Some(index) => index,
-            None => {
-                self.deliveries.push(DeliveryInterval { step, ..DeliveryInterval::default() });
-                self.deliveries.len() - 1
-            }
-        };
-        &mut self.deliveries[index]
-    }
-
-    /// What the responses to a step are like.
-    pub fn sample_mut(&mut self, step: u16) -> &mut SampleInterval {
-        let index = match self.samples.iter().position(|mine| mine.step == step) {
-            Some(index) => index,
-            None => {
-                self.samples.push(SampleInterval { step, ..SampleInterval::default() });
-                self.samples.len() - 1
-            }
-        };
-        &mut self.samples[index]
+        DeliveryInterval::of(&mut self.deliveries, step)
     }
 
     pub fn stage(&self, stage: Stage) -> Option<&StageInterval> {

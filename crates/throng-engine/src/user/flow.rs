@@ -426,7 +426,7 @@ impl Active<'_> {
     }
 
     /// Whether a user takes leave without the connection that its session opens: it never opened,
-    /// or the user has closed it. Then there is nobody to say anything to.
+    /// or the user has closed it. Steps over it are skipped.
     pub(super) fn has_left(&self, line: u8) -> bool {
         let place = self.user.lines.get(line);
         self.user.leaving

@@ -301,7 +301,7 @@ impl User {
         self.keep_or_pass(shard, line, &looked, packet);
     }
 
-    /// A message that nobody takes may contain what somebody waits for beside other records.
+    /// A message that no task takes may contain the expected one among other records.
     fn note_joined(&mut self, shard: &Lane, line: u8, looked: &Looked<'_>) {
         if self.awaiting(line).next().is_none() || !looked.document.is_joined_json() {
             return;

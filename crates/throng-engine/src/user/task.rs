@@ -174,8 +174,8 @@ impl Task {
         Task { pc, body: iteration as u32, of: PASS, is_scheduled, ..Task::session(session.due) }
     }
 
-    /// Which iteration it belongs to, of a user who has begun so many: a pass keeps its own while
-    /// others begin.
+    /// The number of its iteration, where the user has begun `begun`: a pass keeps its number while
+    /// later iterations begin.
     pub(super) fn iteration(&self, begun: u64) -> u64 {
         let later = match self.is_pass() {
             true => (begun as u32).wrapping_sub(self.body),

@@ -68,8 +68,8 @@ pub(super) fn listening(family: u8, sequence: u32) -> Vec<u8> {
 
 /// Asks for the connections of a family whose local port is this one.
 pub(super) fn connections(family: u8, port: u16, sequence: u32) -> Vec<u8> {
-    // Each instruction is a code, how far to go on if it holds, and how far if not: what goes
-    // beyond the end refuses. Its port stands in the next one (inet_diag.h).
+    // Each instruction is a code, with the bytes to the next one if it holds and if it does not; a
+    // jump beyond the end means no. The port is in the next instruction (inet_diag.h).
     let instruction = |code: u8, yes: u8, no: u16| {
         let no = no.to_ne_bytes();
         [code, yes, no[0], no[1]]

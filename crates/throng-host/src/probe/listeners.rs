@@ -22,7 +22,7 @@ pub const WINDOW_MAX: Duration = Duration::from_secs(60);
 const COUNT_EVERY: Duration = Duration::from_secs(30);
 /// A count may take this part of the time: with a million connections it comes more rarely.
 const COUNT_PART: u32 = 400;
-/// Processors are looked at once in so many looks: a tick of the kernel is too coarse for more.
+/// Looks between two readings of the processors: the kernel counts their time in coarse ticks.
 const PROCESSORS_EVERY: u64 = 10;
 /// Addresses with listening sockets that are kept.
 const LISTENERS_MAX: usize = 64;

@@ -13,7 +13,7 @@ use crate::facts::descriptor_limits_in;
 use crate::kernel::{ProcessStat, named, process};
 use crate::usage::{page_bytes, ticks_per_second};
 
-/// The kernel keeps so many bytes of a program's name.
+/// Bytes of a program's name that the kernel keeps (proc(5), `comm`).
 const NAME_BYTES_MAX: usize = 15;
 /// Processes of one name that are read.
 const PROCESSES_MAX: usize = 1_000;

@@ -78,7 +78,7 @@ impl Figures {
         }
     }
 
-    /// The value of one series, for tests and for what is told of a reading.
+    /// The value of one series.
     pub fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let (series, labels) = (*PLACES.get(name)?, labels_text(labels));
         let is_it = |sample: &&Sample| sample.series == series && sample.labels == labels;

@@ -29,7 +29,7 @@ const OVERLOAD_S: u32 = 20;
 const RECOVER_MAX_S: u32 = 60;
 /// Fewer bad attempts fail no level but the promise: one of 90 is no proof of more than 1 %.
 const BAD_MIN: f64 = 5.0;
-/// A level of users is not met if less than this part of them is online at its end.
+/// A level of users fails if less than this share of them is online at its end.
 const ONLINE_MIN: f64 = 0.999;
 /// A level that was skipped before this many seconds has no verdict of its own.
 const SKIPPED_MIN_S: f64 = 5.0;

@@ -141,10 +141,19 @@ impl<'a, R> Columns<'a, R> {
         which: &[Time],
         latency: impl Fn(&R) -> Latency + 'a,
     ) -> Columns<'a, R> {
-        let latency = Rc::new(latency);
+        self.timed(which, latency, |time, latency| Cell::from(time.text(latency)))
+    }
+
+    fn timed(
+        self,
+        which: &[Time],
+        latency: impl Fn(&R) -> Latency + 'a,
+        cell: impl Fn(Time, &Latency) -> Cell + 'a,
+    ) -> Columns<'a, R> {
+        let made = Rc::new(move |time: Time, row: &R| cell(time, &latency(row)));
         which.iter().fold(self, |columns, time| {
-            let (time, latency) = (*time, latency.clone());
-            columns.cell(time.head(), move |row| time.text(&latency(row)))
+            let (time, made) = (*time, Rc::clone(&made));
+            columns.cell(time.head(), move |row| made(time, row))
         })
     }
 
@@ -155,18 +164,11 @@ impl<'a, R> Columns<'a, R> {
         which: &[Time],
         latency: impl Fn(&R) -> Latency + 'a,
     ) -> Columns<'a, R> {
-        let latency = Rc::new(latency);
-        which.iter().fold(self, |columns, time| {
-            let (time, latency) = (*time, latency.clone());
-            columns.cell(time.head(), move |row| {
-                let (latency, Time::At(percentile)) = (latency(row), time) else {
-                    return Cell::from(time.text(&latency(row)));
-                };
-                match latency.is_explained_by(lateness, percentile) {
-                    true => Cell::new(Ink::Warn, format!("{EXPLAINED}{}", time.text(&latency))),
-                    false => Cell::from(time.text(&latency)),
-                }
-            })
+        self.timed(which, latency, move |time, latency| match time {
+            Time::At(percentile) if latency.is_explained_by(lateness, percentile) => {
+                Cell::new(Ink::Warn, format!("{EXPLAINED}{}", time.text(latency)))
+            }
+            _ => Cell::from(time.text(latency)),
         })
     }
 

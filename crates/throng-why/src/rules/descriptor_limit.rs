@@ -9,7 +9,7 @@ use crate::finding::{Code, Finding, Judgement, Level, Unknown, count};
 use crate::record::Record;
 use crate::stats;
 
-/// Usual limits of a process (WHY.md, section 2).
+/// Usual limits of a process: the defaults of shells, systemd and containers.
 const LIMITS: [f64; 6] = [1_024.0, 4_096.0, 16_384.0, 65_535.0, 524_288.0, 1_048_576.0];
 /// Descriptors that a server needs for itself, and the share by which a plateau may be lower.
 const OWN_MAX: f64 = 64.0;

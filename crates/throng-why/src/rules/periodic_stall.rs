@@ -15,7 +15,7 @@ const ONSETS_MIN: usize = 6;
 /// Points that are compared with the same median, and those on each side that make it.
 const PART: usize = 20;
 const AROUND: usize = 60;
-/// Variation of the intervals: a clock, and nearly one (simulated; WHY.md, section 2).
+/// Variation of the intervals: a clock, and nearly one (simulated: `simulation`).
 const CLOCK_MAX: f64 = 0.1;
 const NEARLY_MAX: f64 = 0.4;
 /// Chance that random onsets are as even, halved for the two curves that are looked at.

@@ -10,7 +10,7 @@ use crate::record::Record;
 const SAMPLES_MIN: u64 = 30;
 /// Share of them that a cache has answered.
 const CACHED_MIN: f64 = 0.5;
-/// Share of them with the same body, and how many there must be (WHY.md, section 2).
+/// Share of samples with the same body, and how many samples there must be.
 const SAME_MIN: f64 = 0.99;
 const SAME_SAMPLES_MIN: u64 = 200;
 /// Mean bytes of a response, below which equal bodies are short acknowledgements.

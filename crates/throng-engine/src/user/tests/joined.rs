@@ -70,7 +70,7 @@ fn records_joined_in_one_message_are_messages() {
 }
 
 /// The expected answer may be one of the values of a message that cannot be read: that is not the
-/// target's fault. A message of one value, even on several lines, is no such message.
+/// target's fault. A message with one value, even on several lines, does not count as joined.
 #[test]
 fn an_answer_among_joined_json_values_is_missed_by_the_scenario() {
     let missed = |joined: &'static str| {

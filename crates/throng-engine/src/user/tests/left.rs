@@ -77,8 +77,7 @@ fn what_comes_beyond_the_end_of_an_answer_is_told() {
     assert_eq!(detail, "at least 10 bytes were received after the end of the response");
 }
 
-/// Steps of `after` over a connection that never opened: nobody is there to say goodbye to. Those
-/// of the others are done.
+/// Steps of `after` are skipped if their connection never opened, and run otherwise.
 #[test]
 fn who_was_never_connected_takes_leave_of_nobody() {
     let bye = || {

@@ -31,7 +31,7 @@ fn agree(options: CapacityOptions, failing: f64, query: &str) -> f64 {
 
 #[test]
 fn the_laws_of_the_design_are_met() {
-    // WHY.md's queues, of which the shares of saturation are known: 0.908, 0.877, 0.908.
+    // Queues whose capacity, as a share of saturation, is known: 0.908, 0.877, 0.908.
     let rate = law(service("exponential 1ms", 1), "p=99&within=50ms").rate_per_s;
     assert!((rate - (1_000.0 - 100f64.ln() / 0.05)).abs() < 1e-6, "{rate}");
     let eight = law(service("exponential 8ms", 8), "p=99&within=50ms");
@@ -124,7 +124,7 @@ fn what_has_no_closed_form_is_simulated() {
     let mut spells = service("exponential 1ms", 1);
     let second = Duration::from_secs(1);
     spells.slow_spells = Some(SlowSpells { every: 45 * second, time: 5 * second, slower: 0.15 });
-    // WHY.md has 0.81 for spells of the same mean that come at random.
+    // With spells of the same mean length at random times, it is 0.81.
     let share = by(spells, "M/M/1, slow spells");
     assert!((0.79..0.88).contains(&share), "{share}");
 }
