@@ -54,7 +54,7 @@ function svg(name: string, attributes: Record<string, string | number>, ...child
 }
 
 /** A load with its unit. */
-const loadText = (found: { unit: string }, load: number): string => (found.unit === "users" ? `${count(load)} ${say("users")}` : `${count(load)}/s`);
+export const loadText = (found: { unit: string }, load: number): string => (found.unit === "users" ? `${count(load)} ${say("users")}` : `${count(load)}/s`);
 
 const loadOf = (found: Drawn<Spot>, level: Spot): number => (found.unit === "users" ? level.load : level.offered_per_s);
 

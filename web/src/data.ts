@@ -145,10 +145,26 @@ export interface Figure {
   verdict: string | null;
 }
 
+/** The highest load a run found, and its 95 % interval. */
+export interface Carried {
+  carries: number | null;
+  low: number | null;
+  high: number | null;
+  unit: string;
+}
+
 /** Runs compared with the first of them. */
 export interface Compared {
   renderings: Record<string, string>;
-  comparison: { comparisons: { run: { directory: string | null }; unlike: string[]; named: number; rows: { name: string | null; kind: string; figures: Figure[] }[] }[] };
+  comparison: {
+    comparisons: {
+      run: { directory: string | null };
+      unlike: string[];
+      named: number;
+      capacity: { baseline: Carried; value: Carried; verdict: string } | null;
+      rows: { name: string | null; kind: string; figures: Figure[] }[];
+    }[];
+  };
   runs: { name: string; lasted_ns: number; series: Series }[];
 }
 

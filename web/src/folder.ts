@@ -2,7 +2,8 @@
 // the same axes, trends by scenario, and a form that starts runs if that is allowed.
 
 import { COLOURS, forgetAll, Panel, redraw, type Chart, type Line } from "./charts";
-import type { Column as Values, Compared, Data, Figure, Series } from "./data";
+import { loadText } from "./capacity";
+import type { Carried, Column as Values, Compared, Data, Figure, Series } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
 import { show } from "./report";
 import { count, duration, micros, share, short } from "./units";
@@ -279,6 +280,13 @@ async function start(wanted: { scenario: string; set: Record<string, string> }):
   }
 }
 
+/** `860/s (864 to 905)` */
+function carries(it: Carried | null): string {
+  if (it === null) return "–";
+  const promise = it.carries === null ? say("no promise") : loadText(it, it.carries);
+  return it.low === null || it.high === null ? promise : `${promise} (${say("{} to {}", count(it.low), count(it.high))})`;
+}
+
 const told = (unit: string, value: number | null): string => {
   if (value === null) return "–";
   if (unit === "ns") return duration(value);
@@ -373,14 +381,16 @@ function changes(held: Compared["comparison"]["comparisons"][number], name: stri
     say("Filter"),
   );
   const unlike = held.unlike.length > 0 && element("div", {}, element("h3", {}, say("Other differences")), element("ul", {}, ...held.unlike.map((it) => element("li", {}, tell(it)))));
-  return element("section", {}, element("h2", {}, name), shown, unlike);
+  const { capacity } = held;
+  const carried = capacity && element("p", {}, `${say("Capacity")}: ${carries(capacity.baseline)} → ${carries(capacity.value)} · ${say(capacity.verdict)}`);
+  return element("section", {}, element("h2", {}, name), carried, shown, unlike);
 }
 
 interface Trend {
   name: string;
   /** What all runs are compared with; null for the run before each. */
   baseline: string | null;
-  runs: { id: string; directory: string; started: string; exit_code: number; figures: Figure[]; unlike: string[] }[];
+  runs: { id: string; directory: string; started: string; exit_code: number; figures: Figure[]; capacity: (Carried & { verdict: string | null }) | null; unlike: string[] }[];
   shifts: { since: string | null; figure: string; unit: string; before: number; after: number; by: number }[];
 }
 
@@ -413,6 +423,18 @@ function trend(one: Trend): HTMLElement {
     const text = `${it.figure}: ${told(it.unit, it.before)} → ${told(it.unit, it.after)}`;
     return element("li", {}, element("span", {}, text), element("span", {}, since ? `${say("since")} ${nameOf(since.directory)}` : ""));
   };
+  const searches = one.runs.flatMap(({ capacity }) => (capacity === null ? [] : [capacity]));
+  if (searches.length > 0) {
+    const { unit } = searches.at(-1)!;
+    // Rates and numbers of users have no axis in common.
+    const capacities = one.runs.map(({ capacity }) => (capacity?.unit === unit ? capacity : null));
+    const band = capacities.map((it) => (it === null || it.low === null || it.high === null ? null : ([it.low, it.high] as const)));
+    const values = capacities.map((it) => it?.carries ?? null);
+    const text = (value: number) => loadText({ unit }, value);
+    curves.unshift(element("figure", {}, element("figcaption", {}, say("capacity")), sparkline(values, text, say("capacity"), null, band)));
+    const found = (run: Trend["runs"][number]) => carries(run.capacity) + (run.capacity?.verdict ? ` · ${say(run.capacity.verdict)}` : "");
+    figures.unshift({ title: say("capacity"), value: (run) => run.capacity?.carries, text: found });
+  }
   const rows = table<Trend["runs"][number]>(
     `${one.name} · ${say("Runs")}`,
     [
@@ -450,13 +472,17 @@ function baselines(one: Trend): HTMLElement {
   return element("div", { class: "bar" }, element("label", {}, `${say("Baseline")} `, select), all);
 }
 
-/** A small curve with its first, last, smallest and largest value as text. A horizontal line is the baseline. */
-function sparkline(values: Values, text: (value: number) => string, name: string, baseline: number | null): Element {
+/**
+ * A small curve with its first, last, smallest and largest value as text. A horizontal line is the baseline, vertical
+ * lines are intervals.
+ */
+function sparkline(values: Values, text: (value: number) => string, name: string, baseline: number | null, intervals: (readonly [number, number] | null)[] = []): Element {
   const known = values.filter((value): value is number => value !== null);
-  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const drawn = [...known, ...intervals.flatMap((it) => it ?? [])];
+  const [low, high] = [Math.min(...drawn), Math.max(...drawn)];
   const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const [width, height] = [240, 56];
-  const span = known.length === 0 ? name : `${name}: ${text(known[0])} → ${text(known.at(-1)!)} (${text(low)} – ${text(high)})`;
+  const span = known.length === 0 ? name : `${name}: ${text(known[0])} → ${text(known.at(-1)!)} (${text(Math.min(...known))} – ${text(Math.max(...known))})`;
   const held = baseline === null ? null : values[baseline];
   const label = held === null ? span : `${span} · ${say("Baseline")} ${text(held)}`;
   for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "spark" })) made.setAttribute(key, value);
@@ -472,6 +498,13 @@ function sparkline(values: Values, text: (value: number) => string, name: string
     const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
     for (const [key, value] of Object.entries({ cx: x(baseline!).toFixed(1), cy: y(held).toFixed(1), r: "3", class: "baseline" })) dot.setAttribute(key, value);
     made.append(across, dot);
+  }
+  for (const [at, interval] of intervals.entries()) {
+    if (interval === null) continue;
+    const bar = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    const places = { x1: x(at).toFixed(1), x2: x(at).toFixed(1), y1: y(interval[0]).toFixed(1), y2: y(interval[1]).toFixed(1), class: "interval" };
+    for (const [key, value] of Object.entries(places)) bar.setAttribute(key, value);
+    made.append(bar);
   }
   const last = document.createElementNS("http://www.w3.org/2000/svg", "circle");
   const [cx, cy] = (dots.at(-1) ?? "0,0").split(",");

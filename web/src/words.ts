@@ -88,6 +88,7 @@ const chinese: Record<string, string> = {
 
   // The highest load that the service carries.
   "Capacity": "容量",
+  "capacity": "容量",
   "light load": "轻载",
   "collapse": "崩溃",
   "heavy load": "重载",

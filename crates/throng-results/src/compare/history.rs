@@ -13,7 +13,8 @@ use throng_base::{Diagnostic, Exit, Said};
 use super::shift::{Point, SHIFTING, Shift, shifts};
 use super::unlike::Facts;
 use super::{
-    Carried, Condition, Figure, Judged, MEASURES, Sampled, Side, figures, measured, name_findings,
+    CapacityChange, Carried, Condition, Figure, Judged, MEASURES, Sampled, Side, figures, measured,
+    name_findings,
 };
 use super::{did_you_mean, subject};
 use crate::directory::{RUN_FILE, RunInfo};
@@ -86,6 +87,8 @@ pub struct Past {
     pub figures: Vec<Figure>,
     /// Where it looked for the highest load.
     pub carried: Option<Carried>,
+    /// Against the last run before it that has an interval.
+    pub capacity_change: Option<CapacityChange>,
     /// What is no longer as in the run before, and so may be why its figures are not.
     pub unlike: Vec<Said>,
     side: Side,
@@ -317,6 +320,12 @@ impl Trend {
                 run.figures = figures(&reference.side, &run.side);
             }
         }
+        let mut before: Option<Carried> = None;
+        for run in &mut runs {
+            let Some(carried) = run.carried else { continue };
+            run.capacity_change = before.map(|before| carried.since(&before));
+            before = Some(carried).filter(|it| it.interval.is_some()).or(before);
+        }
         let is_more = asked.last.is_some_and(|last| runs.len() > last);
         if is_more {
             runs.remove(0);
@@ -400,6 +409,7 @@ impl Past {
             verdict: verdict(summary),
             figures: alone.collect(),
             carried: Carried::of(summary),
+            capacity_change: None,
             unlike: Vec::new(),
             facts: Facts::of(sampled),
             looks: looks.map(|condition| condition.side(sampled)).collect(),

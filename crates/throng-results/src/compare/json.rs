@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use throng_base::Said;
 
 use super::{
-    CONFIDENCE, Change, Comparison, Figure, History, Judged, Past, Row, Sampled, Shift, Trend,
-    figure_unit, figure_word,
+    CONFIDENCE, CapacityChange, Change, Comparison, Figure, History, Judged, Past, Row, Sampled,
+    Shift, Trend, figure_unit, figure_word,
 };
 
 /// The version of the schema. New fields do not raise it.
@@ -69,7 +69,11 @@ fn past(past: &Past) -> Value {
         "exit_code": past.exit.code(),
         "verdict": past.verdict.english(),
         "figures": past.figures.iter().map(figure).collect::<Vec<_>>(),
-        "capacity": past.carried.map(|carried| carried.json()),
+        "capacity": past.carried.map(|carried| {
+            let mut told = carried.json();
+            told["verdict"] = json!(past.capacity_change.map(CapacityChange::word));
+            told
+        }),
         "unlike": past.unlike.iter().map(Said::english).collect::<Vec<_>>(),
     })
 }

@@ -8,7 +8,7 @@ use crate::compare::{Figure, History, Past, Trend, figure_word};
 use crate::terminal::comparison::by_text;
 use crate::terminal::curve::BLOCKS;
 use crate::terminal::history::{
-    P50, P95, P99, carried, carried_said, drawn, figure_cell, labels, shifts_said, title, when,
+    P50, P95, P99, carried_said, drawn, figure_cell, labels, shifts_said, title, when,
 };
 
 pub fn history_markdown(history: &History) -> String {
@@ -45,9 +45,8 @@ fn trend_markdown(trend: &Trend, step: Option<&str>) -> String {
     if trend.runs.len() > 1 && !curves.is_empty() {
         out += &format!("\n```text\n{curves}```\n");
     }
-    let carried = carried(trend).into_iter();
-    let mut notes: Vec<String> =
-        carried.map(|(run, change)| escape(&carried_said(run, change).english())).collect();
+    let carried = carried_said(trend);
+    let mut notes: Vec<String> = carried.map(|(_, said)| escape(&said.english())).collect();
     for shifts in trend.shifts.chunk_by(|one, two| one.since == two.since) {
         notes.push(escape(&shifts_said(trend, shifts).english()));
     }

@@ -10,7 +10,7 @@ use super::table::{Cell, Table};
 use super::text::{cut, width, wrap};
 use super::{Ink, Style};
 use crate::compare::{
-    CapacityChange, Carried, Figure, History, Past, Shift, Trend, figure_unit, figure_word,
+    CapacityChange, Figure, History, Past, Shift, Trend, figure_unit, figure_word,
 };
 
 const LABELS_COLUMNS_MAX: usize = 20;
@@ -60,13 +60,13 @@ fn trend_text(trend: &Trend, step: Option<&str>, style: &Style) -> String {
     }
     out += &runs_table(trend, style);
     out += &curves(trend, style);
-    for (run, change) in carried(trend) {
-        let ink = match change {
+    for (run, said) in carried_said(trend) {
+        let ink = match run.capacity_change {
             Some(CapacityChange::Higher) => Ink::Good,
             Some(CapacityChange::Lower) => Ink::Bad,
             _ => Ink::Plain,
         };
-        put(&mut out, ink, &carried_said(run, change), style);
+        put(&mut out, ink, &said, style);
     }
     for shifts in trend.shifts.chunk_by(|one, two| one.since == two.since) {
         let is_better = shifts.iter().all(Shift::is_better);
@@ -192,26 +192,17 @@ pub(crate) fn drawn(trend: &Trend, measure: Quantity, levels: &Levels) -> Option
     Some((spark(&values, CURVE_COLUMNS_MAX, levels), range))
 }
 
-/// The runs that looked for the highest load, each held against the one before of them that has an
-/// interval.
-pub(crate) fn carried(trend: &Trend) -> Vec<(&Past, Option<CapacityChange>)> {
-    let mut before: Option<Carried> = None;
-    let mut told = Vec::new();
-    for run in &trend.runs {
-        let Some(carried) = run.carried else { continue };
-        told.push((run, before.map(|before| carried.since(&before))));
-        before = Some(carried).filter(|it| it.interval.is_some()).or(before);
-    }
-    told
-}
-
+/// The runs that looked for the highest load.
 // sentences
-pub(crate) fn carried_said(run: &Past, change: Option<CapacityChange>) -> Said {
-    let (name, carries) = (when(&run.started), run.carried.map(|it| it.text()).unwrap_or_default());
-    match change {
-        None => say!("capacity in run {name}: {carries}"),
-        Some(change) => say!("capacity in run {name}: {carries}; {}", change.text()),
-    }
+pub(crate) fn carried_said(trend: &Trend) -> impl Iterator<Item = (&Past, Said)> {
+    trend.runs.iter().filter_map(|run| {
+        let (name, carries) = (when(&run.started), run.carried?.text());
+        let said = match run.capacity_change {
+            None => say!("capacity in run {name}: {carries}"),
+            Some(change) => say!("capacity in run {name}: {carries}; {}", change.text()),
+        };
+        Some((run, said))
+    })
 }
 
 /// What is another figure since one run.

@@ -289,6 +289,8 @@ fn capacities_are_a_trend_of_their_own() {
         (&860.0.into(), &"per_s".into())
     );
     assert!(runs[1]["capacity"].is_null(), "{runs}");
+    let verdicts = [0, 2, 3].map(|run| runs[run]["capacity"]["verdict"].as_str());
+    assert_eq!(verdicts, [None, Some("unchanged"), Some("worse")]);
     let markdown = crate::markdown::history_markdown(&history);
     assert!(markdown.contains("\n- capacity in run 2026-11-21 15:03:01: 700/s "), "{markdown}");
 }
