@@ -107,12 +107,17 @@ impl Levels {
                 let users = phase.sum.gauges.users_online;
                 return vec![row(&phase.sum, users, None, span.start, span.end)];
             }
-            let ends = own.iter().skip(1).map(|part| part.at_ns.min(span.end)).chain([span.end]);
-            let rows = own.iter().zip(ends).map(|(part, end)| {
-                let from = part.at_ns.clamp(span.start, span.end);
-                row(&part.sum, part.users_online, part.change.clone(), from, end.max(from))
-            });
-            rows.collect()
+            // As in `add`: a second belongs to one level as a whole.
+            let changes = own
+                .iter()
+                .skip(1)
+                .map(|part| part.at_ns.next_multiple_of(SECOND_NS).clamp(span.start, span.end));
+            let begins = std::iter::once(span.start).chain(changes.clone());
+            let rows = own.iter().zip(begins.zip(changes.chain([span.end])));
+            let row = |(part, (from, to)): (&&Part, (u64, u64))| {
+                row(&part.sum, part.users_online, part.change.clone(), from, to)
+            };
+            rows.map(row).collect()
         };
         begun.flat_map(of_phase).filter(|level| !level.lasted.is_zero()).collect()
     }
@@ -191,7 +196,7 @@ mod tests {
         let levels = [
             ("warm-up", 2, plain.parts.phases[0].count),
             ("load", 3, 3 * each),
-            ("load, 820/s", 4, 5 * each),
+            ("load, 820/s", 5, 5 * each),
             ("load, 1,500 users", 2, 2 * each),
         ];
         assert_eq!(told(&summary), expected(&levels));
