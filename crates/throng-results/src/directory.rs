@@ -298,6 +298,9 @@ pub struct BundleInfo {
     pub environment: Vec<VariableInfo>,
     /// Secrets are masked in the recorded scenario.
     pub masked: bool,
+    /// The options of a search for the capacity, which sets the load in place of the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<serde_json::Value>,
 }
 
 /// What the command has changed of the load.

@@ -77,6 +77,8 @@ pub(crate) fn write(
         changed: changed_info(recorded.load),
         environment: recorded.environment.iter().map(variable_info).collect(),
         masked: masked != text,
+        // The command said it, or the record of the run that is taken over.
+        search: info.bundle.take().and_then(|bundle| bundle.search),
     });
     Ok(masked)
 }

@@ -34,19 +34,14 @@ pub(crate) fn capacity(arguments: &CapacityArguments) -> Exit {
 /// Runs it with a search in place of its load.
 pub(crate) fn search(conduct: Conduct<'_>, arguments: &SearchArguments) -> Exit {
     let errors = Screen::errors(conduct.output.no_color);
-    if conduct.output.fleet.is_some() {
-        let message = say!("a search for the capacity does not work on a fleet");
-        let help = say!("search from one machine; --processes is possible");
-        return refused(&mistake(message, help), errors);
-    }
     match guarded(&conduct.program, arguments, errors) {
         Ok(()) => searching(conduct, arguments, |conduct| conduct.run()),
         Err(exit) => exit,
     }
 }
 
-/// With the load that a search varies in place of the scenario's. Each process of a run compiles
-/// the scenario itself, so each does this.
+/// With the load that a search varies in place of the scenario's. Each process of a run and each
+/// agent of a fleet compiles the scenario itself, so each does this.
 pub(crate) fn searching(
     mut conduct: Conduct<'_>,
     arguments: &SearchArguments,
@@ -147,7 +142,8 @@ fn prepare(program: &mut Program, arguments: &SearchArguments) -> Result<Wanted,
     }
     let (at_least, peak) = (arguments.at_least, arguments.peak);
     let varied = (program.loads.len() > 1).then(|| program.loads[load].name.clone());
-    Ok(Wanted { settings, shares, plain, load, varied, at_least, peak })
+    let options = arguments.clone();
+    Ok(Wanted { settings, shares, plain, load, varied, at_least, peak, options })
 }
 
 /// A threshold that needs more attempts than the highest level has within the budget.
@@ -174,7 +170,12 @@ fn varied(program: &Program, arguments: &SearchArguments) -> Result<usize, Box<D
     match named {
         Some(name) => names.iter().position(|one| *one == name).ok_or_else(|| {
             let message = say!("the scenario has no load `{name}`");
-            mistake(message, say!("vary `rate`, `users`, or one of its loads: {list}"))
+            // The only load has no name.
+            let help = match names.len() {
+                1 => say!("vary `rate` or `users`"),
+                _ => say!("vary `rate`, `users`, or one of its loads: {list}"),
+            };
+            mistake(message, help)
         }),
         None if names.len() == 1 => Ok(0),
         None => Err(mistake(

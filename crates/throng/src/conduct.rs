@@ -39,6 +39,7 @@ use throng_base::{Diagnostic, Exit, Said, Secrets, Share, clock::wall_now};
 use throng_engine::{Options, StartError, start};
 use throng_export::Opened;
 use throng_program::{Coming, Drive, OncePart, Program, Users};
+use throng_results::directory::BundleInfo;
 use throng_results::{
     MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, Stairs, StepInfo, ThresholdInfo,
     create_directory, timestamp,
@@ -397,6 +398,10 @@ impl Conduct<'_> {
             users_planned: share.part(program.staying_max()),
             precision_ns: program.precision.as_nanos() as u64,
             service_times: true,
+            bundle: self.search.as_ref().map(|wanted| BundleInfo {
+                search: serde_json::to_value(&wanted.options).ok(),
+                ..BundleInfo::default()
+            }),
             ..RunInfo::new(program.name.clone(), wall_now())
         }
     }

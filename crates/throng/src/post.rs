@@ -18,7 +18,12 @@ pub(crate) fn post() -> Exit {
     let be = |conduct: Conduct<'_>| conduct::be(conduct, &part);
     match parsed.map(|arguments| arguments.command) {
         Some(Command::Run(arguments)) => conduct::with_file(&arguments, be),
-        Some(Command::Rerun(arguments)) => rerun::with_record(arguments, be),
+        Some(Command::Rerun(arguments)) => {
+            rerun::with_record(arguments, |conduct, search| match search {
+                Some(options) => capacity::searching(conduct, &options, be),
+                None => be(conduct),
+            })
+        }
         Some(Command::Bench(arguments)) if arguments.capacity.is_empty() => {
             bench::with_bench(&arguments, be)
         }

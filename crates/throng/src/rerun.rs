@@ -2,23 +2,28 @@
 
 use std::sync::Arc;
 
-use throng_base::Exit;
+use throng_base::{Diagnostic, Exit};
 use throng_results::Run;
 
-use crate::arguments::{LoadPart, RerunArguments};
+use crate::arguments::{LoadPart, RerunArguments, SearchArguments};
 use crate::bundle::{Given, load};
+use crate::capacity;
 use crate::conduct::Conduct;
 use crate::scenario::assignments;
 use crate::screen::Screen;
 
 pub(crate) fn rerun(arguments: RerunArguments) -> Exit {
-    with_record(arguments, |conduct| conduct.run())
+    with_record(arguments, |conduct, search| match search {
+        Some(options) => capacity::search(conduct, &options),
+        None => conduct.run(),
+    })
 }
 
-/// Does something with the run that such a command line stands for.
+/// Does something with the run that such a command line stands for, and with the options of its
+/// search.
 pub(crate) fn with_record(
     mut arguments: RerunArguments,
-    then: impl FnOnce(Conduct<'_>) -> Exit,
+    then: impl FnOnce(Conduct<'_>, Option<SearchArguments>) -> Exit,
 ) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
     let run = match Run::open(&arguments.run) {
@@ -49,7 +54,15 @@ pub(crate) fn with_record(
         let part = LoadPart { first: only.first, width: only.width, of: only.of };
         arguments.output.part.get_or_insert(part);
     }
-    then(Conduct {
+    let search = run.info.bundle.and_then(|bundle| bundle.search);
+    let search = match search.map(serde_json::from_value).transpose() {
+        Ok(search) => search,
+        Err(error) => {
+            errors.diagnostic(&unread(&error));
+            return Exit::Usage;
+        }
+    };
+    let conduct = Conduct {
         search: None,
         program: Arc::new(loaded.program),
         recorded: loaded.recorded,
@@ -57,5 +70,15 @@ pub(crate) fn with_record(
         command: std::env::args().collect(),
         output: &arguments.output,
         limits: &arguments.limits,
-    })
+    };
+    then(conduct, search)
+}
+
+/// Options of a search that another version has recorded.
+// sentences
+fn unread(error: &serde_json::Error) -> Diagnostic {
+    let error = error.to_string();
+    let message = say!("the recorded options of the search cannot be read: {error}");
+    let help = say!("search again with `throng capacity` and the scenario of the record");
+    Diagnostic::error("run-unreadable", message).help(help)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use super::run::RunArguments;
 use super::values::{duration, load};
@@ -15,8 +16,9 @@ pub(crate) struct CapacityArguments {
     pub(crate) search: SearchArguments,
 }
 
-/// How a capacity is searched; see docs/capacity.md.
-#[derive(Args, Clone, Debug)]
+/// How a capacity is searched; see docs/capacity.md. They are recorded, so that the search can be
+/// repeated, also by the agents of a fleet.
+#[derive(Args, Clone, Debug, Serialize, Deserialize)]
 #[command(next_help_heading = "Search for the capacity")]
 pub(crate) struct SearchArguments {
     /// Maximum time under load; the search ends with what it knows by then

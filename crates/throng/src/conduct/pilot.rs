@@ -12,6 +12,9 @@ use throng_metrics::{
     Cause, Comparison, Gauges, Histogram, Interval, Measure, StepInterval, Subject, Threshold,
 };
 
+use super::wire::Change;
+use crate::arguments::SearchArguments;
+
 /// What a search looks for, and which load of the run it varies.
 #[derive(Clone)]
 pub(crate) struct Wanted {
@@ -26,6 +29,8 @@ pub(crate) struct Wanted {
     pub(crate) varied: Option<String>,
     pub(crate) at_least: Option<f64>,
     pub(crate) peak: Option<f64>,
+    /// What it was made of.
+    pub(crate) options: SearchArguments,
 }
 
 /// A shard was late if the 99th percentile of its lateness was above this.
@@ -41,7 +46,7 @@ const BY_SERVICE: f64 = 0.5;
 /// What the desk must do.
 pub(super) enum Deed {
     /// Go to this level.
-    Load(f64),
+    Load,
     Say(Said),
     /// The search is over.
     Finish,
@@ -98,7 +103,15 @@ impl Pilot {
         self.wanted.load
     }
 
-    pub(super) fn unit(&self) -> LoadUnit {
+    /// What makes the load that of the current level.
+    pub(super) fn change(&self) -> Change {
+        match self.unit() {
+            LoadUnit::PerS => Change::Rate(self.level),
+            LoadUnit::Users => Change::Users(self.level.round() as u64),
+        }
+    }
+
+    fn unit(&self) -> LoadUnit {
         self.wanted.settings.unit
     }
 
@@ -299,7 +312,7 @@ impl Pilot {
         self.level = level;
         match is_same {
             true => vec![said],
-            false => vec![said, Deed::Load(level)],
+            false => vec![said, Deed::Load],
         }
     }
 

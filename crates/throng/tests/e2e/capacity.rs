@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::fleet::Fleet;
 use crate::run::{Run, throng};
 use crate::servers::{Target, free_port};
 
@@ -52,6 +55,27 @@ fn a_first_level_that_fails_ends_the_search() {
     run.check(found["levels"].as_array().map(Vec::len) == Some(1), "nothing higher is tried");
     run.check(found["fails_by"].to_string().contains("errors < 1%"), "by what");
     run.check(run.json()["total"]["count"] == target.counts("/requests"), "the books");
+    // From its record, the search is repeated and not the load of the scenario.
+    let again = throng(&format!("rerun {} --json", run.folder().join("record").display())).run();
+    let again = again.exits(1);
+    again.check(again.json()["capacity"]["levels"][0]["load"] == 20.0, "the same first level");
+}
+
+#[test]
+fn a_fleet_searches_as_one_machine_does() {
+    let fleet = Fleet::start(&["anna", "berta"]);
+    let target = Target::start("http");
+    let text = scenario(&target, PACED, "[http p99 < 1s, errors < 1%]");
+    let line = "capacity s.yaml --json --from 50/s --max 60/s --confirm 3s --no-overload";
+    let keys = format!("--fleet={}", fleet.keys.display());
+    let run = throng(line).arg(keys).file("s.yaml", text).run().exits(0);
+    let (whole, found) = (run.json(), run.json()["capacity"].clone());
+    run.check(found["ended_by"] == "max" && found["low"] == 60.0, "the highest level");
+    run.check(found["levels"].as_array().is_some_and(|it| it.len() >= 2), "both levels");
+    run.check(whole["total"]["count"] == target.counts("/requests"), "the books");
+    let works = |machine: &Value| machine["generator"]["lateness"].is_object();
+    let machines = whole["machines"].as_array().cloned().unwrap_or_default();
+    run.check(machines.len() == 2 && machines.iter().all(works), "both machines");
 }
 
 #[test]

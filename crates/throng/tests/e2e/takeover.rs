@@ -76,6 +76,22 @@ fn a_standby_takes_a_run_over_with_all_its_figures() {
 }
 
 #[test]
+fn a_search_ends_where_its_controller_is_lost() {
+    let fleet = Fleet::start(&["a"]);
+    let target = Target::start("http");
+    let keys = format!("--fleet={}", fleet.keys.display());
+    let search = throng("capacity s.yaml --threshold").arg("errors < 1%").arg("--out=record");
+    let text = scenario(&target, 5);
+    let child = search.arg(keys).env("WORD", "known").file("s.yaml", text).start();
+    under_way(&target, &child);
+    child.signal(libc::SIGKILL);
+    drop(child.wait());
+    let run = resume(&fleet, "").run().exits(130);
+    run.says(&["a search cannot be taken over"]);
+    assert_eq!(target.counts("/requests") as f64, run.figure("/total/count") + 2.0, "{run}");
+}
+
+#[test]
 fn a_run_that_ended_alone_is_taken_over_afterwards() {
     let fleet = Fleet::start(&["a"]);
     let target = Target::start("http");

@@ -2,18 +2,33 @@
 
 use throng_base::Time;
 use throng_metrics::Interval;
-use throng_metrics::capacity::{GeneratorLimit, LoadUnit};
+use throng_metrics::capacity::GeneratorLimit;
 use throng_results::Event;
 
 use super::Desk;
+use crate::conduct::command::Command;
 use crate::conduct::pilot::Deed;
-use crate::conduct::wire::{Change, Order};
+use crate::conduct::wire::Order;
 
 impl Desk<'_> {
     pub(super) fn begin_search(&mut self) {
-        if let Some(pilot) = &self.pilot {
-            let first = pilot.first();
-            self.say(first);
+        let is_searched = self.info.bundle.as_ref().is_some_and(|bundle| bundle.search.is_some());
+        match &self.pilot {
+            Some(pilot) => {
+                let (first, load, change) = (pilot.first(), pilot.load(), pilot.change());
+                self.say(first);
+                // Recorded as those that follow it.
+                let mut phases = self.info.phases.iter();
+                let phase = phases.position(|it| usize::from(it.load) == load).unwrap_or(0) as u16;
+                let (load, change) = (load as u16, Command::Change(change).word());
+                self.event(&Event::Amended { at_ns: 0, load, phase, change });
+            }
+            // What the desk before this one knew of the levels is gone.
+            None if is_searched => {
+                self.say(say!("a search cannot be taken over: its load ends"));
+                self.interrupted();
+            }
+            None => {}
         }
     }
 
@@ -42,7 +57,7 @@ impl Desk<'_> {
                     self.stops = 1;
                     return self.order(Order::Stop);
                 }
-                Deed::Load(level) => match self.set_level(level) {
+                Deed::Load => match self.set_level() {
                     Ok(at) => from = at.second() + 1,
                     Err(limit) => {
                         let Some(pilot) = &mut self.pilot else { return };
@@ -58,13 +73,9 @@ impl Desk<'_> {
         }
     }
 
-    fn set_level(&mut self, level: f64) -> Result<Time, GeneratorLimit> {
+    fn set_level(&mut self) -> Result<Time, GeneratorLimit> {
         let Some(pilot) = &self.pilot else { return Err(GeneratorLimit::Users) };
-        let (number, unit) = (pilot.load(), pilot.unit());
-        let change = match unit {
-            LoadUnit::PerS => Change::Rate(level),
-            LoadUnit::Users => Change::Users(level.round() as u64),
-        };
+        let (number, change) = (pilot.load(), pilot.change());
         let name = self.conduct.program.loads[number].name.clone();
         let now = self.posts.clock.now();
         let named = Some(name.as_str()).filter(|name| !name.is_empty());
