@@ -708,18 +708,18 @@ async fn upgrade(
     mut transport: Transport,
 ) -> Result<Opened, Failure> {
     let target = &shard.prepared.targets[usize::from(order.target)];
-    let offer_deflate = shard.prepared.program.connection.deflate;
+    let offer = shard.prepared.program.connection.deflate;
     let mut request = Vec::with_capacity(512);
     let headers = ask.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let cookies = ask.cookies.strip_prefix(b"Cookie: ").map(<[u8]>::trim_ascii_end);
     let headers = headers.chain(cookies.map(|cookies| ("Cookie", cookies)));
     let host = ask.own_host().unwrap_or(&target.authority);
-    write_upgrade(&mut request, host, &ask.path, key, headers, protocols, offer_deflate)
+    write_upgrade(&mut request, host, &ask.path, key, headers, protocols, offer)
         .map_err(|error| Failure::new(Cause::ScenarioFailed, Said::of_others(error.to_string())))?;
     let accept = key.expected_accept();
     let check = |head: &Head<'_>| {
         order.note_cookies(shard, head);
-        check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer_deflate)
+        check_upgrade(head.status, head.headers.iter(), &accept, protocols, offer)
     };
     let answer = converse(shard, order, &mut transport, &request, RequestKind::Upgrade, check);
     let answer = answer.await?;

@@ -47,6 +47,7 @@ pub use throng_metrics::StepKind;
 use throng_metrics::{AbortRule, Threshold, TrendUnit};
 use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
+use throng_protocol::websocket::DeflateOffer;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
@@ -294,8 +295,8 @@ pub struct ConnectionOptions {
     pub sources: Sources,
     pub family: Family,
     pub routing: Routing,
-    /// Offer permessage-deflate on WebSocket connections.
-    pub deflate: bool,
+    /// How permessage-deflate is offered on WebSocket connections.
+    pub deflate: DeflateOffer,
     /// Keep cookies per user and send them back.
     pub cookies: bool,
     pub http_version: HttpVersion,
@@ -372,7 +373,7 @@ impl Default for ConnectionOptions {
             sources: Sources::default(),
             family: Family::Any,
             routing: Routing::default(),
-            deflate: false,
+            deflate: DeflateOffer::Nothing,
             cookies: true,
             http_version: HttpVersion::default(),
             streams: 1,

@@ -224,9 +224,12 @@ impl Machine {
             _ => return out.extend_from_slice(content),
         };
         let opcode = if is_text { Opcode::Text } else { Opcode::Binary };
-        match reader.deflates() {
-            true => write_message_deflated(out, opcode, Some(mask), content, deflater),
-            false => write_frame(out, opcode, true, false, Some(mask), content),
+        match reader.deflate() {
+            Some(deflate) => {
+                let window_bits = deflate.own_window_bits;
+                write_message_deflated(out, opcode, Some(mask), content, window_bits, deflater);
+            }
+            None => write_frame(out, opcode, true, false, Some(mask), content),
         }
     }
 
@@ -304,8 +307,8 @@ impl Machine {
         match self {
             Machine::Http1(_) => Machine::Http1(ResponseReader::new()),
             Machine::WebSocket(reader) => {
-                let deflates = reader.deflates();
-                Machine::WebSocket(FrameReader::new(websocket::Role::Client, deflates))
+                let deflate = reader.deflate();
+                Machine::WebSocket(FrameReader::new(websocket::Role::Client, deflate))
             }
             Machine::Http2(_) | Machine::Bytes(_) => Machine::Bytes(StreamReader::new()),
             Machine::Declared(_) => Machine::Declared(PacketReader::new()),

@@ -206,7 +206,10 @@ macro_rules! scenario_maps {
         streams: Count =>
             "The number of iterations that a user runs concurrently over one HTTP/2 connection, \
              with a stream per request. Default: 1.",
-        deflate: Bool => "`true` offers compression on WebSocket connections.",
+        deflate: OneOf(&[Bool, Words(&["no_context_takeover"])]) =>
+            "`true` offers compression on WebSocket connections as browsers do. \
+             `no_context_takeover` also forbids messages that refer to earlier ones, which saves \
+             up to 32 KiB per connection.",
         cookies: Bool => "`false` ignores the cookies that the target sets.",
     }
     PROXY Proxy = "a proxy" {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use throng_base::Said;
 use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
+use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
 use crate::read::Context;
@@ -244,10 +245,17 @@ pub(crate) fn read_connection(
             None => default,
         };
         options.keep_alive = flag(fields.keep_alive, options.keep_alive);
-        options.deflate = flag(fields.deflate, options.deflate);
         options.cookies = flag(fields.cookies, options.cookies);
         if let Some(time) = fields.timeout.node().and_then(|node| cx.time_limit(node)) {
             options.connect_timeout = time;
+        }
+        if let Some(node) = fields.deflate.node() {
+            let words = [
+                ("true", DeflateOffer::AsBrowsers),
+                ("false", DeflateOffer::Nothing),
+                ("no_context_takeover", DeflateOffer::NoContextTakeover),
+            ];
+            options.deflate = cx.word(node, &words).unwrap_or_default();
         }
         if let Some(node) = fields.resend.node() {
             let words = [("idempotent", true), ("never", false)];

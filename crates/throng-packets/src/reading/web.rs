@@ -1,7 +1,7 @@
 //! WebSockets in captures: the upgrade is passed over, binary messages are packets.
 
 use throng_base::Said;
-use throng_protocol::websocket::{FrameReader, Inflater, Limits, Message, Role};
+use throng_protocol::websocket::{Deflate, FrameReader, Inflater, Limits, Message, Role};
 
 use crate::streams::Direction;
 
@@ -33,8 +33,9 @@ impl Web {
             Direction::Up => Role::Server,
             Direction::Down => Role::Client,
         };
-        // A frame says whether it is compressed; what was agreed on need not be known.
-        let reader = FrameReader::new(role, true);
+        // What was agreed on need not be known: a frame says whether it is compressed, and a reader
+        // of messages that refer to earlier ones reads all others, too.
+        let reader = FrameReader::new(role, Some(Deflate::CONTEXT_TAKEOVER));
         Web { state: State::Head, head: Vec::new(), reader, inflater: Inflater::new(), position: 0 }
     }
 

@@ -1,10 +1,12 @@
-//! permessage-deflate (RFC 7692) without context takeover.
+//! permessage-deflate (RFC 7692).
 //!
-//! One [`Inflater`] and one [`Deflater`] serve all connections of a shard, because no message
-//! refers to an earlier one; so an idle connection owns neither.
+//! One [`Inflater`] and one [`Deflater`] serve all connections of a shard. Our messages refer to no
+//! earlier ones. Where messages of the peer do, a connection keeps their last bytes; without that
+//! an idle connection owns nothing.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
+use super::agreement::WINDOW_BITS_MAX;
 use super::error::WebSocketError;
 use super::frame::{Opcode, write_frame};
 
@@ -22,6 +24,8 @@ const OUTPUT_GROWTH: usize = 4;
 /// How many blocks of a message may be marked as the last one. After each the decompressor is
 /// reset, so a message of nothing else would cost a thousand times what it should.
 const LAST_BLOCKS_MAX: usize = 16;
+/// The header of a stored block: its type and its length, twice (RFC 1951, 3.2.4).
+const STORED_HEADER_BYTES: usize = 5;
 /// What an output buffer may keep between two messages.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
@@ -29,9 +33,9 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct Inflater {
     raw: Option<Decompress>,
-    /// The payload with its tail put back.
+    /// What the message may refer to, and the payload with its tail put back.
     input: Vec<u8>,
-    /// All initialised; the message fills a first part of it.
+    /// All initialised; what the message may refer to fills a first part of it, then the message.
     output: Vec<u8>,
 }
 
@@ -52,29 +56,33 @@ impl Inflater {
         self.input.capacity() + self.output.capacity()
     }
 
-    /// Inflates one message, which may become `limit` bytes long and not one longer.
+    /// Inflates one message, which may become `limit` bytes long and not one longer. It may refer
+    /// to the `history`: at most 32 KiB of what was inflated on its connection.
     ///
     /// An empty payload is taken for an empty message, as other implementations do.
-    pub fn inflate(&mut self, payload: &[u8], limit: usize) -> Result<&[u8], WebSocketError> {
+    pub fn inflate(
+        &mut self,
+        payload: &[u8],
+        history: &[u8],
+        limit: usize,
+    ) -> Result<&[u8], WebSocketError> {
         if payload.is_empty() {
             return Ok(&[]);
         }
-        trim(&mut self.input);
-        trim(&mut self.output);
-        self.input.clear();
-        for part in [payload, &TAIL, &LAST_BLOCK] {
-            self.input.extend_from_slice(part);
-        }
+        self.load(payload, history);
+        let message_start = history.len();
         // One byte beyond the limit shows that the message goes beyond it.
-        let room_max = limit.saturating_add(1);
-        let mut room = self.output.len().max(OUTPUT_BYTES_MIN).min(room_max);
+        let room_max = limit.saturating_add(1).saturating_add(message_start);
+        let mut room = self.output.len().max(OUTPUT_BYTES_MIN + message_start).min(room_max);
         loop {
             if self.output.len() < room {
                 self.output.reserve_exact(room - self.output.len());
                 self.output.resize(room, 0);
             }
-            match self.attempt(payload.len(), room) {
-                Attempt::Whole { bytes } if bytes <= limit => return Ok(&self.output[..bytes]),
+            match self.attempt(room) {
+                Attempt::Whole { bytes } if bytes - message_start <= limit => {
+                    return Ok(&self.output[message_start..bytes]);
+                }
                 Attempt::Broken => return Err(WebSocketError::CompressionBroken),
                 Attempt::OutputFull if room < room_max => {
                     room = room.saturating_mul(OUTPUT_GROWTH).min(room_max);
@@ -90,11 +98,30 @@ impl Inflater {
         }
     }
 
+    /// Puts the history in front of the message as a stored block, which any decompressor reads
+    /// into its window.
+    fn load(&mut self, payload: &[u8], history: &[u8]) {
+        trim(&mut self.input);
+        trim(&mut self.output);
+        self.input.clear();
+        if let (Ok(length), false) = (u16::try_from(history.len()), history.is_empty()) {
+            let ([low, high], [not_low, not_high]) =
+                (length.to_le_bytes(), (!length).to_le_bytes());
+            let header: [u8; STORED_HEADER_BYTES] = [0, low, high, not_low, not_high];
+            self.input.extend_from_slice(&header);
+            self.input.extend_from_slice(history);
+        }
+        for part in [payload, &TAIL, &LAST_BLOCK] {
+            self.input.extend_from_slice(part);
+        }
+    }
+
     /// Inflates the input from its start into the first `room` bytes of the output.
     ///
-    /// All in one go, because only so the decompressor refuses a message that refers to the one
-    /// before it; piece by piece it would read whatever its window holds.
-    fn attempt(&mut self, payload_bytes: usize, room: usize) -> Attempt {
+    /// All in one go, because only so the decompressor refuses a message that refers to what is
+    /// not in front of it; piece by piece it would read whatever its window holds.
+    fn attempt(&mut self, room: usize) -> Attempt {
+        let payload_end = self.input.len() - TAIL.len() - LAST_BLOCK.len();
         let raw = self.raw.get_or_insert_with(|| Decompress::new(false));
         let (mut taken, mut filled) = (0, 0);
         for _ in 0..=LAST_BLOCKS_MAX {
@@ -107,7 +134,7 @@ impl Inflater {
                 Err(_) => return Attempt::Broken,
                 // A block marked as the last one may end the message early (RFC 7692, 7.2.3.4).
                 // What follows it begins a new stream; usually that is our own last block.
-                Ok(Status::StreamEnd) if taken == payload_bytes || taken == self.input.len() => {
+                Ok(Status::StreamEnd) if taken == payload_end || taken == self.input.len() => {
                     return Attempt::Whole { bytes: filled };
                 }
                 Ok(Status::StreamEnd) if raw.total_in() > 0 => {}
@@ -140,30 +167,52 @@ impl Deflater {
         Deflater { raw: None, level, output: Vec::new() }
     }
 
-    /// The payload of a compressed message (RFC 7692, 7.2.1); `None` when the compressor fails.
-    pub fn deflate(&mut self, payload: &[u8]) -> Option<&[u8]> {
+    /// The payload of a compressed message (RFC 7692, 7.2.1) for a peer with such a window, 8 to
+    /// 15 bits; `None` when the compressor fails.
+    ///
+    /// No reference reaches further back than a piece is long. A message is therefore compressed in
+    /// pieces of the window's size, each by itself, and one compressor serves every window.
+    pub fn deflate(&mut self, payload: &[u8], window_bits: u8) -> Option<&[u8]> {
         let level = self.level;
         let raw = self.raw.get_or_insert_with(|| Compress::new(level, false));
-        raw.reset();
+        let piece_bytes_max = match window_bits {
+            bits if bits < WINDOW_BITS_MAX => 1 << bits,
+            // The compressor keeps to the largest window by itself.
+            _ => payload.len().max(1),
+        };
         trim(&mut self.output);
-        let output = &mut self.output;
-        let bound = payload.len() + payload.len() / 1024 + 64;
-        if output.len() < bound {
-            output.resize(bound, 0);
+        let mut filled = 0;
+        let pieces = payload.chunks(piece_bytes_max).chain(payload.is_empty().then_some(payload));
+        for piece in pieces {
+            filled = compress_piece(raw, piece, &mut self.output, filled)?;
         }
-        let (mut taken, mut filled) = (0, 0);
-        loop {
-            raw.compress(&payload[taken..], &mut output[filled..], FlushCompress::Sync).ok()?;
-            taken = raw.total_in() as usize;
-            filled = raw.total_out() as usize;
-            // Only room that is left over shows that the flush is complete.
-            if taken == payload.len() && filled < output.len() {
-                break;
-            }
-            output.resize(output.len() * 2, 0);
-        }
-        let written = &output[..filled];
+        let written = &self.output[..filled];
         Some(written.strip_suffix(&TAIL).unwrap_or(written))
+    }
+}
+
+/// Writes a piece that refers to nothing before it, up to a sync flush, behind what `filled` the
+/// output; how much of the output is filled then.
+fn compress_piece(
+    raw: &mut Compress,
+    piece: &[u8],
+    output: &mut Vec<u8>,
+    filled: usize,
+) -> Option<usize> {
+    raw.reset();
+    let bound = filled + piece.len() + piece.len() / 1024 + 64;
+    if output.len() < bound {
+        output.resize(bound, 0);
+    }
+    loop {
+        let (taken, written) = (raw.total_in() as usize, filled + raw.total_out() as usize);
+        raw.compress(&piece[taken..], &mut output[written..], FlushCompress::Sync).ok()?;
+        let written = filled + raw.total_out() as usize;
+        // Only room that is left over shows that the flush is complete.
+        if raw.total_in() as usize == piece.len() && written < output.len() {
+            return Some(written);
+        }
+        output.resize(output.len() * 2, 0);
     }
 }
 
@@ -174,10 +223,11 @@ pub fn write_message_deflated(
     opcode: Opcode,
     mask: Option<[u8; 4]>,
     payload: &[u8],
+    window_bits: u8,
     deflater: &mut Deflater,
 ) {
     if payload.len() >= DEFLATE_BYTES_MIN {
-        let deflated = deflater.deflate(payload);
+        let deflated = deflater.deflate(payload, window_bits);
         if let Some(deflated) = deflated.filter(|deflated| deflated.len() < payload.len()) {
             return write_frame(out, opcode, true, true, mask, deflated);
         }

@@ -8,16 +8,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::Random;
 
+use super::agreement::{Deflate, DeflateOffer, Parameters};
+use super::refusal::{UpgradeError, shown};
+
 #[cfg(test)]
 mod tests;
 
 /// RFC 6455, 1.3.
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Without context takeover on both sides no connection owns a (de)compressor (RFC 7692, 7.1.1).
-const DEFLATE_OFFER: &str =
-    "permessage-deflate; client_no_context_takeover; server_no_context_takeover";
-/// How much of a server's text an error shows.
-const SHOWN_BYTES_MAX: usize = 40;
 
 /// What `Sec-WebSocket-Key` carries: 16 random bytes in base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +76,10 @@ pub fn write_upgrade<'h, P: AsRef<str>>(
     key: &Key,
     headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
     protocols: &[P],
-    offer_deflate: bool,
+    offer: DeflateOffer,
 ) -> Result<(), RequestError> {
     let start = out.len();
-    let request = Request { host, path_and_query, key, protocols, offer_deflate };
+    let request = Request { host, path_and_query, key, protocols, offer };
     let written = request.write(out, headers);
     if written.is_err() {
         out.truncate(start);
@@ -94,7 +92,7 @@ struct Request<'a, P> {
     path_and_query: &'a str,
     key: &'a Key,
     protocols: &'a [P],
-    offer_deflate: bool,
+    offer: DeflateOffer,
 }
 
 impl<P: AsRef<str>> Request<'_, P> {
@@ -126,8 +124,8 @@ impl<P: AsRef<str>> Request<'_, P> {
         if !self.protocols.is_empty() {
             out.extend_from_slice(b"\r\n");
         }
-        if self.offer_deflate {
-            append(out, &[b"Sec-WebSocket-Extensions: ", DEFLATE_OFFER.as_bytes(), b"\r\n"]);
+        if let Some(offer) = self.offer.header() {
+            append(out, &[b"Sec-WebSocket-Extensions: ", offer.as_bytes(), b"\r\n"]);
         }
         for (name, value) in headers {
             if !is_own_header(name) {
@@ -162,8 +160,8 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
 pub struct Accepted {
     /// Which of the offered sub-protocols.
     pub protocol: Option<usize>,
-    /// Whether permessage-deflate is in use, without context takeover on both sides.
-    pub deflate: bool,
+    /// How messages are compressed, if permessage-deflate is in use.
+    pub deflate: Option<Deflate>,
 }
 
 /// Checks the answer to an upgrade request (RFC 6455, 4.1; RFC 7692, 7.1).
@@ -174,7 +172,7 @@ pub fn check_upgrade<'h, P: AsRef<str>>(
     headers: impl IntoIterator<Item = (&'h [u8], &'h [u8])>,
     expected_accept: &[u8; 28],
     protocols: &[P],
-    offered_deflate: bool,
+    offer: DeflateOffer,
 ) -> Result<Accepted, UpgradeError> {
     if status != 101 {
         return Err(UpgradeError::Status(status));
@@ -192,10 +190,14 @@ pub fn check_upgrade<'h, P: AsRef<str>>(
     if !seen.accept {
         return Err(UpgradeError::AcceptMissing);
     }
-    if seen.deflate && !offered_deflate {
-        return Err(UpgradeError::ExtensionNotOffered("permessage-deflate".into()));
-    }
-    Ok(Accepted { protocol: seen.protocol, deflate: seen.deflate })
+    let deflate = match (seen.deflate, offer) {
+        (None, _) => None,
+        (Some(_), DeflateOffer::Nothing) => {
+            return Err(UpgradeError::ExtensionNotOffered("permessage-deflate".into()));
+        }
+        (Some(parameters), offer) => Some(parameters.agreed(offer)?),
+    };
+    Ok(Accepted { protocol: seen.protocol, deflate })
 }
 
 /// What the headers read so far say.
@@ -205,7 +207,7 @@ struct Seen {
     connection: bool,
     accept: bool,
     protocol: Option<usize>,
-    deflate: bool,
+    deflate: Option<Parameters>,
 }
 
 impl Seen {
@@ -254,7 +256,7 @@ impl Seen {
             if name != b"permessage-deflate" {
                 return Err(UpgradeError::ExtensionNotOffered(shown(name)));
             }
-            let mut parameters = DeflateParameters::default();
+            let mut parameters = Parameters::default();
             while text.accept(b';') {
                 let name = text.token().ok_or_else(broken)?;
                 let value = match text.accept(b'=') {
@@ -266,46 +268,10 @@ impl Seen {
             if !text.at_end() && !text.accept(b',') {
                 return Err(broken());
             }
-            if self.deflate {
+            if self.deflate.replace(parameters).is_some() {
                 return Err(UpgradeError::DeflateTwice);
             }
-            if !parameters.server_no_context_takeover {
-                return Err(UpgradeError::DeflateKeepsContext);
-            }
-            self.deflate = true;
         }
-    }
-}
-
-/// RFC 7692, 7.1. Each parameter may come once.
-#[derive(Default)]
-struct DeflateParameters {
-    server_no_context_takeover: bool,
-    client_no_context_takeover: bool,
-    server_max_window_bits: bool,
-}
-
-impl DeflateParameters {
-    fn take(&mut self, name: &[u8], value: Option<&[u8]>) -> Result<(), UpgradeError> {
-        let (seen, valid) = match name {
-            b"server_no_context_takeover" => {
-                (&mut self.server_no_context_takeover, value.is_none())
-            }
-            b"client_no_context_takeover" => {
-                (&mut self.client_no_context_takeover, value.is_none())
-            }
-            // A smaller window is of no concern: we can inflate them all.
-            b"server_max_window_bits" => (
-                &mut self.server_max_window_bits,
-                matches!(value, Some([b'8' | b'9'] | [b'1', b'0'..=b'5'])),
-            ),
-            // Among them `client_max_window_bits`, which must be offered before it is asked for.
-            _ => return Err(UpgradeError::DeflateParameter(shown(name))),
-        };
-        if !valid || std::mem::replace(seen, true) {
-            return Err(UpgradeError::DeflateParameter(shown(name)));
-        }
-        Ok(())
     }
 }
 
@@ -360,22 +326,6 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// A start of what somebody wrote, safe to print.
-fn shown(bytes: &[u8]) -> Box<str> {
-    let mut text = String::new();
-    for byte in bytes {
-        if text.len() >= SHOWN_BYTES_MAX {
-            text.push('…');
-            break;
-        }
-        match byte {
-            b' '..=b'~' => text.push(char::from(*byte)),
-            _ => text.extend(byte.escape_ascii().map(char::from)),
-        }
-    }
-    text.into()
-}
-
 /// Why an upgrade request cannot be written. The scenario or its data is to blame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
@@ -407,71 +357,3 @@ impl fmt::Display for RequestError {
 }
 
 impl std::error::Error for RequestError {}
-
-/// Why an answer to an upgrade request is refused. The server is to blame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpgradeError {
-    Status(u16),
-    UpgradeMissing,
-    UpgradeOther(Box<str>),
-    ConnectionMissing,
-    AcceptMissing,
-    AcceptWrong,
-    ProtocolNotOffered(Box<str>),
-    ProtocolTwice,
-    ExtensionNotOffered(Box<str>),
-    ExtensionSyntax(Box<str>),
-    DeflateTwice,
-    DeflateKeepsContext,
-    /// A parameter that is unknown, not offered, given twice, or has an impossible value.
-    DeflateParameter(Box<str>),
-}
-
-impl fmt::Display for UpgradeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UpgradeError::Status(status) => {
-                write!(f, "the upgrade got status {status} instead of 101")
-            }
-            UpgradeError::UpgradeMissing => f.write_str("the response has no `Upgrade` header"),
-            UpgradeError::UpgradeOther(text) => {
-                write!(f, "the server upgraded to `{text}`, not to `websocket`")
-            }
-            UpgradeError::ConnectionMissing => {
-                f.write_str("the response has no `Connection: Upgrade`")
-            }
-            UpgradeError::AcceptMissing => {
-                f.write_str("the response has no `Sec-WebSocket-Accept` header")
-            }
-            UpgradeError::AcceptWrong => {
-                f.write_str("`Sec-WebSocket-Accept` does not match the key that was sent")
-            }
-            UpgradeError::ProtocolNotOffered(text) => {
-                write!(f, "the server chose the sub-protocol `{text}`, which was not offered")
-            }
-            UpgradeError::ProtocolTwice => {
-                f.write_str("the response has more than one `Sec-WebSocket-Protocol` header")
-            }
-            UpgradeError::ExtensionNotOffered(text) => {
-                write!(f, "the server chose the extension `{text}`, which was not offered")
-            }
-            UpgradeError::ExtensionSyntax(text) => {
-                write!(f, "`Sec-WebSocket-Extensions` is not valid: `{text}`")
-            }
-            UpgradeError::DeflateTwice => {
-                f.write_str("the server chose `permessage-deflate` more than once")
-            }
-            UpgradeError::DeflateKeepsContext => f.write_str(
-                "the server requires `permessage-deflate` without `server_no_context_takeover`",
-            ),
-            UpgradeError::DeflateParameter(text) => {
-                write!(
-                    f,
-                    "the server set `{text}` of `permessage-deflate` in a way that was not offered"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for UpgradeError {}

@@ -3,19 +3,24 @@
 //! - [`FrameReader`] takes bytes as they come and hands out whole messages; an idle connection
 //!   owns no buffer.
 //! - [`frame`] writes frames; [`deflate`] holds what a shard needs to compress and inflate.
+//! - [`agreement`] is what both ends agree on for compression.
 //! - [`handshake`] writes the upgrade request and checks the answer. It reads no HTTP itself.
 
+pub mod agreement;
 pub mod deflate;
 mod error;
 pub mod frame;
 pub mod handshake;
 mod reader;
+mod refusal;
 
 #[cfg(test)]
 mod tests;
 
+pub use agreement::{Deflate, DeflateOffer};
 pub use deflate::{Deflater, Inflater, write_message_deflated};
 pub use error::WebSocketError;
 pub use frame::{Opcode, write_close, write_frame};
-pub use handshake::{Accepted, Key, RequestError, UpgradeError, check_upgrade, write_upgrade};
+pub use handshake::{Accepted, Key, RequestError, check_upgrade, write_upgrade};
 pub use reader::{FrameReader, Limits, Message, Role};
+pub use refusal::UpgradeError;

@@ -1,8 +1,10 @@
 //! Reads frames in any cuts and hands out whole messages.
 //!
 //! A connection between two messages owns no memory but the reader itself; what is needed while
-//! a message is cut lives in one box.
+//! a message is cut lives in one box. The box stays where messages may refer to earlier ones: it
+//! then holds their last bytes.
 
+use super::agreement::Deflate;
 use super::deflate::Inflater;
 use super::error::WebSocketError;
 use super::frame::{
@@ -49,18 +51,18 @@ pub enum Message<'a> {
 /// The reading half of one connection.
 #[derive(Debug)]
 pub struct FrameReader {
-    unfinished: Option<Box<Unfinished>>,
+    buffers: Option<Box<Buffers>>,
     role: Role,
-    deflate: bool,
+    deflate: Option<Deflate>,
     /// After a close frame or an error nothing more is read.
     done: bool,
 }
 
 const _: () = assert!(size_of::<FrameReader>() <= 16);
 
-/// A message or a frame of which a part has come.
+/// A message or a frame of which a part has come, and what the next message may refer to.
 #[derive(Debug)]
-struct Unfinished {
+struct Buffers {
     /// The first bytes of a header that is cut.
     header: [u8; HEADER_BYTES_MAX],
     header_bytes: usize,
@@ -73,6 +75,8 @@ struct Unfinished {
     data: Vec<u8>,
     /// The payload of a cut control frame. It may come between the frames of a message.
     control: [u8; CONTROL_PAYLOAD_BYTES_MAX],
+    /// The last bytes of the compressed messages so far, with context takeover.
+    history: Vec<u8>,
 }
 
 /// What a call of `receive` lends to all below it.
@@ -83,14 +87,14 @@ struct Call<'a, S> {
 }
 
 impl FrameReader {
-    /// Whether permessage-deflate was agreed on.
-    pub fn deflates(&self) -> bool {
+    /// What was agreed on for permessage-deflate.
+    pub fn deflate(&self) -> Option<Deflate> {
         self.deflate
     }
 
-    /// `deflate` says whether permessage-deflate was negotiated (without context takeover).
-    pub fn new(role: Role, deflate: bool) -> FrameReader {
-        FrameReader { unfinished: None, role, deflate, done: false }
+    /// `deflate` is what was agreed on, if messages may be compressed.
+    pub fn new(role: Role, deflate: Option<Deflate>) -> FrameReader {
+        FrameReader { buffers: None, role, deflate, done: false }
     }
 
     /// Reads all of `bytes` and calls `sink` for each message that became whole.
@@ -107,9 +111,9 @@ impl FrameReader {
     ) -> Result<(), WebSocketError> {
         let mut call = Call { limits, inflater, sink };
         while !bytes.is_empty() && !self.done {
-            let read = match self.unfinished.take() {
+            let read = match self.buffers.take() {
                 None => self.begin(bytes, &mut call),
-                Some(unfinished) => self.resume(unfinished, bytes, &mut call),
+                Some(buffers) => self.resume(buffers, bytes, &mut call),
             };
             self.done |= read.is_err();
             bytes = read?;
@@ -117,9 +121,10 @@ impl FrameReader {
         Ok(())
     }
 
-    /// True when no message is half read; then the reader owns no heap memory.
+    /// True when no message is half read. Without context takeover the reader then owns no heap
+    /// memory.
     pub fn is_idle(&self) -> bool {
-        self.unfinished.is_none()
+        self.buffers.as_ref().is_none_or(|buffers| buffers.is_empty())
     }
 
     /// True after a close frame or an error: nothing more will be read.
@@ -127,16 +132,17 @@ impl FrameReader {
         self.done
     }
 
-    /// The heap memory that the reader owns now: nothing when it is idle.
+    /// The heap memory that the reader owns now.
     pub fn heap_bytes(&self) -> usize {
-        let unfinished = self.unfinished.as_ref();
-        unfinished.map_or(0, |unfinished| size_of::<Unfinished>() + unfinished.data.capacity())
+        self.buffers.as_ref().map_or(0, |buffers| {
+            size_of::<Buffers>() + buffers.data.capacity() + buffers.history.capacity()
+        })
     }
 
     fn situation(&self, limits: &Limits, message_bytes: Option<usize>) -> Situation {
         Situation {
             masked: self.role == Role::Server,
-            deflate: self.deflate,
+            deflate: self.deflate.is_some(),
             message_bytes,
             frame_bytes_max: limits.frame_bytes_max,
             message_bytes_max: limits.message_bytes_max,
@@ -150,24 +156,24 @@ impl FrameReader {
         call: &mut Call<'_, impl FnMut(Message<'_>)>,
     ) -> Result<&'b [u8], WebSocketError> {
         let Some(header) = Header::parse(bytes, &self.situation(call.limits, None))? else {
-            return self.resume(Unfinished::boxed(), bytes, call);
+            return self.resume(Buffers::boxed(), bytes, call);
         };
         let rest = &bytes[header.header_bytes..];
-        let whole = header.fin && header.mask.is_none();
+        let whole = header.fin && header.mask.is_none() && !self.keeps_history(&header);
         match usize::try_from(header.payload_bytes) {
             Ok(length) if whole && length <= rest.len() => {
                 let (payload, rest) = rest.split_at(length);
                 if header.opcode.is_control() {
                     self.deliver_control(header.opcode, payload, call.sink)?;
                 } else {
-                    deliver_data((header.opcode, header.compressed), payload, call)?;
+                    deliver_data((header.opcode, header.compressed), payload, &[], call)?;
                 }
                 Ok(rest)
             }
             _ => {
-                let mut unfinished = Unfinished::boxed();
-                unfinished.start_frame(header);
-                self.read_payload(unfinished, rest, call)
+                let mut buffers = Buffers::boxed();
+                buffers.start_frame(header);
+                self.read_payload(buffers, rest, call)
             }
         }
     }
@@ -175,52 +181,62 @@ impl FrameReader {
     /// Goes on inside a header, a payload, or between two frames of a message.
     fn resume<'b>(
         &mut self,
-        mut unfinished: Box<Unfinished>,
+        mut buffers: Box<Buffers>,
         bytes: &'b [u8],
         call: &mut Call<'_, impl FnMut(Message<'_>)>,
     ) -> Result<&'b [u8], WebSocketError> {
-        if unfinished.frame.is_some() {
-            return self.read_payload(unfinished, bytes, call);
+        if buffers.frame.is_some() {
+            return self.read_payload(buffers, bytes, call);
         }
-        let had = unfinished.header_bytes;
+        let had = buffers.header_bytes;
         let taken = bytes.len().min(HEADER_BYTES_MAX - had);
         let known = had + taken;
-        unfinished.header[had..known].copy_from_slice(&bytes[..taken]);
-        let message_bytes = unfinished.message.map(|_| unfinished.data.len());
+        buffers.header[had..known].copy_from_slice(&bytes[..taken]);
+        let message_bytes = buffers.message.map(|_| buffers.data.len());
         let situation = self.situation(call.limits, message_bytes);
-        let Some(header) = Header::parse(&unfinished.header[..known], &situation)? else {
-            unfinished.header_bytes = known;
-            self.unfinished = Some(unfinished);
+        let Some(header) = Header::parse(&buffers.header[..known], &situation)? else {
+            buffers.header_bytes = known;
+            self.buffers = Some(buffers);
             return Ok(&bytes[taken..]);
         };
-        unfinished.header_bytes = 0;
-        unfinished.start_frame(header);
-        self.read_payload(unfinished, &bytes[header.header_bytes - had..], call)
+        buffers.header_bytes = 0;
+        buffers.start_frame(header);
+        self.read_payload(buffers, &bytes[header.header_bytes - had..], call)
     }
 
     fn read_payload<'b>(
         &mut self,
-        mut unfinished: Box<Unfinished>,
+        mut buffers: Box<Buffers>,
         bytes: &'b [u8],
         call: &mut Call<'_, impl FnMut(Message<'_>)>,
     ) -> Result<&'b [u8], WebSocketError> {
-        let (header, rest) = match unfinished.take_payload(bytes) {
+        let (header, rest) = match buffers.take_payload(bytes) {
             (Some(header), rest) => (header, rest),
             (None, rest) => {
-                self.unfinished = Some(unfinished);
+                self.buffers = Some(buffers);
                 return Ok(rest);
             }
         };
         if header.opcode.is_control() {
-            let payload = &unfinished.control[..header.payload_bytes as usize];
+            let payload = &buffers.control[..header.payload_bytes as usize];
             self.deliver_control(header.opcode, payload, call.sink)?;
-        } else if let Some(message) = unfinished.message.take_if(|_| header.fin) {
-            deliver_data(message, &unfinished.data, call)?;
+        } else if let Some(message) = buffers.message.take_if(|_| header.fin) {
+            let data = std::mem::take(&mut buffers.data);
+            let inflated = deliver_data(message, &data, &buffers.history, call)?;
+            let history_bytes_max = self.deflate.map_or(0, Deflate::history_bytes);
+            if let (Some(inflated), 1..) = (inflated, history_bytes_max) {
+                note_history(&mut buffers.history, inflated, history_bytes_max);
+            }
         }
-        if unfinished.message.is_some() && !self.done {
-            self.unfinished = Some(unfinished);
+        if (buffers.message.is_some() || !buffers.history.is_empty()) && !self.done {
+            self.buffers = Some(buffers);
         }
         Ok(rest)
+    }
+
+    /// Whether a message is one to which later ones may refer.
+    fn keeps_history(&self, header: &Header) -> bool {
+        header.compressed && self.deflate.is_some_and(|deflate| deflate.history_bytes() > 0)
     }
 
     fn deliver_control(
@@ -243,9 +259,9 @@ impl FrameReader {
     }
 }
 
-impl Unfinished {
-    fn boxed() -> Box<Unfinished> {
-        Box::new(Unfinished {
+impl Buffers {
+    fn boxed() -> Box<Buffers> {
+        Box::new(Buffers {
             header: [0; HEADER_BYTES_MAX],
             header_bytes: 0,
             frame: None,
@@ -253,7 +269,13 @@ impl Unfinished {
             message: None,
             data: Vec::new(),
             control: [0; CONTROL_PAYLOAD_BYTES_MAX],
+            history: Vec::new(),
         })
+    }
+
+    /// Whether no frame and no message is half read.
+    fn is_empty(&self) -> bool {
+        self.header_bytes == 0 && self.frame.is_none() && self.message.is_none()
     }
 
     fn start_frame(&mut self, header: Header) {
@@ -300,15 +322,18 @@ impl Unfinished {
     }
 }
 
-fn deliver_data(
+/// Gives out a message; what a compressed one was before it was compressed.
+fn deliver_data<'a, S: FnMut(Message<'_>)>(
     (opcode, compressed): (Opcode, bool),
     payload: &[u8],
-    call: &mut Call<'_, impl FnMut(Message<'_>)>,
-) -> Result<(), WebSocketError> {
-    let payload = match compressed {
-        true => call.inflater.inflate(payload, call.limits.message_bytes_max)?,
-        false => payload,
+    history: &[u8],
+    call: &'a mut Call<'_, S>,
+) -> Result<Option<&'a [u8]>, WebSocketError> {
+    let inflated = match compressed {
+        true => Some(call.inflater.inflate(payload, history, call.limits.message_bytes_max)?),
+        false => None,
     };
+    let payload = inflated.unwrap_or(payload);
     let message = match opcode {
         Opcode::Text => {
             let text = std::str::from_utf8(payload).map_err(|_| WebSocketError::TextNotUtf8)?;
@@ -317,7 +342,16 @@ fn deliver_data(
         _ => Message::Binary(payload),
     };
     (call.sink)(message);
-    Ok(())
+    Ok(inflated)
+}
+
+/// Keeps the last bytes of all messages so far, and no more memory than for them.
+fn note_history(history: &mut Vec<u8>, inflated: &[u8], bytes_max: usize) {
+    let inflated = &inflated[inflated.len().saturating_sub(bytes_max)..];
+    let kept = history.len().min(bytes_max - inflated.len());
+    history.drain(..history.len() - kept);
+    history.reserve_exact(inflated.len());
+    history.extend_from_slice(inflated);
 }
 
 fn read_close(payload: &[u8]) -> Result<Message<'_>, WebSocketError> {

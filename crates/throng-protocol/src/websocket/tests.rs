@@ -1,6 +1,7 @@
 //! Frames and messages: the RFCs' own examples, every rule broken once, and every cut.
 
 mod autobahn;
+mod takeover;
 
 use std::fmt::Write as _;
 
@@ -22,7 +23,7 @@ struct Bench {
 
 impl Bench {
     fn new(role: Role, deflate: bool, limits: Limits) -> Bench {
-        let reader = FrameReader::new(role, deflate);
+        let reader = FrameReader::new(role, deflate.then_some(Deflate::NO_CONTEXT_TAKEOVER));
         Bench { reader, inflater: Inflater::new(), limits, messages: Vec::new() }
     }
 
@@ -280,7 +281,7 @@ fn a_whole_message_is_handed_out_where_it_lies() {
     let stream = b"\x81\x05Hello\x82\x03\x01\x02\x03\x89\x01p";
     let mut inflater = Inflater::new();
     let mut offsets = Vec::new();
-    let mut reader = FrameReader::new(Role::Client, true);
+    let mut reader = FrameReader::new(Role::Client, Some(Deflate::NO_CONTEXT_TAKEOVER));
     let mut sink = |message: Message<'_>| {
         let payload = match message {
             Message::Text(text) => text.as_bytes(),
@@ -334,7 +335,7 @@ fn limits_hold_to_the_byte() {
     for (length, expected) in [(200, (1, Ok(()))), (201, (0, too_large(201)))] {
         let mut out = Vec::new();
         let payload = vec![b'x'; length];
-        write_message_deflated(&mut out, Opcode::Text, None, &payload, &mut deflater);
+        write_message_deflated(&mut out, Opcode::Text, None, &payload, 15, &mut deflater);
         assert!(out.len() < 100);
         assert_eq!(outcome(&out), expected);
     }
@@ -386,13 +387,13 @@ fn a_decompression_bomb_stops_at_the_limit() {
     let limit = 1 << 20;
     let mut inflater = Inflater::new();
     let error = WebSocketError::MessageTooLarge { size: limit as u64 + 1, limit: limit as u64 };
-    assert_eq!(inflater.inflate(&bomb, limit), Err(error));
+    assert_eq!(inflater.inflate(&bomb, &[], limit), Err(error));
     assert!(inflater.heap_bytes() <= limit + 1 + (64 << 10));
     // The inflater serves the next message as if nothing had happened.
     let hello = b"\xf2\x48\xcd\xc9\xc9\x07\x00";
-    assert_eq!(inflater.inflate(hello, 5), Ok(&b"Hello"[..]));
-    assert!(matches!(inflater.inflate(hello, 4), Err(WebSocketError::MessageTooLarge { .. })));
-    assert!(matches!(inflater.inflate(hello, 0), Err(WebSocketError::MessageTooLarge { .. })));
+    assert_eq!(inflater.inflate(hello, &[], 5), Ok(&b"Hello"[..]));
+    assert!(matches!(inflater.inflate(hello, &[], 4), Err(WebSocketError::MessageTooLarge { .. })));
+    assert!(matches!(inflater.inflate(hello, &[], 0), Err(WebSocketError::MessageTooLarge { .. })));
 }
 
 #[test]
@@ -401,7 +402,7 @@ fn a_message_has_few_last_blocks() {
     for (count, expected) in [(16, Ok(&b""[..])), (17, Err(WebSocketError::CompressionBroken))] {
         // Empty last blocks, and the byte that a sender puts behind them.
         let message = [b"\x03\x00".repeat(count), vec![0]].concat();
-        assert_eq!(inflater.inflate(&message, 10), expected, "{count}");
+        assert_eq!(inflater.inflate(&message, &[], 10), expected, "{count}");
     }
 }
 
@@ -417,11 +418,11 @@ fn deflated_messages_come_back() {
             };
             let payload = &payload[..length];
             let mut stream = Vec::new();
-            write_message_deflated(&mut stream, Opcode::Binary, None, payload, &mut deflater);
+            write_message_deflated(&mut stream, Opcode::Binary, None, payload, 15, &mut deflater);
             let compressed = stream[0] & 0x40 != 0;
             assert_eq!(compressed, texts && length >= deflate::DEFLATE_BYTES_MIN, "{length}");
             // Also when it gains nothing, what the deflater makes is a valid message.
-            let deflated = deflater.deflate(payload).expect("deflating works").to_vec();
+            let deflated = deflater.deflate(payload, 15).expect("deflating works").to_vec();
             stream.clear();
             write_frame(&mut stream, Opcode::Binary, true, true, Some(MASK), &deflated);
             let parts = cut(&stream, &mut random);
@@ -466,11 +467,11 @@ fn conversation(random: &mut Random, role: Role, deflate: bool) -> (Vec<u8>, Vec
         let text = std::str::from_utf8(&payload).ok();
         let opcode = if text.is_some() { Opcode::Text } else { Opcode::Binary };
         if deflate && random.chance(0.3) {
-            write_message_deflated(&mut out, opcode, mask(), &payload, &mut deflater);
+            write_message_deflated(&mut out, opcode, mask(), &payload, 15, &mut deflater);
         } else {
             let compressed = deflate && random.chance(0.5);
             let sent = match compressed {
-                true => deflater.deflate(&payload).expect("deflating works"),
+                true => deflater.deflate(&payload, 15).expect("deflating works"),
                 false => &payload,
             };
             let mut opcode = opcode;
@@ -539,16 +540,16 @@ fn fuzz_damaged_streams_give_the_same_however_they_are_cut() {
 #[test]
 fn fuzz_the_inflater_stays_within_its_limit() {
     let mut deflater = Deflater::default();
-    let long = deflater.deflate(&[b'z'; 10_000]).expect("deflating works").to_vec();
+    let long = deflater.deflate(&[b'z'; 10_000], 15).expect("deflating works").to_vec();
     let text = b"a few words, some of them some of them again".repeat(4);
-    let short = deflater.deflate(&text).expect("deflating works").to_vec();
+    let short = deflater.deflate(&text, 15).expect("deflating works").to_vec();
     let corpus: &[&[u8]] = &[&long, &short, b"\xf3\x48\xcd\xc9\xc9\x07\x00\x00"];
     let mut inflater = Inflater::new();
     throng_fuzz::mutations(corpus, |input, random| {
         let limit = random.below(20_000) as usize;
-        let first = inflater.inflate(input, limit).map(<[u8]>::to_vec);
+        let first = inflater.inflate(input, &[], limit).map(<[u8]>::to_vec);
         assert!(first.as_ref().map_or(0, Vec::len) <= limit);
         // Nothing of an earlier message is left.
-        assert_eq!(Inflater::new().inflate(input, limit).map(<[u8]>::to_vec), first);
+        assert_eq!(Inflater::new().inflate(input, &[], limit).map(<[u8]>::to_vec), first);
     });
 }

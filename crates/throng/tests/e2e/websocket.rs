@@ -1,5 +1,6 @@
 //! `throng bench` over WebSocket: the server is `ws` of npm, which others have written.
 
+use std::path::Path;
 use std::process::Command;
 
 use throng_fuzz::python_packages;
@@ -98,6 +99,77 @@ fn deflate_is_agreed_upon() {
     run.within("/sent_bytes", 1.0, 40.0 * 800.0 + 4.0 * 1000.0);
     node.tells("open /permessage-deflate", 4);
     node.tells("close 1000", 4);
+}
+
+/// A server whose answer to the offer is what `perMessageDeflate` of `ws` makes of it; it prints
+/// the offer. The messages of a user share their words, so with context takeover they shrink.
+const DEFLATING: &str = "
+const { WebSocketServer } = require('ws');
+const perMessageDeflate = { threshold: 0, ...JSON.parse(process.argv[2]) };
+const server = new WebSocketServer({ host: '127.0.0.1', port: 0, perMessageDeflate });
+server.on('listening', () => console.log('listening ' + server.address().port));
+server.on('connection', (socket, request) => {
+  console.log('offer ' + request.headers['sec-websocket-extensions']);
+  socket.on('message', (data, binary) => socket.send(data, { binary }));
+});
+";
+
+#[test]
+fn every_answer_to_the_offer_of_a_browser_is_kept_to() {
+    // Words that repeat after 700 bytes: beyond the smallest window of zlib, within the others.
+    let words: String = (0..100).map(|word| format!("w{:06}", word * 7919 % 1_000_003)).collect();
+    let text = words.repeat(12);
+    for (options, received_max) in [
+        ("{}", 200),
+        (r#"{"serverNoContextTakeover":true}"#, 900),
+        (r#"{"clientNoContextTakeover":true}"#, 200),
+        (r#"{"serverMaxWindowBits":10}"#, 900),
+        (r#"{"clientMaxWindowBits":9}"#, 200),
+        (r#"{"clientMaxWindowBits":10,"serverMaxWindowBits":9}"#, 8_000),
+    ] {
+        let node = Node::start(DEFLATING, &[Path::new(options)]);
+        let url = node.url("ws");
+        let line =
+            format!("bench {url} -n 80 -c 2 --deflate --body @t --expect-text w007919 --json");
+        let run = throng(&line).file("t", &text).run().succeeds(80);
+        // Two users, and the first message of each refers to no other.
+        run.within("/received_bytes", 1.0, 80.0 * f64::from(received_max) + 2.0 * 1_200.0);
+        node.tells("offer permessage-deflate; client_max_window_bits", 2);
+    }
+}
+
+#[test]
+fn an_illegal_answer_to_the_offer_is_blamed_on_the_target() {
+    for (answer, told) in [
+        ("permessage-deflate; server_max_window_bits=16", "RFC 7692, 7.1.2.1"),
+        ("permessage-deflate; client_max_window_bits", "RFC 7692, 7.1.2.2"),
+        ("permessage-deflate; server_no_context_takeover=1", "RFC 7692, 7.1.1.1"),
+        ("permessage-deflate; level=9", "RFC 7692, 7"),
+    ] {
+        let server = answering(answer);
+        let node = Node::start(&server, &[]);
+        let run = bench(&node, "", "-n 4 -c 1 --deflate --body hi");
+        run.fails("upgrade-refused", "target", None);
+        run.says(&[told]);
+    }
+}
+
+/// A server that accepts every upgrade with this value of `Sec-WebSocket-Extensions`.
+fn answering(extensions: &str) -> String {
+    format!(
+        "
+const crypto = require('crypto');
+const server = require('http').createServer();
+server.on('upgrade', (request, socket) => {{
+  const key = request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+  const accept = crypto.createHash('sha1').update(key).digest('base64');
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\n' +
+    'Connection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n' +
+    'Sec-WebSocket-Extensions: {extensions}\\r\\n\\r\\n');
+}});
+server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
+"
+    )
 }
 
 #[test]

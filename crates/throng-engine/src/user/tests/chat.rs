@@ -24,7 +24,7 @@ pub(super) fn web_server(faults: u64, replies: impl Fn(&str) -> Vec<String> + 's
             out.extend_from_slice(&accept);
             out.extend_from_slice(b"\r\n\r\n");
         }
-        let mut reader = throng_protocol::websocket::FrameReader::new(Role::Server, false);
+        let mut reader = throng_protocol::websocket::FrameReader::new(Role::Server, None);
         let (mut inflater, limits) = (Inflater::new(), Default::default());
         let mut closed = false;
         let whole = whole_frames(asked);

@@ -2,6 +2,10 @@
 
 use super::*;
 
+const NOTHING: DeflateOffer = DeflateOffer::Nothing;
+const BROWSERS: DeflateOffer = DeflateOffer::AsBrowsers;
+const SINGLE: DeflateOffer = DeflateOffer::NoContextTakeover;
+
 /// The key and the answer of RFC 6455, 1.3.
 const ACCEPT: &[u8; 28] = b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
@@ -24,12 +28,12 @@ fn request(
     path: &str,
     headers: &[(&str, &str)],
     protocols: &[&str],
-    deflate: bool,
+    offer: DeflateOffer,
 ) -> Result<String, RequestError> {
     let mut out = b"before".to_vec();
     let key = sample_key();
     let headers = headers.iter().map(|(name, value)| (*name, value.as_bytes()));
-    let written = write_upgrade(&mut out, host, path, &key, headers, protocols, deflate);
+    let written = write_upgrade(&mut out, host, path, &key, headers, protocols, offer);
     let text = String::from_utf8(out).expect("requests are text here");
     let text = text.strip_prefix("before").expect("what was there stays").to_string();
     assert!(written.is_ok() || text.is_empty());
@@ -38,7 +42,7 @@ fn request(
 
 #[test]
 fn the_request_is_whole() {
-    let plain = request("im.example:8080", "/im?room=1", &[], &[], false);
+    let plain = request("im.example:8080", "/im?room=1", &[], &[], NOTHING);
     let expected = "GET /im?room=1 HTTP/1.1\r\nHost: im.example:8080\r\nUpgrade: websocket\r\n\
         Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
         Sec-WebSocket-Version: 13\r\n\r\n";
@@ -50,38 +54,37 @@ fn the_request_is_whole() {
         ("Sec-WebSocket-Key", "abc"),
         ("Cookie", "a=1; b=\"ä\""),
     ];
-    let full = request("[::1]", "/", &browser, &["chat.v2", "chat"], true);
+    let full = request("[::1]", "/", &browser, &["chat.v2", "chat"], BROWSERS);
     let expected = "GET / HTTP/1.1\r\nHost: [::1]\r\nUpgrade: websocket\r\n\
         Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: chat.v2, chat\r\n\
-        Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover; \
-        server_no_context_takeover\r\nOrigin: https://im.example\r\nCookie: a=1; b=\"ä\"\r\n\r\n";
+        Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\nOrigin: https://im.example\r\nCookie: a=1; b=\"ä\"\r\n\r\n";
     assert_eq!(full.as_deref(), Ok(expected));
 }
 
 #[test]
 fn what_would_break_the_request_is_not_sent() {
     use RequestError as E;
-    let header = |name, value| request("h", "/", &[("A", "b"), (name, value)], &[], false);
+    let header = |name, value| request("h", "/", &[("A", "b"), (name, value)], &[], NOTHING);
     let long = "x\n".repeat(200);
     for (found, error) in [
-        (request("", "/", &[], &[], false), E::Host("".into())),
-        (request("a b", "/", &[], &[], false), E::Host("a b".into())),
-        (request("h\r\nX: y", "/", &[], &[], false), E::Host(r"h\r\nX: y".into())),
-        (request("h", "", &[], &[], false), E::Path("".into())),
-        (request("h", "im", &[], &[], false), E::Path("im".into())),
-        (request("h", "/a b", &[], &[], false), E::Path("/a b".into())),
-        (request("h", "/é", &[], &[], false), E::Path(r"/\xc3\xa9".into())),
+        (request("", "/", &[], &[], NOTHING), E::Host("".into())),
+        (request("a b", "/", &[], &[], NOTHING), E::Host("a b".into())),
+        (request("h\r\nX: y", "/", &[], &[], NOTHING), E::Host(r"h\r\nX: y".into())),
+        (request("h", "", &[], &[], NOTHING), E::Path("".into())),
+        (request("h", "im", &[], &[], NOTHING), E::Path("im".into())),
+        (request("h", "/a b", &[], &[], NOTHING), E::Path("/a b".into())),
+        (request("h", "/é", &[], &[], NOTHING), E::Path(r"/\xc3\xa9".into())),
         (header("", "v"), E::HeaderName("".into())),
         (header("X Y", "v"), E::HeaderName("X Y".into())),
         (header("X", "v\r\nY: z"), E::HeaderValue("X".into())),
         (header("X", "v\0"), E::HeaderValue("X".into())),
-        (request("h", "/", &[], &["a", "b c"], false), E::Protocol("b c".into())),
-        (request("h", "/", &[], &[""], false), E::Protocol("".into())),
+        (request("h", "/", &[], &["a", "b c"], NOTHING), E::Protocol("b c".into())),
+        (request("h", "/", &[], &[""], NOTHING), E::Protocol("".into())),
     ] {
         assert_eq!(found, Err(error));
     }
-    let error = request(&long, "/", &[], &[], false).expect_err("line breaks are no host");
+    let error = request(&long, "/", &[], &[], NOTHING).expect_err("line breaks are no host");
     assert!(error.to_string().len() <= 120, "{error}");
     assert!(header("X", "tab\tis fine").is_ok());
 }
@@ -94,24 +97,24 @@ fn answer(more: &[(&str, &str)]) -> Result<Accepted, UpgradeError> {
         ("Sec-WebSocket-Accept", " s3pPLMBiTxaQ9kYGzzhZRbK+xOo= "),
         ("Server", "some"),
     ];
-    check_answer(101, &[&good, more].concat(), true)
+    check_answer(101, &[&good, more].concat(), SINGLE)
 }
 
 fn check_answer(
     status: u16,
     headers: &[(&str, &str)],
-    deflate: bool,
+    offer: DeflateOffer,
 ) -> Result<Accepted, UpgradeError> {
     let headers = headers.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    check_upgrade(status, headers, ACCEPT, &["chat.v2", "chat"], deflate)
+    check_upgrade(status, headers, ACCEPT, &["chat.v2", "chat"], offer)
 }
 
 #[test]
 fn good_answers_are_accepted() {
-    let plain = Accepted { protocol: None, deflate: false };
+    let plain = Accepted { protocol: None, deflate: None };
     assert_eq!(answer(&[]), Ok(plain));
     let chosen = answer(&[("SEC-WEBSOCKET-PROTOCOL", "chat")]);
-    assert_eq!(chosen, Ok(Accepted { protocol: Some(1), deflate: false }));
+    assert_eq!(chosen, Ok(Accepted { protocol: Some(1), deflate: None }));
     for extensions in ["", " , "] {
         assert_eq!(answer(&[("Sec-WebSocket-Extensions", extensions)]), Ok(plain));
     }
@@ -122,8 +125,35 @@ fn good_answers_are_accepted() {
         "permessage-deflate; server_no_context_takeover; server_max_window_bits=\"15\"",
     ] {
         let accepted = answer(&[("Sec-WebSocket-Extensions", extensions)]);
-        assert_eq!(accepted, Ok(Accepted { protocol: None, deflate: true }), "{extensions}");
+        let deflate = Some(Deflate::NO_CONTEXT_TAKEOVER);
+        assert_eq!(accepted, Ok(Accepted { protocol: None, deflate }), "{extensions}");
     }
+}
+
+#[test]
+fn a_server_may_answer_the_offer_of_a_browser_as_it_likes() {
+    let agreed =
+        |own_window_bits, peer_takeover_bits| Some(Deflate { own_window_bits, peer_takeover_bits });
+    for (parameters, expected) in [
+        ("", agreed(15, Some(15))),
+        ("; server_no_context_takeover", agreed(15, None)),
+        ("; client_no_context_takeover", agreed(15, Some(15))),
+        ("; server_max_window_bits=10", agreed(15, Some(10))),
+        ("; server_max_window_bits=10; server_no_context_takeover", agreed(15, None)),
+        ("; client_max_window_bits=9", agreed(9, Some(15))),
+        ("; client_max_window_bits=\"8\"; server_max_window_bits=8", agreed(8, Some(8))),
+    ] {
+        let headers = [
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+            ("Sec-WebSocket-Extensions", &format!("permessage-deflate{parameters}")),
+        ];
+        let accepted = check_answer(101, &headers, BROWSERS).map(|accepted| accepted.deflate);
+        assert_eq!(accepted, Ok(expected), "{parameters}");
+    }
+    let single = request("h", "/", &[], &[], SINGLE).expect("a request");
+    assert!(single.contains("; server_no_context_takeover; client_max_window_bits\r\n"));
 }
 
 #[test]
@@ -132,10 +162,10 @@ fn wrong_answers_are_refused() {
     let upgrade = ("Upgrade", "websocket");
     let connection = ("Connection", "Upgrade");
     let accept = ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-    let check = |headers: &[(&str, &str)]| check_answer(101, headers, true);
+    let check = |headers: &[(&str, &str)]| check_answer(101, headers, SINGLE);
     for (found, error) in [
-        (check_answer(200, &[upgrade, connection, accept], true), E::Status(200)),
-        (check_answer(403, &[], true), E::Status(403)),
+        (check_answer(200, &[upgrade, connection, accept], SINGLE), E::Status(200)),
+        (check_answer(403, &[], SINGLE), E::Status(403)),
         (check(&[connection, accept]), E::UpgradeMissing),
         (check(&[("Upgrade", "h2c"), connection, accept]), E::UpgradeOther("h2c".into())),
         (check(&[upgrade, accept]), E::ConnectionMissing),
@@ -157,7 +187,9 @@ fn wrong_answers_are_refused() {
 #[test]
 fn extensions_that_were_not_offered_are_refused() {
     use UpgradeError as E;
-    let parameter = |name: &str| E::DeflateParameter(name.into());
+    let wrong = |text: &str, section| E::DeflateParameter(text.into(), section);
+    let twice = |name: &str, section| E::DeflateParameterTwice(name.into(), section);
+    let unknown = |name: &str| E::DeflateParameterUnknown(name.into());
     let syntax = |text: &str| E::ExtensionSyntax(text.into());
     let long = "x".repeat(300);
     let good = "permessage-deflate; server_no_context_takeover";
@@ -168,14 +200,38 @@ fn extensions_that_were_not_offered_are_refused() {
         (&long, E::ExtensionNotOffered(format!("{}…", &long[..40]).into())),
         (&format!("{good}, {good}"), E::DeflateTwice),
         (&format!("{good}, bbf-usp-protocol"), E::ExtensionNotOffered("bbf-usp-protocol".into())),
-        (&format!("{good}; server_no_context_takeover"), parameter("server_no_context_takeover")),
-        (&format!("{good}=1"), parameter("server_no_context_takeover")),
-        (&format!("{good}; client_max_window_bits=10"), parameter("client_max_window_bits")),
-        (&format!("{good}; server_max_window_bits"), parameter("server_max_window_bits")),
-        (&format!("{good}; server_max_window_bits=7"), parameter("server_max_window_bits")),
-        (&format!("{good}; server_max_window_bits=16"), parameter("server_max_window_bits")),
-        (&format!("{good}; server_max_window_bits=08"), parameter("server_max_window_bits")),
-        (&format!("{good}; level=9"), parameter("level")),
+        (
+            &format!("{good}; server_no_context_takeover"),
+            twice("server_no_context_takeover", "7.1.1.1"),
+        ),
+        (&format!("{good}=1"), wrong("server_no_context_takeover=1", "7.1.1.1")),
+        (
+            &format!("{good}; client_no_context_takeover=0"),
+            wrong("client_no_context_takeover=0", "7.1.1.2"),
+        ),
+        (&format!("{good}; server_max_window_bits"), wrong("server_max_window_bits", "7.1.2.1")),
+        (
+            &format!("{good}; server_max_window_bits=7"),
+            wrong("server_max_window_bits=7", "7.1.2.1"),
+        ),
+        (
+            &format!("{good}; server_max_window_bits=16"),
+            wrong("server_max_window_bits=16", "7.1.2.1"),
+        ),
+        (
+            &format!("{good}; server_max_window_bits=08"),
+            wrong("server_max_window_bits=08", "7.1.2.1"),
+        ),
+        (&format!("{good}; client_max_window_bits"), wrong("client_max_window_bits", "7.1.2.2")),
+        (
+            &format!("{good}; client_max_window_bits=7"),
+            wrong("client_max_window_bits=7", "7.1.2.2"),
+        ),
+        (
+            &format!("{good}; client_max_window_bits=9; client_max_window_bits=9"),
+            twice("client_max_window_bits", "7.1.2.2"),
+        ),
+        (&format!("{good}; level=9"), unknown("level")),
         ("; a", syntax("; a")),
         ("permessage-deflate;", syntax("permessage-deflate;")),
         ("permessage-deflate a", syntax("permessage-deflate a")),
@@ -193,7 +249,7 @@ fn extensions_that_were_not_offered_are_refused() {
         ("Sec-WebSocket-Extensions", good),
     ];
     let not_offered = E::ExtensionNotOffered("permessage-deflate".into());
-    assert_eq!(check_answer(101, &headers, false), Err(not_offered));
+    assert_eq!(check_answer(101, &headers, NOTHING), Err(not_offered));
 }
 
 #[test]
@@ -212,7 +268,9 @@ fn errors_are_short() {
         UpgradeError::ExtensionSyntax(text.clone()),
         UpgradeError::DeflateTwice,
         UpgradeError::DeflateKeepsContext,
-        UpgradeError::DeflateParameter(text),
+        UpgradeError::DeflateParameterUnknown(text.clone()),
+        UpgradeError::DeflateParameterTwice(text.clone(), "7.1.2.1"),
+        UpgradeError::DeflateParameter(text, "7.1.2.1"),
     ] {
         assert!(error.to_string().len() <= 120, "{error}");
     }
@@ -240,8 +298,8 @@ fn fuzz_answers_never_panic_and_never_pass_by_accident() {
             let good: [(&[u8], &[u8]); 3] =
                 [(names[0], b"websocket"), (names[1], b"upgrade"), (names[2], ACCEPT)];
             let headers = good.into_iter().chain([(name, input)]);
-            let accepted = check_upgrade(101, headers, ACCEPT, &["chat"], true);
-            if let Ok(Accepted { deflate: true, .. }) = accepted {
+            let accepted = check_upgrade(101, headers, ACCEPT, &["chat"], SINGLE);
+            if let Ok(Accepted { deflate: Some(_), .. }) = accepted {
                 let text = String::from_utf8_lossy(input);
                 assert!(text.contains("server_no_context_takeover"), "{text}");
             }

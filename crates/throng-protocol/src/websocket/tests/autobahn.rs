@@ -58,7 +58,8 @@ impl Server {
         let key = Key::random(&mut Random::new(1));
         let host = format!("127.0.0.1:{}", self.port);
         let none: [(&str, &[u8]); 0] = [];
-        write_upgrade(&mut out, &host, path, &key, none, &[""; 0], false).expect("a request");
+        write_upgrade(&mut out, &host, path, &key, none, &[""; 0], DeflateOffer::Nothing)
+            .expect("a request");
         let mut echo = Echo::default();
         let mut bytes = vec![0; 64 * 1024];
         let mut head = Vec::new();
@@ -94,7 +95,8 @@ impl Echo {
         response.parse(head).expect("an answer");
         let status = response.code.expect("a status");
         let headers = response.headers.iter().map(|it| (it.name.as_bytes(), it.value));
-        let accepted = check_upgrade(status, headers, &key.expected_accept(), &[""; 0], false);
+        let accepted =
+            check_upgrade(status, headers, &key.expected_accept(), &[""; 0], DeflateOffer::Nothing);
         self.reader = Some(FrameReader::new(Role::Client, accepted.expect("an upgrade").deflate));
     }
 
