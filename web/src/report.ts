@@ -2,6 +2,7 @@
 // goes on, only the parts that have changed are drawn again.
 
 import { capacity } from "./capacity";
+import { chainBar, chainText } from "./chains";
 import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
@@ -521,6 +522,7 @@ function slowest(): HTMLElement | null {
       number(say("code"), (row) => row.code),
       text(say("cause"), (row) => row.cause ?? "–"),
       text(say("trace ID"), (row) => row.trace ?? "–"),
+      { title: say("where the time went"), value: () => null, left: true, text: chainText, cell: chainBar },
     ],
     summary.slowest ?? [],
     say("Filter"),

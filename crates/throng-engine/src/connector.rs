@@ -36,6 +36,7 @@ use crate::network::{Connector, Network};
 use crate::prepared::PreparedTarget;
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
+use crate::spent::Times;
 use crate::system;
 use crate::trace::{Shown, What, Who};
 use crate::transport::datagrams::Datagrams;
@@ -62,9 +63,6 @@ pub(crate) struct Opened {
     /// How long each stage took; zero where there was none.
     pub(crate) times: Times,
 }
-
-/// By stage.
-pub(crate) type Times = [Duration; Stage::ALL.len()];
 
 /// What is asked for over HTTP before a connection is open.
 pub(crate) enum Handshake {

@@ -66,6 +66,7 @@ mod seats;
 mod shard;
 mod sizes;
 mod sources;
+mod spent;
 mod spread;
 mod start_error;
 mod system;

@@ -13,6 +13,7 @@ use throng_protocol::http1::digest::Challenge;
 use crate::budget::{Held, Purse};
 use crate::failure::Finding;
 use crate::looked::{Kept, Tally};
+use crate::spent::OpeningTimes;
 use crate::template::SentTo;
 
 /// What was needed for one exchange or another.
@@ -56,6 +57,8 @@ pub(crate) struct Rare {
     pub(crate) retry_after_s: u64,
     /// The trace id that was sent.
     pub(crate) trace: Option<u128>,
+    /// The connection that was opened for it.
+    pub(crate) opening: Option<OpeningTimes>,
     /// Chance and time as they were when the request was written, so that it can be written once
     /// more in the same way.
     pub(crate) before: Option<(Random, Time)>,
@@ -86,7 +89,7 @@ impl Rare {
         let Rare { decoder, finding, location, sent, trace, before, unsendable, .. } = self;
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable, self.sample) = (None, None, None);
-        (self.tally, self.retry_after_s) = (None, 0);
+        (self.tally, self.retry_after_s, self.opening) = (None, 0, None);
         (self.before_bytes, self.resends, self.joined) = (0, 0, 0);
     }
 }

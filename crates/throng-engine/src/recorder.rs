@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
-    Cause, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats, Histogram,
-    Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval, Retries,
-    SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds, Stage, StageInterval,
+    Cause, Chain, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats,
+    Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval,
+    Retries, SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds, Stage, StageInterval,
     StepInterval, TargetInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
 use crate::ledger::Remark;
+use crate::spent::{OpeningTimes, Spent};
 use crate::transport::TcpInfo;
 
 /// Examples of errors kept per shard and run.
@@ -53,6 +54,18 @@ pub(crate) struct Attempt {
     pub(crate) retry_after_s: u64,
     /// The trace id that was sent.
     pub(crate) trace: Option<u128>,
+    /// The connection that was opened for it.
+    pub(crate) opening: Option<OpeningTimes>,
+}
+
+/// What tells a slow attempt apart, and what is asked only of such a one.
+pub(crate) struct Found {
+    pub(crate) at: Time,
+    pub(crate) user: u64,
+    pub(crate) cause: Option<Cause>,
+    /// How long ago its last byte came.
+    pub(crate) read: Duration,
+    pub(crate) retransmits: Option<u64>,
 }
 
 /// The rows of those steps, or addresses, that did something in this interval: most shards of many
@@ -386,11 +399,16 @@ impl Recorder {
 
     /// An attempt ended: it is kept where it is one of the slowest of its step in this phase.
     #[inline]
-    pub(crate) fn slow(&mut self, step: StepId, attempt: &Attempt, told: impl FnOnce() -> Slow) {
+    pub(crate) fn slow(&mut self, step: StepId, attempt: &Attempt, told: impl FnOnce() -> Found) {
         let Some(latency_ns) = attempt.latency.map(nanos) else { return };
         if self.slow_bounds.at(step.index(), SlowBounds::default).take(latency_ns) {
             let trace = attempt.trace.map(|trace| format!("{trace:032x}"));
-            let slow = Slow { step: step.0, latency_ns, code: attempt.code, trace, ..told() };
+            let Found { at, user, cause, read, retransmits } = told();
+            let spent = Spent { waited: attempt.waited, first_byte: attempt.first_byte, read };
+            let chain = Some(Chain { retransmits, ..spent.chain(attempt.opening, latency_ns) });
+            let at_ns = at.as_nanos();
+            let code = attempt.code;
+            let slow = Slow { step: step.0, at_ns, latency_ns, user, code, cause, trace, chain };
             Slow::add(&mut self.slowest, &slow);
         }
     }

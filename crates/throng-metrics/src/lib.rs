@@ -1,6 +1,7 @@
 //! Histograms, counters, intervals, merging, thresholds. Pure: no clock, no files, no printing.
 //!
 //! - [`capacity`]: the answer of a search for the highest load, in words and as an exit code.
+//! - [`chain`]: where the time of one attempt went.
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
@@ -18,6 +19,7 @@
 extern crate throng_base;
 
 pub mod capacity;
+pub mod chain;
 pub mod connections;
 pub mod figures;
 pub mod histogram;
@@ -31,6 +33,7 @@ pub mod slowest;
 pub mod threshold;
 
 pub use capacity::Capacity;
+pub use chain::Chain;
 pub use connections::{Ending, ResidenceInterval};
 pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::chain::Chain;
 use crate::outcome::Cause;
 
 /// So many are kept of a step.
@@ -26,6 +27,9 @@ pub struct Slow {
     /// The trace id that was sent, 32 hexadecimal digits (W3C Trace Context).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
+    /// Where its time went; None in records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Chain>,
 }
 
 fn is_zero(code: &u16) -> bool {

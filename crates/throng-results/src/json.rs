@@ -6,7 +6,7 @@ mod findings;
 
 use serde_json::{Map, Value, json};
 use throng_base::{Diagnostic, Said, Severity};
-use throng_metrics::{Cause, Counts, DeliveryCounter, Percentile, SampleInterval};
+use throng_metrics::{Cause, Chain, Counts, DeliveryCounter, Percentile, SampleInterval};
 
 pub use findings::judged_json;
 
@@ -54,7 +54,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "connections": connections(summary),
         "sessions": summary.parts.sessions,
         "targets": rows(&summary.parts.targets, target),
-        "slowest": rows(&summary.steps.slowest, slow),
+        "slowest": slowest_json(summary),
         "residence": summary.connections.residence,
         "lifecycle": lifecycle(summary),
         "heartbeats": heartbeats(summary),
@@ -363,6 +363,11 @@ fn target(row: &TargetRow) -> Value {
     })
 }
 
+/// The slowest attempts, the slowest first.
+pub fn slowest_json(summary: &Summary) -> Value {
+    rows(&summary.steps.slowest, slow)
+}
+
 fn slow(row: &SlowRow) -> Value {
     json!({
         "step": row.step,
@@ -372,7 +377,20 @@ fn slow(row: &SlowRow) -> Value {
         "code": (row.slow.code != 0).then_some(row.slow.code),
         "cause": row.slow.cause.map(Cause::word),
         "trace": row.slow.trace,
+        "chain": row.slow.chain.as_ref().map(chain),
     })
+}
+
+fn chain(chain: &Chain) -> Value {
+    let mut told = json!({
+        "opened": chain.opened,
+        "tls_resumed": chain.tls_resumed,
+        "retransmits": chain.retransmits,
+    });
+    for (stage, time) in chain.stages() {
+        told[format!("{}_ns", stage.english().replace(' ', "_"))] = json!(time);
+    }
+    told
 }
 
 fn lifecycle(summary: &Summary) -> Value {

@@ -70,7 +70,7 @@ pub use directory::{
 pub use event::{Event, StopBy};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
-pub use json::{judged_json, summary_json};
+pub use json::{judged_json, slowest_json, summary_json};
 pub use junit::junit;
 pub use merge::{Line, Merge, merge_runs};
 pub use monitors::{MonitorRow, SeriesRow};

@@ -12,6 +12,7 @@
 //! - `summary`: what a person wants first, in few lines.
 //! - `table`, `text`: columns, cutting, wrapping, numbers.
 
+mod chains;
 mod columns;
 pub(crate) mod comparison;
 pub(crate) mod curve;
@@ -26,6 +27,7 @@ mod text;
 
 use throng_base::{Language, Said};
 
+pub use chains::slowest_text;
 pub use comparison::comparison_text;
 pub use findings::findings_text;
 pub use history::history_text;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use throng_base::{Diagnostic, Exit};
-use throng_results::judged_json;
-use throng_results::terminal::findings_text;
+use throng_results::terminal::{findings_text, slowest_text};
+use throng_results::{judged_json, slowest_json};
 
 use crate::arguments::WhyArguments;
 use crate::report::given_or_newest;
@@ -28,14 +28,19 @@ fn told(arguments: &WhyArguments) -> Result<(), Box<Diagnostic>> {
         summary = run.summary_beside(|_| {})?;
     }
     let judged = summary.verdict.why.clone().unwrap_or_default();
-    match arguments.json {
-        true => {
-            let mut told = judged_json(&judged);
-            told["run"] = json!({ "id": summary.info.id, "name": summary.info.name });
-            told["run"]["directory"] = json!(run.directory.display().to_string());
-            screen.json(&told);
-        }
-        false => screen.text(&findings_text(&summary, &judged, &screen.style)),
+    if arguments.json {
+        let mut told = match arguments.slowest {
+            true => json!({ "slowest": slowest_json(&summary) }),
+            false => judged_json(&judged),
+        };
+        told["run"] = json!({ "id": summary.info.id, "name": summary.info.name });
+        told["run"]["directory"] = json!(run.directory.display().to_string());
+        screen.json(&told);
+    } else {
+        screen.text(&match arguments.slowest {
+            true => slowest_text(&summary, &screen.style),
+            false => findings_text(&summary, &judged, &screen.style),
+        });
     }
     Ok(())
 }

@@ -9,9 +9,10 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{Opened, Order, Times, multiplexes, write_all};
+use super::{Opened, Order, multiplexes, write_all};
 use crate::failure::{Failure, http2_failure, io_failure};
 use crate::shard::Lane;
+use crate::spent::Times;
 use crate::transport::Transport;
 
 /// What is said of the call before it is open.

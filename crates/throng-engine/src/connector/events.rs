@@ -12,11 +12,10 @@ use throng_protocol::machine::Machine;
 
 use throng_base::Said;
 
-use super::{
-    Ask, Opened, Order, Times, converse, multiplexes, refusal_s, refused_by_target, write_all,
-};
+use super::{Ask, Opened, Order, converse, multiplexes, refusal_s, refused_by_target, write_all};
 use crate::failure::{Failure, http2_failure, io_failure};
 use crate::shard::Lane;
+use crate::spent::Times;
 use crate::trace::{Shown, What, text_of_head};
 use crate::transport::Transport;
 

@@ -18,6 +18,7 @@ use crate::prepared::LoadPlan;
 use crate::recorder::{Attempt, Iteration, Recorder};
 use crate::rendezvous::{Meeting, Waiting};
 use crate::seats::Seats;
+use crate::spent::OpeningTimes;
 
 /// A start counts as one that waited for a free user from this delay on, or is dropped then.
 pub(crate) const WAITED: Duration = Duration::from_millis(1);
@@ -33,6 +34,8 @@ pub(crate) struct Lane {
     pub(crate) left: RefCell<Left>,
     pub(crate) seats: RefCell<Seats>,
     pub(crate) due: RefCell<DueQueue>,
+    /// The connection that was opened last, for the request that is sent over it at once.
+    pub(crate) opening: Cell<Option<(UserId, OpeningTimes)>>,
     /// Users who wait for others.
     pub(crate) meeting: Meeting,
     users_made: Cell<u64>,
@@ -70,6 +73,7 @@ impl Lane {
             left: RefCell::default(),
             seats: RefCell::new(Seats::new(churns)),
             due: RefCell::default(),
+            opening: Cell::default(),
             meeting: Meeting::default(),
             users_made: Cell::new(0),
             asks: Cell::new(false),

@@ -49,6 +49,7 @@ impl Active<'_> {
         let Some(reused) = self.connected_to(target, call.step, call.timeout, cx) else { return };
         let until = self.until(call.timeout);
         let mut exchange = Exchange::new(Awaits::Answer { reused }, self.user.now);
+        exchange.is_first(self.opened_for(reused), self.shard);
         let sent = self.send_call(call, plan, target, &mut exchange, cx);
         if let Err(finding) = sent {
             exchange.forget(self.shard);

@@ -6,6 +6,7 @@ use throng_base::{Said, Time};
 use crate::rare::Rare;
 use crate::recorder::Attempt;
 use crate::shard::Lane;
+use crate::spent::OpeningTimes;
 
 /// What was asked for, as far as it has come.
 pub(super) struct Exchange {
@@ -66,6 +67,13 @@ impl Exchange {
         self.rare.get_or_insert_with(|| shard.rare())
     }
 
+    /// It is the first one on its connection.
+    pub(super) fn is_first(&mut self, opening: Option<OpeningTimes>, shard: &Lane) {
+        if opening.is_some() {
+            self.rare(shard).opening = opening;
+        }
+    }
+
     /// How long the request is, as it was written last.
     pub(super) fn request_bytes(&self) -> u64 {
         self.bytes_out - self.rare.as_ref().map_or(0, |rare| rare.before_bytes)
@@ -107,6 +115,7 @@ impl Exchange {
             bytes_out: self.bytes_out,
             retry_after_s: self.rare.as_ref().map_or(0, |rare| rare.retry_after_s),
             trace: self.rare.as_ref().and_then(|rare| rare.trace),
+            opening: self.rare.as_ref().and_then(|rare| rare.opening),
         }
     }
 

@@ -38,6 +38,7 @@ use crate::rare::Sample;
 use crate::recorder::Attempt;
 use crate::scope::{UserScope, scope};
 use crate::shard::Lane;
+use crate::spent::OpeningTimes;
 use crate::template::{Detour as Way, Extras, Parts, SentTo, Template, own_host};
 use crate::trace::{Shown, What, text_of_head};
 use crate::verify::look_at_headers;
@@ -90,6 +91,7 @@ impl Active<'_> {
         let Some(reused) = self.connected_to(target, http.step, http.timeout, cx) else { return };
         let until = self.until(http.timeout);
         let mut exchange = Exchange::new(Awaits::Answer { reused }, self.sent_first());
+        exchange.is_first(self.opened_for(reused), self.shard);
         let sent = self.send_request(http, plan, target, &mut exchange, cx);
         if let Err(Unsent::Fault(finding)) = sent {
             self.forget_redirect();
@@ -110,6 +112,15 @@ impl Active<'_> {
             }
         }
         self.wait_for(Doing::Exchange(exchange), until);
+    }
+
+    /// The connection that has just been opened for the request, where one has.
+    pub(super) fn opened_for(&self, reused: bool) -> Option<OpeningTimes> {
+        if reused {
+            return None;
+        }
+        let (user, times) = self.shard.opening.take()?;
+        (user == self.user.id).then_some(times)
     }
 
     /// Until when a request that is sent now has to be answered: one that is sent once more has no

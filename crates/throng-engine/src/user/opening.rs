@@ -31,6 +31,7 @@ use crate::failure::Finding;
 use crate::prepared::{Plan, is_websocket, upgrade_headers};
 use crate::recorder::{Attempt, RETRY_AFTER_MAX_S};
 use crate::scope::{UserScope, scope};
+use crate::spent::OpeningTimes;
 use crate::template::{finish_cookies, write_own_cookies};
 
 impl State {
@@ -258,9 +259,14 @@ impl Active<'_> {
                 return self.not_opened(&failure);
             }
         };
+        let waited = opening.begun - self.task.due;
+        let resumed = opened.transport.resumes_tls();
+        let times = OpeningTimes::new(waited, &opened.times, resumed);
+        self.shard.opening.set(Some((self.user.id, times)));
         let attempt = Attempt {
             latency: Some(self.user.now - self.task.due),
-            waited: opening.begun - self.task.due,
+            waited,
+            opening: Some(times),
             code: opened.status,
             bytes_in: opened.bytes_in,
             bytes_out: opened.bytes_out,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Said, StepId};
 use throng_expression::Value;
-use throng_metrics::{Blame, Cause, Slow};
+use throng_metrics::{Blame, Cause};
 use throng_program::{OnError, Retry, Statement};
 
 use super::State;
@@ -13,7 +13,7 @@ use crate::code::Instruction;
 use crate::control::StoppedBy;
 use crate::evidence::{Evidence, Exchange};
 use crate::failure::Finding;
-use crate::recorder::{Attempt, Iteration, RETRY_AFTER_MAX_S};
+use crate::recorder::{Attempt, Found, Iteration, RETRY_AFTER_MAX_S};
 
 /// What is kept of one field of a row.
 const FIELD_BYTES_MAX: usize = 200;
@@ -167,9 +167,12 @@ impl Active<'_> {
 
     /// What finds an attempt that ended now in the logs of others.
     #[cold]
-    fn slow(&self, cause: Option<Cause>) -> Slow {
-        let (at_ns, user) = (self.user.now.as_nanos(), self.user.id.0);
-        Slow { at_ns, user, cause, ..Slow::default() }
+    fn slow(&self, cause: Option<Cause>) -> Found {
+        let (at, user) = (self.user.now, self.user.id.0);
+        let connection = self.user.connection(self.task.line);
+        let info = connection.and_then(|connection| connection.transport.tcp_info());
+        let read = self.shard.clock.now() - at;
+        Found { at, user, cause, read, retransmits: info.map(|info| info.retransmits) }
     }
 
     /// Who fails, and with which rows.

@@ -13,8 +13,8 @@ use super::State;
 use super::exchange::Exchange;
 use super::task::{Active, Doing};
 use crate::code::Instruction;
-use crate::connector::Times;
 use crate::recorder::Attempt;
+use crate::spent::Times;
 use crate::trace::{Figures, SHOWN_BYTES_MAX, Shown, What, Who};
 
 /// How often a user that stands at the gate asks again.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_metrics::{
-    Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
+    Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
     Population, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
 };
 
@@ -88,7 +88,9 @@ fn everything() -> Objects {
         latency: Latency::default(),
     });
     strained.steps.samples.push(("GET /".into(), SampleInterval::default()));
-    strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow: Slow::default() });
+    let chain = Some(Chain { retransmits: Some(0), ..Chain::default() });
+    let slow = Slow { chain, ..Slow::default() };
+    strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow });
     strained.verdict.why = Some(sample::judged());
     add_rare_rows(&mut strained);
     let mut found = Objects::new();

@@ -42,12 +42,16 @@ pub(crate) struct ReportArguments {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  throng why                      the latest run in ./throng-runs\n  \
-                        throng why throng-runs/A --json\n  throng explain plateau-residence"
+                        throng why throng-runs/A --json\n  throng why --slowest\n  \
+                        throng explain plateau-residence"
 )]
 pub(crate) struct WhyArguments {
     /// The run directory; by default the latest in ./throng-runs
     pub(crate) run: Option<PathBuf>,
-    /// Print the findings as JSON; see docs/json.md
+    /// Show where the time of the slowest attempts went, stage by stage
+    #[arg(long)]
+    pub(crate) slowest: bool,
+    /// Print the result as JSON; see docs/json.md
     #[arg(long)]
     pub(crate) json: bool,
     /// No colors

@@ -17,6 +17,16 @@ const server = require("http").createServer((request, response) => {
 server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().port));
 "#;
 
+/// The target held the response up, and every part of the response time belongs to a stage.
+fn stages_add_up(row: &Value, wait_ms: u64) {
+    let chain = row["chain"].as_object().expect("a chain");
+    let of = |name: &str| chain[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"));
+    let stages = chain.keys().filter(|name| name.ends_with("_ns") && *name != "read_ns");
+    let sum: u64 = stages.map(|name| of(name)).sum();
+    assert_eq!(Some(sum), row["latency_ns"].as_u64(), "{row}");
+    assert!(of("first_byte_ns") / 1_000_000 + 1 >= wait_ms, "{row} {wait_ms}");
+}
+
 #[test]
 fn the_slowest_are_those_that_the_server_held_up() {
     let node = Node::start(SERVER, &[]);
@@ -43,9 +53,13 @@ fn the_slowest_are_those_that_the_server_held_up() {
         let latency_ms = row["latency_ns"].as_u64().expect("a time") / 1_000_000;
         assert!(latency_ms + 1 >= *wait_ms, "{row} {wait_ms}");
         assert_eq!((&row["step"], &row["code"]), (&Value::from("GET /"), &Value::from(200)));
+        stages_add_up(row, *wait_ms);
     }
     // What the record has, the report has.
     let directory = run.json()["run"]["directory"].as_str().map(|name| run.folder().join(name));
     let again = throng("report --json").arg(directory.expect("a directory")).run().exits(0);
     assert_eq!(again.json()["slowest"], run.json()["slowest"]);
+    let directory = run.json()["run"]["directory"].as_str().map(|name| run.folder().join(name));
+    let drawn = throng("why --slowest").arg(directory.expect("a directory")).run().exits(0);
+    drawn.says(&["first byte", "█", ids[0], "segments sent again on it so far: 0"]);
 }

@@ -33,5 +33,7 @@ pub(super) fn exemplars(summary: &Summary, style: &Style) -> String {
             row.slow.trace.clone().unwrap_or_default().into(),
         ]);
     }
-    table.render(style)
+    let command = "`throng why --slowest`";
+    let note = style.say(say!("where the time of each went: {}", command));
+    format!("{}{}\n", table.render(style), style.dim(&note))
 }
