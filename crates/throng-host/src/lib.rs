@@ -33,7 +33,7 @@ pub use facts::{HostFacts, facts};
 pub use memory::{MemoryBound, MemoryLeft, room};
 pub use monitor::{Monitor, Reading};
 pub use network::{SocketCost, source_ports};
-pub use usage::{HostCpu, HostShare, ProcessUsage, set_nice};
+pub use usage::{HostCpu, HostShare, ProcessUsage, kill_group, set_nice};
 
 /// Where `/proc`, `/sys` and `/etc` are.
 #[derive(Clone, Debug)]

@@ -79,6 +79,15 @@ pub fn set_nice(nice: i32) -> std::io::Result<()> {
     }
 }
 
+/// Kills a process group, such as that of a child with `process_group(0)`, by the number of its
+/// first process. One that is gone is none.
+pub fn kill_group(process: u32) {
+    if let Ok(group @ 2..) = libc::pid_t::try_from(process) {
+        // SAFETY: the call takes plain numbers; a negative one is a group.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+}
+
 /// Reads how busy the processors of the whole host are, between one call and the next.
 #[derive(Clone, Debug)]
 pub struct HostCpu {

@@ -5,6 +5,7 @@
 //! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
 //!   told, and slows nothing.
 //! - [`readings`]: this host for other readers: what `throng monitor` answers.
+//! - [`services`]: Redis, nginx, HAProxy and others on this host, which it answers with.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,8 @@ pub mod exposition;
 pub mod poll;
 pub mod readings;
 mod scrape;
+pub mod services;
 
 pub use poll::{Polls, Told};
 pub use readings::{Asked, Readings};
+pub use services::Service;

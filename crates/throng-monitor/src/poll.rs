@@ -10,7 +10,7 @@ use throng_base::{Clock, Said, Time};
 use throng_program::{Metric, Monitor};
 
 use crate::exposition::{self, Read, Sample};
-use crate::scrape::Scraper;
+use crate::scrape::{ANSWER_MAX, Page};
 
 /// Of a source; what more matches is counted and left out.
 pub const SERIES_MAX: usize = 128;
@@ -79,11 +79,12 @@ fn work(
     stopped: &Receiver<()>,
     tell: &(dyn Fn(Told) + Send + Sync),
 ) {
-    let (scraper, mut known) = (Scraper::new(monitor), Known::new(monitor.metrics.clone()));
+    let page = Page::new(&monitor.url, &monitor.headers, ANSWER_MAX.min(monitor.every));
+    let mut known = Known::new(monitor.metrics.clone());
     let mut due = clock.now();
     loop {
         let at = clock.now();
-        let scraped = scraper.text().and_then(|text| known.take(&text));
+        let scraped = page.text().and_then(|text| known.take(&text));
         // What comes late would look like what was so when it was asked.
         match stopped.try_recv() {
             Err(TryRecvError::Empty) => tell(Told { monitor: number, at, scraped }),

@@ -11,6 +11,8 @@ use throng_host::Root;
 use throng_host::probe::listeners::{LOOK_EVERY, Listeners};
 use throng_host::probe::{Figures, Format, Probe, Wanted};
 
+use crate::services::{Service, Services};
+
 /// Readers that come within so long of each other get the same figures: several of them cost no
 /// more than one.
 const SHARED_FOR: Duration = Duration::from_millis(400);
@@ -21,6 +23,7 @@ pub struct Asked {
     pub processes: Vec<Wanted>,
     /// Whose queues are looked at; all where it is empty.
     pub ports: Vec<u16>,
+    pub services: Vec<Service>,
 }
 
 /// A host that is looked at until this is dropped.
@@ -28,6 +31,7 @@ pub struct Readings {
     clock: Clock,
     host: Mutex<HostReadings>,
     listeners: Option<Arc<Mutex<Listeners>>>,
+    services: Services,
     _stop: Sender<()>,
 }
 
@@ -39,8 +43,13 @@ struct HostReadings {
 
 impl Readings {
     /// Begins to look. Where the kernel does not tell of its sockets, everything else is read,
-    /// and the second value says why.
-    pub fn begin(asked: Asked, clock: &Clock, throng_version: &str) -> (Readings, Option<Said>) {
+    /// and the second value says why. `tell` takes what becomes of services, from other threads.
+    pub fn begin(
+        asked: Asked,
+        clock: &Clock,
+        throng_version: &str,
+        tell: impl Fn(Said) + Send + Sync + 'static,
+    ) -> (Readings, Option<Said>) {
         let probe = Probe::new(Root::default(), throng_version, asked.processes);
         let (stop, stopped) = channel::<()>();
         let listeners = Listeners::open(Root::default(), clock.clone(), asked.ports);
@@ -61,8 +70,9 @@ impl Readings {
             drop(std::thread::Builder::new().name("listeners".into()).spawn(work));
         }
         let host = HostReadings { probe, last: None, count: 0 };
-        let clock = clock.clone();
-        (Readings { clock, host: Mutex::new(host), listeners, _stop: stop }, trouble)
+        let services = Services::begin(asked.services, clock, tell);
+        let (clock, host) = (clock.clone(), Mutex::new(host));
+        (Readings { clock, host, listeners, services, _stop: stop }, trouble)
     }
 
     /// Everything as it is now; maxima are those of a window that ends now.
@@ -71,7 +81,8 @@ impl Readings {
         if let Some(listeners) = &self.listeners {
             lock(listeners).tell(window, &mut figures);
         }
-        figures.text(format)
+        self.services.tell(&mut figures);
+        figures.text(format, &self.services.text(format))
     }
 }
 
@@ -112,8 +123,12 @@ mod tests {
     fn what_is_told_is_read_back_and_readers_share_a_reading() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let asked = Asked { processes: vec!["1".parse().expect("a number")], ports: vec![port] };
-        let (readings, trouble) = Readings::begin(asked, &Clock::start(), "0.1.0");
+        let asked = Asked {
+            processes: vec!["1".parse().expect("a number")],
+            ports: vec![port],
+            services: Vec::new(),
+        };
+        let (readings, trouble) = Readings::begin(asked, &Clock::start(), "0.1.0", drop);
         assert_eq!(trouble, None);
         for format in [Format::Text, Format::OpenMetrics] {
             let text = readings.text(Duration::from_secs(5), format);

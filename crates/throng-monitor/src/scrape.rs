@@ -1,42 +1,42 @@
-//! Asks a source once.
+//! Asks for a page over HTTP.
 
 use std::time::Duration;
 
 use throng_base::Said;
-use throng_program::Monitor;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Of an answer: some ten times what an exporter of a large host says.
 const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// How long an answer is waited for, where the time between two is longer.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
 const ACCEPT: &str = "text/plain; version=0.0.4, */*; q=0.1";
 
-/// A source, with the connection that is kept to it.
-pub(crate) struct Scraper {
+/// A page, with the connection that is kept to its server.
+pub(crate) struct Page {
     agent: ureq::Agent,
     url: String,
     headers: Vec<(String, String)>,
 }
 
-impl Scraper {
-    pub(crate) fn new(monitor: &Monitor) -> Scraper {
+impl Page {
+    /// An answer has to be complete within `answer_max`.
+    pub(crate) fn new(url: &str, headers: &[(String, String)], answer_max: Duration) -> Page {
         let mut tls = TlsConfig::builder();
-        if monitor.url.starts_with("https:") {
+        if url.starts_with("https:") {
             // Exporters are inside: what their host trusts counts, as for targets.
             let found = rustls_native_certs::load_native_certs().certs;
             let certs = found.iter().map(|it| Certificate::from_der(it).to_owned());
             tls = tls.root_certs(RootCerts::new_with_certs(&certs.collect::<Vec<_>>()));
         }
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(ANSWER_MAX.min(monitor.every)))
+            .timeout_global(Some(answer_max))
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
             .tls_config(tls.build())
             .user_agent(concat!("throng/", env!("CARGO_PKG_VERSION")));
-        let (url, headers) = (monitor.url.clone(), monitor.headers.clone());
-        Scraper { agent: config.build().new_agent(), url, headers }
+        let (url, headers) = (url.to_string(), headers.to_vec());
+        Page { agent: config.build().new_agent(), url, headers }
     }
 
     /// The text of an answer with the status 200.

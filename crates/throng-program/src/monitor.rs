@@ -67,7 +67,7 @@ const HOST_NETWORK: [&str; 4] = [
     "node_network_transmit_bytes_total",
     "node_network_transmit_drop_total",
 ];
-const HOST: [&str; 41] = [
+const HOST: [&str; 42] = [
     "throng_cpu_busiest_share",
     "throng_host_info",
     "node_boot_time_seconds",
@@ -109,6 +109,8 @@ const HOST: [&str; 41] = [
     "{__name__=~\"throng_process(es|_.*)\"}",
     "{__name__=~\"throng_cgroup_.*\"}",
     "{__name__=~\"throng_tcp_connections|throng_monitor_.*\"}",
+    // Services of the host, without the buckets of their histograms.
+    "{source!=\"\",le=\"\"}",
 ];
 
 /// Which series are meant, as Prometheus writes it: `node_load1`, `up{job="shop",code!~"5.."}`.

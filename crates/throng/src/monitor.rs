@@ -53,8 +53,20 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
         },
     };
     let clock = Clock::start();
-    let asked = Asked { processes: arguments.processes, ports: arguments.ports };
-    let (readings, trouble) = Readings::begin(asked, &clock, env!("CARGO_PKG_VERSION"));
+    let services = arguments.services(std::env::var("REDISCLI_AUTH").ok().as_deref());
+    let twice = services
+        .iter()
+        .enumerate()
+        .find(|(at, service)| services[..*at].iter().any(|other| other.name() == service.name()));
+    if let Some((_, service)) = twice {
+        let message = say!("two sources are named `{}`", service.name());
+        let told = Diagnostic::error("duplicate-name", message);
+        errors.diagnostic(&told.help(say!("give each source once, and each command its own name")));
+        return Exit::Usage;
+    }
+    let asked = Asked { processes: arguments.processes, ports: arguments.ports, services };
+    let tell = move |text| errors.say(text);
+    let (readings, trouble) = Readings::begin(asked, &clock, env!("CARGO_PKG_VERSION"), tell);
     if let Some(cause) = trouble {
         errors.say(say!(
             "warning: listening sockets cannot be read ({cause}); all other figures are"

@@ -85,8 +85,9 @@ impl Figures {
         self.0.iter().find(is_it).map(|sample| sample.value)
     }
 
-    /// The whole text, one line for each sample, series by series; it ends with `# EOF`.
-    pub fn text(&self, format: Format) -> String {
+    /// The whole text, one line for each sample, series by series, then the lines of others; it
+    /// ends with `# EOF`.
+    pub fn text(&self, format: Format, others: &str) -> String {
         let mut samples: Vec<&Sample> = self.0.iter().collect();
         samples.sort_by_key(|sample| sample.series);
         let mut text = String::new();
@@ -102,6 +103,7 @@ impl Figures {
             }
             let _ = writeln!(text, " {}", sample.value);
         }
+        text.push_str(others);
         text.push_str("# EOF\n");
         text
     }
@@ -121,7 +123,13 @@ fn head(text: &mut String, series: &Series, format: Format) {
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", series.help);
 }
 
-fn labels_text(labels: &[(&str, &str)]) -> String {
+/// Whether a series has this name.
+pub fn is_known(name: &str) -> bool {
+    PLACES.contains_key(name)
+}
+
+/// Labels as they stand between the brackets of a sample.
+pub fn labels_text(labels: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in labels {
         if !text.is_empty() {
@@ -416,6 +424,7 @@ pub static ALL: &[Series] = &[
         "throng_cgroup_pressure_stalled_seconds_total",
         "Time in which all threads of `group` waited for `resource`, in seconds.",
     ),
+    gauge("throng_source_up", "1 if service `source` could be read, 0 if not."),
     counter("throng_monitor_cpu_seconds_total", "CPU time of this monitor, in seconds."),
     gauge("throng_monitor_resident_bytes", "Resident memory of this monitor, in bytes."),
     counter("throng_monitor_readings_total", "Readings that this monitor took."),
@@ -433,7 +442,7 @@ mod tests {
         figures.add("node_load1", &[], f64::NAN);
         figures.add("node_cpu_seconds_total", &[("cpu", "a\"b\\c\nd"), ("mode", "user")], 1e12);
         figures.add("node_netstat_TcpExt_ListenDrops", &[], 7.0);
-        let text = figures.text(Format::OpenMetrics);
+        let text = figures.text(Format::OpenMetrics, "");
         let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with("# HELP")).collect();
         assert_eq!(
             plain,
@@ -448,7 +457,7 @@ mod tests {
                 "# EOF",
             ]
         );
-        let text = figures.text(Format::Text);
+        let text = figures.text(Format::Text, "");
         assert!(text.contains("# TYPE node_cpu_seconds_total counter\n"));
         assert!(text.contains("# TYPE node_netstat_TcpExt_ListenDrops untyped\n"));
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use super::values::{count, duration, part, rate};
 use crate::machine::Described;
 use throng_host::probe::Wanted;
+use throng_monitor::Service;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
@@ -125,6 +126,22 @@ pub(crate) struct MonitorArguments {
     /// listening sockets
     #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) ports: Vec<u16>,
+    /// Read `INFO` of this Redis server; a password is taken from REDISCLI_AUTH
+    #[arg(long, value_name = "HOST:PORT|SOCKET", value_parser = redis)]
+    pub(crate) redis: Vec<String>,
+    /// Read the `stub_status` page of nginx
+    #[arg(long, value_name = "URL", value_parser = url)]
+    pub(crate) nginx: Vec<String>,
+    /// Read the statistics of HAProxy: its socket, or the URL of its page with `;csv`
+    #[arg(long, value_name = "SOCKET|URL", value_parser = haproxy)]
+    pub(crate) haproxy: Vec<String>,
+    /// Read a Prometheus endpoint on this host
+    #[arg(long, value_name = "URL", value_parser = url)]
+    pub(crate) prometheus: Vec<String>,
+    /// Run this command once per second: the first number that it prints is a figure, or it prints
+    /// metrics in the Prometheus text format
+    #[arg(long = "command", value_name = "NAME=COMMAND", value_parser = command)]
+    pub(crate) commands: Vec<(String, String)>,
     /// Stop this long after the last reader
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     #[arg(conflicts_with_all = ["stdio", "stay"])]
@@ -132,6 +149,59 @@ pub(crate) struct MonitorArguments {
     /// Run until stopped, even without readers
     #[arg(long, conflicts_with = "stdio")]
     pub(crate) stay: bool,
+}
+
+impl MonitorArguments {
+    /// The services beside the host; `password` is that of Redis.
+    pub(crate) fn services(&self, password: Option<&str>) -> Vec<Service> {
+        let redis = |place: &String| Service::Redis {
+            place: place.clone(),
+            password: password.map(str::to_string),
+        };
+        let commands = self.commands.iter().cloned();
+        { self.redis.iter().map(redis) }
+            .chain(self.nginx.iter().cloned().map(|url| Service::Nginx { url }))
+            .chain(self.haproxy.iter().cloned().map(|place| Service::Haproxy { place }))
+            .chain(self.prometheus.iter().cloned().map(|url| Service::Prometheus { url }))
+            .chain(commands.map(|(name, line)| Service::Command { name, line }))
+            .collect()
+    }
+}
+
+fn redis(text: &str) -> Result<String, String> {
+    let is_address = text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
+    });
+    match text.starts_with('/') || is_address {
+        true => Ok(text.to_string()),
+        false => Err(say!("write it as in `127.0.0.1:6379` or `/run/redis.sock`").spoken()),
+    }
+}
+
+fn url(text: &str) -> Result<String, String> {
+    match ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        true => Ok(text.to_string()),
+        false => Err(say!("write it as in `http://127.0.0.1:8080/metrics`").spoken()),
+    }
+}
+
+fn haproxy(text: &str) -> Result<String, String> {
+    if text.starts_with('/') || url(text).is_ok() {
+        return Ok(text.to_string());
+    }
+    let help =
+        say!("write it as in `/run/haproxy/admin.sock` or `http://127.0.0.1:8404/stats;csv`");
+    Err(help.spoken())
+}
+
+/// A name for labels, and a line for the shell.
+fn command(text: &str) -> Result<(String, String), String> {
+    let (name, line) = text.split_once('=').unwrap_or_default();
+    let is_name = !name.is_empty() && name.len() <= 64 && !name.contains(char::is_control);
+    match is_name && !line.trim().is_empty() {
+        true => Ok((name.to_string(), line.to_string())),
+        false => Err(say!("write it as in `queue='mailq | wc -l'`").spoken()),
+    }
 }
 
 fn wanted(text: &str) -> Result<Wanted, String> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::run::{Child, Run, binary, throng};
-use crate::servers::{Target, fetch};
+use crate::run::{Child, Run, Throng, binary, throng};
+use crate::servers::{Target, fetch, free_port};
 
 /// A monitor of this host, and where it is read.
 struct Monitor {
@@ -20,7 +20,11 @@ struct Monitor {
 
 impl Monitor {
     fn start(words: &str) -> Monitor {
-        let child = throng(&format!("monitor {words}")).start();
+        Monitor::of(throng(&format!("monitor {words}")))
+    }
+
+    fn of(command: Throng) -> Monitor {
+        let child = command.start();
         let url = child.hears("its URL", |_, errors| {
             let complete = &errors[..errors.rfind('\n')?];
             complete
@@ -187,6 +191,53 @@ fn only_readers_that_may_see_it_do() {
     throng(&taken).run().exits(2).says(&["monitor-failed", "--listen"]);
     throng("monitor --process a/b").run().exits(2).says(&["`a/b`", "nginx"]);
     throng("monitor --stdio --every 1ms").run().exits(2).says(&["--every", "100 ms"]);
+}
+
+#[test]
+fn services_that_answer_are_told_and_one_that_is_down_is_told_once() {
+    let dead = free_port();
+    let child = throng("monitor --listen 127.0.0.1:0")
+        .arg("--command")
+        .arg("queue=echo in queue: 17")
+        .arg("--command")
+        .arg("jobs=printf 'jobs{kind=\"mail\"} 7\\n'")
+        .arg("--command")
+        .arg("hangs=sleep 600")
+        .arg("--redis")
+        .arg(format!("127.0.0.1:{dead}"));
+    let monitor = Monitor::of(child);
+    monitor.child.until("all services have been asked", || {
+        monitor.text().matches("\nthrong_source_up{").count() == 4
+    });
+    let text = monitor.text();
+    assert_eq!(value(&text, "throng_command_value{source=\"queue\"}"), 17.0);
+    assert_eq!(value(&text, "jobs{source=\"jobs\",kind=\"mail\"}"), 7.0);
+    assert_eq!(value(&text, "throng_source_up{source=\"queue\"}"), 1.0);
+    assert_eq!(value(&text, "throng_source_up{source=\"hangs\"}"), 0.0);
+    let down = format!("127.0.0.1:{dead}");
+    assert_eq!(value(&text, &format!("throng_source_up{{source=\"{down}\"}}")), 0.0);
+
+    // A Redis that begins to answer, and the two times that it is spoken of.
+    let listener = TcpListener::bind(&down).expect("the port is free");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 14];
+            while stream.read_exact(&mut request).is_ok() {
+                let told = stream.write_all(b"$22\r\nconnected_clients:5\r\n\r\n");
+                assert!(told.is_ok() && request.ends_with(b"INFO\r\n"));
+            }
+        }
+    });
+    let series = format!("\nredis_connected_clients{{source=\"{down}\"}} 5\n");
+    monitor.child.until("Redis is read", || monitor.text().contains(&series));
+    monitor.child.hears("both", |_, errors| {
+        let told = |what: &str| errors.matches(&format!("{down} {what}")).count();
+        (told("cannot be read") == 1 && told("can be read again") == 1).then_some(())
+    });
+    throng("monitor --redis here").run().exits(2).says(&["127.0.0.1:6379"]);
+    throng("monitor --command x").run().exits(2).says(&["queue='mailq | wc -l'"]);
+    let twice = "monitor --prometheus http://a/m --nginx http://a/m";
+    throng(twice).run().exits(2).says(&["two sources are named `a/m`"]);
 }
 
 #[test]
