@@ -265,7 +265,7 @@ fn goals(
     }
     if shares.is_empty() && plain.is_empty() {
         return Err(mistake(
-            say!("a search for the capacity requires thresholds: what the service must keep"),
+            say!("a search for the capacity requires thresholds that the service must meet"),
             say!(
                 "add some with `thresholds` in the scenario, or with --threshold 'http p99 < 50ms' \
                  --threshold 'errors < 1%'"

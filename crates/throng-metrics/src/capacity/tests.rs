@@ -81,7 +81,7 @@ fn no_promise_is_made_without_one() {
     expect![[r#"
         no promise: met at 854/s;
           fails at 912/s by http p99;
-          the search ended with its budget of 20m
+          the search ended because its budget of 20m was used up
         no promise: met at 854/s;
           fails at 912/s by http p99;
           the search was ended early on request
@@ -99,7 +99,7 @@ fn no_promise_is_made_without_one() {
         fails at the lowest load, 50/s, by failures of more than half of the attempts
         no promise: not met at any load tried, from 50/s upward;
           fails at 50/s;
-          the search ended with its budget of 20m
+          the search ended because its budget of 20m was used up
     "#]]
     .assert_eq(&parts(&text));
 }

@@ -144,9 +144,10 @@ impl Capacity {
             EndedBy::Generator(by) => {
                 Some(say!("the generator ended the search, by {}", by.text()))
             }
-            EndedBy::Budget => {
-                Some(say!("the search ended with its budget of {}", seconds(self.budget_s)))
-            }
+            EndedBy::Budget => Some(say!(
+                "the search ended because its budget of {} was used up",
+                seconds(self.budget_s)
+            )),
             EndedBy::NotConfirmed => Some(say!(
                 "not confirmed: no load near the lower end met the thresholds long enough"
             )),
@@ -220,7 +221,7 @@ impl FailedBy {
                 let subject = text.split(['<', '>', '=']).next().unwrap_or_default().trim();
                 Said::of_others(subject).cleaned()
             }
-            FailedBy::Backlog => say!("a backlog that it does not work off in time"),
+            FailedBy::Backlog => say!("a backlog that does not shrink in time"),
             FailedBy::Offline => say!("users that are not online"),
             FailedBy::Failing => say!("failures of more than half of the attempts"),
             FailedBy::Silence => say!("silence: no response for seconds"),

@@ -51,7 +51,7 @@ fn head(summary: &Summary, judged: &Judged, style: &Style) -> String {
         out += &paragraph(&style.say(doubt.clone()), INDENT, style);
     }
     if let Some(until) = judged.until_s {
-        let text = style.say(say!("the run has no end: judged up to {}", second(until)));
+        let text = style.say(say!("the run has no recorded end: judged up to {}", second(until)));
         out += &paragraph(&text, INDENT, style);
     }
     out
@@ -122,7 +122,7 @@ fn not_judged(judged: &Judged, style: &Style) -> String {
     for (code, why) in &judged.unknown {
         groups.entry(style.say(reason(why))).or_default().push(code.word());
     }
-    groups.entry(style.say(say!("not in any record yet"))).or_default().extend(NOT_RECORDED);
+    groups.entry(style.say(say!("not recorded yet"))).or_default().extend(NOT_RECORDED);
     let title = style.bold(&style.say(say!("not judged")));
     let mut out = format!("\n{title}\n");
     for (reason, codes) in groups {
@@ -135,11 +135,11 @@ fn reason(why: &Unknown) -> Said {
     match why {
         Unknown::TooShort { needs_s } => {
             let needs = second(*needs_s as f64);
-            say!("too short, {} of the same load are needed", needs)
+            say!("too short: {} at the same load are needed", needs)
         }
         Unknown::ExplainedBy { code } => say!("explained by {}", code.word()),
         Unknown::TooCoarse { point_s } => {
-            say!("too long a run, its points cover {} each", second(*point_s as f64))
+            say!("the run is too long: each of its points covers {}", second(*point_s as f64))
         }
     }
 }
@@ -162,8 +162,8 @@ mod tests {
             "  ✗ ruled out: a limit (new ones still open)\n",
             "  → look for a timeout of 8.00s\n",
             "explained by saturated: warm-up\n",
-            "too short, 5m00s of the same load are needed: drift\n",
-            "not in any record yet: conntrack-full",
+            "too short: 5m00s at the same load are needed: drift\n",
+            "not recorded yet: conntrack-full",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -172,7 +172,10 @@ mod tests {
         assert!(text.contains("do not add up\n  unknown\n"), "{text}");
         let killed = Judged { until_s: Some(61.0), ..Judged::default() };
         let text = findings_text(&summary, &killed, &Style::plain());
-        assert!(text.contains("nothing found\n  the run has no end: judged up to 1m01s"), "{text}");
+        assert!(
+            text.contains("nothing found\n  the run has no recorded end: judged up to 1m01s"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -118,7 +118,7 @@ macro_rules! protocol_maps {
         selects: Words(&["message"]) =>
             "The value of the field selects the message type of the packet.",
         correlates: Words(&["request"]) =>
-            "A reply has the value of its request; a push has 0.",
+            "A reply contains the value from its request; a push contains 0.",
         checksum: Words(&["crc32", "crc16", "crc16-xmodem", "adler32", "sum", "xor"]) =>
             "The field is a checksum, which throng computes and verifies.",
         over: NAMES => "The fields that the checksum covers. Default: all fields before it.",

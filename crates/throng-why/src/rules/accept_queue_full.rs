@@ -48,9 +48,11 @@ pub(super) fn judge(record: &Record) -> Judgement {
         () => return Ok(Vec::new()),
     };
     let text = match level {
-        Level::Likely => say!("{} responses waited for a connection to be accepted", {
-            count(mute.unwrap_or_default() as f64)
-        }),
+        Level::Likely => {
+            say!("{} responses were late because their connection was not accepted", {
+                count(mute.unwrap_or_default() as f64)
+            })
+        }
         _ => say!("listeners on the target's host dropped {} connections", count(dropped)),
     };
     let mut found = Finding::new(Code::AcceptQueueFull, level, text, record.measured_span())
@@ -59,8 +61,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         found = found.figure(say!("ListenDrops of this host, which runs the target: {}", dropped));
     }
     if let Some(repeated) = repeated {
-        found =
-            found.figure(say!("connects within 45 ms of a repetition of the SYN: {}", repeated));
+        found = found.figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated));
     }
     if let Some(mute) = mute {
         found = found.figure(say!("responses just after 0.2, 0.6, 1.4 or 3.0 s: {}", mute));
@@ -68,7 +69,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     if level != Level::Certain {
         found = found.not(
             say!("the target is slow"),
-            say!("its responses would not come in narrow clumps at these times"),
+            say!("its responses would not cluster at exactly these times"),
         );
     }
     let next = say!("raise the listener's backlog and net.core.somaxconn; check with `ss -ltn`");

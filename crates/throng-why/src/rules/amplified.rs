@@ -31,7 +31,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     if total.resent > 0 {
         let resent = total.resent;
         found =
-            found.figure(say!("sent again on a new connection, as the target closed: {resent}"));
+            found.figure(say!("sent again because the target had closed the connection: {resent}"));
     }
     let next = say!("run without `retry` to see the first tries alone: `throng explain amplified`");
     Ok(vec![found.then(next)])

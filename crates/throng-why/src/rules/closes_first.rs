@@ -31,7 +31,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let is_long = record.is_long_lived();
     let text = if is_long && unasked >= all * ENDS_SHARE_MIN {
         say!(
-            "{} of {} connections ({}) ended although no user wanted that",
+            "{} of {} connections ({}) ended although no user closed them",
             count(unasked),
             count(all),
             percent(unasked / all)

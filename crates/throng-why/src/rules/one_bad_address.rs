@@ -82,7 +82,7 @@ fn failing(record: &Record, row: &TargetInterval, others: (u64, u64)) -> Finding
 
 fn slower(record: &Record, row: &TargetInterval, own: f64, others: f64) -> Finding {
     let text = say!(
-        "half of the responses of {} take {} or more, of the others {} or less",
+        "the median response time of {} is {}; the others have {} or less",
         name(row),
         time(own),
         time(others)

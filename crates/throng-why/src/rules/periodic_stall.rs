@@ -106,9 +106,9 @@ fn stalls(
         .figure(say!("the first of them: {}", first.join(", ")))
         .figure(say!("the intervals vary by {:.0} %", (even.variation * 100.0)))
         .figure(cause(record, range, &at, period_s))
-        .not(say!("chance"), say!("1 of {:.0} random sequences is as even", (1.0 / chance)))
+        .not(say!("chance"), say!("only 1 in {:.0} random sequences is as regular", (1.0 / chance)))
         .not(say!("bursts of the load"), say!("throng sent no more in these seconds"))
-        .then(say!("look for what the target does every {}: jobs, flushes, collections", {
+        .then(say!("look for what the target does every {}: jobs, flushes, garbage collection", {
             seconds(period_s)
         }));
     Some(found)
@@ -134,7 +134,7 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
             apart.min(60.0 - apart) <= 1.5
         };
         if at.iter().all(is_same) {
-            return say!("cause: the clock on the wall (cron): always at second {:.0}", offset);
+            return say!("cause: a cron job: always at second {:.0} of a minute", offset);
         }
     }
     let parts = record.stretches().into_iter().filter_map(|part| {
@@ -163,7 +163,10 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
         }
         () if by_work <= SAME_MAX && by_time > SAME_MAX => {
             let work = fast.0 * fast.1 * record.width();
-            say!("cause: work: every {:.0} requests at any rate (collection, buffer)", work)
+            say!(
+                "cause: work: every {:.0} requests at any rate (garbage collection, a full buffer)",
+                work
+            )
         }
         () => unknown_cause(record, range),
     }
@@ -172,5 +175,5 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
 fn unknown_cause(record: &Record, range: &Range<usize>) -> throng_base::Said {
     let rate_now = stats::median(&record.rates(range, |point| point.attempts()));
     let per_s = rate_now.unwrap_or_default();
-    say!("timer or work? run it at two rates to tell (it was {} all the time)", rate(per_s))
+    say!("timer or work? run at two rates to find out (the rate was always {})", rate(per_s))
 }

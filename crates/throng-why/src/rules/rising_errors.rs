@@ -54,8 +54,14 @@ fn found(record: &Record, at: usize) -> Finding {
     let when = record.span(&range);
     let is_load = now > most * LOAD_MORE;
     let text = match is_load {
-        true => say!("`{word}` begins at {}, at {}", seconds(when.from_s), rate(now)),
-        false => say!("`{word}` begins at {}, without more load", seconds(when.from_s)),
+        true => say!(
+            "failures with `{word}` begin at {}, at a load of {}",
+            seconds(when.from_s),
+            rate(now)
+        ),
+        false => {
+            say!("failures with `{word}` begin at {}, without more load", seconds(when.from_s))
+        }
     };
     let failed = record.sum(&range, |point| point.failed);
     let all = record.sum(&range, Point::attempts);

@@ -118,7 +118,7 @@ fn ramp(record: &Record, range: Range<usize>) -> Option<Finding> {
     }
     let from = many.first().copied()?;
     let text = say!(
-        "{:.0} instead of {:.0} users bring no more than {}, only slower responses",
+        "with {:.0} instead of {:.0} users, successes stay at {} and responses are slower",
         (users_many?),
         (users_few?),
         rate(rate_many?)

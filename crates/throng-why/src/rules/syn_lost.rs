@@ -44,7 +44,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let Some(repeated) = repeated(connects) else { return Ok(Vec::new()) };
     let share = repeated as f64 / connects.count() as f64;
     let text = say!(
-        "{} connects ({}) took 1 s, 2 s or 3 s longer: their SYN was repeated",
+        "{} connects ({}) took 1 s, 2 s or 3 s longer: their SYN was sent again",
         count(repeated as f64),
         percent(share)
     );
@@ -52,10 +52,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let found = Finding::new(Code::SynLost, Level::Likely, text, record.measured_span())
         .on(&["stage:connect"])
         .figure(say!("half of all connects took {} or less", time(middle)))
-        .figure(say!("connects within 45 ms of a repetition of the SYN: {}", repeated))
+        .figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated))
         .not(
             say!("the target accepts in pauses"),
-            say!("that spreads connects over the whole second; these are narrow"),
+            say!("that would spread connects over the whole second; these are in narrow clusters"),
         )
         .then(say!("on the target, look at `nstat -az TcpExtListenDrops TcpExtSyncookiesSent`"));
     Ok(vec![found])

@@ -31,8 +31,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let mean = of(|point| point.time) / attempts.max(1.0);
     // As long as response times stay, the rate grows with the users.
     let needed = users * missed.wanted / missed.figure.max(1e-9);
-    let text =
-        say!("users wait for a response {} of their time; the rest is think time", percent(busy));
+    let text = say!(
+        "users spend {} of their time waiting for responses; the rest is think time",
+        percent(busy)
+    );
     let found = Finding::new(Code::ThinkBound, Level::Likely, text, record.measured_span())
         .on(&["ok", "users_online"])
         .figure(say!("threshold that was not met: {} (it was {})", (missed.text.clone()), {

@@ -57,6 +57,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
             say!("connects took {} and {}", time(connect[0]), time(connect[1])),
         )
         .not(say!("throng's own processors"), say!("throng was on schedule in these seconds"))
-        .then(say!("on the terminator, watch the CPU; try session tickets or ECDSA certificates"));
+        .then(say!(
+            "watch the CPU of the host that ends TLS; try session tickets or ECDSA certificates"
+        ));
     Ok(vec![found])
 }

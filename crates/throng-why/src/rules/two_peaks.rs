@@ -49,7 +49,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
             .figure(say!("responses in the slower peak: {}", count(peaks.high)))
             .figure(name)
             .not(say!("failures"), say!("fewer attempts failed than are in the slower peak"))
-            .not(say!("different loads"), say!("all are of the phase {}", (phase.name.clone())));
+            .not(
+                say!("different loads"),
+                say!("all responses are from the phase {}", (phase.name.clone())),
+            );
         Some(found.then(say!("split the step by `label`, or look at its slowest: {}", {
             "`throng report --details`"
         })))

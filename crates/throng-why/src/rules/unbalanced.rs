@@ -35,14 +35,21 @@ fn uneven(record: &Record, target: u16) -> Option<Finding> {
     }
     let name = |row: &TargetInterval| row.place.address.map(|it| it.to_string());
     let name = |row: &TargetInterval| name(row).unwrap_or_default();
-    let text = say!("{} got {:.1} times the mean of connections", name(most), (largest / mean));
+    let text = say!(
+        "{} received {:.1} times the mean number of connections",
+        name(most),
+        (largest / mean)
+    );
     let found = Finding::new(Code::Unbalanced, Level::Likely, text, record.measured_span())
         .on(&["opened"])
         .figure(say!("connections to {}: {}", name(most), count(largest)))
         .figure(say!("connections to {}: {}", name(least), {
             count(least.connections_opened as f64)
         }))
-        .not(say!("chance"), say!("with this many connections, chance makes no such difference"))
+        .not(
+            say!("chance"),
+            say!("with this many connections, chance does not explain the difference"),
+        )
         .then(say!("check that every address accepts: `throng report --details` lists them"));
     Some(found)
 }

@@ -72,6 +72,6 @@ fn slow_start(record: &Record, range: Range<usize>) -> Option<Finding> {
             say!("{} of the attempts opened one", percent(opened / attempts.max(1.0))),
         )
         .not(say!("more load at first"), say!("the load was the same all the time"))
-        .then(say!("leave this part out: a first phase with `measured: false` that is as long"));
+        .then(say!("exclude this part: add a first phase of this length with `measured: false`"));
     Some(found)
 }
