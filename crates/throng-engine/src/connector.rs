@@ -33,7 +33,7 @@ pub(crate) use call::CallAsk;
 use crate::failure::shown;
 use crate::failure::{Failure, cause_of, client_refused, http_failure, io_failure, tls_error};
 use crate::network::{Connector, Network};
-use crate::prepared::PreparedTarget;
+use crate::routes::Route;
 use crate::shard::Lane;
 use crate::sources::{Chosen, Kind, Pool, Ports, Range};
 use crate::spent::Times;
@@ -140,7 +140,8 @@ impl Order {
 
 /// How far a connection has come that opens, and since when it is there.
 pub(crate) struct Progress {
-    /// Which of the target's addresses, counted on with every attempt and past those that refuse.
+    pub(crate) route: Rc<Route>,
+    /// Which of the route's addresses, counted on with every attempt and past those that refuse.
     pub(crate) turn: Cell<u64>,
     pub(crate) stage: Cell<Stage>,
     /// When the socket was connected; [`Time::NEVER`] before.
@@ -149,13 +150,19 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(turn: u64) -> Progress {
+    pub(crate) fn new(route: Rc<Route>, turn: u64) -> Progress {
         Progress {
+            route,
             turn: Cell::new(turn),
             stage: Cell::new(Stage::Connect),
             established: Cell::new(Time::NEVER),
             set_cookies: Cell::default(),
         }
+    }
+
+    /// The row of the address that it goes to.
+    pub(crate) fn place(&self) -> u16 {
+        self.route.place(self.turn.get())
     }
 }
 
@@ -191,7 +198,7 @@ async fn open_stages(shard: &Rc<Lane>, order: &Order) -> Result<Opened, Failure>
         Connector::Network(network) => reach(shard, order, network).await?,
         #[cfg(test)]
         Connector::World(world) => {
-            let addresses = &shard.prepared.targets[usize::from(order.target)].addresses;
+            let addresses = &order.progress.route.addresses;
             let work = to_any(shard, order, |nth| world.connect(addresses[nth]));
             let stream = timed(shard, order, Stage::Connect, work).await?;
             (Transport::Memory(stream), Before::default())
@@ -265,16 +272,21 @@ async fn carry(shard: &Lane, order: &Order, network: &Network) -> Result<Transpo
         let stream = Box::pin(timed(shard, order, Stage::Connect, unix::connect(socket))).await?;
         return Ok(Transport::Unix(stream));
     }
-    let place = |nth: usize| {
-        let pool = &network.pools[usize::from(order.target)][nth];
-        Place { network, pool, address: target.addresses[nth], slow: order.slow }
-    };
+    let route = &order.progress.route;
+    let pool = |nth: usize| network.pool(order.target, route, route.addresses[nth]);
+    let (slow, addresses) = (order.slow, &route.addresses);
     if target.target.scheme == Scheme::Udp {
-        let one = async |nth| udp(&place(nth), shard.clock.now());
+        let one = async |nth: usize| {
+            let place = Place { network, pool: &pool(nth), address: addresses[nth], slow };
+            udp(&place, shard.clock.now())
+        };
         let socket = timed(shard, order, Stage::Connect, to_any(shard, order, one)).await?;
         return Ok(Transport::Udp(Datagrams::new(socket)));
     }
-    let one = async |nth| tcp(shard, &place(nth)).await;
+    let one = async |nth: usize| {
+        let place = Place { network, pool: &pool(nth), address: addresses[nth], slow };
+        tcp(shard, &place).await
+    };
     let stream = timed(shard, order, Stage::Connect, to_any(shard, order, one)).await;
     let stream = stream.map_err(|failure| tunnel::unreached(shard, order.target, failure))?;
     Ok(match network.stamps {
@@ -290,7 +302,7 @@ async fn to_any<T>(
     order: &Order,
     connect: impl AsyncFn(usize) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let target = &shard.prepared.targets[usize::from(order.target)];
+    let route = &*order.progress.route;
     let first = order.progress.turn.get();
     let mut refused: Option<Failure> = None;
     let mut tried = 0;
@@ -298,22 +310,25 @@ async fn to_any<T>(
         let turn = first.wrapping_add(tried);
         order.progress.turn.set(turn);
         tried += 1;
-        match connect(target.nth(turn)).await {
+        match connect(route.nth(turn)).await {
             Ok(connected) => {
                 if refused.is_some() {
-                    passed_over(shard, target, first..turn);
+                    passed_over(shard, route, first..turn);
                 }
                 return Ok(connected);
             }
             Err(failure) => {
                 let goes_on = leaves_others(failure.cause);
+                if goes_on {
+                    shard.routes.failed(order.target);
+                }
                 let failure = match refused {
                     None => failure,
                     // What is wrong with this host says more than what is wrong with an address.
                     Some(_) if !goes_on => return Err(failure),
                     Some(before) => failure.behind(before),
                 };
-                if !goes_on || tried >= target.addresses.len() as u64 {
+                if !goes_on || tried >= route.addresses.len() as u64 {
                     return Err(failure);
                 }
                 refused = Some(failure);
@@ -335,10 +350,10 @@ fn leaves_others(cause: Cause) -> bool {
 }
 
 /// Counts a connection at those addresses that refused it before another one accepted it.
-fn passed_over(shard: &Lane, target: &PreparedTarget, turns: std::ops::Range<u64>) {
+fn passed_over(shard: &Lane, route: &Route, turns: std::ops::Range<u64>) {
     let mut recorder = shard.recorder.borrow_mut();
     for turn in turns {
-        if let Some(row) = recorder.target(target.place(turn)) {
+        if let Some(row) = recorder.target(route.place(turn)) {
             row.connections_passed_over += 1;
         }
     }
@@ -865,7 +880,12 @@ pub(crate) mod tests {
         kind: Kind,
         count: usize,
     ) -> (Vec<Socket>, Option<Failure>) {
-        let place = Place { network, pool: &network.pools[0][0], address, slow: Slow::default() };
+        let place = Place {
+            network,
+            pool: &network.pools.to(0, address, &[address]),
+            address,
+            slow: Slow::default(),
+        };
         let mut sockets = Vec::new();
         for _ in 0..count {
             match begin(&place, kind, Time::ZERO) {
@@ -883,7 +903,12 @@ pub(crate) mod tests {
         let plan = Arc::new(crate::sources::tests::plan_of(&[]));
         let network = Network::plain(plan.pools(1, &[vec![address]], Share::WHOLE));
         let slow = Slow { read: Some(100), write: Some(100) };
-        let place = Place { network: &network, pool: &network.pools[0][0], address, slow };
+        let place = Place {
+            network: &network,
+            pool: &network.pools.to(0, address, &[address]),
+            address,
+            slow,
+        };
         for kind in [Kind::Stream, Kind::Datagram] {
             let socket = begin(&place, kind, Time::ZERO).unwrap();
             assert_eq!(socket.recv_buffer_size().unwrap(), 2 * SLOW_RECEIVE_BYTES);

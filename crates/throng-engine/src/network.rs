@@ -1,7 +1,7 @@
 //! What a shard opens connections with, and where those go that it leaves without a word;
 //! [`crate::connector`] opens them.
 
-#[cfg(test)]
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -13,7 +13,8 @@ use throng_program::{HttpVersion, Target, Tls};
 use tokio_rustls::TlsConnector;
 
 use crate::prepared::Prepared;
-use crate::sources::Pool;
+use crate::routes::Route;
+use crate::sources::{Pool, Pools};
 use crate::transport::{Transport, stream};
 use crate::vanished::Vanished;
 
@@ -68,8 +69,7 @@ pub(crate) struct Network {
     /// The same for gRPC, which is HTTP/2 alone.
     pub(crate) tls_grpc: Option<TlsConnector>,
     pub(crate) server_names: Vec<Option<ServerName<'static>>>,
-    /// By target and its address.
-    pub(crate) pools: Vec<Vec<Pool>>,
+    pub(crate) pools: Pools,
     pub(crate) vanished: Vanished,
     /// More than one small write may be under way: Nagle's algorithm (RFC 896) must not hold the
     /// last one back.
@@ -84,7 +84,7 @@ impl Network {
     pub(crate) fn new(
         tls: Option<&Arc<rustls::ClientConfig>>,
         prepared: &Prepared,
-        pools: Vec<Vec<Pool>>,
+        pools: Pools,
         vanished: Vanished,
     ) -> Network {
         let program = &prepared.program;
@@ -105,9 +105,14 @@ impl Network {
         }
     }
 
+    /// Where connections to an address of this route of a target come from.
+    pub(crate) fn pool(&self, target: u16, route: &Route, address: SocketAddr) -> Rc<Pool> {
+        self.pools.to(target, address, &route.addresses)
+    }
+
     /// Without TLS.
     #[cfg(test)]
-    pub(crate) fn plain(pools: Vec<Vec<Pool>>) -> Network {
+    pub(crate) fn plain(pools: Pools) -> Network {
         Network {
             tls: None,
             tls_http: None,

@@ -13,8 +13,8 @@ use throng_load::comers;
 use throng_metrics::Place;
 use throng_program::sessions;
 use throng_program::{
-    Audience, Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Phase, Program,
-    Retry, Scheme, Session, Slow, Statement, Target, Until,
+    Audience, Connect, Delivery, Every, Handler, Heartbeat, Http, Link, Load, Lookup, Phase,
+    Program, Retry, Scheme, Session, Slow, Statement, Target, Until,
 };
 use throng_protocol::framed::{MessageId, Protocol, Records};
 use throng_protocol::http1::{self, RequestKind};
@@ -40,9 +40,9 @@ pub(crate) struct Prepared {
     pub(crate) program: Arc<Program>,
     pub(crate) sessions: Vec<SessionPlan>,
     pub(crate) targets: Vec<PreparedTarget>,
-    /// All addresses of all targets, where there are several; more than can be numbered are not
-    /// told apart.
-    pub(crate) places: Arc<[Place]>,
+    /// All addresses of all targets at the start of the run, where there are several or may be
+    /// others; more than can be numbered are not told apart.
+    pub(crate) places: Box<[Place]>,
     pub(crate) loads: Vec<LoadPlan>,
     /// By row of the ledger: whether a message is one of it.
     pub(crate) deliveries: Box<[Look]>,
@@ -59,6 +59,7 @@ pub(crate) struct Prepared {
 pub(crate) struct PreparedTarget {
     pub(crate) target: Target,
     pub(crate) authority: String,
+    /// Those at the start of the run.
     pub(crate) addresses: Vec<SocketAddr>,
     /// Secure cookies may go there.
     pub(crate) secure_cookies: bool,
@@ -67,20 +68,10 @@ pub(crate) struct PreparedTarget {
 }
 
 impl PreparedTarget {
-    /// Which of its addresses the turn of a connection means.
-    pub(crate) fn nth(&self, turn: u64) -> usize {
-        (turn % self.addresses.len().max(1) as u64) as usize
-    }
-
     /// For whom the jar of a user is opened that asks it.
     pub(crate) fn jar_place(&self, unix_seconds: u64) -> cookies::Place<'_> {
         let (host, secure) = (self.target.host_alone(), self.secure_cookies);
         cookies::Place { host, secure, unix_seconds }
-    }
-
-    /// The same among those of all targets.
-    pub(crate) fn place(&self, turn: u64) -> u16 {
-        self.first_place.saturating_add(self.nth(turn) as u16)
     }
 }
 
@@ -377,7 +368,7 @@ fn first_places(addresses: &[Vec<SocketAddr>]) -> impl Iterator<Item = u16> {
     })
 }
 
-fn places(addresses: &[Vec<SocketAddr>]) -> Arc<[Place]> {
+fn places(addresses: &[Vec<SocketAddr>], may_change: bool) -> Box<[Place]> {
     let mut places = Vec::new();
     for (target, of_target) in (0_u16..).zip(addresses) {
         places.extend(of_target.iter().map(|address| Place { target, address: Some(*address) }));
@@ -385,7 +376,7 @@ fn places(addresses: &[Vec<SocketAddr>]) -> Arc<[Place]> {
             places.push(Place { target, address: None });
         }
     }
-    if places.len() < 2 || places.len() >= usize::from(u16::MAX) {
+    if places.len() < 2 && !may_change || places.len() >= usize::from(u16::MAX) {
         places.clear();
     }
     places.into()
@@ -452,6 +443,7 @@ impl Prepared {
                 first_place,
             })
             .collect();
+        let may_change = program.targets.iter().any(|target| target.lookup != Lookup::Once);
         let limits = &program.limits;
         let http_limits = http1::Limits {
             head_bytes_max: limits.head_bytes_max,
@@ -459,7 +451,7 @@ impl Prepared {
             ..http1::Limits::default()
         };
         Prepared {
-            places: places(addresses),
+            places: places(addresses, may_change),
             sessions: program
                 .sessions
                 .iter()

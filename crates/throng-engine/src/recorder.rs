@@ -1,19 +1,20 @@
 //! What one shard writes down: the figures of the running interval, and one example per kind of
 //! error. Its size depends on the steps, never on users or time.
 
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::{Said, StepId, Time};
 use throng_metrics::{
     Cause, Chain, Connections, DeliveryCounter, DeliveryInterval, Ending, Gauges, Heartbeats,
-    Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Place, Population, ResidenceInterval,
-    Retries, SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds, Stage, StageInterval,
+    Histogram, Interval, LOST_NS_MIN, Lifecycle, Messages, Population, ResidenceInterval, Retries,
+    SAMPLED_OF, SampleInterval, SessionInterval, Slow, SlowBounds, Stage, StageInterval,
     StepInterval, TargetInterval, TcpSamples, Together,
 };
 
 use crate::evidence::{Evidence, Exchange};
 use crate::ledger::Remark;
+use crate::routes::Places;
 use crate::spent::{OpeningTimes, Spent};
 use crate::transport::TcpInfo;
 
@@ -72,7 +73,7 @@ pub(crate) struct Found {
 /// are quiet in most steps of many, and a row is a quarter of a kilobyte.
 struct Rows<T> {
     /// By step: where its row is, or [`NO_ROW`].
-    places: Box<[u32]>,
+    places: Vec<u32>,
     rows: Vec<T>,
 }
 
@@ -80,7 +81,7 @@ const NO_ROW: u32 = u32::MAX;
 
 impl<T> Rows<T> {
     fn new(steps: usize) -> Rows<T> {
-        Rows { places: vec![NO_ROW; steps].into(), rows: Vec::new() }
+        Rows { places: vec![NO_ROW; steps], rows: Vec::new() }
     }
 
     #[inline]
@@ -91,6 +92,13 @@ impl<T> Rows<T> {
             self.rows.push(new());
         }
         &mut self.rows[*place as usize]
+    }
+
+    /// There is a place for this index, though there were fewer at the beginning.
+    fn reach(&mut self, index: usize) {
+        if index >= self.places.len() {
+            self.places.resize(index + 1, NO_ROW);
+        }
     }
 
     /// Hands the rows over, in their order.
@@ -138,19 +146,21 @@ fn of_heap(histogram: &Histogram) -> usize {
 
 /// What goes to which address, where there are several: else it costs nothing.
 struct Targets {
-    places: Arc<[Place]>,
+    places: Places,
     rows: Rows<TargetInterval>,
 }
 
 impl Targets {
-    fn new(places: &Arc<[Place]>) -> Targets {
-        Targets { places: Arc::clone(places), rows: Rows::new(places.len()) }
+    fn new(places: &Places) -> Targets {
+        Targets { places: Rc::clone(places), rows: Rows::new(places.borrow().len()) }
     }
 
     #[inline]
     fn of(&mut self, address: u16) -> Option<&mut TargetInterval> {
-        let place = self.places.get(usize::from(address))?;
-        Some(self.rows.at(usize::from(address), || TargetInterval::new(*place)))
+        let index = usize::from(address);
+        let place = *self.places.borrow().get(index)?;
+        self.rows.reach(index);
+        Some(self.rows.at(index, || TargetInterval::new(place)))
     }
 
     fn heap_bytes(&self) -> usize {
@@ -252,7 +262,7 @@ impl Open {
 
 impl Recorder {
     /// For so many steps, and for these addresses where there are several.
-    pub(crate) fn new(steps: usize, places: &Arc<[Place]>) -> Recorder {
+    pub(crate) fn new(steps: usize, places: &Places) -> Recorder {
         Recorder {
             steps: Rows::new(steps),
             targets: Targets::new(places),
@@ -747,7 +757,7 @@ mod tests {
 
     #[test]
     fn rows_are_there_for_the_steps_that_did_something_and_in_their_order() {
-        let mut recorder = Recorder::new(1000, &Arc::default());
+        let mut recorder = Recorder::new(1000, &Places::default());
         let empty = recorder.bytes();
         let attempt = Attempt { latency: Some(Duration::from_millis(3)), ..Attempt::default() };
         let rows = |recorder: &mut Recorder, second: u64| {
@@ -782,7 +792,7 @@ mod tests {
 
     #[test]
     fn a_row_of_the_ledger_is_there_when_something_was_lost() {
-        let mut recorder = Recorder::new(4, &Arc::default());
+        let mut recorder = Recorder::new(4, &Places::default());
         let interval = DeliveryInterval { step: 2, sent: 5, ..DeliveryInterval::default() };
         recorder.delivered(interval.clone(), &[], Time::ZERO);
         let (first, _) = recorder.take(0, 0);
@@ -795,7 +805,7 @@ mod tests {
 
     #[test]
     fn handing_over_loses_and_doubles_nothing() {
-        let mut recorder = Recorder::new(3, &Arc::default());
+        let mut recorder = Recorder::new(3, &Places::default());
         let attempt = Attempt {
             latency: Some(Duration::from_millis(2)),
             code: 200,

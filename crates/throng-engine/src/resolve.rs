@@ -53,6 +53,26 @@ fn lookup(program: &Program, host: &str, port: u16) -> Result<Vec<SocketAddr>, S
     }
 }
 
+/// Where connections to a host go that is looked up during a run: every address has to be allowed.
+pub(crate) fn again(
+    program: &Program,
+    (host, port): (&str, u16),
+    lists: &[AllowList],
+) -> Result<Vec<SocketAddr>, Said> {
+    let addresses = lookup(program, host, port).map_err(|error| match error {
+        StartError::Resolve { reason, .. } => reason,
+        _ => say!("it has no address of the required family"),
+    })?;
+    for list in lists {
+        if let Err(StartError::NotAllowed { address, list, .. }) =
+            judge(program, (host, port), &addresses, list)
+        {
+            return Err(say!("{address} is not in the list of allowed targets {list}"));
+        }
+    }
+    Ok(addresses)
+}
+
 /// All that may be connected to, redirects too, is a target of the program, or a proxy before it:
 /// both are judged. A unix socket is judged as what it is, a place of this host.
 pub(crate) fn check_allowed(

@@ -27,6 +27,7 @@ use crate::driver::drive;
 use crate::kept::Kept;
 use crate::ledger::{self, Exchange, Rules, SHARD_BYTES_MAX, ShardLedger};
 use crate::logs::Line;
+use crate::lookups::{Lookups, NameNews};
 use crate::network::{Connector, Network};
 use crate::prepared::Prepared;
 use crate::recorder::Example;
@@ -99,6 +100,8 @@ pub enum Update {
     PhaseEnded { phase: u16, at: Time },
     /// The scenario ended the run before its time; told once.
     Stopped(Stopped),
+    /// A name was looked up again, and leads elsewhere or nowhere.
+    Name(NameNews),
     /// A user of the scenario has something to say.
     Log(Line),
     /// What a user did, with [`Options::trace`].
@@ -118,6 +121,7 @@ pub struct Run {
     /// To the other machines, where there are some, and ledgers or places of rendezvous.
     pub bridge: Option<Bridge>,
     reports: UnboundedReceiver<Report>,
+    names: UnboundedReceiver<NameNews>,
     traces: Receiver<Trace>,
     merger: Merger,
     threads: Vec<JoinHandle<()>>,
@@ -134,6 +138,7 @@ pub struct Ready {
     control: Control,
     starters: Vec<blocking::Sender<Clock>>,
     reports: UnboundedReceiver<Report>,
+    names: UnboundedReceiver<NameNews>,
     traces: Receiver<Trace>,
     merger: Merger,
     threads: Vec<JoinHandle<()>>,
@@ -172,6 +177,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let mut starters = Vec::with_capacity(shards);
     let (mut ledgers, places, bridge) = shared(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
+    let (lookups, names) = look_up_again(program, &addresses, options, &sources, &mut starters)?;
     for index in 0..shards {
         let (starter, started) = blocking::channel();
         starters.push(starter);
@@ -180,6 +186,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
             prepared: Arc::clone(&prepared),
             addresses: addresses.clone(),
             sources: Arc::clone(&sources),
+            lookups: lookups.clone(),
             users,
             spread,
             tls: tls.clone(),
@@ -211,6 +218,7 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
         control,
         starters,
         reports,
+        names,
         traces,
         merger,
         threads,
@@ -228,6 +236,48 @@ fn prepared(
         prepared.keep_bodies();
     }
     Arc::new(prepared)
+}
+
+/// Starts a thread for each name that is looked up again, which waits for its clock as shards do.
+/// They are not waited for at the end: a name server may take its time.
+fn look_up_again(
+    program: &Arc<Program>,
+    addresses: &[Vec<SocketAddr>],
+    options: &Options,
+    sources: &Arc<sources::Plan>,
+    starters: &mut Vec<blocking::Sender<Clock>>,
+) -> Result<(Option<Arc<Lookups>>, UnboundedReceiver<NameNews>), StartError> {
+    let (news, names) = unbounded_channel();
+    let Some((lookups, watches)) = Lookups::new(program, addresses) else {
+        return Ok((None, names));
+    };
+    for (index, watch) in watches.into_iter().enumerate() {
+        let (starter, started) = blocking::channel::<Clock>();
+        starters.push(starter);
+        let (program, sources) = (Arc::clone(program), Arc::clone(sources));
+        let (allowed, news) = (options.allowed.clone(), news.clone());
+        let work = move || {
+            let Ok(clock) = started.recv() else { return };
+            clock.wait_for_zero();
+            let look_up = |host: &str, port| {
+                let mut found = resolve::again(&program, (host, port), &allowed)?;
+                found.retain(|address| sources.fits(address.ip()));
+                match found.is_empty() {
+                    true => Err(say!("no source address has the address family of its addresses")),
+                    false => Ok(found),
+                }
+            };
+            watch.work(&clock, look_up, &news);
+        };
+        let builder = std::thread::Builder::new().name(format!("name-{index}"));
+        builder.spawn(work).map_err(|error| {
+            StartError::Host(say!(
+                "cannot create the thread that looks names up: {error}; raise `ulimit -u` and the \
+                 cgroup pids limit"
+            ))
+        })?;
+    }
+    Ok((Some(lookups), names))
 }
 
 fn no_thread(index: usize, shards: usize, error: &std::io::Error) -> StartError {
@@ -249,7 +299,7 @@ impl Ready {
     /// Begins with the load at the zero of this clock, which may be a while ahead.
     pub fn begin(self, clock: Clock) -> Run {
         let Ready { shards, users_spare, addresses, bridge, control, starters, .. } = self;
-        let Ready { reports, traces, merger, threads, .. } = self;
+        let Ready { reports, names, traces, merger, threads, .. } = self;
         // A shard that is gone by now has said why.
         starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
         Run {
@@ -260,6 +310,7 @@ impl Ready {
             addresses,
             bridge,
             reports,
+            names,
             traces,
             merger,
             threads,
@@ -276,6 +327,7 @@ impl Run {
             }
             match std::future::poll_fn(|cx| self.poll_heard(cx)).await {
                 Some(Heard::Trace(trace)) => return Some(Update::Trace(trace)),
+                Some(Heard::Name(news)) => return Some(Update::Name(news)),
                 Some(Heard::Report(report)) => {
                     self.merger.add(report);
                     self.merger.tell_stop(&self.control);
@@ -291,6 +343,9 @@ impl Run {
         // What a user did comes before the figures of it.
         if let Poll::Ready(Some(trace)) = self.traces.poll_recv(cx) {
             return Poll::Ready(Some(Heard::Trace(trace)));
+        }
+        if let Poll::Ready(Some(news)) = self.names.poll_recv(cx) {
+            return Poll::Ready(Some(Heard::Name(news)));
         }
         self.reports.poll_recv(cx).map(|report| report.map(Heard::Report))
     }
@@ -308,6 +363,7 @@ impl Run {
 enum Heard {
     Report(Report),
     Trace(Trace),
+    Name(NameNews),
 }
 
 /// What a shard's thread is made of.
@@ -316,6 +372,7 @@ struct Thread {
     prepared: Arc<Prepared>,
     addresses: Vec<Vec<SocketAddr>>,
     sources: Arc<sources::Plan>,
+    lookups: Option<Arc<Lookups>>,
     /// The most who are there at once on all shards.
     users: u64,
     spread: Spread,
@@ -410,6 +467,7 @@ impl Thread {
             prepared: self.prepared,
             readers,
             connector,
+            lookups: self.lookups,
             alarm,
             control: self.control,
             places: self.places,

@@ -24,11 +24,13 @@ use crate::control::{Control, Gate, Stopped, StoppedBy};
 use crate::kept::Kept;
 use crate::ledger::ShardLedger;
 use crate::logs::{Line, Logs};
+use crate::lookups::Lookups;
 use crate::network::Connector;
 use crate::prepared::Prepared;
 use crate::rare::Rare;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
+use crate::routes::Routes;
 use crate::trace::{Trace, Tracer, What, Who};
 use crate::wall::Wall;
 
@@ -92,6 +94,7 @@ pub(crate) struct Shard {
     /// The readers of the program's data, by source.
     pub(crate) readers: RefCell<Vec<Reader>>,
     pub(crate) connector: Connector,
+    pub(crate) routes: Routes,
     pub(crate) read_buffer: RefCell<Box<[u8]>>,
     pub(crate) write_buffer: RefCell<Vec<u8>>,
     /// Frames of HTTP/2, and the header block in them.
@@ -147,6 +150,8 @@ pub(crate) struct Parts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) readers: Vec<Reader>,
     pub(crate) connector: Connector,
+    /// Names that are looked up again.
+    pub(crate) lookups: Option<Arc<Lookups>>,
     pub(crate) alarm: Alarm,
     pub(crate) control: Control,
     pub(crate) places: Places,
@@ -169,6 +174,7 @@ impl Shard {
             wall: Wall::new(&parts.clock),
             clock: parts.clock,
             readers: RefCell::new(parts.readers),
+            routes: Routes::new(&parts.prepared, parts.lookups),
             prepared: parts.prepared,
             connector: parts.connector,
             read_buffer: RefCell::new(vec![0; READ_BUFFER_BYTES].into()),

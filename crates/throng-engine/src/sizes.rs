@@ -1,8 +1,6 @@
 //! Where the bytes of a user go: the sizes of the real types, with what the allocator and the
 //! runtime add. What these are is documented here; a test holds the sum.
 
-use std::sync::Arc;
-
 use throng_metrics::Stage;
 use throng_program::{Link, Program, Scheme, Session, Statement};
 
@@ -245,7 +243,7 @@ fn transactions(session: &Session) -> u64 {
 }
 
 fn recorder(steps: usize) -> RecorderSizes {
-    let mut recorder = Recorder::new(steps, &Arc::default());
+    let mut recorder = Recorder::new(steps, &crate::routes::Places::default());
     let empty = recorder.bytes();
     recorder.fill(TYPICAL_OCTAVES);
     RecorderSizes {
@@ -306,7 +304,7 @@ mod tests {
         let of_ten = ten.shard_typical_bytes - none.shard_typical_bytes;
         assert_eq!(twenty.shard_typical_bytes - ten.shard_typical_bytes, of_ten);
         assert!(of_ten < 2 * 10 * 4096 && of_ten > 10 * 2048, "{of_ten}");
-        let mut recorder = Recorder::new(10, &Arc::default());
+        let mut recorder = Recorder::new(10, &crate::routes::Places::default());
         recorder.fill(TYPICAL_OCTAVES);
         let bytes = recorder.bytes();
         (0..1000).for_each(|_| recorder.fill(TYPICAL_OCTAVES));

@@ -2,6 +2,7 @@
 //! its first packet. A subnet costs no more memory than one address. `pool` is a shard's part.
 
 mod pool;
+mod pools;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,6 +16,7 @@ use throng_base::{Said, Share};
 use crate::system;
 
 pub(crate) use pool::{Chosen, Pool};
+pub(crate) use pools::Pools;
 
 /// What the kernel has where nothing was set (ip(7), ip_local_port_range).
 const PORTS_USUAL: (u16, u16) = (32_768, 60_999);
@@ -293,7 +295,7 @@ impl Plan {
         }
         let by_address = |target: &Target| target.unix_socket.is_none();
         for (target, addresses) in names.iter().zip(targets).filter(|(it, _)| by_address(it)) {
-            addresses.retain(|address| self.addresses(address.ip()).is_some());
+            addresses.retain(|address| self.fits(address.ip()));
             if addresses.is_empty() {
                 return Err(say!(
                     "no source address has the address family of `{}`; add one to `source`",
@@ -430,28 +432,38 @@ impl Plan {
             && (self.loopback.count == 0 || one.is_loopback() == other.is_loopback())
     }
 
-    /// One shard's part of the sources, for each address of each target.
+    /// One shard's part of the sources.
     pub(crate) fn pools(
         self: &Arc<Self>,
         users: u64,
         targets: &[Vec<SocketAddr>],
         shard: Share,
-    ) -> Vec<Vec<Pool>> {
+    ) -> Pools {
+        Pools::new(Arc::clone(self), users, targets.to_vec(), shard)
+    }
+
+    /// One shard's part of the sources for connections to one address of a target.
+    fn pool(
+        self: &Arc<Self>,
+        users: u64,
+        targets: &[Vec<SocketAddr>],
+        (target, address): (usize, &SocketAddr),
+        shard: Share,
+    ) -> Pool {
         let (_, shards) = shard.place();
-        let pool = |(target, address): (usize, &SocketAddr)| {
-            let needed = self.needed(users as f64, targets, (target, address));
-            // Where one address does, it is the system's own, as for any other program.
-            let alone = !self.is_given() && needed <= 1;
-            let own = users as f64 / shards.max(1) as f64;
-            let own = self.needed(own, targets, (target, address));
-            let list = self.addresses(address.ip());
-            let first = if alone || list.is_none() { 0 } else { own.max(1) };
-            Pool::new(Arc::clone(self), list.map(Arc::clone), shard.stripe(), first)
-        };
-        let of_target = |(target, addresses): (usize, &Vec<SocketAddr>)| {
-            addresses.iter().map(|address| pool((target, address))).collect()
-        };
-        targets.iter().enumerate().map(of_target).collect()
+        let needed = self.needed(users as f64, targets, (target, address));
+        // Where one address does, it is the system's own, as for any other program.
+        let alone = !self.is_given() && needed <= 1;
+        let own = users as f64 / shards.max(1) as f64;
+        let own = self.needed(own, targets, (target, address));
+        let list = self.addresses(address.ip());
+        let first = if alone || list.is_none() { 0 } else { own.max(1) };
+        Pool::new(Arc::clone(self), list.map(Arc::clone), shard.stripe(), first)
+    }
+
+    /// Whether a source address fits to this one, where some are given.
+    pub(crate) fn fits(&self, target: IpAddr) -> bool {
+        !self.is_given() || self.addresses(target).is_some()
     }
 
     /// What to say when all are used up.

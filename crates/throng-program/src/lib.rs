@@ -169,6 +169,18 @@ pub struct Target {
     pub weight: u32,
     /// Connections go there, whatever address and port the name has.
     pub unix_socket: Option<UnixSocket>,
+    pub lookup: Lookup,
+}
+
+/// When the name of a target is looked up beside the first time, before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lookup {
+    #[default]
+    Once,
+    /// When connections to it fail.
+    OnFailure,
+    /// The same, and every so often.
+    Every(Duration),
 }
 
 impl Target {

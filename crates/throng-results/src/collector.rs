@@ -25,15 +25,15 @@ use throng_metrics::{
 
 use crate::back_off::{BackOff, BackOffs};
 use crate::directory::{Outcome, RunInfo, StepInfo};
-use crate::event::Event;
+use crate::event::{Event, moved};
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
 use crate::monitors::Monitors;
 use crate::once::OnceRun;
 use crate::summary::{
-    Attempts, Change, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow, Example,
-    Generator, Growth, HeartbeatRow, Hold, Latency, LevelRow, Log, LogLine, MessageTables, Opening,
-    OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow, SlowRow,
-    StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
+    Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
+    Example, Generator, Growth, HeartbeatRow, Hold, Latency, LevelRow, Log, LogLine, MessageTables,
+    Opening, OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow,
+    SlowRow, StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
     UserTables, Validity, most_first, per_second,
 };
 use crate::verdict;
@@ -148,11 +148,16 @@ impl Collector {
             }
             Event::Amended { at_ns, phase, change, .. } => {
                 self.figures.event(event);
-                let phase = Some(self.figures.phases[self.figures.index(*phase)].info.name.clone());
-                self.changes.add(Change { at_ns: *at_ns, phase, what: change.clone() });
+                let phase = self.figures.phases[self.figures.index(*phase)].info.name.clone();
+                let of = ChangeOf::Phase(phase);
+                self.changes.add(Change { at_ns: *at_ns, of, what: change.clone() });
             }
             Event::Marked { at_ns, name } => {
-                self.changes.add(Change { at_ns: *at_ns, phase: None, what: name.clone() });
+                self.changes.add(Change { at_ns: *at_ns, of: ChangeOf::Mark, what: name.clone() });
+            }
+            Event::AddressesChanged { at_ns, host, before, after } => {
+                let what = moved(host, before, after);
+                self.changes.add(Change { at_ns: *at_ns, of: ChangeOf::Addresses, what });
             }
             // One of each: a record may hold anything.
             Event::Once { once, .. } => {

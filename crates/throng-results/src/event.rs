@@ -1,6 +1,7 @@
 //! What stands in `events.ndjson`: what happened once, with its time.
 
 use std::borrow::Cow;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use throng_base::{Said, Secrets};
@@ -134,6 +135,13 @@ pub enum Event {
         at_ns: u64,
         name: String,
     },
+    /// A name that is looked up during the run leads elsewhere: new connections go there.
+    AddressesChanged {
+        at_ns: u64,
+        host: String,
+        before: Vec<SocketAddr>,
+        after: Vec<SocketAddr>,
+    },
     /// A source of other figures has told of a series for the first time.
     Series {
         at_ns: u64,
@@ -212,6 +220,7 @@ impl Event {
             | Event::BackedOff { at_ns, .. }
             | Event::Amended { at_ns, .. }
             | Event::Marked { at_ns, .. }
+            | Event::AddressesChanged { at_ns, .. }
             | Event::Series { at_ns, .. }
             | Event::Scrape { at_ns, .. }
             | Event::ScrapeFailed { at_ns, .. }
@@ -239,6 +248,7 @@ impl Event {
             }
             Event::Notice { text, .. }
             | Event::Series { name: text, .. }
+            | Event::AddressesChanged { host: text, .. }
             | Event::Marked { name: text, .. } => text,
             Event::Once { once, .. } => {
                 once.mask(secrets);
@@ -255,6 +265,15 @@ impl Event {
         }
         event
     }
+}
+
+/// A change of the addresses of a name, the same in every language.
+pub fn moved(host: &str, before: &[SocketAddr], after: &[SocketAddr]) -> String {
+    let listed = |all: &[SocketAddr]| {
+        let ips: Vec<String> = all.iter().map(|address| address.ip().to_string()).collect();
+        ips.join(", ")
+    };
+    format!("{host}: {} -> {}", listed(before), listed(after))
 }
 
 /// What ended a run before its load was done.

@@ -15,8 +15,8 @@ use crate::directory::RunInfo;
 use crate::monitors::MonitorRow;
 use crate::once::OnceRun;
 use crate::summary::{
-    Change, DeliveryRow, ErrorRow, Example, Generator, LevelRow, MachineRow, OwnRow, PhaseRow, Row,
-    SlowRow, Summary, TargetRow, ThresholdRow,
+    Change, ChangeOf, DeliveryRow, ErrorRow, Example, Generator, LevelRow, MachineRow, OwnRow,
+    PhaseRow, Row, SlowRow, Summary, TargetRow, ThresholdRow,
 };
 use crate::summary::{InvalidReason, Validity};
 use crate::verdict::{headline, judge};
@@ -291,9 +291,11 @@ fn once(run: &OnceRun) -> Value {
 }
 
 fn change(change: &Change) -> Value {
-    match &change.phase {
-        Some(phase) => json!({ "at_ns": change.at_ns, "phase": phase, "change": change.what }),
-        None => json!({ "at_ns": change.at_ns, "mark": change.what }),
+    let (at_ns, what) = (change.at_ns, &change.what);
+    match &change.of {
+        ChangeOf::Phase(phase) => json!({ "at_ns": at_ns, "phase": phase, "change": what }),
+        ChangeOf::Mark => json!({ "at_ns": at_ns, "mark": what }),
+        ChangeOf::Addresses => json!({ "at_ns": at_ns, "addresses": what }),
     }
 }
 

@@ -67,7 +67,7 @@ pub use directory::{
     FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs, StepInfo,
     ThresholdInfo, create_directory, timestamp,
 };
-pub use event::{Event, StopBy};
+pub use event::{Event, StopBy, moved};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
 pub use json::{judged_json, slowest_json, summary_json};

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use throng_base::{Diagnostic, Said, packed};
 
 use crate::directory::RunInfo;
-use crate::event::Event;
+use crate::event::{Event, moved};
 use crate::json::summary_json;
 use crate::read::Run;
 use crate::summary::Summary;
@@ -112,6 +112,9 @@ fn told(event: &Event) -> Option<Value> {
     let (at_ns, kind, text) = match event {
         Event::PhaseBegun { at_ns, phase } => (at_ns, "phase", phase.to_string()),
         Event::Marked { at_ns, name } => (at_ns, "mark", name.clone()),
+        Event::AddressesChanged { at_ns, host, before, after } => {
+            (at_ns, "addresses", moved(host, before, after))
+        }
         Event::Amended { at_ns, change, .. } => (at_ns, "change", change.clone()),
         Event::Interrupted { at_ns } => (at_ns, "interrupted", String::new()),
         Event::Stopped { at_ns, .. } => (at_ns, "stopped", said()),

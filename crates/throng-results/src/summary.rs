@@ -318,13 +318,31 @@ impl Changes {
     }
 }
 
-/// A change of a phase, or a mark, which is of none.
+/// A change while the run went on, or a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub at_ns: u64,
-    pub phase: Option<String>,
-    /// `times 1.1`; the name of a mark.
+    pub of: ChangeOf,
+    /// `times 1.1`; the name of a mark; `shop.example: 10.0.0.1 -> 10.0.0.2`.
     pub what: String,
+}
+
+impl Change {
+    /// Whether a person has changed the load.
+    pub(crate) fn is_of_load(&self) -> bool {
+        matches!(self.of, ChangeOf::Phase(_))
+    }
+}
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeOf {
+    /// The load in this phase, by a person.
+    Phase(String),
+    /// Nothing: a person has marked the moment.
+    Mark,
+    /// The addresses of a name.
+    Addresses,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -644,11 +662,7 @@ impl Summary {
 
     /// Whether a person let nobody come for a while.
     pub(crate) fn was_paused(&self) -> bool {
-        self.events
-            .changes
-            .first
-            .iter()
-            .any(|change| change.phase.is_some() && change.what == "pause")
+        self.events.changes.first.iter().any(|change| change.is_of_load() && change.what == "pause")
     }
 
     /// Whether there were connections that live longer than one answer.

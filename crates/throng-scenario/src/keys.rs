@@ -167,6 +167,9 @@ macro_rules! scenario_maps {
         unix_socket: Text => UNIX_SOCKET,
         addresses: ADDRESS_LIST =>
             "The service's addresses, instead of `url`; users are spread over them.",
+        resolve: OneOf(&[Words(&["once", "on failure"]), Text]) =>
+            "When to look the host name up again: `every 30s`, or `on failure` of a connection, \
+             which `every` includes. Default: `once`, before the run.",
         protocol: SPOKEN =>
             "This target's private protocol, instead of the session's or scenario's.",
     }

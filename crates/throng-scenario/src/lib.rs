@@ -31,6 +31,7 @@ mod instead;
 mod json;
 mod labels;
 mod load;
+mod lookup;
 mod monitor;
 mod names;
 mod once;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use throng_base::Said;
-use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Scheme, Target, Tls};
+use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Lookup, Scheme, Target, Tls};
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
+use crate::lookup;
 use crate::read::Context;
 use crate::route;
 use crate::scope::{FileRole, Spoken, scheme_of};
@@ -26,7 +27,13 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
         Kind::Scalar { .. } => read_address(cx, node, 1).into_iter().collect(),
         Kind::List(_) => read_addresses(cx, node),
         Kind::Map(_) => match ast::Target::read(cx, node) {
-            Some(fields) => read_map(cx, &fields),
+            Some(fields) => {
+                let mut targets = read_map(cx, &fields);
+                if let Some(node) = fields.resolve.node() {
+                    lookup::read(cx, node, &mut targets);
+                }
+                targets
+            }
             None => Vec::new(),
         },
     }
@@ -163,7 +170,14 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
             .help(say!("write `target: {}` and `{}`", url.origin(), shorten(&step)));
         return cx.fail(error);
     }
-    Some(Target { scheme: url.scheme, host: url.host, port: url.port, weight, unix_socket: None })
+    Some(Target {
+        scheme: url.scheme,
+        host: url.host,
+        port: url.port,
+        weight,
+        unix_socket: None,
+        lookup: Lookup::Once,
+    })
 }
 
 pub(crate) fn read_tls(

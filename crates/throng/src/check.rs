@@ -14,7 +14,7 @@ use throng_data::{AtEnd, DataError, Source, Table, Take};
 use throng_engine::last_user_with;
 use throng_load::{Assumed, Expected, Forecast, Planned};
 use throng_program::{
-    Amount, Arrivals, Churn, Coming, Drive, Phase, Program, Rate, SourceBlock, Spacing,
+    Amount, Arrivals, Churn, Coming, Drive, Lookup, Phase, Program, Rate, SourceBlock, Spacing,
 };
 use throng_scenario::RunOptions;
 use throng_scenario::outline::{Line, Outline, SessionOutline, outline};
@@ -125,7 +125,15 @@ impl Report<'_> {
                 1 => String::new(),
                 weight => tell!(" (weight {weight})"),
             };
-            let _ = writeln!(out, "{}{weight}", self.screen.style.dim(&target.written()));
+            let lookup = match target.lookup {
+                Lookup::Once => String::new(),
+                Lookup::OnFailure => tell!(" (looked up again on failure)"),
+                Lookup::Every(time) => {
+                    tell!(" (looked up every {}, and on failure)", write_duration(time))
+                }
+            };
+            let written = self.screen.style.dim(&target.written());
+            let _ = writeln!(out, "{written}{weight}{lookup}");
         }
         self.more(&mut out, self.program.targets.len());
         let blocks = &self.program.connection.sources.blocks;

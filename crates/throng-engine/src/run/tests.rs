@@ -146,6 +146,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
             port: 1,
             weight: 1,
             unix_socket: None,
+            lookup: Default::default(),
         }],
         steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {

@@ -64,7 +64,7 @@ impl Lane {
     pub(crate) fn new(shard: &Rc<Shard>, load: usize) -> Rc<Lane> {
         let program = &shard.prepared.program;
         let churns = program.loads[load].phases.iter().any(|phase| phase.churn.is_some());
-        let recorder = Recorder::new(program.steps.len(), &shard.prepared.places);
+        let recorder = Recorder::new(program.steps.len(), shard.routes.places());
         Rc::new(Lane {
             shard: Rc::clone(shard),
             load,

@@ -44,10 +44,11 @@ fn taken(
 
 fn taken_by(sources: &Sources, users: u64, address: &str, share: Share) -> Vec<Option<IpAddr>> {
     let plan = Arc::new(Plan::looked_up(sources).unwrap());
-    let pools = plan.pools(users, &target(address), share);
+    let addresses = &target(address)[0];
+    let pool = plan.pools(users, &target(address), share).to(0, addresses[0], addresses);
     let mut taken = Vec::new();
     loop {
-        let chosen = pools[0][0].next(Time::ZERO).unwrap();
+        let chosen = pool.next(Time::ZERO).unwrap();
         if taken.contains(&chosen.source.address) {
             return taken;
         }
@@ -148,6 +149,7 @@ fn shares_of_targets_follow_sessions_and_weights() {
         port: 1,
         weight,
         unix_socket: None,
+        lookup: Default::default(),
     };
     inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
     let mut second = inner.sessions[0].clone();
@@ -205,6 +207,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
         port: 80,
         weight: 1,
         unix_socket: None,
+        lookup: Default::default(),
     }];
     let address: SocketAddr = SocketAddr::new(address.parse().unwrap(), 80);
     Plan::new(&program, 10, &mut [vec![address]]).unwrap_err()

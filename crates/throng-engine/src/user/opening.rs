@@ -84,8 +84,7 @@ impl State {
 
     /// It is known which address the connection of a line went to, past those that refused it.
     fn settles(&mut self, line: u8, opening: &Opening) {
-        let target = &self.shard.prepared.targets[usize::from(opening.target)];
-        self.lines.get_mut(line).place = target.place(opening.progress.turn.get());
+        self.lines.get_mut(line).place = opening.progress.place();
     }
 
     /// A connection that opens is given up.
@@ -150,12 +149,13 @@ impl Active<'_> {
         let user = &mut *self.user;
         let turn = user.id.0.wrapping_add(u64::from(user.turn));
         user.turn = user.turn.wrapping_add(1);
-        let progress = Rc::new(Progress::new(turn));
+        let route = user.shard.routes.to(target);
+        let progress = Rc::new(Progress::new(route, turn));
+        let place = progress.place();
         let slow = user.link(self.task.line).slow;
         let (times, who) = (Cell::default(), user.who());
         let order = Order { target, handshake, times, who, slow, progress: Rc::clone(&progress) };
         let work = connector::open(Rc::clone(&user.shard), order);
-        let place = self.shard.prepared.targets[usize::from(target)].place(turn);
         self.user.lines.get_mut(self.task.line).place = place;
         self.goes_out();
         let mut recorder = self.shard.recorder.borrow_mut();
@@ -340,6 +340,9 @@ impl Active<'_> {
             }
             _ => connector::no_answer(self.shard, opening.target, stage, waited),
         };
+        if stage == Stage::Connect {
+            self.shard.routes.failed(opening.target);
+        }
         recorder.stage_failed(stage, failure.cause);
         drop(recorder);
         self.user.ended_unopened(&opening.progress, Some(failure.cause));

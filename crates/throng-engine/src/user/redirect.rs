@@ -238,7 +238,14 @@ mod tests {
     use super::*;
 
     fn target(scheme: Scheme, host: &str, port: u16) -> Target {
-        Target { scheme, host: host.into(), port, weight: 1, unix_socket: None }
+        Target {
+            scheme,
+            host: host.into(),
+            port,
+            weight: 1,
+            unix_socket: None,
+            lookup: Default::default(),
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn phases(figures: &Figures, spans: &[Range<u64>]) -> Vec<PhaseFacts> {
 
 fn facts(summary: &Summary) -> Facts {
     let info = &summary.info;
-    let changes = summary.events.changes.first.iter().filter(|change| change.phase.is_some());
+    let changes = summary.events.changes.first.iter().filter(|change| change.is_of_load());
     Facts {
         steps: info.steps.iter().map(|step| (step.name.clone(), step.kind)).collect(),
         phases: Vec::new(),

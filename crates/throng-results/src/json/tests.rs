@@ -13,7 +13,7 @@ use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
 use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
 use crate::sample;
-use crate::summary::{LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
+use crate::summary::{ChangeOf, LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 
@@ -149,8 +149,8 @@ fn add_rare_rows(summary: &mut Summary) {
     for unit in [None, Some(TrendUnit::Number)] {
         summary.steps.own.push(OwnRow { row: row.clone(), unit });
     }
-    for phase in [None, Some("steady".to_string())] {
-        summary.events.changes.add(Change { at_ns: 1, phase, what: "times 1.1".into() });
+    for of in [ChangeOf::Mark, ChangeOf::Phase("steady".into()), ChangeOf::Addresses] {
+        summary.events.changes.add(Change { at_ns: 1, of, what: "times 1.1".into() });
     }
     let detail = Said::of_others("busy".to_string());
     summary.events.back_offs.add(BackOff { at_ns: 1, machine: 0, percent: 50, detail });

@@ -9,7 +9,7 @@ use super::capacity::capacity_markdown;
 use super::escape;
 use super::levels::levels_markdown;
 use crate::summary::curves::Named;
-use crate::summary::{POINTS_MAX, Row, Summary};
+use crate::summary::{ChangeOf, POINTS_MAX, Row, Summary};
 use crate::terminal::curve::{BLOCKS, spark};
 use crate::terminal::figure_text;
 use crate::verdict::{headline, judge};
@@ -152,9 +152,11 @@ fn deliveries(summary: &Summary) -> impl Iterator<Item = String> {
 fn changes(summary: &Summary) -> impl Iterator<Item = String> {
     summary.events.changes.first.iter().take(ROWS_MAX).map(|change| {
         let at = figure_text(Unit::Nanoseconds, change.at_ns as f64);
-        match &change.phase {
-            Some(phase) => format!("at {at}, {}: {}", escape(phase), escape(&change.what)),
-            None => format!("at {at}: marked {}", escape(&change.what)),
+        let what = escape(&change.what);
+        match &change.of {
+            ChangeOf::Phase(phase) => format!("at {at}, {}: {what}", escape(phase)),
+            ChangeOf::Mark => format!("at {at}: marked {what}"),
+            ChangeOf::Addresses => format!("at {at}: {what}"),
         }
     })
 }

@@ -34,7 +34,8 @@ use super::text::{clean, cut, nanos, rate, share, span, width, wrap};
 use super::{Ink, Style};
 use crate::back_off::machine_name;
 use crate::summary::{
-    Latency, LoadRow, LogLine, POINTS_MAX, PhaseRow, Row, Summary, ThresholdRow, per_second,
+    ChangeOf, Latency, LoadRow, LogLine, POINTS_MAX, PhaseRow, Row, Summary, ThresholdRow,
+    per_second,
 };
 use crate::verdict::{Tone, headline};
 
@@ -545,7 +546,10 @@ fn changes(summary: &Summary, style: &Style) -> String {
     let mut table =
         Table::new([say!("changed at"), say!("phase"), say!("change")]).words_in(&[1, 2]);
     for change in changes.first.iter().take(ROWS_MAX) {
-        let phase = change.phase.as_deref().map_or_else(|| NOTHING.into(), clean);
+        let phase = match &change.of {
+            ChangeOf::Phase(phase) => clean(phase),
+            ChangeOf::Mark | ChangeOf::Addresses => NOTHING.into(),
+        };
         table.row([nanos(change.at_ns).into(), phase.into(), clean(&change.what).into()]);
     }
     let more = say!("… and {{}} more changes: `throng report --json` lists all");

@@ -1,6 +1,7 @@
 //! The side of a run that a person sees: it takes what posts tell, records and sums it up, draws
 //! it, hears signals, and gives the orders. There is one in a run.
 
+mod moves;
 mod redistribute;
 mod search;
 mod steer;
@@ -19,7 +20,7 @@ use throng_results::terminal::figure_text;
 use throng_results::terminal::{Live as Lines, Progress, progress_line};
 use throng_results::{
     AbortRules, AllGauges, Collector, Event, Line, Merge, OnceRun, Recorder, Ruling, RunInfo,
-    StopBy, is_connecting, machine_name,
+    StopBy, is_connecting, machine_name, moved,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -37,6 +38,7 @@ use super::socket::{Asked, Socket};
 use super::wire::{Message, Order, Past};
 use crate::screen::Screen;
 use crate::signals::Signals;
+use moves::Moves;
 use redistribute::Parts;
 use steer::Steer;
 
@@ -137,6 +139,7 @@ pub(super) struct Desk<'a> {
     /// What is asked over the socket and from the live page.
     asked: (UnboundedSender<Asked>, UnboundedReceiver<Asked>),
     merge: Merge,
+    moves: Moves,
     collector: Collector,
     live: Lines,
     /// The second that has figures but no line yet.
@@ -188,6 +191,7 @@ impl<'a> Desk<'a> {
         let screen = screen.with_details(conduct.output.details);
         let rules = AbortRules::new(&conduct.program.abort_when, &info);
         Desk {
+            moves: Moves::default(),
             merge: Merge::new(posts.orders.posts()),
             collector: Collector::new(&info),
             live: Lines::new(screen.style, &info),
@@ -326,6 +330,9 @@ impl<'a> Desk<'a> {
                 {
                     *own = machine;
                 }
+                if self.moves.is_known(&event) {
+                    return;
+                }
                 self.tell(machine, &event);
                 self.merge.push(number, Line::Event(event));
             }
@@ -385,6 +392,10 @@ impl<'a> Desk<'a> {
                 self.makes(machine, f64::from(*percent) / 100.0);
             }
             Event::MachineLost { .. } => self.makes(machine, 0.0),
+            Event::AddressesChanged { host, before, after, .. } => {
+                let moved = moved(host, before, after);
+                self.say(say!("the target's addresses have changed: {moved}"));
+            }
             // A rule or a bug that ends the run on one machine ends it on all. Rows are each
             // machine's own: the others go on until theirs are used up, so that none is left over.
             Event::Stopped { by: StopBy::Rule | StopBy::Bug, .. } => {

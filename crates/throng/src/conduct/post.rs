@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_engine::{
-    Example, GROWTH_AHEAD, Holder, Oddity, Run, Shown, Stopped, StoppedBy, Update,
+    Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Run, Shown, Stopped, StoppedBy, Update,
 };
 use throng_load::Amendment;
 use throng_metrics::{Cause, Gauges, Interval, Resources};
@@ -209,12 +209,25 @@ impl Post {
                 let (at_ns, step) = (at.as_nanos(), step.0);
                 self.event(&Event::Delivery { at_ns, step, counter, detail });
             }
+            Update::Name(news) => self.name(news),
             Update::Log(line) => {
                 let user = line.user.map_or(0, |user| user.0);
                 self.event(&Event::Log { at_ns: line.at.as_nanos(), user, text: line.text });
             }
             // Only `throng try` asks for them.
             Update::Trace(_) => {}
+        }
+    }
+
+    fn name(&self, news: NameNews) {
+        match news {
+            NameNews::Moved { at, host, before, after } => {
+                self.event(&Event::AddressesChanged { at_ns: at.as_nanos(), host, before, after });
+            }
+            NameNews::Kept { at, host, reason } => self.tell(Message::Notice {
+                at_ns: at.as_nanos(),
+                text: say!("`{host}` cannot be resolved again: {reason}; its addresses stay"),
+            }),
         }
     }
 

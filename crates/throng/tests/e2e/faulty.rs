@@ -66,13 +66,22 @@ impl Faulty {
     }
 }
 
+impl Faulty {
+    /// From now on, connections are refused.
+    pub(crate) fn refuse(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.ends.store(true, Ordering::SeqCst);
+        // Wakes the thread; it is no connection of the test.
+        if TcpStream::connect(self.address).is_ok() {
+            let _ = thread.join();
+            self.accepted.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
 impl Drop for Faulty {
     fn drop(&mut self) {
-        self.ends.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.refuse();
     }
 }
 

@@ -48,6 +48,7 @@ mod labels;
 mod language;
 mod limits;
 mod live;
+mod lookups;
 mod manual;
 mod meeting;
 mod merge;

@@ -77,6 +77,11 @@ impl Scribe {
         format!("http://{}", self.faulty.address)
     }
 
+    /// From now on, connections are refused.
+    pub(crate) fn refuse(&mut self) {
+        self.faulty.refuse();
+    }
+
     pub(crate) fn accepted(&self) -> u64 {
         self.faulty.accepted()
     }

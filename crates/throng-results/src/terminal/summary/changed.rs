@@ -6,7 +6,7 @@ use throng_base::Said;
 use super::super::Style;
 use super::super::text::{clean, nanos, width};
 use super::{LABEL_COLUMNS, labelled};
-use crate::summary::{Change, Summary};
+use crate::summary::{Change, ChangeOf, Summary};
 
 /// As many changes as there is room for, and how many more there were.
 pub(super) fn changes(summary: &Summary, style: &Style) -> String {
@@ -28,9 +28,9 @@ pub(super) fn changes(summary: &Summary, style: &Style) -> String {
 
 fn text(change: &Change, style: &Style) -> String {
     let (at, what) = (nanos(change.at_ns), clean(&change.what));
-    let said: Said = match change.phase {
-        Some(_) => say!("{what} at {at}"),
-        None => say!("mark {what} at {at}"),
+    let said: Said = match change.of {
+        ChangeOf::Phase(_) | ChangeOf::Addresses => say!("{what} at {at}"),
+        ChangeOf::Mark => say!("mark {what} at {at}"),
     };
     style.say(said)
 }

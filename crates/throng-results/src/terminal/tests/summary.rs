@@ -3,7 +3,7 @@
 use super::*;
 use crate::directory::MachineInfo;
 use crate::sample::{chat, chat_blind, im, im_held, shop};
-use crate::summary::{ErrorRow, Example, InvalidReason, Row, ThresholdRow};
+use crate::summary::{ChangeOf, ErrorRow, Example, InvalidReason, Row, ThresholdRow};
 use throng_metrics::{Blame, Percentile, Unit, Verdict};
 
 /// In few lines, none too wide. Returns it.
@@ -798,8 +798,11 @@ fn what_was_changed_while_it_ran_stands_in_the_summary() {
     let mut summary = sample::summary();
     let changes = [(3, true, "times 2"), (4, false, "deploy"), (5, true, "pause")];
     for (at, is_change, what) in changes {
-        let phase = is_change.then(|| "load".to_string());
-        let change = crate::summary::Change { at_ns: at * SECOND_NS, phase, what: what.into() };
+        let of = match is_change {
+            true => ChangeOf::Phase("load".into()),
+            false => ChangeOf::Mark,
+        };
+        let change = crate::summary::Change { at_ns: at * SECOND_NS, of, what: what.into() };
         summary.events.changes.add(change);
     }
     let text = assert_short(&summary, &Style::plain());
@@ -807,8 +810,8 @@ fn what_was_changed_while_it_ran_stands_in_the_summary() {
     assert!(text.contains(line), "{text}");
     for _ in 0..20 {
         let what = "users 12345".to_string();
-        let phase = Some("load".into());
-        summary.events.changes.add(crate::summary::Change { at_ns: 6 * SECOND_NS, phase, what });
+        let of = ChangeOf::Phase("load".into());
+        summary.events.changes.add(crate::summary::Change { at_ns: 6 * SECOND_NS, of, what });
     }
     let text = assert_short(&summary, &Style::plain());
     assert!(text.contains("times 2 at 3.00s · ") && text.contains(" more\n"), "{text}");

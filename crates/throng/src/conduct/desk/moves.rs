@@ -1,0 +1,52 @@
+//! Names that lead elsewhere than before. Each process of a run looks a name up for itself, and
+//! finds what the others find: it is told once.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use throng_results::Event;
+
+/// Where names lead, as was last told.
+#[derive(Default)]
+pub(super) struct Moves(HashMap<String, Vec<SocketAddr>>);
+
+impl Moves {
+    /// Whether the event tells of new addresses that another process has told of.
+    pub(super) fn is_known(&mut self, event: &Event) -> bool {
+        let Event::AddressesChanged { host, after, .. } = event else { return false };
+        let mut after = after.clone();
+        after.sort_unstable();
+        match self.0.get_mut(host) {
+            Some(known) if *known == after => true,
+            Some(known) => {
+                *known = after;
+                false
+            }
+            None => {
+                self.0.insert(host.clone(), after);
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_several_processes_find_is_told_once() {
+        let found = |after: &[&str]| Event::AddressesChanged {
+            at_ns: 1,
+            host: "shop.example".into(),
+            before: Vec::new(),
+            after: after.iter().map(|one| one.parse().expect("an address")).collect(),
+        };
+        let mut moves = Moves::default();
+        let told = [["1.1.1.1:80", "1.1.1.2:80"], ["1.1.1.2:80", "1.1.1.1:80"]];
+        assert_eq!(told.map(|after| moves.is_known(&found(&after))), [false, true]);
+        assert!(!moves.is_known(&found(&["1.1.1.3:80"])));
+        assert!(!moves.is_known(&found(&told[0])));
+        assert!(!moves.is_known(&Event::RunEnded { at_ns: 1 }));
+    }
+}
