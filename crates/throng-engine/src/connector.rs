@@ -487,7 +487,7 @@ async fn tcp(shard: &Lane, place: &Place<'_>) -> Result<TcpStream, Failure> {
         return Err(failed(error));
     }
     if shard.clock.now() - begun >= SYN_PATIENCE
-        && let Ok((_, 1..)) = system::tcp_state(&stream)
+        && let Ok((_, 1.., _)) = system::tcp_state(&stream)
     {
         shard.recorder.borrow_mut().connections.syn_resent += 1;
     }

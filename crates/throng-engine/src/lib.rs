@@ -60,6 +60,7 @@ mod rare;
 mod recorder;
 mod reflect;
 mod rendezvous;
+mod repeats;
 mod resolve;
 mod routes;
 mod run;

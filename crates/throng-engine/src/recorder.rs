@@ -14,6 +14,7 @@ use throng_metrics::{
 
 use crate::evidence::{Evidence, Exchange};
 use crate::ledger::Remark;
+use crate::repeats::{Fingerprint, Repeats};
 use crate::routes::Places;
 use crate::spent::{OpeningTimes, Spent};
 use crate::transport::TcpInfo;
@@ -23,6 +24,11 @@ const EXAMPLES_MAX: usize = 64;
 const EXAMPLE_CHARS_MAX: usize = 240;
 /// Connections that the kernel is asked about, per shard and second.
 const TCP_SAMPLES_MAX: u64 = 32;
+
+/// Conflict, and unprocessable content: what services say of data that they have (RFC 9110).
+const CONFLICTS: [u16; 2] = [409, 422];
+/// Steps of a shard whose requests are followed; each takes 128 KiB.
+const FOLLOWED_MAX: usize = 16;
 
 /// No `Retry-After` is waited for longer than this.
 pub(crate) const RETRY_AFTER_MAX_S: u64 = 60;
@@ -199,6 +205,8 @@ pub(crate) struct Recorder {
     samples: Vec<SampleInterval>,
     /// By step: which response comes next, and the digest of the first body that was sampled.
     sampling: Vec<(u32, Option<u64>)>,
+    /// Of steps that had a conflict: the requests since then.
+    repeats: Vec<(StepId, Repeats)>,
     pub(crate) gauges: Gauges,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
@@ -281,6 +289,7 @@ impl Recorder {
             deliveries: Vec::new(),
             samples: Vec::new(),
             sampling: Vec::new(),
+            repeats: Vec::new(),
             gauges: Gauges::default(),
             bytes_in: 0,
             bytes_out: 0,
@@ -574,6 +583,32 @@ impl Recorder {
         row.cached += u64::from(cached);
     }
 
+    /// Whether requests of a step are to be told apart: it had a conflict.
+    #[inline]
+    pub(crate) fn follows(&self, step: StepId) -> bool {
+        self.repeats.iter().any(|(it, _)| *it == step)
+    }
+
+    /// Such a request is sent; whether it was sent before.
+    pub(crate) fn follow(&mut self, step: StepId, print: Fingerprint) -> Option<bool> {
+        let (_, repeats) = self.repeats.iter_mut().find(|(it, _)| *it == step)?;
+        Some(repeats.note(print))
+    }
+
+    /// A request that differs from user to user got a response with this status.
+    pub(crate) fn followed(&mut self, step: StepId, code: u16, repeated: Option<bool>) {
+        let conflicts = CONFLICTS.contains(&code);
+        if let Some(repeated) = repeated {
+            let row = SampleInterval::of(&mut self.samples, step.0);
+            row.followed += 1;
+            row.repeated += u64::from(repeated);
+            row.conflicts += u64::from(conflicts);
+            row.conflicts_repeated += u64::from(conflicts && repeated);
+        } else if conflicts && self.repeats.len() < FOLLOWED_MAX && !self.follows(step) {
+            self.repeats.push((step, Repeats::new()));
+        }
+    }
+
     /// A request is sent once more; its attempt has not ended.
     pub(crate) fn resent(&mut self, step: StepId) {
         self.steps.of(step).resent += 1;
@@ -638,6 +673,7 @@ impl Recorder {
         self.tcp.count += 1;
         self.tcp.round_trip.record(nanos(info.round_trip));
         self.tcp.retransmits += info.retransmits;
+        self.tcp.out_of_order += info.out_of_order;
         self.tcp.backlog_bytes_max = self.tcp.backlog_bytes_max.max(info.backlog_bytes);
     }
 

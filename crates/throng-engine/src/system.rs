@@ -88,19 +88,22 @@ fn set_option<T: Copy>(
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What the kernel says of a TCP connection: the smoothed round-trip time in microseconds, and
-/// segments that were sent again.
-pub(crate) fn tcp_state(socket: &impl AsRawFd) -> io::Result<(u32, u32)> {
+/// What the kernel says of a TCP connection: the smoothed round-trip time in microseconds, segments
+/// that were sent again, and those that came out of order (0 before Linux 5.4).
+pub(crate) fn tcp_state(socket: &impl AsRawFd) -> io::Result<(u32, u32, u32)> {
     /// The begin of `struct tcp_info` (linux/tcp.h), which only ever grows at its end.
     #[repr(C)]
     struct Head {
         bytes: [u8; 8],
-        words: [u32; 24],
+        words: [u32; 55],
     }
-    /// `tcpi_rtt` and `tcpi_total_retrans`.
+    /// `tcpi_rtt`, `tcpi_total_retrans` and `tcpi_rcv_ooopack`.
     const ROUND_TRIP: usize = 15;
     const RETRANSMITS: usize = 23;
-    let mut head = Head { bytes: [0; 8], words: [0; 24] };
+    const OUT_OF_ORDER: usize = 54;
+    /// What every kernel tells: up to `tcpi_total_retrans`.
+    const BYTES_MIN: usize = 8 + 4 * (RETRANSMITS + 1);
+    let mut head = Head { bytes: [0; 8], words: [0; 55] };
     let mut size = size_of::<Head>() as libc::socklen_t;
     // SAFETY: `head` is writable for the size that is told, and any bytes make one.
     let done = unsafe {
@@ -113,8 +116,8 @@ pub(crate) fn tcp_state(socket: &impl AsRawFd) -> io::Result<(u32, u32)> {
         )
     };
     match done {
-        0 if size as usize >= size_of::<Head>() => {
-            Ok((head.words[ROUND_TRIP], head.words[RETRANSMITS]))
+        0 if size as usize >= BYTES_MIN => {
+            Ok((head.words[ROUND_TRIP], head.words[RETRANSMITS], head.words[OUT_OF_ORDER]))
         }
         0 => Err(io::ErrorKind::Unsupported.into()),
         _ => Err(io::Error::last_os_error()),

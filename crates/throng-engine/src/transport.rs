@@ -50,6 +50,8 @@ pub(crate) struct TcpInfo {
     pub(crate) round_trip: Duration,
     /// Segments that were sent again since the connection was opened.
     pub(crate) retransmits: u64,
+    /// Segments that came out of order since then.
+    pub(crate) out_of_order: u64,
     /// Written to the socket and not acknowledged, whether it was sent or not.
     pub(crate) backlog_bytes: u64,
 }
@@ -192,13 +194,15 @@ impl Transport {
         #[cfg(test)]
         if let Transport::Memory(_) = self {
             let round_trip = Duration::from_micros(100);
-            return Some(TcpInfo { round_trip, retransmits: 0, backlog_bytes: 0 });
+            let (retransmits, out_of_order, backlog_bytes) = (0, 0, 0);
+            return Some(TcpInfo { round_trip, retransmits, out_of_order, backlog_bytes });
         }
         let stream = self.tcp()?;
-        let (round_trip, retransmits) = crate::system::tcp_state(stream).ok()?;
+        let (round_trip, retransmits, out_of_order) = crate::system::tcp_state(stream).ok()?;
         Some(TcpInfo {
             round_trip: Duration::from_micros(u64::from(round_trip)),
             retransmits: u64::from(retransmits),
+            out_of_order: u64::from(out_of_order),
             backlog_bytes: crate::system::unacknowledged(stream).ok()?,
         })
     }
@@ -248,7 +252,7 @@ mod tests {
         let transport = Transport::Stamped(stream::register(stream.into(), true).unwrap());
         let info = transport.tcp_info().unwrap();
         assert!(info.round_trip > Duration::ZERO && info.round_trip < Duration::from_secs(1));
-        assert_eq!((info.retransmits, info.backlog_bytes), (0, 0));
+        assert_eq!((info.retransmits, info.out_of_order, info.backlog_bytes), (0, 0, 0));
         transport.reset();
         let ended = peer.read(&mut [0; 1]).unwrap_err();
         assert_eq!(ended.kind(), ErrorKind::ConnectionReset);

@@ -35,6 +35,7 @@ mod deliver;
 mod digest;
 mod exchange;
 mod flow;
+mod follow;
 mod handle;
 mod hear;
 mod http;

@@ -75,6 +75,9 @@ pub struct Reading {
     pub memory_stall: Option<f64>,
     pub packets_dropped: u64,
     pub listen_dropped: u64,
+    /// Connections that the firewall of the host tracks, and its limit; 0 where there is none.
+    pub conntrack: u64,
+    pub conntrack_max: u64,
     /// What the kernel spends on all sockets of TCP and UDP of the host; 0 where it does not count
     /// them.
     pub kernel_socket_bytes: u64,
@@ -150,6 +153,8 @@ impl Monitor {
             memory_stall: memory_stall(&self.root),
             packets_dropped: dropped.packets,
             listen_dropped: dropped.connections,
+            conntrack: conntrack(&self.root, "count"),
+            conntrack_max: conntrack(&self.root, "max"),
             kernel_socket_bytes: sockets.bytes(self.cost),
             time_wait: sockets.time_wait,
             shares_are_old: !is_long_enough,
@@ -178,6 +183,12 @@ impl Monitor {
 fn others(host: HostShare, own: f64) -> f64 {
     let of_programs = (host.busy - host.softirq).max(own).max(f64::MIN_POSITIVE);
     (host.busy * (of_programs - own) / of_programs).clamp(0.0, 1.0)
+}
+
+/// Without connection tracking there is no such file.
+fn conntrack(root: &Root, what: &str) -> u64 {
+    let text = root.read(&format!("proc/sys/net/netfilter/nf_conntrack_{what}"));
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
 
 /// Kernels that do not keep it have no such file.

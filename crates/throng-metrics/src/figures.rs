@@ -376,6 +376,18 @@ group! {
         /// part of `sampled`: the response says that a cache answered (`Age` above 0, `X-Cache` or
         /// `CF-Cache-Status` with `HIT`)
         cached;
+        /// requests with a known history: they follow the first 409 or 422 of their step
+        #[serde(default, skip_serializing_if = "is_zero")]
+        followed;
+        /// part of `followed`: an earlier one had the same path and body
+        #[serde(default, skip_serializing_if = "is_zero")]
+        repeated;
+        /// part of `followed`: the status is 409 or 422
+        #[serde(default, skip_serializing_if = "is_zero")]
+        conflicts;
+        /// part of `conflicts` that is `repeated` as well
+        #[serde(default, skip_serializing_if = "is_zero")]
+        conflicts_repeated;
     }
 }
 

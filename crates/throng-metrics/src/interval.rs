@@ -181,6 +181,9 @@ pub struct TcpSamples {
     pub round_trip: Histogram,
     /// Segments that were sent again on the connections looked at, since they were opened.
     pub retransmits: u64,
+    /// Segments that came out of order on them, which loss on the way here causes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub out_of_order: u64,
     /// The most bytes that one of them had sent and not seen acknowledged, or not sent.
     pub backlog_bytes_max: u64,
 }
@@ -249,6 +252,11 @@ pub struct Resources {
     /// listeners did, since the interval before.
     pub packets_dropped: u64,
     pub listen_dropped: u64,
+    /// Connections that the firewall of this host tracks, and its limit; 0 where it tracks none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conntrack: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub conntrack_max: u64,
     /// Source ports that are left for more connections; absent where nobody can run out of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports_left: Option<u64>,
@@ -549,6 +557,7 @@ impl TcpSamples {
         self.count += other.count;
         self.round_trip.merge(&other.round_trip);
         self.retransmits += other.retransmits;
+        self.out_of_order += other.out_of_order;
         self.backlog_bytes_max = self.backlog_bytes_max.max(other.backlog_bytes_max);
     }
 }
@@ -571,6 +580,8 @@ impl Resources {
             (&mut self.connections_bytes, later.connections_bytes),
             (&mut self.recorder_bytes, later.recorder_bytes),
             (&mut self.kernel_socket_bytes, later.kernel_socket_bytes),
+            (&mut self.conntrack, later.conntrack),
+            (&mut self.conntrack_max, later.conntrack_max),
         ] {
             *mine = theirs.max(*mine);
         }

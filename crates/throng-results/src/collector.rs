@@ -200,6 +200,8 @@ impl Collector {
             backlog_max: self.figures.backlog_max,
             population: sum.population.clone(),
         };
+        let watched = self.monitors.watched(&info);
+        let monitors = std::mem::take(&mut self.monitors).rows(&info);
         let mut summary = Summary {
             directory: None,
             measured,
@@ -216,7 +218,7 @@ impl Collector {
             },
             generator: self.generator(&sum, measured, steps.total.count),
             growth: self.growth(),
-            monitors: std::mem::take(&mut self.monitors).rows(&info),
+            monitors,
             events: RunEvents {
                 target_lost_ns: self.target_lost_ns,
                 outage: self.figures.pace.outages.longest(),
@@ -231,7 +233,8 @@ impl Collector {
             info,
         };
         fill_in_verdict(&mut summary, self.interrupted);
-        summary.verdict.why = self.figures.why(&summary, &spans);
+        self.figures.fill_levels(&mut summary);
+        summary.verdict.why = self.figures.why(&summary, watched, &spans);
         summary
     }
 

@@ -80,6 +80,9 @@ pub struct RunInfo {
     /// A target is on a machine that makes the load, so that both compete for its processors.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub same_host: bool,
+    /// The load is long to see whether all stays as it is (`--soak`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub soak: bool,
     /// What was read beside the run, by the `monitor` of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorInfo>,
@@ -141,6 +144,7 @@ impl Default for RunInfo {
             machines: Vec::new(),
             targets: Vec::new(),
             same_host: false,
+            soak: false,
             monitors: Vec::new(),
             steps: Vec::new(),
             loads: Vec::new(),
@@ -309,6 +313,8 @@ pub struct BundleInfo {
 pub struct ChangedInfo {
     pub users: Option<u64>,
     pub time_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soak_ns: Option<u64>,
     pub rate: Option<f64>,
     pub precision_ns: Option<u64>,
 }

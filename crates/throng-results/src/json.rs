@@ -76,6 +76,8 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),
         ("capacity", capacity::capacity(summary.capacity.as_deref())),
         ("findings", findings::findings(summary.verdict.why.as_ref())),
+        ("stability", findings::stability(summary.verdict.why.as_ref())),
+        ("gave_way", findings::gave_way(summary.verdict.why.as_ref())),
     ];
     more.into_iter().for_each(|(name, told)| value[name] = told);
     value

@@ -5,12 +5,28 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throng_base::Said;
+use throng_why::{BUSY, WATCHED, Watched};
 
 use crate::directory::{MonitorInfo, RunInfo};
 use crate::event::Event;
 
 /// Of a source; a record may hold anything.
 const SERIES_MAX: u16 = 1_000;
+
+/// Points of a series that are kept for findings; of a longer one, every other point.
+const POINTS_MAX: usize = 4_096;
+/// Where the share of busy processors comes from: CPU seconds by processor and mode.
+const PROCESSORS: &str = "node_cpu_seconds_total";
+
+fn keep(points: &mut Vec<(f64, f64)>, point: (f64, f64)) {
+    if points.len() >= POINTS_MAX {
+        // The larger of two: what comes near a limit stays.
+        let pairs = points.chunks(2);
+        let larger = pairs.map(|pair| (pair[0].0, pair.iter().map(|it| it.1).fold(0.0, f64::max)));
+        *points = larger.collect();
+    }
+    points.push(point);
+}
 
 /// What a source said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -54,6 +70,27 @@ pub(crate) struct Known {
     pub(crate) name: String,
     pub(crate) counter: bool,
     last: Option<(u64, f64)>,
+    sight: Sight,
+}
+
+/// What findings make of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    #[default]
+    None,
+    Kept,
+    /// The idle time of a processor.
+    Idle,
+}
+
+impl Sight {
+    fn of(name: &str) -> Sight {
+        match name.split('{').next().unwrap_or_default() {
+            base if WATCHED.contains(&base) => Sight::Kept,
+            PROCESSORS if name.contains("mode=\"idle\"") => Sight::Idle,
+            _ => Sight::None,
+        }
+    }
 }
 
 impl Readings {
@@ -66,7 +103,8 @@ impl Readings {
     pub(crate) fn take(&mut self, event: &Event) -> Vec<(u16, f64)> {
         match event {
             Event::Series { monitor, number, name, counter, .. } if *number < SERIES_MAX => {
-                let known = Known { name: name.clone(), counter: *counter, last: None };
+                let (name, counter, sight) = (name.clone(), *counter, Sight::of(name));
+                let known = Known { name, counter, last: None, sight };
                 self.known.entry((*monitor, *number)).or_insert(known);
                 Vec::new()
             }
@@ -101,6 +139,10 @@ pub(crate) struct Monitors {
     readings: Readings,
     rows: BTreeMap<u16, MonitorRow>,
     sums: BTreeMap<(u16, u16), Sum>,
+    /// Of series that findings look at: seconds of the run, and figures.
+    watched: BTreeMap<(u16, u16), Vec<(f64, f64)>>,
+    /// By monitor: the share of all its host's processors that was busy.
+    busy: BTreeMap<u16, Vec<(f64, f64)>>,
     /// Measured phases that go on, and on how many machines.
     going: BTreeMap<u16, u64>,
 }
@@ -151,10 +193,49 @@ impl Monitors {
         }
         if let Event::Series { monitor, .. } | Event::Scrape { monitor, .. } = event {
             let figures = self.readings.take(event);
+            if let Event::Scrape { at_ns, .. } = event {
+                self.watch(*monitor, *at_ns as f64 / 1e9, &figures);
+            }
             for (number, figure) in figures.into_iter().filter(|_| !self.going.is_empty()) {
                 self.sums.entry((*monitor, number)).or_default().add(figure);
             }
         }
+    }
+
+    /// Keeps what findings look at.
+    fn watch(&mut self, monitor: u16, at_s: f64, figures: &[(u16, f64)]) {
+        let (mut idle, mut processors) = (0.0, 0.0);
+        for (number, figure) in figures {
+            let Some(known) = self.readings.known.get(&(monitor, *number)) else { continue };
+            match known.sight {
+                Sight::None => {}
+                Sight::Kept => {
+                    keep(self.watched.entry((monitor, *number)).or_default(), (at_s, *figure));
+                }
+                Sight::Idle => (idle, processors) = (idle + figure, processors + 1.0),
+            }
+        }
+        if processors > 0.0 {
+            let busy = (1.0 - idle / processors).clamp(0.0, 1.0);
+            keep(self.busy.entry(monitor).or_default(), (at_s, busy));
+        }
+    }
+
+    /// The series that findings look at.
+    pub(crate) fn watched(&self, run: &RunInfo) -> Vec<Watched> {
+        let source = |monitor: u16| {
+            let info = run.monitors.get(usize::from(monitor));
+            info.map(|info| info.name.clone()).unwrap_or_default()
+        };
+        let own = self.watched.iter().filter_map(|((monitor, number), points)| {
+            let name = self.readings.known.get(&(*monitor, *number))?.name.clone();
+            Some(Watched { source: source(*monitor), name, points: points.clone() })
+        });
+        let busy = self.busy.iter().map(|(monitor, points)| {
+            let (source, name) = (source(*monitor), BUSY.to_string());
+            Watched { source, name, points: points.clone() }
+        });
+        own.chain(busy).collect()
     }
 
     pub(crate) fn rows(mut self, run: &RunInfo) -> Vec<MonitorRow> {

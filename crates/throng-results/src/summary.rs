@@ -504,6 +504,11 @@ pub struct LevelRow {
     pub opened_per_s: f64,
     /// Processors that the generator used, on average.
     pub cores: f64,
+    /// Users present in its whole seconds, on average; None with several loads, and in seconds that
+    /// are too short.
+    pub users_mean: Option<f64>,
+    /// By Little's law: attempts per second times response time and pause.
+    pub users_explained: Option<f64>,
     #[serde(skip)]
     pub total: Row,
     /// The steps that had attempts.

@@ -12,6 +12,7 @@ use throng_base::units::{format_count, format_duration};
 use throng_base::{Diagnostic, Exit, Said, StepId, clean};
 use throng_metrics::Percentile;
 use throng_metrics::{Blame, Cause, StepKind, Subject, Verdict};
+use throng_why::Trend;
 
 use crate::back_off::machine_name;
 use crate::event::StopBy;
@@ -403,7 +404,8 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
         these.map(|threshold| told(&threshold.text)).collect()
     };
     let is_missed = |it: &Verdict| matches!(it, Verdict::NotMet(_) | Verdict::Unknown);
-    let missed = thresholds(is_missed, |text| say!("not met: {text}"));
+    let mut missed = thresholds(is_missed, |text| say!("not met: {text}"));
+    missed.extend(unstable(summary));
     if !missed.is_empty() {
         return (Exit::ThresholdsNotMet, missed);
     }
@@ -413,6 +415,13 @@ fn judge_thresholds(summary: &Summary) -> (Exit, Vec<Said>) {
         true => (Exit::Success, unclear),
         false => (Exit::ResultInvalid, unclear),
     }
+}
+
+/// What grew in a load that was to stay as it was (`--soak`).
+fn unstable(summary: &Summary) -> Option<Said> {
+    let stability = summary.verdict.why.as_ref()?.stability.as_ref()?;
+    let grows = stability.measures.iter().find(|it| it.trend == Trend::Grows)?;
+    summary.info.soak.then(|| say!("unstable: {}", grows.text()))
 }
 
 /// The most frequent cause, when much was tried and nothing went well: whatever the thresholds say,

@@ -37,6 +37,8 @@ codes! {
     PortsExhausted new("ports-exhausted", "source ports ran out");
     /// No file descriptor was left, here or at the target.
     DescriptorLimit new("descriptor-limit", "a limit on file descriptors was reached");
+    /// A firewall had no entry left for more connections.
+    ConntrackFull new("conntrack-full", "a table of tracked connections was full");
     /// SYNs were lost: connects took one second, or two, or three longer.
     SynLost new("syn-lost", "connection requests (SYN) were lost");
     /// The listener accepted too slowly.
@@ -67,6 +69,10 @@ codes! {
     TooGood new("too-good", "the responses may not be the service's own work");
     /// Requests were sent more than once.
     Amplified new("amplified", "retries multiply the load");
+    /// Conflicts come of requests that repeat.
+    OwnDuplicates new("own-duplicates", "the scenario repeats requests, and they conflict");
+    /// Streams of one HTTP/2 connection wait for each other.
+    HeadOfLine new("head-of-line", "streams of one HTTP/2 connection wait for each other");
     /// Stalls at even intervals.
     PeriodicStall new("periodic-stall", "the target stalls at regular intervals");
     /// Response times have two peaks.
@@ -77,6 +83,8 @@ codes! {
     Drift new("drift", "response times grow although the load does not");
     /// Errors begin at a load or a moment.
     RisingErrors new("rising-errors", "errors begin during the run");
+    /// Users, and what their responses and pauses add up to, differ.
+    TimeUnaccounted new("time-unaccounted", "responses and pauses do not add up to the users");
     /// One step takes most of the time that was added.
     SlowStep new("slow-step", "one step causes most of the slowdown");
 }

@@ -2,8 +2,10 @@
 //! [`Record`], in a file of its own; `docs/why.md` describes them all.
 //!
 //! - [`finding`]: a finding, and why a rule cannot judge.
+//! - `gave_way`: what failed at the border of a search for the highest load.
 //! - [`timeline`]: the seconds of a run, in columns.
 //! - [`record`]: what rules look at.
+//! - `stability`: whether a long load stayed as it was.
 //! - [`stats`]: medians, slopes, evenness.
 //! - `rules`: one file for each finding, and the order in which they are judged.
 
@@ -13,8 +15,10 @@
 extern crate throng_base;
 
 pub mod finding;
+mod gave_way;
 pub mod record;
 mod rules;
+mod stability;
 pub mod stats;
 pub mod timeline;
 
@@ -22,6 +26,10 @@ pub mod timeline;
 mod simulation;
 
 pub use finding::{Code, Figure, Finding, Level, Rival, Span, Unknown};
-pub use record::{Facts, MissedRate, PhaseFacts, Record};
-pub use rules::{Judged, NOT_RECORDED, judge};
+pub use gave_way::GaveWay;
+pub use record::{
+    BUSY, Facts, FailedLevel, MissedRate, PhaseFacts, Record, SearchFacts, WATCHED, Watched,
+};
+pub use rules::{Judged, judge};
+pub use stability::{Measured, Stability, Trend};
 pub use timeline::Timeline;

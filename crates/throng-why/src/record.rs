@@ -37,6 +37,65 @@ pub struct MissedRate {
     pub wanted: f64,
 }
 
+/// A series of a monitor that findings look at, over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watched {
+    /// The name of the monitor.
+    pub source: String,
+    /// With its labels.
+    pub name: String,
+    /// Seconds of the run, and the value then: of a counter, what it grew by in a second.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Watched {
+    /// Its name without labels.
+    pub fn base(&self) -> &str {
+        self.name.split('{').next().unwrap_or_default()
+    }
+
+    pub fn largest(&self) -> Option<f64> {
+        self.points.iter().map(|(_, value)| *value).reduce(f64::max)
+    }
+
+    /// Of a counter, all that it grew by.
+    pub(crate) fn total(&self) -> f64 {
+        let pairs = self.points.windows(2);
+        pairs.map(|pair| pair[1].1 * (pair[1].0 - pair[0].0).max(0.0)).sum()
+    }
+}
+
+/// Name of the series of the share of a host's processors that is busy; it is made of others.
+pub const BUSY: &str = "busy processors";
+
+/// Names of the series that findings look at, without labels.
+pub const WATCHED: [&str; 9] = [
+    "throng_cpu_busiest_share",
+    "throng_process_descriptors",
+    "throng_process_resident_bytes",
+    "throng_cgroup_memory_bytes",
+    "process_open_fds",
+    "process_resident_memory_bytes",
+    "node_nf_conntrack_entries",
+    "node_nf_conntrack_entries_limit",
+    "node_nf_conntrack_stat_drop",
+];
+
+/// A level of a search that did not meet its thresholds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedLevel {
+    pub load: f64,
+    pub span: Span,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchFacts {
+    pub failed: Vec<FailedLevel>,
+    /// The load that the service can carry, or where it stops carrying more.
+    pub border: Option<f64>,
+}
+
 /// What is known of a run beside its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
@@ -57,6 +116,12 @@ pub struct Facts {
     /// Why the figures do not add up.
     pub doubts: Vec<Said>,
     pub missed_rates: Vec<MissedRate>,
+    /// A long load was asked for, to see whether it stays as it is.
+    pub soak: bool,
+    /// Of a search for the highest load.
+    pub search: Option<SearchFacts>,
+    /// Series of monitors that findings look at.
+    pub watched: Vec<Watched>,
     /// When the load was changed by hand.
     pub changes_s: Vec<f64>,
 }
@@ -100,6 +165,11 @@ impl<'a> Record<'a> {
         let from = measured().map(|phase| phase.span.from_s).fold(f64::INFINITY, f64::min);
         let to = measured().map(|phase| phase.span.to_s).fold(0.0, f64::max);
         Span::new(from.min(to), to)
+    }
+
+    /// Series of monitors, by their name without labels.
+    pub(crate) fn watched(&self, base: &str) -> impl Iterator<Item = &'a Watched> {
+        self.facts.watched.iter().filter(move |row| row.base() == base)
     }
 
     /// A figure of each point, per second of it.

@@ -3,10 +3,13 @@
 mod accept_queue_full;
 mod amplified;
 mod closes_first;
+mod conntrack_full;
 mod descriptor_limit;
 mod drift;
 mod generator_bound;
+mod head_of_line;
 mod one_bad_address;
+mod own_duplicates;
 mod periodic_stall;
 mod plateau_residence;
 mod ports_exhausted;
@@ -18,6 +21,7 @@ mod slow_step;
 mod syn_lost;
 mod target_restarted;
 mod think_bound;
+mod time_unaccounted;
 mod tls_bound;
 mod tls_hidden;
 mod too_good;
@@ -28,7 +32,9 @@ mod warm_up;
 use throng_base::Said;
 
 use crate::finding::{Code, Finding, Judgement, Level, Unknown};
+use crate::gave_way::{GaveWay, gave_way};
 use crate::record::Record;
+use crate::stability::{Stability, stability};
 
 /// What all rules say of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,18 +47,20 @@ pub struct Judged {
     pub doubts: Vec<Said>,
     /// The record ends in the middle of the run, here in seconds.
     pub until_s: Option<f64>,
+    /// What gave way at the border of a search for the highest load.
+    pub gave_way: Vec<GaveWay>,
+    /// Whether a long load stayed as it was; None of a load that is not long.
+    pub stability: Option<Stability>,
 }
-
-/// What no record has so far, and so no rule looks for.
-pub const NOT_RECORDED: [&str; 3] = ["conntrack-full", "head-of-line", "own-duplicates"];
 
 /// A rule.
 type Rule = fn(&Record) -> Judgement;
 
-const RULES: [(Code, Rule); 24] = [
+const RULES: [(Code, Rule); 28] = [
     (Code::GeneratorBound, generator_bound::judge),
     (Code::PortsExhausted, ports_exhausted::judge),
     (Code::DescriptorLimit, descriptor_limit::judge),
+    (Code::ConntrackFull, conntrack_full::judge),
     (Code::AcceptQueueFull, accept_queue_full::judge),
     (Code::SynLost, syn_lost::judge),
     (Code::TargetRestarted, target_restarted::judge),
@@ -68,16 +76,19 @@ const RULES: [(Code, Rule); 24] = [
     (Code::ThinkBound, think_bound::judge),
     (Code::TooGood, too_good::judge),
     (Code::Amplified, amplified::judge),
+    (Code::OwnDuplicates, own_duplicates::judge),
+    (Code::HeadOfLine, head_of_line::judge),
     (Code::PeriodicStall, periodic_stall::judge),
     (Code::TwoPeaks, two_peaks::judge),
     (Code::WarmUp, warm_up::judge),
     (Code::Drift, drift::judge),
     (Code::RisingErrors, rising_errors::judge),
+    (Code::TimeUnaccounted, time_unaccounted::judge),
     (Code::SlowStep, slow_step::judge),
 ];
 
 /// What a finding that is likely or certain explains: a finding of these at the same time is none.
-const EXPLAINS: [(Code, &[Code]); 12] = [
+const EXPLAINS: [(Code, &[Code]); 15] = [
     (
         // A generator that is late makes times longer and rates lower.
         Code::GeneratorBound,
@@ -91,8 +102,15 @@ const EXPLAINS: [(Code, &[Code]); 12] = [
             Code::WarmUp,
             Code::Drift,
             Code::SlowStep,
+            Code::TimeUnaccounted,
         ],
     ),
+    (
+        Code::ConntrackFull,
+        &[Code::SynLost, Code::AcceptQueueFull, Code::RisingErrors, Code::Saturated],
+    ),
+    (Code::OwnDuplicates, &[Code::RisingErrors]),
+    (Code::HeadOfLine, &[Code::TwoPeaks, Code::SlowStep]),
     (Code::PortsExhausted, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
     (Code::DescriptorLimit, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
     (
@@ -138,6 +156,8 @@ pub fn judge(record: &Record) -> Judged {
         }
     }
     judged.findings.sort_by_key(|finding| finding.level);
+    judged.gave_way = gave_way(record, &judged.findings);
+    judged.stability = stability(record);
     judged
 }
 

@@ -57,6 +57,8 @@ pub(super) struct Second {
     pub(super) missed: f64,
     pub(super) lateness_ms: f64,
     pub(super) listen_dropped: f64,
+    /// Share of the own table of tracked connections.
+    pub(super) conntrack: f64,
 }
 
 /// A run without faults.
@@ -242,6 +244,7 @@ fn usual(world: &World, going: &mut Going, t: usize, users: f64) -> Second {
         missed: 0.0,
         lateness_ms: random.uniform(0.05, 0.6),
         listen_dropped: 0.0,
+        conntrack: 0.0,
     }
 }
 
@@ -259,6 +262,10 @@ fn line(world: &World, going: &mut Going, second: &Second, phase: u16) -> Interv
     population.unmet = second.missed as u64;
     population.begun = (second.wanted - second.missed).max(0.0) as u64;
     population.iterations_finished = each as u64;
+    if second.wanted == 0.0 {
+        let attempts: u64 = line.steps.iter().map(|row| row.count).sum();
+        population.paused_us = (attempts as f64 * world.think_s * 1e6) as u64;
+    }
     line.retries.retried = second.retried as u64;
     line.gauges.users_wanted = second.users as u64;
     line.gauges.users_present = second.users as u64;
@@ -270,6 +277,8 @@ fn line(world: &World, going: &mut Going, second: &Second, phase: u16) -> Interv
         shard_cpu_max: 0.2,
         host_cpu: 0.3,
         listen_dropped: second.listen_dropped as u64,
+        conntrack: (second.conntrack * 65_536.0) as u64,
+        conntrack_max: 65_536,
         ..Resources::default()
     };
     line.resources = Some(resources);
@@ -281,9 +290,10 @@ fn row(random: &mut Random, second: &Second, step: usize, mean_ms: f64, each: f6
     let count = each.round().max(0.0);
     let mut row = StepInterval { step: step as u16, ..StepInterval::default() };
     let samples = count.min(SAMPLES_MAX);
-    let weight = if samples > 0.0 { (count / samples).round().max(1.0) as u64 } else { 0 };
+    let more = count as u64 % (samples as u64).max(1);
     let factor = second.factor * second.step_factors.get(&step).copied().unwrap_or(1.0);
-    for _ in 0..samples as usize {
+    for sample in 0..samples as u64 {
+        let weight = count as u64 / samples as u64 + u64::from(sample < more);
         let mut ms = mean_ms * factor * (0.35 * normal(random)).exp();
         if random.chance(0.01) {
             ms *= random.uniform(1.5, 5.0);

@@ -155,6 +155,12 @@ columns! {
     listen_dropped Sum;
     /// Retransmitted segments on sampled connections.
     retransmits Sum;
+    /// Time that users paused, all together.
+    paused Sum;
+    /// Share of this host's table of tracked connections that was taken.
+    conntrack Larger;
+    /// Resident memory of the generator, in bytes.
+    memory Larger;
 }
 
 impl Point {
@@ -309,6 +315,19 @@ impl Timeline {
         }
     }
 
+    /// Users in the points that lie within a time, on average, and how many their responses and
+    /// pauses add up to (Little 1961).
+    pub fn users(&self, from_s: f64, to_s: f64) -> Option<(f64, f64)> {
+        let width = self.width_s as f64;
+        let (from, to) = ((from_s / width).ceil() as usize, (to_s / width).floor() as usize);
+        let points = self.points.get(from..to.min(self.points.len()))?;
+        let of = |figure: fn(&Point) -> f64| points.iter().map(figure).sum::<f64>();
+        let seconds = of(|point| point.lines);
+        let busy_s = of(|point| point.time + point.paused) / 1e9;
+        let users = of(|point| point.users * point.lines);
+        (seconds > 0.0).then(|| (users / seconds, busy_s / seconds))
+    }
+
     pub fn points(&self) -> &[Point] {
         &self.points
     }
@@ -423,6 +442,9 @@ fn point(open: &Open) -> Point {
         host_cpu: resources.host_cpu,
         listen_dropped: resources.listen_dropped as f64,
         retransmits: rest.tcp.retransmits as f64,
+        paused: population.paused_us as f64 * 1e3,
+        conntrack: resources.conntrack as f64 / resources.conntrack_max.max(1) as f64,
+        memory: resources.memory_bytes as f64,
     }
 }
 

@@ -88,6 +88,7 @@ fn changed_info(load: LoadChanges) -> ChangedInfo {
     ChangedInfo {
         users: load.users,
         time_ns: load.time.map(nanos),
+        soak_ns: load.soak.map(nanos),
         rate: load.rate,
         precision_ns: load.precision.map(nanos),
     }
@@ -97,6 +98,7 @@ fn changes_of(changed: &ChangedInfo) -> LoadChanges {
     LoadChanges {
         users: changed.users,
         time: changed.time_ns.map(Duration::from_nanos),
+        soak: changed.soak_ns.map(Duration::from_nanos),
         rate: changed.rate,
         precision: changed.precision_ns.map(Duration::from_nanos),
     }

@@ -378,6 +378,7 @@ impl Conduct<'_> {
             id: program.run_id.clone(),
             labels: program.labels.clone(),
             changes: program.changes.clone(),
+            soak: self.recorded.load.soak.is_some(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
             targets: program.targets.iter().map(throng_program::Target::written).collect(),
             steps: program.steps.iter().map(step_info).collect(),

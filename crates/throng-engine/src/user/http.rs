@@ -361,6 +361,7 @@ impl Active<'_> {
             self.user.trace_sent(line, &whole(&buffer, body));
         }
         self.enter_request(http, (&buffer, body), again, exchange);
+        self.follow_request(http.step, (&buffer, body), again.is_some(), exchange);
         if self.user.multiplexes(line) {
             let scheme = shard.prepared.targets[usize::from(target)].target.scheme.word();
             let end = memchr::memmem::find(&buffer, b"\r\n\r\n").unwrap_or(buffer.len());
@@ -595,6 +596,7 @@ impl Active<'_> {
             }
         }
         let (attempt, verdict) = self.judge(http, plan, &mut exchange, whole);
+        self.follow_response(http.step, plan, &exchange);
         match &verdict {
             Ok(()) => self.note_origins(http, plan, &exchange),
             Err((cause, _)) => self.witness(*cause, &exchange, whole),

@@ -3,8 +3,11 @@
 use std::ops::Range;
 
 use throng_base::Said;
-use throng_metrics::{Comparison, Interval, Measure, Subject, Verdict};
-use throng_why::{Facts, Judged, MissedRate, PhaseFacts, Record, Span, judge};
+use throng_metrics::capacity::{LevelVerdict, Purpose};
+use throng_metrics::{Capacity, Comparison, Interval, Measure, Subject, Verdict};
+use throng_why::{
+    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, Watched, judge,
+};
 
 use super::figures::Figures;
 use crate::directory::ThresholdInfo;
@@ -13,13 +16,33 @@ use crate::verdict::record_trouble;
 
 impl Figures {
     /// None where the seconds of the first lines are not known.
-    pub(super) fn why(&mut self, summary: &Summary, spans: &[Range<u64>]) -> Option<Judged> {
+    pub(super) fn why(
+        &mut self,
+        summary: &Summary,
+        watched: Vec<Watched>,
+        spans: &[Range<u64>],
+    ) -> Option<Judged> {
         let timeline = self.timeline.as_mut()?;
         timeline.finish();
-        let facts = Facts { phases: phases(self, spans), ..facts(summary) };
+        let facts = Facts { phases: phases(self, spans), watched, ..facts(summary) };
         let sums: Vec<&Interval> = self.phases.iter().map(|phase| &phase.sum).collect();
         let timeline = self.timeline.as_ref()?;
         Some(judge(&Record::new(&facts, timeline, sums)))
+    }
+}
+
+impl Figures {
+    /// Both sides of Little's law, for each level.
+    pub(super) fn fill_levels(&self, summary: &mut Summary) {
+        let Some(timeline) = self.timeline.as_ref().filter(|_| summary.info.loads.is_empty())
+        else {
+            return;
+        };
+        for level in &mut summary.parts.levels {
+            let from_s = level.at_ns as f64 / 1e9;
+            let users = timeline.users(from_s, from_s + level.lasted.as_secs_f64());
+            (level.users_mean, level.users_explained) = users.unzip();
+        }
     }
 }
 
@@ -48,9 +71,25 @@ fn facts(summary: &Summary) -> Facts {
         port_range: info.host.port_range,
         generator: generator(&summary.verdict.validity),
         doubts: doubts(summary),
+        soak: info.soak,
+        search: summary.capacity.as_deref().map(search),
+        watched: Vec::new(),
         missed_rates: info.thresholds.iter().filter_map(missed_rate).collect(),
         changes_s: changes.map(|change| change.at_ns as f64 / 1e9).collect(),
     }
+}
+
+fn search(capacity: &Capacity) -> SearchFacts {
+    let failed = capacity.levels.iter().filter(|level| {
+        let is_beyond = level.purpose == Purpose::Beyond;
+        matches!(level.verdict, LevelVerdict::NotMet(_)) && !is_beyond
+    });
+    let failed = failed.map(|level| FailedLevel {
+        load: level.load,
+        span: Span::new(level.at_s, level.at_s + level.seconds),
+    });
+    let between = capacity.low.zip(capacity.high).map(|(low, high)| (low * high).sqrt());
+    SearchFacts { failed: failed.collect(), border: between.or(capacity.carries) }
 }
 
 fn generator(validity: &Validity) -> Vec<Said> {

@@ -1,7 +1,7 @@
 //! Findings as a program sees them.
 
 use serde_json::{Value, json};
-use throng_why::{Code, Figure, Finding, Judged, NOT_RECORDED, Rival, Span, Unknown};
+use throng_why::{Code, Figure, Finding, GaveWay, Judged, Measured, Rival, Span, Trend, Unknown};
 
 /// Null of a record that an older version has summed up.
 pub(super) fn findings(judged: Option<&Judged>) -> Value {
@@ -11,13 +11,50 @@ pub(super) fn findings(judged: Option<&Judged>) -> Value {
 /// All that was judged: the findings, and what could not be.
 pub fn judged_json(judged: &Judged) -> Value {
     let unknown = judged.unknown.iter().map(|(code, why)| unknown(*code, why));
-    let later = NOT_RECORDED.iter().map(|code| json!({"code": code, "why": "not-recorded"}));
     json!({
         "findings": findings(Some(judged)),
+        "stability": stability(Some(judged)),
+        "gave_way": gave_way(Some(judged)),
         "doubts": judged.doubts.iter().map(|it| it.english()).collect::<Vec<_>>(),
         "until_s": judged.until_s,
-        "unknown": unknown.chain(later).collect::<Vec<_>>(),
+        "unknown": unknown.collect::<Vec<_>>(),
     })
+}
+
+/// Whether a long load stayed as it was; null of a load that is not long.
+pub(super) fn stability(judged: Option<&Judged>) -> Value {
+    let Some(found) = judged.and_then(|judged| judged.stability.as_ref()) else {
+        return Value::Null;
+    };
+    let measure = |it: &Measured| {
+        json!({
+            "name": it.key,
+            "unit": it.unit,
+            "first": it.first,
+            "last": it.last,
+            "change": it.change,
+            "standard_errors": it.apart,
+            "trend": match it.trend {
+                Trend::Stable => "stable",
+                Trend::Falls => "falls",
+                Trend::Grows => "grows",
+            },
+            "text": it.text().english(),
+        })
+    };
+    json!({
+        "verdict": found.word(),
+        "from_s": found.when.from_s,
+        "to_s": found.when.to_s,
+        "measures": found.measures.iter().map(measure).collect::<Vec<_>>(),
+    })
+}
+
+/// What gave way at the border of a search.
+pub(super) fn gave_way(judged: Option<&Judged>) -> Value {
+    let all = judged.map_or(&[][..], |judged| &judged.gave_way);
+    let row = |it: &GaveWay| json!({ "code": it.code.map(Code::word), "text": it.text.english() });
+    all.iter().map(row).collect()
 }
 
 fn when(span: Span) -> Value {

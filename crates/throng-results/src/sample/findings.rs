@@ -1,7 +1,9 @@
 //! What was found in a run, and what was not.
 
 use throng_base::Said;
-use throng_why::{Code, Figure, Finding, Judged, Level, Rival, Span, Unknown};
+use throng_why::{
+    Code, Figure, Finding, GaveWay, Judged, Level, Measured, Rival, Span, Stability, Trend, Unknown,
+};
 
 /// Two findings, and two rules that could not judge.
 pub(crate) fn judged() -> Judged {
@@ -29,5 +31,19 @@ pub(crate) fn judged() -> Judged {
         ],
         doubts: Vec::new(),
         until_s: None,
+        gave_way: vec![GaveWay { code: Some(Code::PlateauResidence), text: say!("certain") }],
+        stability: Some(Stability {
+            when: Span::new(0.0, 12.0),
+            measures: vec![Measured {
+                name: say!("response time (median)"),
+                key: "response_time".into(),
+                unit: "ns",
+                first: 2e6,
+                last: 4e6,
+                change: 0.7,
+                apart: 9.0,
+                trend: Trend::Grows,
+            }],
+        }),
     }
 }

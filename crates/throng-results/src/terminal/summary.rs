@@ -19,6 +19,8 @@ use throng_metrics::capacity::Capacity;
 pub(super) const LINES_MAX: usize = 23;
 /// Levels of a search; `--details` has all.
 const LEVELS_MAX: usize = 20;
+/// What gave way in a search; JSON has all.
+const GAVE_WAY_MAX: usize = 4;
 /// Where the content behind labels begins.
 const LABEL_COLUMNS: usize = 13;
 
@@ -97,6 +99,7 @@ fn searched(summary: &Summary, found: &Capacity, style: &Style) -> String {
         super::report::picture(found, style),
         super::report::searched_levels(found, LEVELS_MAX, style),
         super::report::zones(found, style),
+        found::gave_way(summary, GAVE_WAY_MAX, style),
         wrong::errors(summary, room, style),
         record(summary, style),
     ]
@@ -116,6 +119,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         figures::times(summary, room.steps, style),
         super::report::curve_lines(summary, style, room.curves),
         wrong::thresholds(summary, room.thresholds, style),
+        found::stability(summary, style),
         found::findings(summary, room.findings, style),
         wrong::errors(summary, room, style),
         record(summary, style),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_base::units::{format_count, write_duration};
-use throng_program::{Amount, Coming, Drive, Load, Rate};
+use throng_program::{Amount, Coming, Drive, Load, Phase, Rate};
 
 use super::{Facts, Span};
 use crate::read::Context;
@@ -19,6 +19,8 @@ pub struct LoadChanges {
     pub users: Option<u64>,
     /// From the first phase to the end of the last.
     pub time: Option<Duration>,
+    /// Of the longest phase that keeps its load: how long it is, to see whether all stays as it is.
+    pub soak: Option<Duration>,
     /// The highest rate of arrivals or iterations, per second.
     pub rate: Option<f64>,
     /// How late what is due may be done.
@@ -50,6 +52,7 @@ pub(super) fn apply(
     let done = [
         changes.users.map(|users| ("--users", alone(&|load| change_users(load, users)))),
         changes.time.map(|time| ("--for", alone(&|load| change_time(load, time, facts)))),
+        changes.soak.map(|time| ("--soak", alone(&|load| change_hold(load, time)))),
         changes.rate.map(|rate| ("--rate", alone(&|load| change_rate(load, rate)))),
         changes.precision.map(|wanted| ("--precision", Ok(change_precision(precision, wanted)))),
     ];
@@ -168,6 +171,28 @@ fn change_time(load: &mut Load, time: Duration, facts: &Facts) -> Result<Said, U
     Ok(say!("--for: {now} in total instead of {}", write_duration(before)))
 }
 
+/// The longest phase that keeps its load becomes so long; the others stay.
+fn change_hold(load: &mut Load, time: Duration) -> Result<Said, Unfit> {
+    let keeps = |phase: &&mut Phase| {
+        phase.measured
+            && phase.time.is_some()
+            && match &phase.drive {
+                Drive::Users(drive) => matches!(drive.coming, Coming::AtOnce),
+                Drive::Arrivals(_) | Drive::Iterations(_) | Drive::Hold => true,
+            }
+    };
+    let longest = load.phases.iter_mut().filter(keeps).max_by_key(|phase| phase.time);
+    let Some(phase) = longest else {
+        return Err((
+            say!("no phase keeps its load for a given time"),
+            say!("add one: `{{users: 100, for: 10m}}`"),
+        ));
+    };
+    let before = phase.time.replace(time).unwrap_or_default();
+    let (now, before) = (write_duration(time), write_duration(before));
+    Ok(say!("--soak: `{}` takes {now} instead of {before}", (phase.name.clone())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,7 +215,8 @@ mod tests {
         said
     }
 
-    const NONE: LoadChanges = LoadChanges { users: None, time: None, rate: None, precision: None };
+    const NONE: LoadChanges =
+        LoadChanges { users: None, time: None, soak: None, rate: None, precision: None };
 
     fn users(users: u64) -> LoadChanges {
         LoadChanges { users: Some(users), ..NONE }
@@ -198,6 +224,17 @@ mod tests {
 
     fn time(seconds: u64) -> LoadChanges {
         LoadChanges { time: Some(Duration::from_secs(seconds)), ..NONE }
+    }
+
+    #[test]
+    fn a_soak_makes_the_longest_hold_as_long_as_asked() {
+        let soak = LoadChanges { soak: Some(Duration::from_secs(3_600)), ..NONE };
+        let three = "[{users: 10, over: 30s}, {users: 10, for: 20s}, {users: 10, for: 40s}]";
+        let (load, said) = changed(three, soak);
+        let times: Vec<Option<u64>> =
+            load.phases.iter().map(|phase| phase.time.map(|time| time.as_secs())).collect();
+        assert_eq!(times.last(), Some(&Some(3_600)), "{times:?}");
+        assert!(times.contains(&Some(20)) && said.len() == 1, "{times:?} {said:?}");
     }
 
     fn rate(rate: f64) -> LoadChanges {

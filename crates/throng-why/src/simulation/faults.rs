@@ -1,11 +1,11 @@
 //! Runs in which one thing is wrong, one for each finding.
 
 use throng_base::Random;
-use throng_metrics::{Cause, Ending, SampleInterval, StepKind};
+use throng_metrics::{Cause, Ending, SampleInterval, Slow, StepKind};
 
 use super::{Second, Simulated, World, simulate};
 use crate::finding::{Code, Level};
-use crate::record::MissedRate;
+use crate::record::{MissedRate, Watched};
 
 /// A fault: what it is called by, at which level it must be found, and a run with it.
 pub(super) type Fault = (Code, Level, fn(u64) -> Simulated);
@@ -41,12 +41,19 @@ pub(super) const FAULTS: [Fault; 27] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 5] = [
+pub(super) const MORE: [Fault; 12] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
     (Code::TooGood, Level::Certain, |seed| too_good(seed, true)),
     (Code::TooGood, Level::Hint, |seed| too_good(seed, false)),
+    (Code::TimeUnaccounted, Level::Likely, |seed| unaccounted(seed, 0.8)),
+    (Code::TimeUnaccounted, Level::Hint, |seed| unaccounted(seed, 0.94)),
+    (Code::ConntrackFull, Level::Certain, conntrack_here),
+    (Code::ConntrackFull, Level::Certain, conntrack_there),
+    (Code::ConntrackFull, Level::Hint, conntrack_by_numbers),
+    (Code::OwnDuplicates, Level::Certain, own_duplicates),
+    (Code::HeadOfLine, Level::Likely, head_of_line),
 ];
 
 fn late(seed: u64) -> Simulated {
@@ -350,4 +357,90 @@ fn slow_step(seed: u64) -> Simulated {
         let slower = 1.0 + 6.0 * second.t as f64 / 240.0;
         second.step_factors.insert(1, slower);
     })
+}
+
+/// A part of the requests has no end, and their users wait.
+fn unaccounted(seed: u64, share: f64) -> Simulated {
+    simulate(&World::new(seed, 120), |second, _| second.attempts *= share)
+}
+
+/// Connects that time out while a table is full.
+fn timing_out(second: &mut Second) {
+    (second.attempted, second.connect_failed) = (second.attempted + 100.0, 100.0);
+    second.failing.push((0.05, Cause::ConnectTimeout, 0));
+}
+
+fn conntrack_here(seed: u64) -> Simulated {
+    simulate(&World::new(seed, 120), |second, _| {
+        second.conntrack = second.t as f64 / 80.0;
+        if second.t > 80 {
+            second.conntrack = 1.0;
+            timing_out(second);
+        }
+    })
+}
+
+fn conntrack_there(seed: u64) -> Simulated {
+    let mut made = simulate(&World::new(seed, 120), |second, _| {
+        if second.t > 80 {
+            timing_out(second);
+        }
+    });
+    let row = |name: &str, value: fn(f64) -> f64| Watched {
+        source: "shop".into(),
+        name: name.into(),
+        points: (0..120).map(|at| (f64::from(at), value(f64::from(at)))).collect(),
+    };
+    made.facts.watched = vec![
+        row("node_nf_conntrack_entries", |at| (at * 800.0).min(65_536.0)),
+        row("node_nf_conntrack_entries_limit", |_| 65_536.0),
+        row("node_nf_conntrack_stat_drop", |at| if at > 82.0 { 20.0 } else { 0.0 }),
+    ];
+    made
+}
+
+fn conntrack_by_numbers(seed: u64) -> Simulated {
+    let world = World { churn_s: None, ..World::new(seed, 200) };
+    simulate(&world, |second, _| {
+        (second.attempted, second.opened) = (650.0, 650.0);
+        second.ends = vec![(Ending::ClosedByUs, 650.0, 1.0)];
+        if second.t > 100 {
+            timing_out(second);
+        }
+    })
+}
+
+/// The same values again and again: the target refuses them as it should.
+fn own_duplicates(seed: u64) -> Simulated {
+    let mut made = simulate(&World::new(seed, 120), |second, _| {
+        if second.t > 40 {
+            second.failing = vec![(0.3, Cause::StatusUnexpected, 409)];
+        }
+    });
+    let row = SampleInterval {
+        step: 0,
+        followed: 20_000,
+        repeated: 6_100,
+        conflicts: 6_000,
+        conflicts_repeated: 5_900,
+        ..SampleInterval::default()
+    };
+    made.sums[0].samples.push(row);
+    made
+}
+
+fn head_of_line(seed: u64) -> Simulated {
+    let mut made = simulate(&World::new(seed, 120), |second, _| {
+        second.slower = vec![(0.03, 220.0)];
+        second.in_flight = 200.0;
+        second.opened = if second.t == 0 { 50.0 } else { 0.0 };
+    });
+    let sum = &mut made.sums[0];
+    sum.connections.http2 = sum.connections.opened;
+    (sum.tcp.count, sum.tcp.out_of_order) = (3_000, 400);
+    let slow = |(user, at_ns)| Slow { user, at_ns, latency_ns: 240_000_000, ..Slow::default() };
+    sum.slowest = [(1, 5_000), (1, 5_100), (1, 5_200), (1, 9_000_000_000), (2, 40_000_000_000)]
+        .map(slow)
+        .to_vec();
+    made
 }

@@ -88,3 +88,43 @@ fn a_run_of_seconds_is_too_short_and_a_killed_one_is_judged_up_to_its_end() {
     assert!(too_short.count() >= 5, "{:?}", judged.unknown);
     assert_eq!(judged.until_s, Some(6.0));
 }
+
+/// Whether a load of that many seconds stays as it is; memory grows by such a share in all.
+fn soaked(seed: u64, seconds: usize, memory: f64, slower: f64) -> crate::Stability {
+    let phases = vec![(seconds, 50.0, 50.0)];
+    let world = World { phases, ..World::new(seed, seconds) };
+    let mut made = simulate(&world, |second, _| {
+        second.factor *= 1.0 + slower * second.t as f64 / seconds as f64;
+    });
+    made.facts.soak = true;
+    let value = |at: usize| 1e8 * (1.0 + memory * at as f64 / seconds as f64);
+    made.facts.watched = vec![crate::Watched {
+        source: "shop".into(),
+        name: "throng_process_resident_bytes{process=\"shop\"}".into(),
+        points: (0..seconds).map(|at| (at as f64, value(at))).collect(),
+    }];
+    made.judge().stability.expect("it was asked for")
+}
+
+#[test]
+fn a_soak_is_stable_or_says_what_grows() {
+    for seed in 0..20 {
+        let found = soaked(seed, 3_600, 0.0, 0.0);
+        assert_eq!(found.word(), "stable", "seed {seed}: {:?}", found.measures);
+    }
+    for seed in 0..10 {
+        let leaks = soaked(seed, 1_800, 0.3, 0.0);
+        let grows: Vec<&str> = leaks
+            .measures
+            .iter()
+            .filter(|it| it.trend == crate::Trend::Grows)
+            .map(|it| it.key.as_str())
+            .collect();
+        assert_eq!(leaks.word(), "unstable", "seed {seed}");
+        assert_eq!(grows, ["shop throng_process_resident_bytes{process=\"shop\"}"]);
+        let slower = soaked(seed, 1_800, 0.0, 0.6);
+        assert_eq!(slower.measures[0].trend, crate::Trend::Grows, "{:?}", slower.measures[0]);
+        assert!((0.3..0.7).contains(&slower.measures[0].change), "{:?}", slower.measures[0]);
+    }
+    assert_eq!(soaked(1, 20, 0.0, 0.0).word(), "too-short");
+}

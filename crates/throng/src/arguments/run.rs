@@ -152,6 +152,11 @@ pub(crate) struct LoadArguments {
     /// Total duration of the load; all phases are scaled in proportion
     #[arg(short = 'd', long = "for", visible_alias = "duration", value_name = "DURATION", value_parser = duration)]
     pub(crate) time: Option<Duration>,
+    /// Duration of the longest phase with a constant load; the run then tells whether response
+    /// times, failures, memory and descriptors stay the same, and exits with 1 if they do not:
+    /// `24h`
+    #[arg(long, value_name = "DURATION", conflicts_with = "time", value_parser = duration)]
+    pub(crate) soak: Option<Duration>,
     /// Peak rate of arrivals or iterations per second; all phases are scaled in proportion
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<f64>,
@@ -166,6 +171,7 @@ impl LoadArguments {
         LoadChanges {
             users: self.users,
             time: self.time,
+            soak: self.soak,
             rate: self.rate,
             precision: self.precision,
         }

@@ -107,6 +107,8 @@ impl Watcher {
             host_softirq: host.softirq,
             packets_dropped: reading.packets_dropped,
             listen_dropped: reading.listen_dropped,
+            conntrack: reading.conntrack,
+            conntrack_max: reading.conntrack_max,
             ports_left: self.ports.map(|ports| ports.saturating_sub(taken)),
             held: false,
         }

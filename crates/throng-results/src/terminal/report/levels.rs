@@ -51,10 +51,23 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
         .cell(P99.head(), time(P99))
         .cell(say!("connects/s"), |line| line.of_level(|level| rate(level.opened_per_s)))
         .cell(say!("users"), |line| line.of_level(|level| format_count(level.users_online)))
+        .cell(say!("explained"), |line| line.of_level(explained))
         .cell(say!("cores"), |line| line.of_level(|level| format!("{:.2}", level.cores)))
         .table(&lines);
-    let explained = say!("cores: processors that the generator used, on average");
+    let explained = say!(
+        "explained: users by Little's law (attempts/s × (response time + pause)) / users on \
+         average; cores: processors that the generator used"
+    );
     "\n".to_string() + &table.render(style) + &note(explained, style) + &drawn(summary, style)
+}
+
+/// Both sides of Little's law.
+fn explained(level: &LevelRow) -> String {
+    let number = |users: f64| throng_metrics::capacity::number((users * 10.0).round() / 10.0);
+    match level.users_explained.zip(level.users_mean) {
+        Some((explained, users)) => format!("{} / {}", number(explained), number(users)),
+        None => String::new(),
+    }
 }
 
 /// A line for all steps of a level, and one for each if there are several.

@@ -7,6 +7,7 @@ use super::super::text::clean;
 use super::super::{Ink, Style};
 use super::{labelled, line};
 use crate::summary::Summary;
+use throng_why::Trend;
 
 /// The surest of them; nothing where there is nothing.
 pub(super) fn findings(summary: &Summary, most: usize, style: &Style) -> String {
@@ -26,4 +27,34 @@ pub(super) fn findings(summary: &Summary, most: usize, style: &Style) -> String 
         out += &line(Ink::Dim, labelled(Said::default(), &text, style).trim_end(), style);
     }
     out
+}
+
+/// Whether a long load stayed as it was, and what did not; nothing of a load that is not long.
+pub(super) fn stability(summary: &Summary, style: &Style) -> String {
+    let judged = summary.verdict.why.as_ref();
+    let Some(found) = judged.and_then(|judged| judged.stability.as_ref()) else {
+        return String::new();
+    };
+    let word = style.say(found.text());
+    let told = match found.measures.iter().find(|it| it.trend == Trend::Grows) {
+        Some(grows) => format!("{word} · {}", style.say(grows.text())),
+        None => word,
+    };
+    let ink = match found.is_stable() {
+        Some(true) => Ink::Good,
+        Some(false) => Ink::Bad,
+        None => Ink::Warn,
+    };
+    line(ink, labelled(say!("stability"), &clean(&told), style).trim_end(), style)
+}
+
+/// What gave way at the border of a search.
+pub(super) fn gave_way(summary: &Summary, most: usize, style: &Style) -> String {
+    let judged = summary.verdict.why.iter();
+    let all = judged.flat_map(|judged| &judged.gave_way).take(most);
+    let rows = all.enumerate().map(|(at, it)| {
+        let label = if at == 0 { say!("gave way") } else { Said::default() };
+        labelled(label, &clean(&style.say(it.text.clone())), style)
+    });
+    rows.collect()
 }

@@ -1,0 +1,66 @@
+//! The target refuses requests as conflicts (409, 422) because the scenario sends the same request
+//! again: its data repeats, not the target fails.
+
+use throng_metrics::SampleInterval;
+
+use crate::finding::{Code, Finding, Judgement, Level, count, percent};
+use crate::record::Record;
+use crate::stats;
+
+/// Conflicts of which it is known whether their request was sent before.
+const CONFLICTS_MIN: u64 = 20;
+/// Share of them whose request was. Shards do not know of each other's requests, so it is less than
+/// all.
+const REPEATED_MIN: f64 = 0.3;
+/// From here on it is certain, if hardly a request that succeeded was sent before.
+const REPEATED_SURE: f64 = 0.9;
+const SUCCEEDED_SURE_MAX: f64 = 0.1;
+/// By that of the requests that succeeded, and standard errors between the two.
+const TIMES_MIN: f64 = 3.0;
+const APART_MIN: f64 = 5.0;
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    Ok(record.whole.samples.iter().filter_map(|row| of_step(record, row)).collect())
+}
+
+fn of_step(record: &Record, row: &SampleInterval) -> Option<Finding> {
+    let others = row.followed.saturating_sub(row.conflicts);
+    let others_repeated = row.repeated.saturating_sub(row.conflicts_repeated);
+    if row.conflicts < CONFLICTS_MIN {
+        return None;
+    }
+    let share = row.conflicts_repeated as f64 / row.conflicts as f64;
+    let other_share = others_repeated as f64 / others.max(1) as f64;
+    let bad = (row.conflicts_repeated, row.conflicts);
+    let apart = stats::shares_apart(bad, (others_repeated, others.max(1)));
+    if share < REPEATED_MIN || share < other_share * TIMES_MIN || apart < APART_MIN {
+        return None;
+    }
+    let is_sure = share >= REPEATED_SURE && other_share <= SUCCEEDED_SURE_MAX;
+    let level = if is_sure { Level::Certain } else { Level::Likely };
+    let step = record.step_name(row.step);
+    let text = say!(
+        "`{}` sends requests again that were sent before: {} of its conflicts are such",
+        step,
+        percent(share)
+    );
+    let found = Finding::new(Code::OwnDuplicates, level, text, record.measured_span())
+        .on(&["failed"])
+        .figure(say!(
+            "409 or 422: {} of {} to a request with the same path and body as an earlier one",
+            count(row.conflicts_repeated as f64),
+            count(row.conflicts as f64)
+        ))
+        .figure(say!(
+            "other responses: {} of {}",
+            count(others_repeated as f64),
+            count(others as f64)
+        ))
+        .not(
+            say!("data that the target has from earlier"),
+            say!("then first requests would conflict as often as repeated ones"),
+        );
+    Some(found.then(say!(
+        "make the values unique: `take: once` for data, or the numbers of user and iteration"
+    )))
+}
