@@ -182,10 +182,12 @@ pub enum Stage {
     Steady,
     /// Our goodbye: from its begin to the end of the connection.
     End,
+    /// Of a user that was online: from the loss of its last connection until it is online again.
+    Away,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 9] = [
+    pub const ALL: [Stage; 10] = [
         Stage::Resolve,
         Stage::Connect,
         Stage::Proxy,
@@ -195,6 +197,7 @@ impl Stage {
         Stage::FirstMessage,
         Stage::Steady,
         Stage::End,
+        Stage::Away,
     ];
 
     /// Whether the stage is a part of opening a connection.
@@ -213,6 +216,7 @@ impl Stage {
             Stage::FirstMessage => "first-message",
             Stage::Steady => "steady",
             Stage::End => "end",
+            Stage::Away => "away",
         }
     }
 
@@ -228,6 +232,7 @@ impl Stage {
             Stage::FirstMessage => say!("first-message"),
             Stage::Steady => say!("steady"),
             Stage::End => say!("end"),
+            Stage::Away => say!("away"),
         }
     }
 }

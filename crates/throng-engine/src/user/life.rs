@@ -70,6 +70,10 @@ impl State {
         recorder.stage_begins(Stage::Steady);
         self.online += 1;
         if self.online == 1 {
+            let since = std::mem::replace(&mut self.away_since, Time::NEVER);
+            if since != Time::NEVER {
+                recorder.stage_ok(Stage::Away, self.now.since(since));
+            }
             recorder.gauges.users_online += 1;
             self.shard.seats.borrow_mut().connected(self.slot, true);
         }
@@ -165,6 +169,14 @@ impl State {
         }
     }
 
+    /// A user that was online has lost the last of its connections, and is to come back.
+    fn goes_away(&mut self) {
+        if self.online == 0 && self.away_since == Time::NEVER {
+            self.away_since = self.now;
+            self.shard.recorder.borrow_mut().stage_begins(Stage::Away);
+        }
+    }
+
     /// The connection is gone: counts how far it came. Without a cause it ended as we wanted.
     pub(super) fn connection_over(
         &mut self,
@@ -192,6 +204,9 @@ impl State {
                     self.refusals = 0;
                 }
                 self.offline(line);
+                if cause.is_some() {
+                    self.goes_away();
+                }
                 if cause.is_none() {
                     let mut recorder = shard.recorder.borrow_mut();
                     recorder.stage_begins(Stage::End);
@@ -245,6 +260,7 @@ impl Active<'_> {
             }
         }
         self.user.fell_out = true;
+        self.user.goes_away();
         if !matches!(self.task.doing, Doing::Closing) {
             self.rejoin();
         }
