@@ -57,7 +57,7 @@ impl AllowList {
 
     /// The first address of a target that the list does not allow; without the name of a host
     /// that has them, the addresses alone are judged.
-    pub(crate) fn stranger(&self, host: Option<&str>, addresses: &[SocketAddr]) -> Option<IpAddr> {
+    pub fn stranger(&self, host: Option<&str>, addresses: &[SocketAddr]) -> Option<IpAddr> {
         let addresses = addresses.iter().map(SocketAddr::ip);
         addresses.into_iter().find(|address| !self.allows(host, *address))
     }

@@ -48,4 +48,6 @@ pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word}
 pub use percentile::Percentile;
 pub use places::{Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
-pub use threshold::{AbortRule, Comparison, Measure, Subject, Threshold, TrendUnit, Unit, Verdict};
+pub use threshold::{
+    AbortRule, Around, Comparison, Measure, Subject, Threshold, TrendUnit, Unit, Verdict,
+};

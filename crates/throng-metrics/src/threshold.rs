@@ -234,6 +234,16 @@ pub struct Threshold {
     /// It has to be met in every stretch of so many seconds; 0: in all of the time together.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub over_s: u64,
+    /// Only the time behind these moments counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<Around>,
+}
+
+/// The seconds behind each moment that is marked so: by an event of the scenario, or by hand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    pub seconds: u64,
+    pub mark: String,
 }
 
 fn is_zero(seconds: &u64) -> bool {
@@ -555,6 +565,7 @@ mod tests {
             with_pauses,
             first_byte,
             over_s: 0,
+            around: None,
         }
     }
 

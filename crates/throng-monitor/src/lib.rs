@@ -1,6 +1,7 @@
 //! Series of other sources beside a run: what exporters on the target's hosts say of themselves,
 //! asked for again and again over HTTP in the text format of Prometheus.
 //!
+//! - [`ask()`]: one request of an event of the scenario.
 //! - [`exposition`]: the text format, sample by sample.
 //! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
 //!   told, and slows nothing.
@@ -12,12 +13,14 @@
 #[macro_use]
 extern crate throng_base;
 
+mod ask;
 pub mod exposition;
 pub mod poll;
 pub mod readings;
 mod scrape;
 pub mod services;
 
+pub use ask::{Answered, ask};
 pub use poll::{Polls, Told};
 pub use readings::{Asked, Readings};
 pub use services::Service;

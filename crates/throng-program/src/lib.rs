@@ -3,6 +3,7 @@
 //! The language makes a [`Program`] out of a file or a command line; the engine runs it and knows
 //! nothing else. All names are resolved, all values have their type, all defaults are filled in.
 //!
+//! - [`event`]: what is done at set times of a run.
 //! - [`flow`]: sessions and the statements of their steps.
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
@@ -23,6 +24,7 @@ extern crate throng_base;
 
 pub mod check;
 pub mod delivery;
+pub mod event;
 pub mod flow;
 pub mod load;
 pub mod monitor;
@@ -51,6 +53,7 @@ use throng_protocol::websocket::DeflateOffer;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Delivery, Mark};
+pub use event::{Action, HttpCall, Steering, TimedEvent, Trigger};
 pub use flow::{
     Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Ends,
     EventRequest, Every, Expect, Failing, Handler, Heartbeat, Http, LINKS_MAX, Link, Message,
@@ -103,6 +106,8 @@ pub struct Program {
     pub thresholds: Vec<Threshold>,
     /// What ends the run before its time.
     pub abort_when: Vec<AbortRule>,
+    /// What is done at set times, by the numbers that triggers use.
+    pub events: Vec<TimedEvent>,
     pub tls: Tls,
     pub connection: ConnectionOptions,
     pub limits: Limits,

@@ -485,6 +485,7 @@ mod tests {
             with_pauses,
             first_byte: false,
             over_s: 0,
+            around: None,
         };
         let mut info = ThresholdInfo::from(&threshold);
         for verdict in [None, Some(Verdict::Met(1.5)), Some(Verdict::Unknown)] {

@@ -67,6 +67,7 @@ pub(crate) fn threshold(
         with_pauses,
         first_byte: false,
         over_s: 0,
+        around: None,
     };
     ThresholdInfo::from(&threshold)
 }
@@ -192,6 +193,7 @@ pub(crate) fn shop_info() -> RunInfo {
             with_pauses,
             first_byte: false,
             over_s: 0,
+            around: None,
         };
         ThresholdInfo::from(&threshold)
     };
@@ -295,6 +297,7 @@ pub(crate) fn im_info() -> RunInfo {
             with_pauses,
             first_byte: false,
             over_s: 0,
+            around: None,
         };
         ThresholdInfo::from(&threshold)
     };
@@ -539,6 +542,7 @@ pub(crate) fn chat_info() -> RunInfo {
             with_pauses,
             first_byte: false,
             over_s: 0,
+            around: None,
         };
         ThresholdInfo::from(&threshold)
     };

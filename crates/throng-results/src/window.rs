@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use throng_metrics::{AbortRule, Gauges, Interval, Measure, Threshold, Verdict};
+use throng_metrics::{AbortRule, Around, Gauges, Interval, Measure, Threshold, Verdict};
 
 use crate::directory::{PhaseInfo, RunInfo};
 
@@ -145,6 +145,81 @@ impl Stretches {
     }
 }
 
+/// Whether a threshold was met in the seconds behind each moment of a name.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Behind {
+    threshold: Threshold,
+    around: Around,
+    phases: Vec<bool>,
+    moments: Vec<Moment>,
+}
+
+/// The seconds behind one of them, as far as they have come: the one that it lies in is the first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Moment {
+    from: u64,
+    until: u64,
+    sum: Interval,
+}
+
+impl Behind {
+    /// Where it is one around moments.
+    pub(crate) fn of(threshold: &Threshold, info: &RunInfo) -> Option<Behind> {
+        let around = threshold.around.clone()?;
+        let phases = phases(threshold, info);
+        Some(Behind { threshold: threshold.clone(), around, phases, moments: Vec::new() })
+    }
+
+    /// A moment has this name. It may be told twice.
+    pub(crate) fn marked(&mut self, at_ns: u64, name: &str) {
+        let from = at_ns / 1_000_000_000;
+        let is_new = self.moments.iter().all(|moment| moment.from != from);
+        if name == self.around.mark && is_new && self.moments.len() < MOMENTS_MAX {
+            self.moments.push(Moment { from, until: from, sum: Interval::default() });
+        }
+    }
+
+    pub(crate) fn add(&mut self, interval: &Interval, gauges: &Gauges) {
+        if !counts(&self.phases, interval) {
+            return;
+        }
+        let second = interval.second;
+        let seconds = self.around.seconds;
+        let is_behind =
+            |it: &&mut Moment| it.from <= second && second < it.from.saturating_add(seconds);
+        for moment in self.moments.iter_mut().filter(is_behind) {
+            let mut part = self.threshold.part(interval);
+            part.gauges = gauges.clone();
+            moment.sum.merge_later(&part);
+            moment.until = moment.until.max(second + 1);
+        }
+    }
+
+    /// The worst of all moments.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let judge = |it: &Moment| {
+            let time = Duration::from_secs(it.until - it.from);
+            if time.is_zero() { Verdict::Unknown } else { self.threshold.judge(&it.sum, time) }
+        };
+        let rank = |verdict: &Verdict| match verdict {
+            Verdict::NotMet(_) => 0,
+            Verdict::Unknown => 1,
+            Verdict::Indeterminate(_) => 2,
+            Verdict::Met(_) => 3,
+        };
+        let worse = |one: Verdict, other: Verdict| match (one, other) {
+            (Verdict::NotMet(a), Verdict::NotMet(b)) => Verdict::NotMet(self.threshold.worse(a, b)),
+            (Verdict::Met(a), Verdict::Met(b)) => Verdict::Met(self.threshold.worse(a, b)),
+            _ if rank(&other) < rank(&one) => other,
+            _ => one,
+        };
+        self.moments.iter().map(judge).reduce(worse).unwrap_or(Verdict::Unknown)
+    }
+}
+
+/// Further moments of one name are not looked at.
+const MOMENTS_MAX: usize = 100;
+
 /// By phase: whether it counts for a threshold.
 pub(crate) fn phases(threshold: &Threshold, info: &RunInfo) -> Vec<bool> {
     let counts = |(phase, own): (u16, &PhaseInfo)| match (threshold.phase, threshold.load) {
@@ -253,6 +328,7 @@ mod tests {
             with_pauses: false,
             first_byte: false,
             over_s,
+            around: None,
         }
     }
 

@@ -139,6 +139,9 @@ macro_rules! scenario_maps {
             "Trace headers, so that you can find slow requests in a tracing system.",
         monitor: List(&Kind(&MONITOR)) =>
             "Prometheus exporters to scrape during the run; their metrics appear in the report.",
+        events: List(&Kind(&EVENT)) =>
+            "What happens at set times of the run: commands, requests, marks and changes of the \
+             load.",
         protocol: PROTOCOLS =>
             "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` if only the \
              end of messages is known.",
@@ -152,8 +155,6 @@ macro_rules! scenario_maps {
     } => later {
         audit: Anything => "Compares the target's counts with throng's.",
             say!("leave it out: throng does not audit the target yet"),
-        events: Anything => "Commands to execute at set times during the run.",
-            say!("leave it out and run the commands by hand"),
     }
     INCLUDED Included = "an included file" {
         include: TEXTS => "Further files that provide parts, vars, data and defaults.",
@@ -264,6 +265,32 @@ macro_rules! scenario_maps {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
         name: Text => "The name in reports. Default: the name of the metric.",
         sum: Bool => "`true` sums all selected series.",
+    }
+    EVENT Event = "an event" {
+        name: Text => "The name in reports and charts. Default: what the event does.",
+        at: Text =>
+            "When it happens: a time from the start of the run, `10m`, or from the start of a \
+             phase, `steady + 60s`.",
+        after: Text =>
+            "When it happens: after the end of an event above it, `restart Redis + 10s`.",
+        when: Text =>
+            "When it happens: as soon as this condition is true, `errors > 10% over 5s for 3s`.",
+        run: OneOf(&[Text, List(&Text)]) =>
+            "A command to execute on the controller's host: text for `/bin/sh -c`, or a list of \
+             program and arguments. Requires `--allow-commands`.",
+        http: Text =>
+            "A request that the controller sends: `POST http://127.0.0.1:9000/failover`.",
+        headers: Map(&Text) => "Headers of the `http` request.",
+        body: Text => "The body of the `http` request.",
+        status: OneOf(&[Whole, List(&Whole)]) =>
+            "The expected status of the `http` response. Default: 200 to 299.",
+        mark: Text => "The name of a moment; nothing else happens.",
+        amend: Text =>
+            "A change of the load, as with `throng control`: `users 500`, `rate 200/s`, \
+             `more 20%`, `less 20%`, `pause`, `go-on` or `end-phase`.",
+        load: Text => "The load that `amend` changes, if there are several.",
+        timeout: Duration =>
+            "How long `run` or `http` may take. Default: `60s` for `run`, `10s` for `http`.",
     }
     OUTPUT Output = "an output" {
         prometheus: Text =>

@@ -23,6 +23,7 @@ mod checks;
 mod data;
 mod declared;
 mod deliveries;
+mod events;
 mod fields;
 mod foreign;
 mod headers;
@@ -73,7 +74,9 @@ use std::time::Duration;
 
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
 use throng_metrics::{AbortRule, Threshold};
-use throng_program::{Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind};
+use throng_program::{
+    Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
+};
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
 pub use body::{bytes_of_base64, parse_hex};
@@ -214,6 +217,12 @@ fn mask_names(program: &mut Program) {
     let conditions = program.abort_when.iter_mut().map(|rule| &mut rule.condition);
     for threshold in program.thresholds.iter_mut().chain(conditions) {
         threshold.text = secrets.mask(&threshold.text).into_owned();
+        if let Some(around) = &mut threshold.around {
+            around.mark = secrets.mask(&around.mark).into_owned();
+        }
+    }
+    for event in &mut program.events {
+        event.name = secrets.mask(&event.name).into_owned();
     }
 }
 
@@ -266,7 +275,7 @@ fn read_scenario(
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let rows = &compiler.rows.steps;
-    let (thresholds, abort_when) = read_thresholds(cx, &fields, rows, &loads, &reaches);
+    let Rules { thresholds, abort_when, events } = read_rules(cx, &fields, rows, &loads, &reaches);
     let seed = fields.seed.node().and_then(|node| cx.whole(node));
     warn_unused(cx, &parts, &reaches);
     Some(Program {
@@ -290,6 +299,7 @@ fn read_scenario(
         precision,
         thresholds,
         abort_when,
+        events,
         connection,
         limits,
         data: std::mem::take(&mut cx.data.sources),
@@ -315,24 +325,38 @@ fn read_ledger(
     ledger.map(read).unwrap_or_default()
 }
 
-fn read_thresholds(
+/// What a run is judged by and what happens in it.
+struct Rules {
+    thresholds: Vec<Threshold>,
+    abort_when: Vec<AbortRule>,
+    events: Vec<TimedEvent>,
+}
+
+fn read_rules(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
     steps: &[Step],
     loads: &[Load],
     reaches: &Reaches,
-) -> (Vec<Threshold>, Vec<AbortRule>) {
+) -> Rules {
     let names = thresholds::Names {
         steps,
         loads,
         is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),
+        events: &[],
     };
+    let events = events::read_events(cx, fields, &names);
+    let names = thresholds::Names { events: &events, ..names };
     let thresholds = fields.thresholds.node();
     let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));
     let rules = fields.abort_when.node();
     let rules = rules.map(|node| thresholds::read_abort_rules(cx, node, &names));
-    (thresholds.unwrap_or_default(), rules.unwrap_or_default())
+    Rules {
+        thresholds: thresholds.unwrap_or_default(),
+        abort_when: rules.unwrap_or_default(),
+        events,
+    }
 }
 
 /// The row of packets that break their declaration, where there is any.

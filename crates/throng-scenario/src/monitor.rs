@@ -73,14 +73,7 @@ fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
     let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));
     let url = url?;
     let mut headers = headers.unwrap_or_default();
-    let is_authorized = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
-    if let Some((user, password)) = &url.user
-        && !headers.iter().any(is_authorized)
-    {
-        let value = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
-        cx.secrets.add_header(&value);
-        headers.push(("Authorization".to_string(), value));
-    }
+    authorize(cx, &url, &mut headers);
     let origin = url.origin();
     let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
     Some(Monitor {
@@ -90,6 +83,18 @@ fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
         every,
         metrics,
     })
+}
+
+/// The user and the password of a URL, as the header that carries them.
+pub(crate) fn authorize(cx: &mut Context<'_>, url: &Url, headers: &mut Vec<(String, String)>) {
+    let is_authorized = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+    if let Some((user, password)) = &url.user
+        && !headers.iter().any(is_authorized)
+    {
+        let value = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+        cx.secrets.add_header(&value);
+        headers.push(("Authorization".to_string(), value));
+    }
 }
 
 fn read_url(cx: &mut Context<'_>, node: &Node) -> Option<Url> {

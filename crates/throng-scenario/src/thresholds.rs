@@ -15,9 +15,9 @@ use throng_base::units::{self, UnitError};
 use throng_base::{Said, Source, StepId};
 use throng_metrics::DeliveryCounter;
 use throng_metrics::{
-    AbortRule, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
+    AbortRule, Around, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
 };
-use throng_program::{Load, Step, StepKind};
+use throng_program::{Load, Step, StepKind, TimedEvent};
 
 use chosen::Chosen;
 
@@ -43,6 +43,8 @@ pub(crate) struct Names<'p> {
     pub(crate) loads: &'p [Load],
     /// Nobody has a connection that stays.
     pub(crate) is_http: bool,
+    /// By which moments of the run can be named.
+    pub(crate) events: &'p [TimedEvent],
     /// False when a mistake before kept steps, loads or phases from being known.
     pub(crate) complete: bool,
 }
@@ -103,6 +105,33 @@ pub(crate) fn read_abort_rules(
     })
 }
 
+/// The condition of an event, written as those of `abort_when`.
+pub(crate) fn read_condition(
+    cx: &mut Context<'_>,
+    node: &Node,
+    names: &Names<'_>,
+) -> Option<AbortRule> {
+    let text = cx.text(node, say!("a condition"))?;
+    Reader { cx, node, names }.read_rule(&text)
+}
+
+/// The number of the phase that is called so, `PHASE` or `LOAD / PHASE`, through all loads.
+pub(crate) fn phase_called(
+    cx: &mut Context<'_>,
+    node: &Node,
+    names: &Names<'_>,
+    name: &str,
+) -> Option<u16> {
+    let mut reader = Reader { cx, node, names };
+    match reader.one_phase(name)? {
+        Some((phase, _)) => Some(phase),
+        None => {
+            let phases = names.loads.iter().flat_map(|load| &load.phases);
+            reader.unknown(say!("phase"), name, phases.map(|phase| phase.name.as_str()))
+        }
+    }
+}
+
 fn read_each<T>(
     cx: &mut Context<'_>,
     node: &Node,
@@ -131,8 +160,15 @@ struct Reader<'r, 'a, 'p> {
 
 impl Reader<'_, '_, '_> {
     fn read(&mut self, text: &str) -> Option<Threshold> {
-        let (threshold, over_s) = self.split_time(text, " over ")?;
-        let threshold = Threshold { text: written(text), over_s, ..self.condition(threshold)? };
+        let (rest, around) = self.split_around(text)?;
+        let (threshold, over_s) = self.split_time(rest, " over ")?;
+        if over_s > 0 && around.is_some() {
+            let message = say!("`over` and `within` cannot be used together");
+            let help = say!("write `errors < 1% within 30s of \"EVENT\"`");
+            return self.fail("bad-threshold", message, " over ", help);
+        }
+        let condition = self.condition(threshold)?;
+        let threshold = Threshold { text: written(text), over_s, around, ..condition };
         self.certain(&threshold)?;
         Some(threshold)
     }
@@ -149,8 +185,37 @@ impl Reader<'_, '_, '_> {
             (true, false) => say!("this condition always holds"),
         };
         let error = self.cx.error("bad-threshold", message, self.node.place);
-        let error = error.label(say!("it would never end a run, or it would end every run"));
-        self.cx.fail(error.help(say!("write what must not happen: `errors > 10%`")))
+        let error = error.label(say!("no value makes it true, or every value does"));
+        self.cx.fail(error.help(say!("write a condition such as `errors > 10%`")))
+    }
+
+    /// Cuts off `within 30s of "EVENT"`, where it is there.
+    fn split_around<'t>(&mut self, text: &'t str) -> Option<(&'t str, Option<Around>)> {
+        let Some((rest, place)) = text.rsplit_once(" within ") else { return Some((text, None)) };
+        let Some((time, mark)) = place.split_once(" of ") else { return Some((text, None)) };
+        let time = time.trim();
+        // What a phase is called may look like anything.
+        if units::parse_duration(time).is_err() {
+            return Some((text, None));
+        }
+        let seconds = self.whole_seconds(time)?;
+        let mark = mark.trim();
+        let quoted = mark.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        let mark = quoted.unwrap_or(mark).trim();
+        let events = self.names.events;
+        if self.names.complete && events.iter().all(|event| event.name != mark) {
+            let message = say!("there is no event `{}`", shorten(mark));
+            let warning = self.cx.warning("unknown-mark", message, self.place(mark));
+            let near = did_you_mean(mark, events.iter().map(|it| it.name.as_str()));
+            let warning = match near {
+                Some(near) => warning.label(say!("did you mean `{near}`?")),
+                None => warning.label(say!("not one of `events`")),
+            };
+            self.cx.note(warning.help(say!(
+                "without a mark of this name, set during the run, the threshold is not met"
+            )));
+        }
+        Some((rest, Some(Around { seconds, mark: mark.to_string() })))
     }
 
     /// Cuts off a time behind this word, where there is one; in whole seconds.
@@ -158,13 +223,20 @@ impl Reader<'_, '_, '_> {
         let Some((rest, time)) = text.rsplit_once(word) else { return Some((text, 0)) };
         let time = time.trim();
         // What a phase is called may look like anything.
-        let Ok(duration) = units::parse_duration(time) else { return Some((text, 0)) };
+        if units::parse_duration(time).is_err() {
+            return Some((text, 0));
+        }
+        Some((rest, self.whole_seconds(time)?))
+    }
+
+    fn whole_seconds(&mut self, time: &str) -> Option<u64> {
+        let duration = units::parse_duration(time).unwrap_or_default();
         let is_whole = duration.subsec_nanos() == 0;
         if !is_whole || !(1..=TIME_S_MAX).contains(&duration.as_secs()) {
             let message = say!("`{time}` is not a whole number of seconds up to one hour");
             return self.fail("bad-threshold", message, time, say!("write `10s` or `5m`"));
         }
-        Some((rest, duration.as_secs()))
+        Some(duration.as_secs())
     }
 
     /// A threshold without the time behind it.
@@ -198,6 +270,7 @@ impl Reader<'_, '_, '_> {
             with_pauses: timed == Timed::WithPauses,
             first_byte: matches!(timed, Timed::FirstByte | Timed::FirstEvent),
             over_s: 0,
+            around: None,
         })
     }
 
@@ -283,16 +356,7 @@ impl Reader<'_, '_, '_> {
         if let Some(load) = self.is_load(name) {
             return Some((Some(load), None));
         }
-        let found = self.phases_called(name);
-        if let [(one, ..), (other, ..), ..] = found.as_slice() {
-            let (first, second) = (shorten(&one.name), shorten(&other.name));
-            let message = say!("several loads have a phase `{}`", shorten(name));
-            let label = say!("both `{first}` and `{second}` have this phase");
-            let help = say!("add the load's name: `in {first} / {}`", shorten(name));
-            let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
-            return self.cx.fail(error.help(help));
-        }
-        let Some((_, number, measured)) = found.first().copied() else {
+        let Some((number, measured)) = self.one_phase(name)? else {
             let loads = self.names.loads;
             let named = loads.iter().map(|load| load.name.as_str()).filter(|name| !name.is_empty());
             let phases = loads.iter().flat_map(|load| &load.phases);
@@ -310,6 +374,20 @@ impl Reader<'_, '_, '_> {
             );
         }
         Some((None, Some(number)))
+    }
+
+    /// The only phase that is called so and whether it is measured, if there is one at all.
+    fn one_phase(&mut self, name: &str) -> Option<Option<(u16, bool)>> {
+        let found = self.phases_called(name);
+        if let [(one, ..), (other, ..), ..] = found.as_slice() {
+            let (first, second) = (shorten(&one.name), shorten(&other.name));
+            let message = say!("several loads have a phase `{}`", shorten(name));
+            let label = say!("both `{first}` and `{second}` have this phase");
+            let help = say!("add the load's name: `in {first} / {}`", shorten(name));
+            let error = self.cx.error("bad-threshold", message, self.place(name)).label(label);
+            return self.cx.fail(error.help(help));
+        }
+        Some(found.first().map(|(_, number, measured)| (*number, *measured)))
     }
 
     #[allow(clippy::needless_pass_by_value)] // A sentence is handed over to what tells it.

@@ -247,7 +247,9 @@ fn goals(
     program: &Program,
     load: usize,
 ) -> Result<(Vec<Threshold>, Vec<Threshold>), Box<Diagnostic>> {
-    let is_of = |it: &&Threshold| it.load.is_none_or(|number| usize::from(number) == load);
+    let is_of = |it: &&Threshold| {
+        it.around.is_none() && it.load.is_none_or(|number| usize::from(number) == load)
+    };
     let all = program.thresholds.iter().filter(is_of);
     // A level is judged as a whole.
     let all = all.map(|it| Threshold { load: None, phase: None, over_s: 0, ..it.clone() });

@@ -24,7 +24,8 @@ impl Held {
     /// Those that are about a phase.
     pub(super) fn of_phase(info: &RunInfo, phase: usize) -> Vec<Held> {
         let thresholds = info.thresholds.iter().map(|it| &it.threshold).enumerate();
-        let held = thresholds.filter(|(_, it)| it.subject.is_gauge() && it.over_s == 0);
+        let is_held = |it: &Threshold| it.over_s == 0 && it.around.is_none();
+        let held = thresholds.filter(|(_, it)| it.subject.is_gauge() && is_held(it));
         held.filter(|(_, it)| phases(it, info).get(phase).copied().unwrap_or(true))
             .map(|(row, it)| Held { row, threshold: it.clone(), worst: None })
             .collect()
@@ -72,6 +73,7 @@ mod tests {
             with_pauses: false,
             first_byte: false,
             over_s: 0,
+            around: None,
         };
         let judged = |users: &[u64], at_end: f64| {
             let mut held = Held { row: 0, threshold: threshold.clone(), worst: None };

@@ -142,6 +142,7 @@ fn users_online_are_judged_before_they_leave() {
                 with_pauses: false,
                 first_byte: false,
                 over_s: 0,
+                around: None,
             })
         })
         .into();
@@ -261,6 +262,7 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
             with_pauses,
             first_byte: false,
             over_s: 0,
+            around: None,
         }
     };
     let thresholds = [

@@ -60,12 +60,13 @@ fn what_the_command_changed_comes_back() {
     let load = LoadChanges {
         users: Some(7),
         time: Some(Duration::from_millis(1_500)),
+        soak: Some(Duration::from_hours(24)),
         rate: Some(0.5),
         precision: Some(Duration::ZERO),
     };
     let back = changes_of(&changed_info(load));
     assert_eq!(
-        (back.users, back.time, back.rate, back.precision),
-        (load.users, load.time, load.rate, load.precision)
+        (back.users, back.time, back.soak, back.rate, back.precision),
+        (load.users, load.time, load.soak, load.rate, load.precision)
     );
 }

@@ -114,6 +114,7 @@ fn info(begun: Duration, seconds: u64) -> RunInfo {
             with_pauses: false,
             first_byte: false,
             over_s: 0,
+            around: None,
         })
     };
     RunInfo {

@@ -1,0 +1,88 @@
+//! Events on the time line of a run: what is done at set times beside its load.
+
+use std::time::Duration;
+
+use throng_metrics::AbortRule;
+
+/// An event of the scenario. It happens at most once in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimedEvent {
+    pub name: String,
+    pub trigger: Trigger,
+    pub action: Action,
+}
+
+/// When an event happens.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trigger {
+    /// So long after the begin of the run.
+    At(Duration),
+    /// So long after the begin of a phase, by its number through all loads.
+    Phase { phase: u16, offset: Duration },
+    /// So long after another event has ended, by its number; that one stands before it.
+    After { event: u16, offset: Duration },
+    /// As soon as a condition has held for its time.
+    When(Box<AbortRule>),
+}
+
+/// What an event does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A program of the controller's host with its arguments.
+    Run {
+        command: Vec<String>,
+        timeout: Duration,
+    },
+    Http(Box<HttpCall>),
+    /// Nothing: it names a moment.
+    Mark,
+    Amend {
+        load: u16,
+        change: Steering,
+    },
+}
+
+/// A request that the controller sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpCall {
+    pub method: String,
+    /// `http://` or `https://`.
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    /// The statuses that are good; empty: all from 200 to 299.
+    pub statuses: Vec<u16>,
+    pub timeout: Duration,
+}
+
+/// What a load is told, as a person tells it with `throng control`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Steering {
+    Times(f64),
+    Users(u64),
+    Rate(f64),
+    Pause,
+    GoOn,
+    EndPhase,
+}
+
+impl Action {
+    /// The word that records carry.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Action::Run { .. } => "run",
+            Action::Http(_) => "http",
+            Action::Mark => "mark",
+            Action::Amend { .. } => "amend",
+        }
+    }
+}
+
+impl HttpCall {
+    pub fn accepts(&self, status: u16) -> bool {
+        match self.statuses.is_empty() {
+            true => (200..300).contains(&status),
+            false => self.statuses.contains(&status),
+        }
+    }
+}
