@@ -14,6 +14,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod around;
 pub mod finding;
 mod gave_way;
 pub mod record;
@@ -25,6 +26,7 @@ pub mod timeline;
 #[cfg(test)]
 mod simulation;
 
+pub use around::{Change, Effect, Happened, Stretch, around};
 pub use finding::{Code, Figure, Finding, Level, Rival, Span, Unknown};
 pub use gave_way::GaveWay;
 pub use record::{

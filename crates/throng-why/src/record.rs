@@ -193,7 +193,7 @@ impl<'a> Record<'a> {
 
     /// Whether the generator was in time, so that the point is about the target.
     pub(crate) fn is_trusted(&self, point: &Point) -> bool {
-        point.lateness <= LATENESS_NS_MAX && point.lost <= LOST_MAX * self.width()
+        is_about_target(point, self.width())
     }
 
     /// Measured parts of the run in which no phase begins or ends and nobody changes the load,
@@ -271,6 +271,11 @@ impl<'a> Record<'a> {
         self.facts.steps.iter().any(|(_, kind)| *kind == StepKind::Connect)
             || self.sums.iter().any(|sum| sum.lifecycle.begun > 0)
     }
+}
+
+/// Whether the generator was in time in a point of so many seconds.
+pub(crate) fn is_about_target(point: &Point, width_s: f64) -> bool {
+    point.lateness <= LATENESS_NS_MAX && point.lost <= LOST_MAX * width_s
 }
 
 /// How many times of a histogram lie between two, by the middles of its buckets.

@@ -161,6 +161,8 @@ columns! {
     conntrack Larger;
     /// Resident memory of the generator, in bytes.
     memory Larger;
+    /// Users online.
+    online Later;
 }
 
 impl Point {
@@ -445,6 +447,7 @@ fn point(open: &Open) -> Point {
         paused: population.paused_us as f64 * 1e3,
         conntrack: resources.conntrack as f64 / resources.conntrack_max.max(1) as f64,
         memory: resources.memory_bytes as f64,
+        online: gauges.users_online as f64,
     }
 }
 
