@@ -23,6 +23,7 @@ use throng_metrics::{
     Threshold, Verdict,
 };
 
+use crate::actions::Actions;
 use crate::back_off::{BackOff, BackOffs};
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::{Event, moved};
@@ -64,6 +65,7 @@ pub struct Collector {
     stopped: Option<Stopped>,
     once: Vec<OnceRun>,
     changes: Changes,
+    actions: Actions,
     back_offs: BackOffs,
     log: Log,
     monitors: Monitors,
@@ -90,6 +92,7 @@ impl Collector {
             stopped: None,
             once: Vec::new(),
             changes: Changes::default(),
+            actions: Actions::default(),
             back_offs: BackOffs::default(),
             log: Log::default(),
             monitors: Monitors::default(),
@@ -152,7 +155,13 @@ impl Collector {
                 let of = ChangeOf::Phase(phase);
                 self.changes.add(Change { at_ns: *at_ns, of, what: change.clone() });
             }
+            Event::ActionBegun { .. } | Event::ActionEnded { .. } => {
+                self.figures.event(event);
+                self.actions.event(event);
+            }
             Event::Marked { at_ns, name } => {
+                self.figures.event(event);
+                self.actions.event(event);
                 self.changes.add(Change { at_ns: *at_ns, of: ChangeOf::Mark, what: name.clone() });
             }
             Event::AddressesChanged { at_ns, host, before, after } => {
@@ -225,6 +234,7 @@ impl Collector {
                 stopped: self.stopped.take(),
                 once: std::mem::take(&mut self.once),
                 changes: std::mem::take(&mut self.changes),
+                actions: self.actions.rows(),
                 back_offs: std::mem::take(&mut self.back_offs),
                 log: std::mem::take(&mut self.log),
             },
@@ -235,6 +245,7 @@ impl Collector {
         fill_in_verdict(&mut summary, self.interrupted);
         self.figures.fill_levels(&mut summary);
         summary.verdict.why = self.figures.why(&summary, watched, &spans);
+        self.figures.effects(&mut summary, &spans);
         summary
     }
 
@@ -445,6 +456,11 @@ impl Collector {
         for (row, stretches) in rows.iter_mut().zip(&mut self.figures.stretches) {
             if let Some(stretches) = stretches {
                 (row.verdict, row.largest_of) = (stretches.verdict(), None);
+            }
+        }
+        for (row, behind) in rows.iter_mut().zip(&self.figures.behind) {
+            if let Some(behind) = behind {
+                (row.verdict, row.largest_of) = (behind.verdict(), None);
             }
         }
         rows

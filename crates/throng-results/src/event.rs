@@ -142,6 +142,31 @@ pub enum Event {
         before: Vec<SocketAddr>,
         after: Vec<SocketAddr>,
     },
+    /// An event of the scenario begins.
+    ActionBegun {
+        at_ns: u64,
+        /// By its number in the scenario.
+        number: u16,
+        name: String,
+        /// `run`, `http`, `mark`, `amend`.
+        action: String,
+        /// When it was to begin.
+        due_ns: u64,
+    },
+    /// What an event of the scenario did is over, or it never began.
+    ActionEnded {
+        at_ns: u64,
+        number: u16,
+        name: String,
+        action: String,
+        status: ActionStatus,
+        took_ns: u64,
+        /// How it ended, in words.
+        detail: Said,
+        /// What a command wrote, or the body of a response: the first and the last of it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        output: String,
+    },
     /// A source of other figures has told of a series for the first time.
     Series {
         at_ns: u64,
@@ -221,6 +246,8 @@ impl Event {
             | Event::Amended { at_ns, .. }
             | Event::Marked { at_ns, .. }
             | Event::AddressesChanged { at_ns, .. }
+            | Event::ActionBegun { at_ns, .. }
+            | Event::ActionEnded { at_ns, .. }
             | Event::Series { at_ns, .. }
             | Event::Scrape { at_ns, .. }
             | Event::ScrapeFailed { at_ns, .. }
@@ -242,6 +269,12 @@ impl Event {
                 said.change_texts(&|text| secrets.mask(text).into_owned());
                 return event;
             }
+            Event::ActionEnded { name, detail, output, .. } => {
+                *name = secrets.mask(name).into_owned();
+                *output = secrets.mask_message(output).into_owned();
+                detail.change_texts(&|text| secrets.mask(text).into_owned());
+                return event;
+            }
             Event::Log { text, .. } => {
                 *text = secrets.mask_message(text).into_owned();
                 return event;
@@ -249,6 +282,7 @@ impl Event {
             Event::Notice { text, .. }
             | Event::Series { name: text, .. }
             | Event::AddressesChanged { host: text, .. }
+            | Event::ActionBegun { name: text, .. }
             | Event::Marked { name: text, .. } => text,
             Event::Once { once, .. } => {
                 once.mask(secrets);
@@ -274,6 +308,55 @@ pub fn moved(host: &str, before: &[SocketAddr], after: &[SocketAddr]) -> String 
         ips.join(", ")
     };
     format!("{host}: {} -> {}", listed(before), listed(after))
+}
+
+/// What became of an event of the scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ActionStatus {
+    Done,
+    /// It was tried and did not succeed.
+    Failed,
+    /// It took longer than it may, and was ended.
+    TimedOut,
+    /// The run ended before it, and ended it.
+    Stopped,
+    /// Its time did not come.
+    NotReached,
+    /// Its time came while the run had no controller.
+    Missed,
+    /// The run was killed before it was known, or a newer throng knows it.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl ActionStatus {
+    /// The word that records carry.
+    pub fn word(self) -> &'static str {
+        match self {
+            ActionStatus::Done => "done",
+            ActionStatus::Failed => "failed",
+            ActionStatus::TimedOut => "timed-out",
+            ActionStatus::Stopped => "stopped",
+            ActionStatus::NotReached => "not-reached",
+            ActionStatus::Missed => "missed",
+            ActionStatus::Unknown => "unknown",
+        }
+    }
+
+    /// The word for a person.
+    pub fn text(self) -> Said {
+        match self {
+            ActionStatus::Done => say!("done"),
+            ActionStatus::Failed => say!("failed"),
+            ActionStatus::TimedOut => say!("timed out"),
+            ActionStatus::Stopped => say!("stopped"),
+            ActionStatus::NotReached => say!("did not happen"),
+            ActionStatus::Missed => say!("missed"),
+            ActionStatus::Unknown => say!("unknown"),
+        }
+    }
 }
 
 /// What ended a run before its load was done.

@@ -1,6 +1,7 @@
 //! What a program sees: the summary as JSON. The schema is documented in `docs/json.md`; units
 //! stand in the names.
 
+mod actions;
 mod capacity;
 mod findings;
 
@@ -71,6 +72,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("samples", rows(&summary.steps.samples, sample)),
         ("by_label", json!(summary.parts.labels)),
         ("monitors", rows(&summary.monitors, monitor)),
+        ("events", actions::actions(&summary.events.actions)),
         ("growth", json!(summary.growth)),
         ("back_offs", back_offs(summary)),
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),

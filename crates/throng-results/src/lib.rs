@@ -32,6 +32,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod actions;
 pub mod back_off;
 pub mod collector;
 pub mod compare;
@@ -67,7 +68,7 @@ pub use directory::{
     FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs, StepInfo,
     ThresholdInfo, create_directory, timestamp,
 };
-pub use event::{Event, StopBy, moved};
+pub use event::{ActionStatus, Event, StopBy, moved};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};
 pub use gauges::AllGauges;
 pub use json::{judged_json, slowest_json, summary_json};

@@ -3,6 +3,7 @@
 
 mod capacity;
 mod comparison;
+mod events;
 mod history;
 mod levels;
 mod summary;

@@ -111,7 +111,9 @@ fn told(event: &Event) -> Option<Value> {
     let said = || sentence(event).map(Said::english).unwrap_or_default();
     let (at_ns, kind, text) = match event {
         Event::PhaseBegun { at_ns, phase } => (at_ns, "phase", phase.to_string()),
-        Event::Marked { at_ns, name } => (at_ns, "mark", name.clone()),
+        Event::Marked { at_ns, name } | Event::ActionBegun { at_ns, name, .. } => {
+            (at_ns, "mark", name.clone())
+        }
         Event::AddressesChanged { at_ns, host, before, after } => {
             (at_ns, "addresses", moved(host, before, after))
         }

@@ -19,6 +19,7 @@ use throng_metrics::{
     StepKind, TargetInterval, Together, TrendUnit, Unit, Verdict,
 };
 
+use crate::actions::ActionRow;
 use crate::back_off::BackOffs;
 use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
@@ -192,6 +193,8 @@ pub struct RunEvents {
     pub once: Vec<OnceRun>,
     /// What persons have changed and marked while it ran.
     pub changes: Changes,
+    /// What happened at set times, and where persons set marks, in the order of time.
+    pub actions: Vec<ActionRow>,
     /// Where machines left their hosts to others.
     pub back_offs: BackOffs,
     /// The lines that the scenario wrote, of the whole run.

@@ -1,5 +1,6 @@
 //! Whether the result stands, and what the shell is told. The generator accuses itself first.
 
+mod actions;
 mod addresses;
 mod headline;
 mod lateness;
@@ -634,6 +635,7 @@ impl Summary {
         if nothing_succeeded(self).is_some() && !is_unreachable(self) {
             diagnostics.push(self.failed_throughout());
         }
+        diagnostics.extend(actions::diagnostics(self));
         diagnostics.extend(addresses::diagnostics(self));
         diagnostics.extend(ledger::diagnostics(self));
         diagnostics.extend((self.messages.counts.dropped > 0).then(|| self.dropped()));

@@ -19,7 +19,7 @@ use crate::directory::{PhaseInfo, RunInfo};
 use crate::event::Event;
 use crate::gauges::AllGauges;
 use crate::summary::{Attempts, HOST_CPU_BUSY, LATENESS_NS_MAX, LabelRow};
-use crate::window::Stretches;
+use crate::window::{Behind, Stretches};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figures {
@@ -36,6 +36,9 @@ pub(crate) struct Figures {
     pub(super) machines: Machines,
     /// By threshold: of those over stretches of seconds.
     pub(super) stretches: Vec<Option<Stretches>>,
+    /// By threshold: of those around moments.
+    #[serde(default)]
+    pub(super) behind: Vec<Option<Behind>>,
     pub(super) held: Seconds,
     /// None where an older version has summed up the first lines.
     #[serde(default)]
@@ -89,6 +92,7 @@ impl Figures {
             phases.push(PhaseSum::new(whole, Held::of_phase(info, 0)));
         }
         let stretches = info.thresholds.iter().map(|it| Stretches::of(&it.threshold, info));
+        let behind = info.thresholds.iter().map(|it| Behind::of(&it.threshold, info));
         Figures {
             attempts: Attempts::new(info),
             phases,
@@ -101,6 +105,7 @@ impl Figures {
             pace: Pace::default(),
             machines: Machines::new(info),
             stretches: stretches.collect(),
+            behind: behind.collect(),
             held: Seconds::default(),
             pieces: Some(Pieces::new()),
             labels: Some(Labels::new(info)),
@@ -140,6 +145,7 @@ impl Figures {
             timeline.add(interval, measured, &gauges, is_attempt);
         }
         self.stretches.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
+        self.behind.iter_mut().flatten().for_each(|it| it.add(interval, &gauges));
         if measured {
             self.pace(interval);
             if let Some(pieces) = &mut self.pieces {
@@ -176,6 +182,9 @@ impl Figures {
             }
             Event::MachineLost { at_ns, machine, detail } => {
                 self.machines.lost(*machine, *at_ns, detail);
+            }
+            Event::Marked { at_ns, name } | Event::ActionBegun { at_ns, name, .. } => {
+                self.behind.iter_mut().flatten().for_each(|it| it.marked(*at_ns, name));
             }
             _ => {}
         }

@@ -6,7 +6,8 @@ use throng_base::Said;
 use throng_metrics::capacity::{LevelVerdict, Purpose};
 use throng_metrics::{Capacity, Comparison, Interval, Measure, Subject, Verdict};
 use throng_why::{
-    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, Watched, judge,
+    Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, Watched, around,
+    judge,
 };
 
 use super::figures::Figures;
@@ -42,6 +43,19 @@ impl Figures {
             let from_s = level.at_ns as f64 / 1e9;
             let users = timeline.users(from_s, from_s + level.lasted.as_secs_f64());
             (level.users_mean, level.users_explained) = users.unzip();
+        }
+    }
+
+    /// Fills in what the events of the run changed.
+    pub(super) fn effects(&self, summary: &mut Summary, spans: &[Range<u64>]) {
+        let Some(timeline) = &self.timeline else { return };
+        let facts = Facts { phases: phases(self, spans), ..facts(summary) };
+        let begun = facts.phases.iter().filter(|it| it.span.to_s > it.span.from_s);
+        let bounds = begun.flat_map(|it| [it.span.from_s, it.span.to_s]);
+        let changes_s: Vec<f64> = bounds.chain(facts.changes_s.iter().copied()).collect();
+        for row in &mut summary.events.actions {
+            let happened = row.happened(&changes_s, facts.lasted_s);
+            row.effect = happened.map(|it| around(timeline, &it));
         }
     }
 }

@@ -7,6 +7,7 @@ use throng_metrics::{Percentile, Unit, Verdict};
 
 use super::capacity::capacity_markdown;
 use super::escape;
+use super::events::events_markdown;
 use super::levels::levels_markdown;
 use crate::summary::curves::Named;
 use crate::summary::{ChangeOf, POINTS_MAX, Row, Summary};
@@ -51,6 +52,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
         out += &format!("\nand {more} more steps\n");
     }
     out += &levels_markdown(summary);
+    out += &events_markdown(summary);
     let drawn = curves_text(summary);
     if !drawn.is_empty() {
         out += &format!("\n```text\n{drawn}```\n");

@@ -82,6 +82,10 @@ impl Renderings {
         summary.events.stopped.iter().for_each(|stopped| self.add(&stopped.reason));
         let holds = summary.growth.held.iter().chain(&summary.growth.given_up);
         holds.for_each(|hold| self.add(&hold.detail));
+        for row in &summary.events.actions {
+            self.add(&row.detail);
+            row.paragraph().iter().for_each(|text| self.add(text));
+        }
         summary.events.back_offs.first.iter().for_each(|step| self.add(&step.detail));
         let failures = summary.events.once.iter().filter_map(|once| once.failure.as_ref());
         failures.for_each(|failure| self.add(&failure.detail));

@@ -3,6 +3,7 @@
 mod capacity;
 mod delivering;
 mod errors;
+mod events;
 mod exemplars;
 mod generator;
 mod labels;
@@ -86,6 +87,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         phases(summary, style),
         once::once(summary, style),
         changes(summary, style),
+        events::events(summary, style),
         back_offs(summary, style),
         log(summary, style),
         load(summary, style),

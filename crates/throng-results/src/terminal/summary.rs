@@ -3,6 +3,7 @@
 //! where there is more than the lines hold: the [`ROOMS`].
 
 mod changed;
+mod events;
 mod figures;
 mod found;
 mod head;
@@ -119,6 +120,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         figures::times(summary, room.steps, style),
         super::report::curve_lines(summary, style, room.curves),
         wrong::thresholds(summary, room.thresholds, style),
+        events::events(summary, style),
         found::stability(summary, style),
         found::findings(summary, room.findings, style),
         wrong::errors(summary, room, style),
