@@ -3,6 +3,7 @@
 
 mod drawing;
 mod estimate;
+mod events;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         report.sessions(),
         data,
         report.load(),
+        report.events(),
         report.expectation(&tables),
         report.thresholds(),
     ] {

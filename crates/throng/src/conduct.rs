@@ -6,6 +6,7 @@
 //!   posts; `child`: such a process.
 //! - `once`: what is done before and after the load; `ending`: the end of a run.
 //! - `live`: the page of a run while it goes on; `dashboard`: the same on a full screen.
+//! - `events`: what is done at set times.
 //! - `pilot`: sets the load by a search for the capacity.
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
@@ -15,6 +16,7 @@ pub(crate) mod command;
 mod dashboard;
 mod desk;
 mod ending;
+mod events;
 pub(crate) mod fleet;
 mod here;
 mod keys;
@@ -54,6 +56,7 @@ use crate::arguments::{
 use crate::bundle;
 use crate::files;
 use crate::guard::Guard;
+use crate::permit::permit;
 use crate::preflight::preflight;
 use crate::scenario::{self, Loaded};
 use crate::screen::Screen;
@@ -164,6 +167,11 @@ impl Conduct<'_> {
             Ok(guard) => guard,
             Err(exit) => return exit,
         };
+        if let Err(diagnostic) = permit(&self.program, self.output.allow_commands, &guard.lists) {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
         let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
         runtime.block_on(self.conduct(&guard, errors))
     }

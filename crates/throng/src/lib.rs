@@ -41,6 +41,7 @@ mod machine;
 mod manual;
 mod merge;
 mod monitor;
+mod permit;
 mod plan;
 mod post;
 mod preflight;
@@ -97,6 +98,16 @@ fn give_back_memory() {
 fn fail_writes_of_large_files() {
     // SAFETY: the call replaces the action of one signal; no handler of ours is installed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Sends a signal to all processes of a group. One that is gone needs none.
+fn signal_group(group: u32, signal: libc::c_int) {
+    let Ok(group) = libc::pid_t::try_from(group) else { return };
+    if group > 1 {
+        // SAFETY: the call takes no pointer; the group is that of a child that was put in one of
+        // its own, so this process is not in it.
+        unsafe { libc::kill(-group, signal) };
+    }
 }
 
 /// Whether whoever started this process wants a signal ignored: `nohup` does.

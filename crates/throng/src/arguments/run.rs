@@ -64,6 +64,9 @@ pub(crate) struct OutputArguments {
     /// Record nothing
     #[arg(long)]
     pub(crate) no_record: bool,
+    /// Execute the commands of the scenario's events on this host; see docs/events.md
+    #[arg(long)]
+    pub(crate) allow_commands: bool,
     /// Copy data, bodies and certificates up to this total size to the run directory; of the rest,
     /// record only path and SHA-256 [default: 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "no_record")]

@@ -1,6 +1,7 @@
 //! The side of a run that a person sees: it takes what posts tell, records and sums it up, draws
 //! it, hears signals, and gives the orders. There is one in a run.
 
+mod act;
 mod moves;
 mod redistribute;
 mod search;
@@ -28,6 +29,7 @@ use tokio::task::JoinHandle;
 use super::Conduct;
 use super::dashboard::Dashboard;
 use super::ending::Ending;
+use super::events::Events;
 use super::keys::{Keys, Stops, is_in_front};
 use super::live::Live;
 use super::monitors::Monitors;
@@ -154,6 +156,8 @@ pub(super) struct Desk<'a> {
     steer: Steer,
     /// Sets the load, in a search for the capacity.
     pilot: Option<Pilot>,
+    /// What is done at set times.
+    events: Option<Events>,
     parts: Parts,
     attempted: u64,
     opened: u64,
@@ -198,6 +202,7 @@ impl<'a> Desk<'a> {
             running: Running::new(&conduct.program),
             steer: Steer::new(&conduct.program, posts.users_spare),
             pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
+            events: None,
             parts: Parts::new(posts.orders.posts()),
             conduct,
             posts,
@@ -249,6 +254,7 @@ impl<'a> Desk<'a> {
         let mut monitors = Monitors::begin(&self.conduct.program.monitors, &self.posts.clock);
         self.open_dashboard();
         self.begin_search();
+        self.begin_events();
         let is_watched = self.screen.is_terminal && !self.conduct.output.quiet;
         let mut keys = Keys::read(is_watched, self.dashboard.is_some());
         let mut stops = Stops::heard(self.dashboard.is_some());
@@ -275,6 +281,7 @@ impl<'a> Desk<'a> {
                     events.iter().for_each(|event| self.event(event));
                     text.into_iter().for_each(|text| self.say(text));
                 }
+                Some(told) = Events::next(&mut self.events) => self.act(told),
                 _ = redraw.tick() => {
                     if keys.keep() && let Some(dashboard) = &mut self.dashboard {
                         dashboard.take_again();
@@ -289,6 +296,7 @@ impl<'a> Desk<'a> {
         self.print_line();
         self.clear_progress();
         self.recover(Time::NEVER);
+        self.end_events();
         let at_ns = self.ended_ns;
         self.event(&Event::RunEnded { at_ns });
         if let Some(once) = tear_down(self.conduct, options, &mut signals).await {
@@ -375,6 +383,7 @@ impl<'a> Desk<'a> {
 
     /// Follows what happens, and says at once what a person has to know.
     fn tell(&mut self, machine: u16, event: &Event) {
+        self.events.iter_mut().for_each(|events| events.hear(event));
         match event {
             Event::PhaseBegun { at_ns, phase } => self.running.begun(*phase, Time(*at_ns)),
             Event::PhaseEnded { phase, .. } => self.running.ended(*phase),
@@ -560,6 +569,8 @@ impl<'a> Desk<'a> {
         if let Some(dashboard) = &mut self.dashboard {
             dashboard.interval(interval, &gauges);
         }
+        let now = self.posts.clock.now();
+        self.events.iter_mut().for_each(|events| events.see(interval, &gauges, now));
         for ruling in self.rules.add(interval, &gauges) {
             if self.stops > 0 {
                 return;
@@ -627,6 +638,9 @@ impl<'a> Desk<'a> {
     }
 
     fn order(&self, order: Order) {
+        if matches!(order, Order::Stop | Order::Abort) {
+            self.events.iter().for_each(Events::no_more);
+        }
         self.posts.orders.give(None, order);
     }
 

@@ -164,7 +164,7 @@ impl Post {
                 let (at, change) = (Time(at_ns), change.into());
                 control.amend(load, Amendment { at, change, users_max });
             }
-            Order::Mark { .. } => {}
+            Order::Mark { .. } | Order::Record { .. } => {}
             Order::Decline => self.tell(Message::Notice {
                 at_ns: now.as_nanos(),
                 text: say!(

@@ -112,6 +112,10 @@ pub(crate) enum Order {
     Mark {
         name: String,
     },
+    /// Nothing is to be done: the desk has recorded this, and one that takes over records it again.
+    Record {
+        event: Box<Event>,
+    },
     /// What the desk has ordered is more than the owner of this machine allows: its agent says this
     /// in its place.
     Decline,

@@ -136,6 +136,9 @@ impl Desk<'_> {
         self.steer.amended = at;
         let (load, at_ns) = (number as u16, at.as_nanos());
         self.order(Order::Amend { load, at_ns, change, users_max });
+        if change == Change::EndPhase {
+            self.events.iter().for_each(|events| events.phase_ends(phase, at));
+        }
         let command = Command::Change(change);
         let name = one.phases[within].name.clone();
         self.amended(&command, (at, number, phase));
@@ -163,6 +166,7 @@ impl Desk<'_> {
                 }
                 Order::Abort => self.stops += 1,
                 Order::Mark { name } => self.was_marked(name, at),
+                Order::Record { event } => self.event(&event),
                 // Who is lost, makes less or declines tells it again.
                 Order::Take { .. } | Order::Decline => {}
             }

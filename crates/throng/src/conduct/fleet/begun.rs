@@ -17,6 +17,7 @@ use super::super::wire::{Past, Told};
 use crate::arguments::{LimitArguments, OutputArguments};
 use crate::bundle::{self, Given};
 use crate::guard::Guard;
+use crate::permit::permit;
 use crate::screen::Screen;
 use crate::signals::Signals;
 
@@ -95,6 +96,7 @@ impl Begun {
         if self.is_over {
             program.teardown = None;
             program.monitors = Vec::new();
+            program.events = Vec::new();
         }
         let limits = LimitArguments::default();
         let mut info = self.info();
@@ -112,6 +114,7 @@ impl Begun {
             Exit::Usage
         };
         let guard = Guard::read(errors)?;
+        permit(&conduct.program, output.allow_commands, &guard.lists).map_err(|it| refused(*it))?;
         let options = conduct.options(&guard, 1);
         let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
         let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;

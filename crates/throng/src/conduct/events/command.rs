@@ -1,0 +1,264 @@
+//! Executes a command of an event: in a process group of its own, without input, with as much of
+//! its output kept as a person reads, for no longer than it may take. A command that writes
+//! without end is slowed down; what it leaves in the background lives on.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use throng_base::units::write_duration;
+use throng_base::{Clock, Said};
+use throng_results::ActionStatus;
+
+use super::Outcome;
+
+/// Of the output, from its begin and from its end.
+const KEPT_BYTES: usize = 1024;
+/// What is written beyond this is read slowly, so that it costs the generator nothing.
+const FAST_BYTES: u64 = 1 << 20;
+const SLOW_BY: Duration = Duration::from_millis(20);
+/// For what was written before the end to be read.
+const REST: Duration = Duration::from_millis(200);
+/// Between the request to end and the kill.
+const MERCY: Duration = Duration::from_millis(500);
+
+/// What a command hears.
+pub(super) enum Signal {
+    /// Its process has ended.
+    Exited(std::io::Result<ExitStatus>),
+    /// All of one of its outputs was read.
+    Read,
+    /// The run is over.
+    Stop,
+}
+
+/// Output of both kinds, in the order in which it was read.
+#[derive(Debug, Default)]
+struct Kept {
+    first: Vec<u8>,
+    last: VecDeque<u8>,
+    total: u64,
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min(KEPT_BYTES - self.first.len()));
+        self.first.extend(first);
+        let rest = &rest[rest.len().saturating_sub(KEPT_BYTES)..];
+        self.last.extend(rest);
+        let excess = self.last.len().saturating_sub(KEPT_BYTES);
+        self.last.drain(..excess);
+    }
+
+    fn text(&self) -> String {
+        let last: Vec<u8> = self.last.iter().copied().collect();
+        let left_out = self.total - (self.first.len() + last.len()) as u64;
+        let text = match left_out {
+            0 => String::from_utf8_lossy(&[self.first.as_slice(), &last].concat()).into_owned(),
+            _ => format!(
+                "{}\n[… {left_out} bytes …]\n{}",
+                String::from_utf8_lossy(&self.first),
+                String::from_utf8_lossy(&last)
+            ),
+        };
+        text.trim_end().to_string()
+    }
+}
+
+/// The same for a text that is there as a whole.
+pub(super) fn kept(text: &str) -> String {
+    let mut kept = Kept::default();
+    kept.add(text.as_bytes());
+    kept.text()
+}
+
+/// Blocks until the command has ended, in one way or another.
+pub(super) fn execute(
+    (command, timeout): (&[String], Duration),
+    variables: &[(&str, &str)],
+    clock: &Clock,
+    (signal, heard): (Sender<Signal>, &Receiver<Signal>),
+) -> Outcome {
+    let Some((program, arguments)) = command.split_first() else { return Outcome::default() };
+    let mut own = Command::new(program);
+    own.args(arguments).envs(variables.iter().copied()).process_group(0);
+    own.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match own.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let error = Said::of_error(&error);
+            let detail = say!("cannot execute `{program}`: {error}");
+            return Outcome { status: ActionStatus::Failed, detail, output: String::new() };
+        }
+    };
+    let output = Arc::new(Mutex::new(Kept::default()));
+    let group = child.id();
+    read(child.stdout.take(), &output, &signal);
+    read(child.stderr.take(), &output, &signal);
+    wait_for(child, signal);
+    let until = clock.now() + timeout;
+    let mut unread = 2;
+    let exited = loop {
+        match heard.recv_timeout(until.since(clock.now())) {
+            Ok(Signal::Exited(status)) => break exit(&status),
+            Ok(Signal::Read) => unread -= 1,
+            Ok(Signal::Stop) => {
+                end(group, heard);
+                break (ActionStatus::Stopped, say!("the run ended"));
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                end(group, heard);
+                let timeout = write_duration(timeout);
+                break (ActionStatus::TimedOut, say!("killed after {timeout}"));
+            }
+        }
+    };
+    let rest = clock.now() + REST;
+    while unread > 0 {
+        match heard.recv_timeout(rest.since(clock.now())) {
+            Ok(Signal::Read) => unread -= 1,
+            Ok(Signal::Exited(_) | Signal::Stop) => {}
+            Err(_) => break,
+        }
+    }
+    let output = output.lock().unwrap_or_else(PoisonError::into_inner).text();
+    Outcome { status: exited.0, detail: exited.1, output }
+}
+
+fn exit(status: &std::io::Result<ExitStatus>) -> (ActionStatus, Said) {
+    match status {
+        Ok(status) if status.success() => (ActionStatus::Done, say!("exit code 0")),
+        Ok(status) => {
+            let detail = match (status.code(), status.signal()) {
+                (Some(code), _) => say!("exit code {code}"),
+                (None, signal) => say!("ended by signal {}", signal.unwrap_or_default()),
+            };
+            (ActionStatus::Failed, detail)
+        }
+        Err(error) => (ActionStatus::Failed, Said::of_error(error)),
+    }
+}
+
+/// Asks all processes of the group to end, and kills those that do not.
+fn end(group: u32, heard: &Receiver<Signal>) {
+    crate::signal_group(group, libc::SIGTERM);
+    loop {
+        match heard.recv_timeout(MERCY) {
+            Ok(Signal::Exited(_)) | Err(_) => break,
+            Ok(Signal::Read | Signal::Stop) => {}
+        }
+    }
+    crate::signal_group(group, libc::SIGKILL);
+}
+
+fn wait_for(mut child: Child, signal: Sender<Signal>) {
+    thread("event-wait", move || {
+        let status = child.wait();
+        let _ = signal.send(Signal::Exited(status));
+    });
+}
+
+/// Until its end, which is that of the last process that has it.
+fn read(
+    from: Option<impl Read + Send + 'static>,
+    kept: &Arc<Mutex<Kept>>,
+    signal: &Sender<Signal>,
+) {
+    let (kept, signal) = (Arc::clone(kept), signal.clone());
+    thread("event-output", move || {
+        let mut buffer = [0; 16 * 1024];
+        if let Some(mut from) = from {
+            while let Ok(count @ 1..) = from.read(&mut buffer) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.add(&buffer[..count]);
+                let is_much = kept.total > FAST_BYTES;
+                drop(kept);
+                if is_much {
+                    std::thread::park_timeout(SLOW_BY);
+                }
+            }
+        }
+        let _ = signal.send(Signal::Read);
+    });
+}
+
+/// A thread that nobody waits for. Without one the command is ended by its time.
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) {
+    let _ = std::thread::Builder::new().name(name.into()).spawn(work);
+}
+
+/// The two ends of what a command hears.
+pub(super) fn line() -> (Sender<Signal>, Receiver<Signal>) {
+    channel()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_of_an_output_are_kept() {
+        let mut kept = Kept::default();
+        kept.add(b"all of it\n");
+        assert_eq!(kept.text(), "all of it");
+        let mut kept = Kept::default();
+        (0..10_000).for_each(|number| kept.add(format!("{number:05}\n").as_bytes()));
+        let text = kept.text();
+        assert!(text.starts_with("00000\n00001\n"), "{text}");
+        assert!(text.ends_with("09998\n09999"), "{text}");
+        let told = format!("[… {} bytes …]", 60_000 - 2 * KEPT_BYTES);
+        assert!(text.contains(&told), "{text}");
+    }
+
+    fn run(command: &str, timeout: Duration) -> Outcome {
+        let command: Vec<String> =
+            ["/bin/sh", "-c", command].iter().map(|it| (*it).to_string()).collect();
+        let (signal, heard) = line();
+        execute((&command, timeout), &[("THRONG_EVENT", "x")], &Clock::start(), (signal, &heard))
+    }
+
+    #[test]
+    fn a_command_tells_how_it_ended() {
+        let second = Duration::from_secs(20);
+        let done = run("echo $THRONG_EVENT; echo y >&2", second);
+        assert_eq!(
+            (done.status, done.detail.english().as_str()),
+            (ActionStatus::Done, "exit code 0")
+        );
+        let mut lines: Vec<&str> = done.output.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["x", "y"]);
+        let failed = run("exit 7", second);
+        assert_eq!(failed.status, ActionStatus::Failed);
+        assert_eq!(failed.detail, "exit code 7");
+        let killed = run("kill -9 $$", second);
+        assert_eq!(killed.detail, "ended by signal 9");
+        let left = run("sleep 30 & echo there", second);
+        assert_eq!((left.status, left.output.as_str()), (ActionStatus::Done, "there"));
+    }
+
+    #[test]
+    fn a_command_that_hangs_or_floods_is_ended_with_all_its_processes() {
+        let hanging = run("trap '' TERM; sleep 60; sleep 60", Duration::from_millis(300));
+        assert_eq!(hanging.status, ActionStatus::TimedOut);
+        assert_eq!(hanging.detail, "killed after 300ms");
+        let flooding = run("yes", Duration::from_millis(400));
+        assert_eq!(flooding.status, ActionStatus::TimedOut);
+        assert!(flooding.output.len() < 2 * KEPT_BYTES + 100 && flooding.output.contains("bytes"));
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_says_so() {
+        let (signal, heard) = line();
+        let command = ["/no/such/program".to_string()];
+        let clock = Clock::start();
+        let outcome = execute((&command, Duration::ZERO), &[], &clock, (signal, &heard));
+        assert_eq!(outcome.status, ActionStatus::Failed);
+        assert!(outcome.detail.english().contains("/no/such/program"));
+    }
+}

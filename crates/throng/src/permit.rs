@@ -1,0 +1,101 @@
+//! What the events of a scenario may do from this host: commands only if the person at it says so,
+//! and requests only to addresses that the lists of allowed targets have.
+
+use std::net::ToSocketAddrs as _;
+use std::path::PathBuf;
+
+use throng_base::{Diagnostic, plain};
+use throng_engine::AllowList;
+use throng_program::{Action, Program, TimedEvent};
+
+/// The variable of the environment that allows all commands.
+const VARIABLE: &str = "THRONG_ALLOW_COMMANDS";
+/// Below the configuration folder: an allowed command a line, `*` for all.
+const FILE: &str = "throng/commands";
+const FILE_BYTES_MAX: usize = 1 << 20;
+const SHOWN_MAX: usize = 5;
+
+/// Before anything is sent: an error if an event may not do what it is to do.
+pub(crate) fn permit(
+    program: &Program,
+    allows_all: bool,
+    lists: &[AllowList],
+) -> Result<(), Box<Diagnostic>> {
+    let allowed = if allows_all { vec!["*".to_string()] } else { allowed() };
+    let is_allowed = |command: &str| allowed.iter().any(|it| it == "*" || it == command);
+    let commands: Vec<String> = program.events.iter().filter_map(command).collect();
+    let refused: Vec<&String> = commands.iter().filter(|it| !is_allowed(it)).collect();
+    if !refused.is_empty() {
+        let message = say!("the scenario executes commands on this host, which is not allowed");
+        let mut error = Diagnostic::error("commands-not-allowed", message);
+        for command in refused.iter().take(SHOWN_MAX) {
+            error = error.note(say!("command: {}", program.secrets.mask(command)));
+        }
+        if refused.len() > SHOWN_MAX {
+            error = error.note(say!("… and {} more", refused.len() - SHOWN_MAX));
+        }
+        return Err(Box::new(error.help(say!(
+            "read them, then add `--allow-commands`, or list them in the file `commands` in \
+             throng's configuration folder"
+        ))));
+    }
+    program.events.iter().try_for_each(|event| reachable(event, lists))
+}
+
+/// As a person compares it: the text of a shell, or the words of a command.
+pub(crate) fn command(event: &TimedEvent) -> Option<String> {
+    match &event.action {
+        Action::Run { command, .. } => Some(match command.as_slice() {
+            [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
+            words => words.join(" "),
+        }),
+        _ => None,
+    }
+}
+
+fn allowed() -> Vec<String> {
+    let is_set = std::env::var(VARIABLE).is_ok_and(|text| !matches!(text.trim(), "" | "0"));
+    if is_set {
+        return vec!["*".to_string()];
+    }
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let given = folder("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let Some(folder) = given.or_else(|| folder("HOME").map(|home| home.join(".config"))) else {
+        return Vec::new();
+    };
+    // A file that cannot be read allows nothing.
+    let text = plain::read_text(&folder.join(FILE), FILE_BYTES_MAX).unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#'));
+    lines.map(str::to_string).collect()
+}
+
+/// Whether a request goes only where the lists allow it.
+fn reachable(event: &TimedEvent, lists: &[AllowList]) -> Result<(), Box<Diagnostic>> {
+    let Action::Http(call) = &event.action else { return Ok(()) };
+    if lists.is_empty() {
+        return Ok(());
+    }
+    let rest = call.url.split_once("://").map_or(call.url.as_str(), |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or(rest);
+    let default = if call.url.starts_with("https:") { 443 } else { 80 };
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.bytes().all(|it| it.is_ascii_digit()));
+    let (host, with_port) = match has_port {
+        true => (authority.rsplit_once(':').map_or(authority, |it| it.0), authority.to_string()),
+        false => (authority, format!("{authority}:{default}")),
+    };
+    let addresses: Vec<_> = with_port.to_socket_addrs().into_iter().flatten().collect();
+    for list in lists {
+        if let Some(stranger) = list.stranger(Some(host), &addresses) {
+            let origin = &list.origin;
+            let message = say!(
+                "the event `{}` sends to {stranger}, which {origin} does not allow",
+                event.name
+            );
+            let error = Diagnostic::error("target-not-allowed", message);
+            return Err(Box::new(error.help(say!("allow it there, or remove the event"))));
+        }
+    }
+    Ok(())
+}
