@@ -49,5 +49,6 @@ pub use percentile::Percentile;
 pub use places::{Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
-    AbortRule, Around, Comparison, Measure, Subject, Threshold, TrendUnit, Unit, Verdict,
+    AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,
+    Unit, Verdict,
 };

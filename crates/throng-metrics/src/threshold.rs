@@ -42,6 +42,41 @@ pub enum Subject {
         step: StepId,
         counter: DeliveryCounter,
     },
+    /// A source beside the run: [`Measure::Mean`], [`Measure::Min`] and [`Measure::Max`] of its
+    /// readings in measured phases. An interval has nothing of it.
+    Monitored(Monitored),
+}
+
+/// What is judged of sources beside the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Monitored {
+    /// The name of the source; where it is empty, all that have the figure.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    pub figure: HostFigure,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostFigure {
+    /// Share of the time of all processors in which they worked; [`Measure::Mean`] only.
+    Cpu,
+    /// Share of the memory that no program can take any more.
+    Memory,
+    /// A series by its name in reports; of a counter its growth per second.
+    Series(String),
+}
+
+impl HostFigure {
+    fn unit(&self) -> Unit {
+        match self {
+            HostFigure::Cpu | HostFigure::Memory => Unit::Share,
+            HostFigure::Series(name) => match name.split('{').next() {
+                Some(name) if name.ends_with("_bytes") => Unit::Bytes,
+                _ => Unit::Decimal,
+            },
+        }
+    }
 }
 
 impl DeliveryCounter {
@@ -134,6 +169,7 @@ impl Unit {
     pub fn of(subject: &Subject, measure: Measure) -> Unit {
         let is_bytes = matches!(subject, Subject::Counter(counter) if counter.is_bytes());
         match (subject, measure) {
+            (Subject::Monitored(monitored), _) => monitored.figure.unit(),
             (subject, _) if subject.is_gauge() => Unit::Number,
             (_, Measure::ShareOfWhole) => Unit::Share,
             (_, Measure::Rate) if is_bytes => Unit::BytesPerSecond,
@@ -380,7 +416,7 @@ impl Threshold {
         let steps = interval.steps.iter().filter(|row| wanted(row.step)).cloned().collect();
         let empty = Interval { second: interval.second, steps, ..Interval::default() };
         match &self.subject {
-            Subject::Steps(_) | Subject::Trend { .. } => empty,
+            Subject::Steps(_) | Subject::Trend { .. } | Subject::Monitored(_) => empty,
             Subject::Stage(_) => Interval { stages: interval.stages.clone(), ..empty },
             Subject::UsersOnline | Subject::UsersPresent | Subject::Connections => {
                 Interval { gauges: interval.gauges.clone(), ..empty }
@@ -425,6 +461,7 @@ impl Threshold {
     /// Of a part of the time, where it was so long; None where there was nothing to judge.
     pub fn figure(&self, sum: &Interval, duration: Duration) -> Option<f64> {
         match &self.subject {
+            Subject::Monitored(_) => None,
             Subject::UsersOnline => Some(sum.gauges.users_online as f64),
             Subject::UsersPresent => Some(sum.gauges.users_present as f64),
             Subject::Connections => Some(sum.gauges.connections_open as f64),

@@ -1,11 +1,13 @@
 //! Series of other sources beside a run: what exporters on the target's hosts say of themselves,
-//! asked for again and again over HTTP in the text format of Prometheus.
+//! asked for again and again over HTTP in the text format of Prometheus or as JSON, or read over
+//! ssh.
 //!
 //! - [`ask()`]: one request of an event of the scenario.
 //! - [`exposition`]: the text format, sample by sample.
 //! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
 //!   told, and slows nothing.
 //! - [`readings`]: this host for other readers: what `throng monitor` answers.
+//! - [`remote`]: `throng monitor` on another host, over ssh.
 //! - [`services`]: Redis, nginx, HAProxy and others on this host, which it answers with.
 
 #![forbid(unsafe_code)]
@@ -17,10 +19,11 @@ mod ask;
 pub mod exposition;
 pub mod poll;
 pub mod readings;
+pub mod remote;
 mod scrape;
 pub mod services;
 
 pub use ask::{Answered, ask};
-pub use poll::{Polls, Told};
+pub use poll::{Polls, Reached, Told, reach};
 pub use readings::{Asked, Readings};
 pub use services::Service;

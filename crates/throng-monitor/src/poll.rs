@@ -4,16 +4,30 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_base::{Clock, Said, Time};
+use throng_expression::Value;
+use throng_extract::Document;
+use throng_program::monitor::{JsonValue, Origin, SshHost};
 use throng_program::{Metric, Monitor};
 
 use crate::exposition::{self, Read, Sample};
+use crate::remote::{Heard, Remote};
 use crate::scrape::{ANSWER_MAX, Page};
 
 /// Of a source; what more matches is counted and left out.
 pub const SERIES_MAX: usize = 128;
+/// How long a host may be silent, copying the program included.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Between two connections to a host.
+const AGAIN: Duration = Duration::from_secs(5);
+/// How often a thread that waits for a host looks whether the run has ended.
+const SLICE: Duration = Duration::from_millis(100);
+/// The longest time between two readings of a host.
+const HOST_EVERY_MAX: Duration = Duration::from_secs(60);
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Of what a series is called.
 const NAME_CHARS_MAX: usize = 200;
 
@@ -36,6 +50,8 @@ pub struct Scraped {
     pub missing: Vec<String>,
     /// Series that match and for which there is no room.
     pub left_out: u64,
+    /// What else a person should know.
+    pub note: Option<Said>,
 }
 
 /// Numbered for each source, from 0.
@@ -49,55 +65,184 @@ pub struct NewSeries {
 
 /// All sources of a run. When it goes, nothing is asked any more.
 pub struct Polls {
-    _stop: Vec<Sender<()>>,
+    stop: Vec<Sender<()>>,
+    /// Threads that end connections to other hosts.
+    hosts: Vec<JoinHandle<()>>,
 }
+
+/// Hosts that were reached before the run began, by the numbers of their `monitor`.
+pub type Reached = HashMap<u16, Remote>;
 
 impl Polls {
     /// `tell` takes what each asking brings, in the threads that ask.
     pub fn begin(
         monitors: &[Monitor],
+        mut reached: Reached,
         clock: &Clock,
         tell: impl Fn(Told) + Send + Sync + 'static,
     ) -> Polls {
         let tell: Arc<dyn Fn(Told) + Send + Sync> = Arc::new(tell);
-        let begin = |(number, monitor): (u16, &Monitor)| {
+        let mut polls = Polls { stop: Vec::new(), hosts: Vec::new() };
+        for (number, monitor) in (0..).zip(monitors) {
             let (stop, stopped) = channel();
+            let remote = reached.remove(&number);
             let (monitor, clock, tell) = (monitor.clone(), clock.clone(), Arc::clone(&tell));
+            let is_host = matches!(monitor.origin, Origin::Host(_));
             let thread = std::thread::Builder::new().name("monitor".into());
-            let work = move || work(number, &monitor, &clock, &stopped, tell.as_ref());
-            thread.spawn(work).ok()?;
-            Some(stop)
-        };
-        Polls { _stop: (0..).zip(monitors).filter_map(begin).collect() }
+            let work = move || {
+                let asking =
+                    Asking { number, monitor: &monitor, clock: &clock, tell: tell.as_ref() };
+                match &monitor.origin {
+                    Origin::Host(host) => asking.host(host, remote, &stopped),
+                    _ => asking.page(&stopped),
+                }
+            };
+            if let Ok(thread) = thread.spawn(work) {
+                polls.stop.push(stop);
+                polls.hosts.extend(is_host.then_some(thread));
+            }
+        }
+        polls
     }
 }
 
-fn work(
+impl Drop for Polls {
+    /// A connection to another host is ended before the program ends.
+    fn drop(&mut self) {
+        self.stop.clear();
+        for host in self.hosts.drain(..) {
+            drop(host.join());
+        }
+    }
+}
+
+/// Starts the monitors of other hosts, and waits until each of them has been heard or has failed;
+/// at most so long. What is heard by then is told by the number of its `monitor`.
+pub fn reach(monitors: &[Monitor], within: Duration, clock: &Clock) -> (Reached, Vec<(u16, Said)>) {
+    let (mut reached, mut failed) = (Reached::new(), Vec::new());
+    for (number, monitor) in (0..).zip(monitors) {
+        let Origin::Host(host) = &monitor.origin else { continue };
+        match Remote::start(host, monitor.every.min(HOST_EVERY_MAX), VERSION) {
+            Ok(remote) => drop(reached.insert(number, remote)),
+            Err(cause) => failed.push((number, cause)),
+        }
+    }
+    let until = clock.now() + within;
+    for number in reached.keys().copied().collect::<Vec<_>>() {
+        let Some(remote) = reached.get_mut(&number) else { continue };
+        match remote.begins(until - clock.now()) {
+            Some(Ok(())) => {}
+            None => failed.push((number, say!("no reading within {} s", within.as_secs()))),
+            Some(Err(cause)) => {
+                failed.push((number, cause));
+                reached.remove(&number);
+            }
+        }
+    }
+    (reached, failed)
+}
+
+/// What a thread needs to ask a source.
+struct Asking<'a> {
     number: u16,
-    monitor: &Monitor,
-    clock: &Clock,
-    stopped: &Receiver<()>,
-    tell: &(dyn Fn(Told) + Send + Sync),
-) {
-    let page = Page::new(&monitor.url, &monitor.headers, ANSWER_MAX.min(monitor.every));
-    let mut known = Known::new(monitor.metrics.clone());
-    let mut due = clock.now();
-    loop {
-        let at = clock.now();
-        let scraped = page.text().and_then(|text| known.take(&text));
-        // What comes late would look like what was so when it was asked.
-        match stopped.try_recv() {
-            Err(TryRecvError::Empty) => tell(Told { monitor: number, at, scraped }),
-            _ => return,
+    monitor: &'a Monitor,
+    clock: &'a Clock,
+    tell: &'a (dyn Fn(Told) + Send + Sync),
+}
+
+impl Asking<'_> {
+    fn tell(&self, at: Time, scraped: Result<Scraped, Said>) {
+        (self.tell)(Told { monitor: self.number, at, scraped });
+    }
+
+    /// Asks over HTTP, again and again.
+    fn page(&self, stopped: &Receiver<()>) {
+        let (page, values) = match &self.monitor.origin {
+            Origin::Page(page) => (page, None),
+            Origin::Json(page, values) => (page, Some(values)),
+            Origin::Host(_) => return,
+        };
+        let page = Page::new(&page.url, &page.headers, ANSWER_MAX.min(self.monitor.every));
+        let mut known = Known::new(self.monitor.metrics.clone());
+        let mut due = self.clock.now();
+        loop {
+            let at = self.clock.now();
+            let scraped = page.text().and_then(|text| match values {
+                None => known.take(&text),
+                Some(values) => known.take_json(&text, values),
+            });
+            // What comes late would look like what was so when it was asked.
+            match stopped.try_recv() {
+                Err(TryRecvError::Empty) => self.tell(at, scraped),
+                _ => return,
+            }
+            let now = self.clock.now();
+            // A source that was slow is not asked several times at once to catch up.
+            while due <= now {
+                due = due.saturating_add(self.monitor.every.max(Duration::from_millis(1)));
+            }
+            match stopped.recv_timeout(due - now) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ => return,
+            }
         }
-        let now = clock.now();
-        // A source that was slow is not asked several times at once to catch up.
-        while due <= now {
-            due = due.saturating_add(monitor.every.max(Duration::from_millis(1)));
+    }
+
+    /// Takes the readings of another host, and starts its monitor again where that has ended.
+    fn host(&self, host: &SshHost, mut reached: Option<Remote>, stopped: &Receiver<()>) {
+        let every = self.monitor.every.min(HOST_EVERY_MAX);
+        let mut known = Known::new(self.monitor.metrics.clone());
+        loop {
+            let started = match reached.take() {
+                Some(remote) => Ok(remote),
+                None => Remote::start(host, every, VERSION),
+            };
+            let cause = match started {
+                Ok(mut remote) => match self.readings(&mut remote, &mut known, stopped) {
+                    Some(cause) => cause,
+                    None => return,
+                },
+                Err(cause) => cause,
+            };
+            self.tell(self.clock.now(), Err(cause));
+            match stopped.recv_timeout(AGAIN) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ => return,
+            }
         }
-        match stopped.recv_timeout(due - now) {
-            Err(RecvTimeoutError::Timeout) => {}
-            _ => return,
+    }
+
+    /// Until the connection ends, with its cause; `None` if the run has ended.
+    fn readings(
+        &self,
+        remote: &mut Remote,
+        known: &mut Known,
+        stopped: &Receiver<()>,
+    ) -> Option<Said> {
+        let silence_max = SILENCE_MAX.max(self.monitor.every * 3);
+        let mut last = self.clock.now();
+        let mut note = None;
+        loop {
+            match stopped.try_recv() {
+                Err(TryRecvError::Empty) => {}
+                _ => return None,
+            }
+            match remote.next(SLICE) {
+                Some(Heard::Reading(text)) => {
+                    last = self.clock.now();
+                    let scraped = known.take(&text);
+                    let scraped = scraped.map(|it| Scraped { note: note.take(), ..it });
+                    self.tell(last, scraped);
+                }
+                Some(Heard::Note(text)) => note = Some(text),
+                Some(Heard::End(cause)) => {
+                    return Some(cause.unwrap_or_else(|| say!("the ssh connection ended")));
+                }
+                None if self.clock.now().since(last) > silence_max => {
+                    return Some(say!("no reading within {} s", silence_max.as_secs()));
+                }
+                None => {}
+            }
         }
     }
 }
@@ -130,10 +275,13 @@ impl Known {
                 if let Some(first) = own.first() {
                     let name = metric.name.clone().unwrap_or_else(|| first.name.to_string());
                     let sum = own.iter().map(|sample| sample.value).sum();
-                    self.add(&mut scraped, (index, name), first.is_counter, sum);
+                    let is_counter = first.is_counter || metric.is_counter;
+                    self.add(&mut scraped, (index, name), is_counter, sum);
                 }
             } else {
-                let named = own.into_iter().map(|it| (called(metric, it), it.is_counter, it.value));
+                let is_counter = |it: &Sample<'_>| it.is_counter || metric.is_counter;
+                let named =
+                    own.into_iter().map(|it| (called(metric, it), is_counter(it), it.value));
                 for (name, is_counter, value) in named.collect::<Vec<_>>() {
                     self.add(&mut scraped, (index, name), is_counter, value);
                 }
@@ -145,12 +293,44 @@ impl Known {
                 _ => say!("its response is not in the Prometheus text format"),
             });
         }
-        if !std::mem::replace(&mut self.is_read, true) {
+        if self.is_first() {
             let metrics = self.metrics.iter().enumerate();
             let is_missing = |number: usize| !self.numbers.keys().any(|(of, _)| *of == number);
             let named = metrics.filter(|(_, metric)| !metric.is_optional);
             let missing = named.filter(|(number, _)| is_missing(*number));
             scraped.missing = missing.map(|(_, metric)| metric.selector.text.clone()).collect();
+        }
+        Ok(scraped)
+    }
+
+    /// Whether it has not been read before.
+    fn is_first(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_read, true)
+    }
+
+    /// What a JSON document says: each value is a series. Lists count their items, texts that are
+    /// numbers are numbers, and `true` is 1.
+    pub fn take_json(&mut self, text: &str, values: &[JsonValue]) -> Result<Scraped, Said> {
+        let document = Document::new(text.as_bytes());
+        let mut scraped = Scraped::default();
+        let mut missing = Vec::new();
+        for (index, value) in values.iter().enumerate() {
+            match value.path.first_in(&document).as_ref().and_then(number) {
+                Some(figure) => {
+                    let series = (index, value.name.clone());
+                    self.add(&mut scraped, series, value.is_counter, figure);
+                }
+                None => missing.push(value.text.clone()),
+            }
+        }
+        if scraped.values.is_empty() {
+            return Err(match document.json().is_some() {
+                true => say!("it has no number at `{}`", missing.join("`, `")),
+                false => say!("its response is not JSON"),
+            });
+        }
+        if self.is_first() {
+            scraped.missing = missing;
         }
         Ok(scraped)
     }
@@ -187,6 +367,19 @@ impl Known {
     }
 }
 
+/// A value as a figure.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Bool(flag) => Some(f64::from(u8::from(*flag))),
+        Value::Int(number) => Some(*number as f64),
+        Value::UInt(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        Value::Text(text) => text.trim().parse().ok().filter(|it: &f64| it.is_finite()),
+        Value::List(items) => Some(items.len() as f64),
+        Value::Null | Value::Bytes(_) | Value::Map(_) => None,
+    }
+}
+
 /// `node_load1`, `node_cpu_seconds_total{cpu="0",mode="idle"}`; of one that has a name of its own,
 /// the labels that its selector leaves open: `idle{cpu="0"}`.
 fn called(metric: &Metric, sample: &Sample<'_>) -> String {
@@ -214,7 +407,13 @@ mod tests {
 
     fn metric(name: Option<&str>, selector: &str, is_sum: bool) -> Metric {
         let selector = Selector::parse(selector).expect("a selector");
-        Metric { name: name.map(str::to_string), selector, is_sum, is_optional: false }
+        Metric {
+            name: name.map(str::to_string),
+            selector,
+            is_sum,
+            is_counter: false,
+            is_optional: false,
+        }
     }
 
     #[test]
@@ -250,6 +449,33 @@ mod tests {
         let told = known.take(&(0..150).map(line).collect::<String>()).expect("read");
         assert_eq!((told.new.len(), told.values.len(), told.left_out), (128, 128, 22));
         assert!(told.new.iter().all(|it| it.name.chars().count() <= NAME_CHARS_MAX + 1));
+    }
+
+    #[test]
+    fn values_of_a_document_are_series() {
+        let value = |name: &str, path: &str, is_counter| JsonValue {
+            name: name.to_string(),
+            text: path.to_string(),
+            path: throng_extract::JsonPath::parse(path).expect("a path"),
+            is_counter,
+        };
+        let values = [
+            value("clients", "clientsLen", false),
+            value("done", "stats.done", true),
+            value("no", "no", false),
+        ];
+        let mut known = Known::new(Vec::new());
+        let text = r#"{"clientsLen": 17, "stats": {"done": "250"}}"#;
+        let told = known.take_json(text, &values).expect("read");
+        assert_eq!(told.values, [(0, 17.0), (1, 250.0)]);
+        assert_eq!((told.new[0].is_counter, told.new[1].is_counter), (false, true));
+        assert_eq!(told.missing, ["no"]);
+        assert_eq!(known.take_json(text, &values).expect("read").missing, [""; 0], "once");
+        let why = |text: &str, known: &mut Known| {
+            known.take_json(text, &values).expect_err("none").english()
+        };
+        assert_eq!(why("<html>", &mut known), "its response is not JSON");
+        assert_eq!(why("{}", &mut known), "it has no number at `clientsLen`, `stats.done`, `no`");
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
             ports: vec![port],
             services: Vec::new(),
         };
-        let (readings, trouble) = Readings::begin(asked, &Clock::start(), "0.1.0", drop);
+        let (readings, trouble) = Readings::begin(asked, &Clock::simulated(), "0.1.0", drop);
         assert_eq!(trouble, None);
         for format in [Format::Text, Format::OpenMetrics] {
             let text = readings.text(Duration::from_secs(5), format);

@@ -4,16 +4,69 @@ use std::time::Duration;
 
 use regex::Regex;
 use throng_base::{Said, say};
+use throng_extract::JsonPath;
 
-/// An exporter whose metrics are read while the run goes on.
+/// A source whose figures are read while the run goes on.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     pub name: String,
+    pub origin: Origin,
+    pub every: Duration,
+    /// What is kept of a text of metrics.
+    pub metrics: Vec<Metric>,
+}
+
+/// Where figures come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Metrics in the text format of Prometheus.
+    Page(Page),
+    /// Fields of a JSON document.
+    Json(Page, Vec<JsonValue>),
+    /// `throng monitor --stdio`, started over ssh.
+    Host(SshHost),
+}
+
+/// What is asked for over HTTP.
+#[derive(Clone, Debug)]
+pub struct Page {
     /// `http://` or `https://`; it may hold credentials.
     pub url: String,
     pub headers: Vec<(String, String)>,
-    pub every: Duration,
-    pub metrics: Vec<Metric>,
+}
+
+/// A number of a document, which becomes a series.
+#[derive(Clone, Debug)]
+pub struct JsonValue {
+    pub name: String,
+    /// As it was written.
+    pub text: String,
+    pub path: JsonPath,
+    /// It only grows, and begins again at 0.
+    pub is_counter: bool,
+}
+
+/// A host that ssh reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshHost {
+    /// `user@shop-1`; it does not begin with `-`.
+    pub login: String,
+    pub port: Option<u16>,
+    /// Words for the command line of `throng monitor` there.
+    pub options: Vec<String>,
+}
+
+impl Monitor {
+    /// What records name as the source's URL.
+    pub fn url(&self) -> String {
+        match &self.origin {
+            Origin::Page(page) | Origin::Json(page, _) => page.url.clone(),
+            Origin::Host(SshHost { login, port: None, .. }) => format!("ssh://{login}"),
+            Origin::Host(SshHost { login, port: Some(port), .. }) => {
+                format!("ssh://{login}:{port}")
+            }
+        }
+    }
 }
 
 /// What is kept of an exporter's series.
@@ -24,6 +77,8 @@ pub struct Metric {
     pub selector: Selector,
     /// All that match are one series, their sum.
     pub is_sum: bool,
+    /// It only grows, whatever the source says of its type.
+    pub is_counter: bool,
     /// Nobody named it: nothing is told where it is missing.
     pub is_optional: bool,
 }
@@ -46,7 +101,7 @@ pub fn host_metrics() -> Vec<Metric> {
     let single = HOST.iter().map(|it| (None, it.to_string(), false));
     let metric = |(name, text, is_sum): (Option<String>, String, bool)| {
         let selector = Selector::parse(&text).ok()?;
-        Some(Metric { name, selector, is_sum, is_optional: true })
+        Some(Metric { name, selector, is_sum, is_counter: false, is_optional: true })
     };
     summed.map(sum).chain(single).filter_map(metric).collect()
 }

@@ -19,8 +19,8 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{
     Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval,
-    SessionInterval, Slow, Stage, StageInterval, StepInterval, StepKind, Table, TargetInterval,
-    Threshold, Verdict,
+    SessionInterval, Slow, Stage, StageInterval, StepInterval, StepKind, Subject, Table,
+    TargetInterval, Threshold, Verdict,
 };
 
 use crate::actions::Actions;
@@ -28,7 +28,7 @@ use crate::back_off::{BackOff, BackOffs};
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::{Event, moved};
 use crate::evidence::{EVIDENCE_MAX, Evidence, FailureRow};
-use crate::monitors::Monitors;
+use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
@@ -200,7 +200,15 @@ impl Collector {
         let lasted = self.lasted();
         let spans = self.settle_phases(lasted);
         let (sum, measured) = self.measured(&spans);
-        let verdict = self.verdict(&info, &sum, measured, &spans);
+        let (busy, is_shared) = (self.monitors.cores(), info.same_host);
+        let watched = self.monitors.watched(&info);
+        let monitors = std::mem::take(&mut self.monitors).rows(&info);
+        let mut verdict = self.verdict(&info, &sum, measured, &spans);
+        for (row, info) in verdict.thresholds.iter_mut().zip(&info.thresholds) {
+            if let Subject::Monitored(monitored) = &info.threshold.subject {
+                row.verdict = monitors::verdict(&info.threshold, monitored, &monitors);
+            }
+        }
         let steps = self.step_tables(&info, &sum, measured);
         self.no_gauges(&info, &sum, lasted);
         let users = UserTables {
@@ -209,8 +217,6 @@ impl Collector {
             backlog_max: self.figures.backlog_max,
             population: sum.population.clone(),
         };
-        let watched = self.monitors.watched(&info);
-        let monitors = std::mem::take(&mut self.monitors).rows(&info);
         let mut summary = Summary {
             directory: None,
             measured,
@@ -242,6 +248,7 @@ impl Collector {
             steps,
             info,
         };
+        summary.parts.levels.iter_mut().for_each(|level| level.take_busy(&busy, is_shared));
         fill_in_verdict(&mut summary, self.interrupted);
         self.figures.fill_levels(&mut summary);
         summary.verdict.why = self.figures.why(&summary, watched, &spans);

@@ -1,14 +1,18 @@
 //! Series of other sources: what exporters said while the run went on. A gauge is told as it was, a
 //! counter as what it grew by in a second.
 
+mod busy;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throng_base::Said;
+use throng_metrics::{HostFigure, Measure, Monitored, Threshold, Verdict};
 use throng_why::{BUSY, WATCHED, Watched};
 
 use crate::directory::{MonitorInfo, RunInfo};
 use crate::event::Event;
+pub(crate) use busy::Busy;
 
 /// Of a source; a record may hold anything.
 const SERIES_MAX: u16 = 1_000;
@@ -145,6 +149,8 @@ pub(crate) struct Monitors {
     busy: BTreeMap<u16, Vec<(f64, f64)>>,
     /// Measured phases that go on, and on how many machines.
     going: BTreeMap<u16, u64>,
+    /// Processors that worked for the target.
+    cores: Busy,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -195,6 +201,7 @@ impl Monitors {
             let figures = self.readings.take(event);
             if let Event::Scrape { at_ns, .. } = event {
                 self.watch(*monitor, *at_ns as f64 / 1e9, &figures);
+                self.cores.add(*monitor, *at_ns, &figures, self.readings.known());
             }
             for (number, figure) in figures.into_iter().filter(|_| !self.going.is_empty()) {
                 self.sums.entry((*monitor, number)).or_default().add(figure);
@@ -238,6 +245,11 @@ impl Monitors {
         own.chain(busy).collect()
     }
 
+    /// Processors that worked for the target, over time.
+    pub(crate) fn cores(&mut self) -> Busy {
+        std::mem::take(&mut self.cores)
+    }
+
     pub(crate) fn rows(mut self, run: &RunInfo) -> Vec<MonitorRow> {
         let row = |(number, info): (u16, &MonitorInfo)| {
             let series = |((_, number), known): (&(u16, u16), &Known)| {
@@ -275,6 +287,66 @@ impl Monitors {
     }
 }
 
+/// What becomes of a threshold on a figure of sources: each that has it must meet it, and the one
+/// that is worst is told.
+pub(crate) fn verdict(
+    threshold: &Threshold,
+    monitored: &Monitored,
+    rows: &[MonitorRow],
+) -> Verdict {
+    let is_meant = |row: &&MonitorRow| monitored.source.is_empty() || row.name == monitored.source;
+    let figures = rows.iter().filter(is_meant);
+    let figures = figures.filter_map(|row| row.figure(&monitored.figure, threshold.measure));
+    match figures.reduce(|one, other| threshold.worse(one, other)) {
+        Some(figure) if threshold.holds(figure) => Verdict::Met(figure),
+        Some(figure) => Verdict::NotMet(figure),
+        None => Verdict::Unknown,
+    }
+}
+
+impl MonitorRow {
+    fn figure(&self, figure: &HostFigure, measure: Measure) -> Option<f64> {
+        let series = |name: &str| self.series.iter().find(|it| it.name == name && it.count > 0);
+        match figure {
+            HostFigure::Cpu => self.cpu(),
+            HostFigure::Memory => {
+                let total = series("node_memory_MemTotal_bytes")?.last;
+                let left = series("node_memory_MemAvailable_bytes")?;
+                // The less is left, the more is used.
+                let left = match measure {
+                    Measure::Min => left.max,
+                    Measure::Max => left.min,
+                    _ => left.mean,
+                };
+                (total > 0.0).then(|| 1.0 - left / total)
+            }
+            HostFigure::Series(name) => {
+                let series = series(name)?;
+                Some(match measure {
+                    Measure::Min => series.min,
+                    Measure::Max => series.max,
+                    _ => series.mean,
+                })
+            }
+        }
+    }
+
+    /// Share of the time of all processors in which they worked.
+    pub(crate) fn cpu(&self) -> Option<f64> {
+        let (mut all, mut idle) = (0.0, None);
+        for series in self.series.iter().filter(|it| it.count > 0) {
+            let Some(labels) = series.name.strip_prefix("node_cpu_seconds_total{") else {
+                continue;
+            };
+            all += series.mean;
+            if ["mode=\"idle\"", "mode=\"iowait\""].iter().any(|mode| labels.contains(mode)) {
+                *idle.get_or_insert(0.0) += series.mean;
+            }
+        }
+        idle.filter(|_| all > 0.0).map(|idle| 1.0 - idle / all)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,6 +373,53 @@ mod tests {
         assert_eq!(figures(6, &[(0, 3.5), (1, 150.0)]), [(0, 3.5), (1, 10.0)]);
         assert_eq!(figures(6, &[(1, 150.0)]), [], "no time has passed");
         assert_eq!(figures(16, &[(1, 20.0)]), [(1, 2.0)], "it has begun again");
+    }
+
+    #[test]
+    fn thresholds_hold_for_the_worst_source() {
+        let row = |name: &str, idle: f64| {
+            let one = |name: &str, mean: f64, min: f64| SeriesRow {
+                name: name.into(),
+                count: 3,
+                mean,
+                min,
+                max: mean * 2.0,
+                last: mean,
+                ..SeriesRow::default()
+            };
+            let series = vec![
+                one("node_cpu_seconds_total{mode=\"user\"}", 4.0 - idle, 0.0),
+                one("node_cpu_seconds_total{mode=\"idle\"}", idle, 0.0),
+                one("node_memory_MemTotal_bytes", 1e9, 1e9),
+                one("node_memory_MemAvailable_bytes", 5e8, 2e8),
+            ];
+            MonitorRow { name: name.into(), series, ..MonitorRow::default() }
+        };
+        let rows = [row("a", 3.0), row("b", 1.0), MonitorRow::default()];
+        let judge = |source: &str, figure: HostFigure, measure, value| {
+            let monitored = Monitored { source: source.into(), figure };
+            let threshold = Threshold {
+                text: String::new(),
+                subject: throng_metrics::Subject::Monitored(monitored.clone()),
+                measure,
+                comparison: throng_metrics::Comparison::Less,
+                value,
+                load: None,
+                phase: None,
+                with_pauses: false,
+                first_byte: false,
+                over_s: 0,
+            };
+            verdict(&threshold, &monitored, &rows)
+        };
+        let (cpu, mean) = (HostFigure::Cpu, Measure::Mean);
+        assert_eq!(judge("a", cpu.clone(), mean, 0.5), Verdict::Met(0.25));
+        assert_eq!(judge("", cpu.clone(), mean, 0.5), Verdict::NotMet(0.75));
+        assert_eq!(judge("c", cpu, mean, 0.5), Verdict::Unknown);
+        assert_eq!(judge("", HostFigure::Memory, mean, 0.7), Verdict::Met(0.5));
+        assert_eq!(judge("", HostFigure::Memory, Measure::Max, 0.7), Verdict::NotMet(0.8));
+        let series = HostFigure::Series("node_memory_MemAvailable_bytes".into());
+        assert_eq!(judge("b", series, Measure::Min, 1e9), Verdict::Met(2e8));
     }
 
     #[test]

@@ -512,6 +512,10 @@ pub struct LevelRow {
     pub users_mean: Option<f64>,
     /// By Little's law: attempts per second times response time and pause.
     pub users_explained: Option<f64>,
+    /// Processors that worked for the target, where a source tells it.
+    pub target_cores: Option<f64>,
+    /// CPU time of the target for an attempt, in seconds.
+    pub target_cpu_s: Option<f64>,
     #[serde(skip)]
     pub total: Row,
     /// The steps that had attempts.

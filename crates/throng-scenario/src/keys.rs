@@ -138,7 +138,7 @@ macro_rules! scenario_maps {
         trace: Kind(&TRACE) =>
             "Trace headers, so that you can find slow requests in a tracing system.",
         monitor: List(&Kind(&MONITOR)) =>
-            "Prometheus exporters to scrape during the run; their metrics appear in the report.",
+            "Hosts and exporters to read during the run; their figures appear in the report.",
         events: List(&Kind(&EVENT)) =>
             "What happens at set times of the run: commands, requests, marks and changes of the \
              load.",
@@ -251,20 +251,39 @@ macro_rules! scenario_maps {
         node: Text =>
             "Instead of `url`: a host that runs Prometheus node_exporter, `10.0.0.5`. Default \
              port: 9100.",
-        name: Text => "The name in reports. Default: the URL's host and port.",
+        host: Text =>
+            "Instead of `url`: a host on which throng starts `throng monitor` through ssh, \
+             `user@shop-1` or `user@shop-1:2222`.",
+        processes: TEXTS => "Of a `host`: the programs or process IDs to watch: `nginx`.",
+        ports: OneOf(&[Count, List(&Count)]) =>
+            "Of a `host`: the ports whose listening sockets are watched. Default: all.",
+        redis: TEXTS => "Of a `host`: Redis servers to read there, `127.0.0.1:6379`.",
+        nginx: TEXTS => "Of a `host`: URLs of `stub_status` to read there.",
+        haproxy: TEXTS =>
+            "Of a `host`: HAProxy statistics to read there: sockets, or URLs with `;csv`.",
+        prometheus: TEXTS => "Of a `host`: URLs of Prometheus endpoints to read there.",
+        json: Text => "Instead of `url`: the URL of a JSON document with numbers.",
+        values: Map(&OneOf(&[Text, Kind(&JSON_VALUE)])) =>
+            "The numbers of a `json` document, by the name in reports: `{clients: clientsLen}`.",
+        name: Text => "The name in reports. Default: the URL's host and port, or the host.",
         metrics: List(&OneOf(&[Text, Kind(&METRIC)])) =>
             "The metrics to keep, as Prometheus selectors: `node_load1`, `up{job=\"shop\"}`. \
              Default: those of a host that show what limits a service.",
-        every: Duration => "The time between two readings, at least `1s`. Default: `5s`.",
+        every: Duration =>
+            "The time between two readings, at least `1s`. Default: `5s`, or `1s` for a `host`.",
         headers: Map(&Text) => "Headers of the requests to this source.",
-    } => later {
-        agent: Anything => "A throng agent on the target's host.",
-            say!("run `throng monitor` there, and read it: `url: \"http://127.0.0.1:9465/metrics\"`"),
+    }
+    JSON_VALUE JsonValue = "a value of a JSON document" {
+        json: Text => "The path of the number: `stats.clients`.",
+        counter: Bool => "`true` if the number only grows; reports show its growth per second.",
     }
     METRIC Metric = "a metric" {
         metric: Text => "The metric to keep, as a Prometheus selector: `node_load1`.",
         name: Text => "The name in reports. Default: the name of the metric.",
         sum: Bool => "`true` sums all selected series.",
+        counter: Bool =>
+            "`true` if the metric only grows, though its source does not say so; reports show its \
+             growth per second.",
     }
     EVENT Event = "an event" {
         name: Text => "The name in reports and charts. Default: what the event does.",

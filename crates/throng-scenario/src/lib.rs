@@ -75,7 +75,7 @@ use std::time::Duration;
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
 use throng_metrics::{AbortRule, Threshold};
 use throng_program::{
-    Delivery, Limits, Load, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
+    Delivery, Limits, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
 };
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
@@ -275,7 +275,10 @@ fn read_scenario(
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let rows = &compiler.rows.steps;
-    let Rules { thresholds, abort_when, events } = read_rules(cx, &fields, rows, &loads, &reaches);
+    let monitors = monitor::read_monitors(cx, &fields);
+    let known = (rows.as_slice(), monitors.as_slice());
+    let rules = read_rules(cx, &fields, known, &loads, &reaches);
+    let Rules { thresholds, abort_when, events } = rules;
     let seed = fields.seed.node().and_then(|node| cx.whole(node));
     warn_unused(cx, &parts, &reaches);
     Some(Program {
@@ -304,7 +307,7 @@ fn read_scenario(
         limits,
         data: std::mem::take(&mut cx.data.sources),
         trace: fields.trace.node().and_then(|node| trace::read_trace(cx, node)),
-        monitors: monitor::read_monitors(cx, &fields),
+        monitors,
         outputs: output::read_outputs(cx, &fields),
         seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
         run_id: run.id.clone(),
@@ -335,12 +338,13 @@ struct Rules {
 fn read_rules(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
-    steps: &[Step],
+    (steps, monitors): (&[Step], &[Monitor]),
     loads: &[Load],
     reaches: &Reaches,
 ) -> Rules {
     let names = thresholds::Names {
         steps,
+        monitors,
         loads,
         is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),

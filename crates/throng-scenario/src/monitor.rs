@@ -5,12 +5,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::Said;
+use throng_program::monitor::{JsonValue, Origin, Page, SshHost};
 use throng_program::{Metric, Monitor, NODE_EXPORTER_PORT, Scheme, Selector, host_metrics};
 
 use crate::ast;
 use crate::headers::read_plain_headers;
+use crate::json::read_path;
 use crate::read::Context;
-use crate::syntax::{Key, Kind, Node};
+use crate::syntax::{Kind, Node};
 use crate::url::Url;
 use crate::words::shorten;
 
@@ -19,8 +21,11 @@ const MONITORS_MAX: usize = 16;
 /// Of a source.
 const METRICS_MAX: usize = 64;
 const EVERY: Duration = Duration::from_secs(5);
+/// Of a host, whose readings cost no request each.
+const HOST_EVERY: Duration = Duration::from_secs(1);
 const EVERY_MIN: Duration = Duration::from_secs(1);
 const NAME_CHARS_MAX: usize = 64;
+const WORD_BYTES_MAX: usize = 500;
 const HELP: Said =
     say!("write `monitor: [{{url: \"http://127.0.0.1:9100/metrics\", metrics: [node_load1]}}]`");
 const METRICS_HELP: Said =
@@ -56,33 +61,171 @@ pub(crate) fn read_monitors(cx: &mut Context<'_>, fields: &ast::Scenario<'_>) ->
 
 fn read_monitor(cx: &mut Context<'_>, node: &Node) -> Option<Monitor> {
     let fields = ast::Monitor::read(cx, node)?;
-    // Of an agent it has been said that there is none yet: what exporters need is not missing.
-    let is_agent = |(key, _): &(Key, Node)| key.text == "agent";
-    if matches!(&node.kind, Kind::Map(entries) if entries.iter().any(is_agent)) {
-        return None;
-    }
-    let url = match ast::one_of(cx, &[fields.url, fields.node]) {
-        Some((key, node)) if key.text == "node" => read_node(cx, node),
-        Some((_, node)) => read_url(cx, node),
-        None => fields.need(cx, fields.url, HELP).and_then(|node| read_url(cx, node)),
-    };
-    let metrics = fields.metrics.node().map(|node| read_metrics(cx, node));
-    let metrics = metrics.unwrap_or_else(host_metrics);
     let name = fields.name.node().and_then(|node| read_name(cx, node));
-    let every = fields.every.node().and_then(|node| read_every(cx, node)).unwrap_or(EVERY);
+    let every = fields.every.node().and_then(|node| read_every(cx, node));
+    let metrics = fields.metrics.node().map(|node| read_metrics(cx, node));
+    let found = ast::one_of(cx, &[fields.url, fields.node, fields.host, fields.json]);
+    let kind = found.map_or("url", |(key, _)| key.text.as_str());
+    check_beside(cx, &fields, kind);
+    let (origin, called) = match (kind, found) {
+        ("host", Some((_, node))) => {
+            let host = read_host(cx, node, &fields)?;
+            (Origin::Host(host.clone()), host.login)
+        }
+        ("json", Some((_, node))) => {
+            let url = read_url(cx, node);
+            let (page, called) = read_page(cx, url, &fields);
+            let help = say!("write `values: {{clients: clientsLen}}`");
+            let values = fields.need(cx, fields.values, help);
+            let values = values.map(|node| read_values(cx, node))?;
+            (Origin::Json(page?, values), called)
+        }
+        (_, found) => {
+            let url = match found {
+                Some((key, node)) if key.text == "node" => read_node(cx, node),
+                Some((_, node)) => read_url(cx, node),
+                None => fields.need(cx, fields.url, HELP).and_then(|node| read_url(cx, node)),
+            };
+            let (page, called) = read_page(cx, url, &fields);
+            (Origin::Page(page?), called)
+        }
+    };
+    let default = if matches!(origin, Origin::Host(_)) { HOST_EVERY } else { EVERY };
+    let (name, every) = (name.unwrap_or(called), every.unwrap_or(default));
+    Some(Monitor { name, origin, every, metrics: metrics.unwrap_or_else(host_metrics) })
+}
+
+/// Keys that say nothing of a source of this kind.
+fn check_beside(cx: &mut Context<'_>, fields: &ast::Monitor<'_>, kind: &str) {
+    let host = [
+        fields.processes,
+        fields.ports,
+        fields.redis,
+        fields.nginx,
+        fields.haproxy,
+        fields.prometheus,
+    ];
+    let host = host.into_iter().map(|field| (field, kind == "host", "host"));
+    let rest = [
+        (fields.values, kind == "json", "json"),
+        (fields.headers, kind != "host", "url"),
+        (fields.metrics, kind != "json", "url"),
+    ];
+    for (field, is_right, owner) in host.chain(rest) {
+        if let Some((key, _)) = field.entry()
+            && !is_right
+        {
+            let message = say!("`{}` has no effect here", key.text);
+            let error = cx.error("bad-value", message, key.place);
+            let error = error.label(say!("this belongs to a source with `{owner}`"));
+            cx.note(error.help(say!("remove it, or make it a source with `{owner}`")));
+        }
+    }
+}
+
+/// A page with its headers, and what it is called where the scenario does not say it.
+fn read_page(
+    cx: &mut Context<'_>,
+    url: Option<Url>,
+    fields: &ast::Monitor<'_>,
+) -> (Option<Page>, String) {
     let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));
-    let url = url?;
+    let Some(url) = url else { return (None, String::new()) };
     let mut headers = headers.unwrap_or_default();
     authorize(cx, &url, &mut headers);
     let origin = url.origin();
     let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
-    Some(Monitor {
-        name: name.unwrap_or_else(|| host.to_string()),
-        url: format!("{origin}{}", url.path),
-        headers,
-        every,
-        metrics,
-    })
+    (Some(Page { url: format!("{origin}{}", url.path), headers }), host.to_string())
+}
+
+/// A host that ssh reaches, and what is to be read there.
+fn read_host(cx: &mut Context<'_>, node: &Node, fields: &ast::Monitor<'_>) -> Option<SshHost> {
+    let text = cx.text(node, say!("the address of a host"))?;
+    let (login, port) = match text.rsplit_once(':') {
+        Some((login, port)) if !login.contains(':') || login.ends_with(']') => {
+            (login, port.parse().ok().filter(|port| *port > 0).map(Some))
+        }
+        _ => (text.as_str(), Some(None)),
+    };
+    // What begins with `-` would be an option of ssh.
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "._-@:[]%".contains(c);
+    let is_login = !login.is_empty() && !login.starts_with('-') && login.chars().all(is_letter);
+    let Some(port) = port.filter(|_| is_login) else {
+        let message = say!("`{}` is not the address of a host", shorten(&text));
+        let help = say!("write `host: user@shop-1`, or `host: user@shop-1:2222` with another port");
+        return cx.bad_value(node, message, help);
+    };
+    let given = [
+        ("--process", fields.processes),
+        ("--port", fields.ports),
+        ("--redis", fields.redis),
+        ("--nginx", fields.nginx),
+        ("--haproxy", fields.haproxy),
+        ("--prometheus", fields.prometheus),
+    ];
+    let mut options = Vec::new();
+    for (option, field) in given {
+        let Some(node) = field.node() else { continue };
+        let items = match &node.kind {
+            Kind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        for item in items {
+            let word = match option {
+                "--port" => read_port(cx, item).map(|port| port.to_string()),
+                _ => read_word(cx, item),
+            };
+            options.extend(word.map(|word| format!("{option}={word}")));
+        }
+    }
+    let login = login.replace(['[', ']'], "");
+    Some(SshHost { login, port, options })
+}
+
+/// A word for a command line.
+fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<String> {
+    let word = cx.text(node, say!("a text"))?;
+    if word.is_empty() || word.contains(char::is_control) || word.len() > WORD_BYTES_MAX {
+        return cx.bad_value(node, say!("this is empty or too long"), say!("write one line"));
+    }
+    Some(word)
+}
+
+fn read_port(cx: &mut Context<'_>, node: &Node) -> Option<u16> {
+    let port = cx.count(node)?;
+    match u16::try_from(port) {
+        Ok(port @ 1..) => Some(port),
+        _ => cx.bad_value(node, say!("this is not a port"), say!("write `ports: [8080]`")),
+    }
+}
+
+/// `values` of a JSON document.
+fn read_values(cx: &mut Context<'_>, node: &Node) -> Vec<JsonValue> {
+    let help = say!("write `values: {{clients: clientsLen}}`");
+    let entries = cx.entries(node, say!("a map of names and paths"), help).unwrap_or_default();
+    let mut values = Vec::new();
+    for &(key, node) in entries.iter().take(METRICS_MAX) {
+        let (path, is_counter) = match &node.kind {
+            Kind::Map(_) => {
+                let Some(fields) = ast::JsonValue::read(cx, node) else { continue };
+                let help = say!("write `{{json: stats.done, counter: true}}`");
+                let is_counter = fields.counter.node().and_then(|node| cx.bool(node));
+                (fields.need(cx, fields.json, help), is_counter.unwrap_or(false))
+            }
+            _ => (Some(node), false),
+        };
+        let Some(node) = path else { continue };
+        let Some(text) = cx.text(node, say!("a path")) else { continue };
+        if let Some(path) = read_path(cx, &text, node.place) {
+            values.push(JsonValue { name: key.text.clone(), text, path, is_counter });
+        }
+    }
+    if let Some((key, _)) = entries.get(METRICS_MAX) {
+        let message = say!("more than 64 metrics");
+        let error = cx.error("too-many", message, key.place).label(say!("this exceeds the limit"));
+        cx.note(error.help(say!("keep the metrics that show the bottlenecks of the service")));
+    }
+    values
 }
 
 /// The user and the password of a URL, as the header that carries them.
@@ -166,14 +309,16 @@ fn read_metrics(cx: &mut Context<'_>, node: &Node) -> Vec<Metric> {
 fn read_metric(cx: &mut Context<'_>, node: &Node) -> Option<Metric> {
     if !matches!(node.kind, Kind::Map(_)) {
         let selector = read_selector(cx, node)?;
-        return Some(Metric { name: None, selector, is_sum: false, is_optional: false });
+        let (is_sum, is_counter, is_optional) = (false, false, false);
+        return Some(Metric { name: None, selector, is_sum, is_counter, is_optional });
     }
     let fields = ast::Metric::read(cx, node)?;
     let selector = fields.need(cx, fields.metric, METRICS_HELP);
     let selector = selector.and_then(|node| read_selector(cx, node));
     let name = fields.name.node().and_then(|node| read_name(cx, node));
     let is_sum = fields.sum.node().and_then(|node| cx.bool(node)).unwrap_or(false);
-    Some(Metric { name, selector: selector?, is_sum, is_optional: false })
+    let is_counter = fields.counter.node().and_then(|node| cx.bool(node)).unwrap_or(false);
+    Some(Metric { name, selector: selector?, is_sum, is_counter, is_optional: false })
 }
 
 fn read_selector(cx: &mut Context<'_>, node: &Node) -> Option<Selector> {

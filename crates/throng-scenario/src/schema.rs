@@ -310,7 +310,8 @@ const NEEDS: &[(&str, Needs)] = &[
     ("ITERATIONS", Needs::One(&["total", "rate", "to", "sine", "points", "log"])),
     ("SINE", Needs::All(&["mean", "amplitude", "period"])),
     ("POINTS", Needs::All(&["file"])),
-    ("MONITOR", Needs::All(&["url", "metrics"])),
+    ("MONITOR", Needs::One(&["url", "node", "host", "json"])),
+    ("JSON_VALUE", Needs::All(&["json"])),
     ("METRIC", Needs::All(&["metric"])),
     (
         "OUTPUT",
@@ -377,6 +378,8 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("TARGET ADDRESS", "unix_socket", &["/run/app.sock", "@app"]),
     ("TRACE", "header", &["traceparent"]),
     ("MONITOR", "url", &["http://127.0.0.1:9100/metrics"]),
+    ("MONITOR", "node", &["10.0.0.5"]),
+    ("MONITOR", "host", &["user@shop-1"]),
     ("MONITOR", "every", &["5s"]),
     ("METRIC", "metric", &["node_load1"]),
     ("OUTPUT", "prometheus", &["127.0.0.1:9464"]),

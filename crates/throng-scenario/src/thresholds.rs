@@ -4,8 +4,10 @@
 //! stage or a counter; of steps, those with a label may be chosen: `http{region:east} p99 < 50ms`.
 //!
 //! - [`chosen`]: steps that are chosen by their labels.
+//! - [`monitored`]: figures of sources beside the run.
 
 mod chosen;
+mod monitored;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use throng_metrics::DeliveryCounter;
 use throng_metrics::{
     AbortRule, Around, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
 };
-use throng_program::{Load, Step, StepKind, TimedEvent};
+use throng_program::{Load, Monitor, Step, StepKind, TimedEvent};
 
 use chosen::Chosen;
 
@@ -41,6 +43,7 @@ const TIME_S_MAX: u64 = 3600;
 pub(crate) struct Names<'p> {
     pub(crate) steps: &'p [Step],
     pub(crate) loads: &'p [Load],
+    pub(crate) monitors: &'p [Monitor],
     /// Nobody has a connection that stays.
     pub(crate) is_http: bool,
     /// By which moments of the run can be named.
@@ -170,6 +173,7 @@ impl Reader<'_, '_, '_> {
         let condition = self.condition(threshold)?;
         let threshold = Threshold { text: written(text), over_s, around, ..condition };
         self.certain(&threshold)?;
+        self.whole_run(&threshold)?;
         Some(threshold)
     }
 
@@ -177,6 +181,11 @@ impl Reader<'_, '_, '_> {
         let (rest, after_s) = self.split_time(text, " for ")?;
         let (condition, over_s) = self.split_time(rest, " over ")?;
         let condition = Threshold { text: written(text), over_s, ..self.condition(condition)? };
+        if matches!(condition.subject, Subject::Monitored(_)) {
+            let message = say!("a figure of a source cannot end a run");
+            let help = say!("write it as a threshold: `host cpu < 80%`");
+            return self.fail("bad-threshold", message, text, help);
+        }
         let message = match (condition.can_be_met(), condition.can_fail()) {
             (true, true) => {
                 return Some(AbortRule { condition, after: Duration::from_secs(after_s) });
@@ -425,6 +434,10 @@ impl Reader<'_, '_, '_> {
             return Some((gauge.clone(), Measure::Count, Timed::Whole));
         }
         let is_share = value.ends_with('%');
+        if let Some(monitored) = self.monitored(left) {
+            let (subject, measure) = monitored?;
+            return Some((subject, measure, Timed::Whole));
+        }
         if let Some((step, counter, measure)) = self.delivery(left) {
             let subject = Subject::Delivery { step, counter };
             return match (measure, is_share) {

@@ -231,7 +231,8 @@ impl Conduct<'_> {
             // The clock of the load begins now.
             info.started = timestamp(wall_now());
         }
-        let outlets = Outlets { recorder, exports, live };
+        let hosts = monitors::reach(&self.program.monitors, errors).await;
+        let outlets = Outlets { recorder, exports, live, hosts };
         let beside = (&options, signals);
         match is_shared {
             true => self.elsewhere(told, (fleet, info), outlets, beside).await,

@@ -3,8 +3,9 @@
 use throng_base::Said;
 use throng_base::units::{format_count, parse_count};
 
-use super::{LevelRow, Summary};
+use super::{LevelRow, Summary, per_second};
 use crate::directory::RunInfo;
+use crate::monitors::Busy;
 
 /// With fewer levels, there is no curve over the load.
 pub(crate) const LEVELS_DRAWN_MIN: usize = 3;
@@ -25,6 +26,15 @@ impl LevelRow {
             Some(change) if phase.is_empty() => change,
             Some(change) => say!("{phase}, {change}"),
         }
+    }
+
+    /// What the target worked meanwhile; a host that generates the load, too, is shared.
+    pub(crate) fn take_busy(&mut self, busy: &Busy, is_shared: bool) {
+        let lasted_ns = u64::try_from(self.lasted.as_nanos()).unwrap_or(u64::MAX);
+        let to_ns = self.at_ns.saturating_add(lasted_ns);
+        self.target_cores = busy.cores((self.at_ns, to_ns), is_shared);
+        let per_s = per_second(self.total.count, self.lasted);
+        self.target_cpu_s = self.target_cores.filter(|_| per_s > 0.0).map(|cores| cores / per_s);
     }
 
     fn changed(&self) -> Option<Said> {

@@ -32,7 +32,7 @@ use super::ending::Ending;
 use super::events::Events;
 use super::keys::{Keys, Stops, is_in_front};
 use super::live::Live;
-use super::monitors::Monitors;
+use super::monitors::{Hosts, Monitors};
 use super::once::tear_down;
 use super::pilot::Pilot;
 use super::running::Running;
@@ -128,6 +128,7 @@ pub(super) struct Outlets {
     pub(super) recorder: Option<Recorder>,
     pub(super) exports: Opened,
     pub(super) live: Option<Live>,
+    pub(super) hosts: Hosts,
 }
 
 /// See the module's description.
@@ -137,6 +138,8 @@ pub(super) struct Desk<'a> {
     info: RunInfo,
     recorder: Option<Recorder>,
     exports: Exports,
+    /// Taken when the run begins.
+    hosts: Hosts,
     live_page: Option<Live>,
     /// What is asked over the socket and from the live page.
     asked: (UnboundedSender<Asked>, UnboundedReceiver<Asked>),
@@ -183,7 +186,7 @@ impl<'a> Desk<'a> {
         info: RunInfo,
         outlets: Outlets,
     ) -> Desk<'a> {
-        let Outlets { recorder, exports, mut live } = outlets;
+        let Outlets { recorder, exports, mut live, hosts } = outlets;
         let asked = unbounded_channel();
         if let Some(live) = &mut live {
             live.begin(&info, asked.0.clone());
@@ -207,6 +210,7 @@ impl<'a> Desk<'a> {
             conduct,
             posts,
             exports: exports.begin(&info),
+            hosts,
             live_page: live,
             asked,
             info,
@@ -251,7 +255,9 @@ impl<'a> Desk<'a> {
         let mut redraw = tokio::time::interval(REDRAW);
         let directory = self.recorder.as_ref().map(|recorder| recorder.directory());
         let socket = directory.and_then(|directory| Socket::open(directory, self.asked.0.clone()));
-        let mut monitors = Monitors::begin(&self.conduct.program.monitors, &self.posts.clock);
+        let hosts = std::mem::take(&mut self.hosts);
+        let sources = &self.conduct.program.monitors;
+        let mut monitors = Monitors::begin(sources, hosts, &self.posts.clock);
         self.open_dashboard();
         self.begin_search();
         self.begin_events();

@@ -1,11 +1,18 @@
 //! What is read of other sources while the run goes on: each reading becomes events of the record.
 
-use throng_base::{Clock, Said};
+use std::time::Duration;
+
+use throng_base::{Clock, Diagnostic, Said};
 use throng_monitor::poll::SERIES_MAX;
-use throng_monitor::{Polls, Told};
+use throng_monitor::{Polls, Reached, Told};
 use throng_program::Monitor;
 use throng_results::{Event, MonitorInfo};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::screen::Screen;
+
+/// How long a run waits for the hosts that it reads over ssh.
+const REACH_MAX: Duration = Duration::from_secs(20);
 
 /// See the module's description. There is none where the scenario names no source.
 pub(super) struct Monitors {
@@ -23,27 +30,51 @@ struct Source {
 pub(super) fn infos(monitors: &[Monitor], mask: impl Fn(&str) -> String) -> Vec<MonitorInfo> {
     let info = |monitor: &Monitor| MonitorInfo {
         name: mask(&monitor.name),
-        url: mask(&monitor.url),
+        url: mask(&monitor.url()),
         every_ns: u64::try_from(monitor.every.as_nanos()).unwrap_or(u64::MAX),
         machine: None,
     };
     monitors.iter().map(info).collect()
 }
 
+/// Hosts whose monitors were started before the run, and those of which it is known that they
+/// cannot be read.
+#[derive(Default)]
+pub(super) struct Hosts {
+    reached: Reached,
+    failed: Vec<u16>,
+}
+
+/// Starts the monitors of other hosts. What cannot be read is said now, before there is any load.
+pub(super) async fn reach(monitors: &[Monitor], errors: Screen) -> Hosts {
+    let own = monitors.to_vec();
+    let reach = move || throng_monitor::reach(&own, REACH_MAX, &Clock::start());
+    // A thread that panics has reached nothing: each host is tried again during the run.
+    let (reached, causes) = tokio::task::spawn_blocking(reach).await.unwrap_or_default();
+    for (number, cause) in &causes {
+        let name = monitors.get(usize::from(*number)).map_or("", |monitor| &monitor.name);
+        let message = say!("{name} cannot be read: {cause}; the run continues");
+        errors.diagnostic(&Diagnostic::warning("monitor-failed", message));
+    }
+    Hosts { reached, failed: causes.into_iter().map(|(number, _)| number).collect() }
+}
+
 impl Monitors {
-    pub(super) fn begin(monitors: &[Monitor], clock: &Clock) -> Option<Monitors> {
+    pub(super) fn begin(monitors: &[Monitor], hosts: Hosts, clock: &Clock) -> Option<Monitors> {
         if monitors.is_empty() {
             return None;
         }
         let (tell, told) = unbounded_channel();
         // A run that is over takes nothing more.
-        let polls = Polls::begin(monitors, clock, move |one| drop(tell.send(one)));
-        let source = |monitor: &Monitor| Source {
+        let Hosts { reached, failed } = hosts;
+        let polls = Polls::begin(monitors, reached, clock, move |one| drop(tell.send(one)));
+        let source = |(number, monitor): (u16, &Monitor)| Source {
             name: monitor.name.clone(),
-            is_failing: false,
+            is_failing: failed.contains(&number),
             is_left_out: false,
         };
-        Some(Monitors { told, sources: monitors.iter().map(source).collect(), _polls: polls })
+        let sources = (0..).zip(monitors).map(source).collect();
+        Some(Monitors { told, sources, _polls: polls })
     }
 
     /// What was read next; never where there is no source.
@@ -73,6 +104,8 @@ impl Monitors {
                 let missing = scraped.missing.join("`, `");
                 let text = if !missing.is_empty() {
                     Some(say!("{name} has no metric that matches `{missing}`"))
+                } else if let Some(note) = &scraped.note {
+                    Some(say!("{name}: {note}", note = note))
                 } else if was_failing {
                     Some(say!("{name} can be read again"))
                 } else if left_out > 0 && !std::mem::replace(&mut source.is_left_out, true) {

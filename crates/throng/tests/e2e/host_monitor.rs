@@ -189,6 +189,8 @@ fn only_readers_that_may_see_it_do() {
 
     let taken = format!("monitor --listen {}", address);
     throng(&taken).run().exits(2).says(&["monitor-failed", "--listen"]);
+    throng("monitor --cert none.pem --key none.pem").run().exits(2).says(&["none.pem"]);
+    throng("monitor --cert none.pem").run().exits(2).says(&["--key"]);
     throng("monitor --process a/b").run().exits(2).says(&["`a/b`", "nginx"]);
     throng("monitor --stdio --every 1ms").run().exits(2).says(&["--every", "100 ms"]);
 }
@@ -264,4 +266,76 @@ fn readings_on_standard_output_end_with_their_reader() {
     assert!(readings[2] >= 2.0, "{readings:?}");
     drop(lines);
     assert!(child.wait().expect("it ends").success());
+}
+
+/// A client that runs the command here, as another host would, with this PATH there.
+const FAKE_SSH: &str = "#!/bin/sh
+while [ \"$1\" != -- ]; do shift; done
+if [ \"$2\" = nobody@gone ]; then echo 'ssh: connect to host gone: No route' >&2; exit 255; fi
+PATH=$THRONG_TEST_PATH sh -c \"$3\"
+";
+
+#[test]
+fn a_host_is_read_over_ssh_with_a_copy_that_is_removed() {
+    let target = Target::start("http");
+    let text = format!(
+        "target: {}
+monitor:
+- {{host: root@shop-1, processes: [throng]}}
+- {{host: nobody@gone}}
+sessions: {{s: {{steps: [{{http: GET /}}, {{think: 20ms}}]}}}}
+load: [{{users: 2, for: 4s}}]
+thresholds: [\"host cpu <= 100%\", \"root@shop-1 memory max < 100%\", \"host node_load1 < 9000\"]
+",
+        target.http("")
+    );
+    let old = "#!/bin/sh\necho throng 0.0.9 older\n";
+    let run = throng("run s.yaml --json --out record").file("s.yaml", text);
+    let run = run.file("bin/throng", old).file("ssh.sh", FAKE_SSH);
+    let folder = run.folder().to_path_buf();
+    let path = format!("{}:/usr/bin:/bin", folder.join("bin").display());
+    let run = run.env("THRONG_TEST_PATH", &path).env("TMPDIR", "/tmp");
+    let command = format!("chmod +x {0}/bin/throng; sh {0}/ssh.sh", folder.display());
+    let command = format!("sh -c '{command} \"$@\"' ssh");
+    let run = run.env("THRONG_SSH_COMMAND", &command).run().exits(0);
+    run.says(&["nobody@gone cannot be read: ssh: connect to host gone: No route", "throng 0.0.9"]);
+    let json = run.json();
+    let rows = json["monitors"].as_array().expect("sources");
+    run.check(rows[0]["read"].as_u64() >= Some(2), "readings of the host");
+    run.check(rows[1]["read"] == 0 && rows[1]["failed"].as_u64() >= Some(1), "of the other");
+    let processes = series(&run, &json, "throng_processes{name=\"throng\"}");
+    run.check(processes["last"].as_f64() >= Some(2.0), "this, and the copy, and the target");
+    let verdicts = json["thresholds"].as_array().expect("thresholds");
+    run.check(verdicts.iter().all(|it| it["verdict"] == "met"), "all are met");
+    let waits = Monitor::start("--listen 127.0.0.1:0");
+    waits.child.until("the copy is removed", || {
+        let own = std::fs::read_dir("/tmp").expect("a folder").flatten();
+        own.filter(|it| it.file_name().to_string_lossy().starts_with("throng-monitor-"))
+            .all(|it| !it.path().join("throng").exists())
+    });
+}
+
+#[test]
+fn what_cannot_be_said_of_a_source_is_refused() {
+    let check = |monitor: &str, threshold: &str| {
+        let text = format!(
+            "target: http://127.0.0.1:9
+monitor: [{monitor}]
+sessions: {{s: {{steps: [{{http: GET /}}]}}}}
+load: [{{users: 1, for: 1s, name: hold}}]
+thresholds: [\"{threshold}\"]
+"
+        );
+        throng("check s.yaml").file("s.yaml", text).run()
+    };
+    let host = "{host: user@shop-1}";
+    check(host, "host cpu < 80%").exits(0);
+    check(host, "host cpu < 80% in hold").exits(2).says(&["over all measured phases"]);
+    check(host, "host cpu max < 80%").exits(2).says(&["only its mean"]);
+    check("{host: \"-oProxyCommand=x\"}", "errors < 1%").exits(2).says(&["user@shop-1"]);
+    check("{host: a, values: {b: c}}", "errors < 1%").exits(2).says(&["`values` has no effect"]);
+    let json = "{json: \"http://127.0.0.1:9/\", name: shop, values: {clients: clientsLen}}";
+    check(json, "shop clients max < 5").exits(0);
+    check(json, "shop client max < 5").exits(2).says(&["there is no value `client`", "clients"]);
+    check("{json: \"http://127.0.0.1:9/\"}", "errors < 1%").exits(2).says(&["values"]);
 }

@@ -53,12 +53,25 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
         .cell(say!("users"), |line| line.of_level(|level| format_count(level.users_online)))
         .cell(say!("explained"), |line| line.of_level(explained))
         .cell(say!("cores"), |line| line.of_level(|level| format!("{:.2}", level.cores)))
+        .cell(say!("target CPU"), |line| line.of_level(target_cpu))
+        .if_any(|line| line.level.is_some_and(|level| level.target_cpu_s.is_some()))
         .table(&lines);
-    let explained = say!(
-        "explained: users by Little's law (attempts/s × (response time + pause)) / users on \
-         average; cores: processors that the generator used"
+    let mut text = "\n".to_string() + &table.render(style);
+    text += &note(
+        say!(
+            "explained: users by Little's law (attempts/s × (response time + pause)) / users on \
+             average; cores: processors that the generator used"
+        ),
+        style,
     );
-    "\n".to_string() + &table.render(style) + &note(explained, style) + &drawn(summary, style)
+    if summary.parts.levels.iter().any(|level| level.target_cpu_s.is_some()) {
+        text += &note(say!("target CPU: CPU time of the target for an attempt"), style);
+    }
+    text + &drawn(summary, style)
+}
+
+fn target_cpu(level: &LevelRow) -> String {
+    level.target_cpu_s.map_or_else(|| "–".to_string(), |seconds| nanos((seconds * 1e9) as u64))
 }
 
 /// Both sides of Little's law.

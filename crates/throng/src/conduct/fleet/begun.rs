@@ -13,6 +13,7 @@ use throng_results::{MachineInfo, Run, RunInfo, timestamp};
 
 use super::super::Conduct;
 use super::super::desk::{Desk, Outlets, Posts};
+use super::super::monitors::Hosts;
 use super::super::wire::{Past, Told};
 use crate::arguments::{LimitArguments, OutputArguments};
 use crate::bundle::{self, Given};
@@ -118,7 +119,7 @@ impl Begun {
         let options = conduct.options(&guard, 1);
         let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
         let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
-        let outlets = Outlets { recorder, exports, live };
+        let outlets = Outlets { recorder, exports, live, hosts: Hosts::default() };
         let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
         Ok(desk.work(self.told.setup, &options, signals).await)
     }
