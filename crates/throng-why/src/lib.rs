@@ -30,7 +30,8 @@ pub use around::{Change, Effect, Happened, Stretch, around};
 pub use finding::{Code, Figure, Finding, Level, Rival, Span, Unknown};
 pub use gave_way::GaveWay;
 pub use record::{
-    BUSY, Facts, FailedLevel, MissedRate, PhaseFacts, Record, SearchFacts, WATCHED, Watched,
+    BUSY, Facts, FailedLevel, MissedRate, PhaseFacts, Record, SearchFacts, TargetFacts, WATCHED,
+    Watched,
 };
 pub use rules::{Judged, judge};
 pub use stability::{Measured, Stability, Trend};

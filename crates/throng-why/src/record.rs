@@ -96,6 +96,20 @@ pub struct SearchFacts {
     pub border: Option<f64>,
 }
 
+/// What monitors of the target's host say of the measured phases.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TargetFacts {
+    /// Connections that its listening sockets dropped, about.
+    pub listen_dropped: f64,
+    /// The watched program whose process came nearest to its limit: its name, open descriptors at
+    /// most, and the limit.
+    pub descriptors: Option<(String, f64, f64)>,
+    /// Watched programs of which a process ended and one started.
+    pub restarted: Vec<String>,
+    /// Share of the time in which all processors of the busiest host worked, 0 to 1.
+    pub cpu: Option<f64>,
+}
+
 /// What is known of a run beside its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
@@ -124,6 +138,7 @@ pub struct Facts {
     pub watched: Vec<Watched>,
     /// When the load was changed by hand.
     pub changes_s: Vec<f64>,
+    pub target: TargetFacts,
 }
 
 /// See the module's description.

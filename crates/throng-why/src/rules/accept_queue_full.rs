@@ -42,8 +42,10 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let failed = record.sum(&record.all(), |point| point.connect_failed - point.refused);
     let is_felt = repeated.is_some() || mute.is_some() || failed >= FAILED_MIN;
     let is_here = record.facts.same_host && dropped > 0.0;
+    let there = record.facts.target.listen_dropped;
+    let is_known = is_here || there >= 1.0;
     let level = match () {
-        () if is_here && is_felt => Level::Certain,
+        () if is_known && is_felt => Level::Certain,
         () if mute.is_some() => Level::Likely,
         () => return Ok(Vec::new()),
     };
@@ -53,12 +55,17 @@ pub(super) fn judge(record: &Record) -> Judgement {
                 count(mute.unwrap_or_default() as f64)
             })
         }
-        _ => say!("listeners on the target's host dropped {} connections", count(dropped)),
+        _ => say!("listeners on the target's host dropped {} connections", {
+            count(if is_here { dropped } else { there })
+        }),
     };
     let mut found = Finding::new(Code::AcceptQueueFull, level, text, record.measured_span())
         .on(&["stage:connect", "p99"]);
     if is_here {
         found = found.figure(say!("ListenDrops of this host, which runs the target: {}", dropped));
+    }
+    if there >= 1.0 {
+        found = found.figure(say!("connections that its monitor saw dropped: {}", count(there)));
     }
     if let Some(repeated) = repeated {
         found = found.figure(say!("connects within 45 ms of a SYN retransmission: {}", repeated));

@@ -17,6 +17,8 @@ const BELOW_MAX: f64 = 0.03;
 /// Seconds of a plateau, and its spread by its median.
 const PLATEAU_S_MIN: f64 = 15.0;
 const PLATEAU_SPREAD_MAX: f64 = 0.005;
+/// Share of its descriptors that a watched process has open: the last ones are seen too rarely.
+const WATCHED_MIN: f64 = 0.99;
 /// Share of connects on the plateau that do not end well.
 const FAILED_MIN: f64 = 0.5;
 
@@ -34,6 +36,9 @@ pub(super) fn judge(record: &Record) -> Judgement {
             .then(say!("raise the limit with `ulimit -n`; `throng doctor` shows by how much"));
         return Ok(vec![found]);
     }
+    if let Some(found) = watched(record) {
+        return Ok(vec![found]);
+    }
     let length = (PLATEAU_S_MIN / record.width()).ceil() as usize;
     if record.points().len() < length {
         return Err(Unknown::TooShort { needs_s: PLATEAU_S_MIN as u64 });
@@ -41,6 +46,24 @@ pub(super) fn judge(record: &Record) -> Judgement {
     let found = (0..=record.points().len() - length).step_by(length.div_ceil(2));
     let mut found = found.filter_map(|from| plateau(record, from..from + length));
     Ok(found.next().into_iter().collect())
+}
+
+/// A watched process had no descriptor left, and connects failed.
+fn watched(record: &Record) -> Option<Finding> {
+    let (name, open, limit) = record.facts.target.descriptors.as_ref()?;
+    let failed = record.sum(&record.all(), |point| point.attempted - point.opened);
+    if *open < limit * WATCHED_MIN || failed < 1.0 {
+        return None;
+    }
+    let (open, limit) = (count(*open), count(*limit));
+    let text = say!("`{name}` on the target's host reached its limit of {limit} descriptors");
+    let found = Finding::new(Code::DescriptorLimit, Level::Certain, text, record.measured_span());
+    let found = found
+        .on(&["connections_open"])
+        .figure(say!("open descriptors at most: {open} of {limit}"))
+        .figure(say!("connects that did not open: {}", count(failed)))
+        .then(say!("on the target, compare `ulimit -n` and /proc/PID/limits with this number"));
+    Some(found)
 }
 
 /// A plateau just below a limit, on which connects fail or hang.

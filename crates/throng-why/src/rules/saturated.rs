@@ -20,6 +20,8 @@ const MISSED_MIN: f64 = 0.02;
 const USERS_MORE: f64 = 1.5;
 const RATE_MORE_MAX: f64 = 1.1;
 const SLOWER_MIN: f64 = 1.3;
+/// Share of the processors' time of a host that has none left.
+const CPU_MIN: f64 = 0.9;
 /// Points in each part.
 const RAMP_POINTS_MIN: usize = 4;
 
@@ -34,7 +36,18 @@ pub(super) fn judge(record: &Record) -> Judgement {
         false => ramp(record, range),
     });
     // One is enough: those that follow are the same.
-    Ok(found.take(1).collect())
+    Ok(found.take(1).map(|found| with_cpu(record, found)).collect())
+}
+
+/// What a monitor of the target's host says of its processors.
+fn with_cpu(record: &Record, found: Finding) -> Finding {
+    let Some(cpu) = record.facts.target.cpu else { return found };
+    let found = found.figure(say!("processors of the target's host: {} busy", percent(cpu)));
+    // The processors of one host are shared with throng.
+    match cpu >= CPU_MIN && !record.facts.same_host {
+        true => Finding { level: Level::Certain, ..found },
+        false => found,
+    }
 }
 
 fn piled(record: &Record, range: Range<usize>, length: usize) -> Option<Finding> {

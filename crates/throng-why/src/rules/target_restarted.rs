@@ -73,12 +73,18 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     let clean = record.sum(&window, |point| point.closed_by_target);
     let reset = record.sum(&window, |point| point.reset);
     let at = Span::new(when.from_s, when.from_s + END_S);
-    let found = Finding::new(Code::TargetRestarted, Level::Likely, text, when)
+    let programs = record.facts.target.restarted.join("`, `");
+    let level = if programs.is_empty() { Level::Likely } else { Level::Certain };
+    let mut found = Finding::new(Code::TargetRestarted, level, text, when)
         .on(&["connections_open", "failed"])
         .figure_at(at, say!("open before: {}; ended within 2 s: {}", count(open), count(ended)))
         .figure_at(at, say!("by FIN: {}, by RST: {}", count(clean), count(reset)))
         .figure(say!("failed connects until it was back: {}", count(all)))
         .not(say!("the target closes idle connections"), say!("it would accept new ones meanwhile"))
         .then(say!("look at the target's log and `dmesg` at this time (killed, out of memory)"));
+    if level == Level::Certain {
+        found = found
+            .figure(say!("processes that ended and started, as its monitor saw: `{programs}`"));
+    }
     Some((found, end.max(window.end)))
 }

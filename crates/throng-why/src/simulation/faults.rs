@@ -5,7 +5,7 @@ use throng_metrics::{Cause, Ending, SampleInterval, Slow, StepKind};
 
 use super::{Second, Simulated, World, simulate};
 use crate::finding::{Code, Level};
-use crate::record::{MissedRate, Watched};
+use crate::record::{Facts, MissedRate, TargetFacts, Watched};
 
 /// A fault: what it is called by, at which level it must be found, and a run with it.
 pub(super) type Fault = (Code, Level, fn(u64) -> Simulated);
@@ -41,7 +41,7 @@ pub(super) const FAULTS: [Fault; 27] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 12] = [
+pub(super) const MORE: [Fault; 16] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
@@ -54,7 +54,25 @@ pub(super) const MORE: [Fault; 12] = [
     (Code::ConntrackFull, Level::Hint, conntrack_by_numbers),
     (Code::OwnDuplicates, Level::Certain, own_duplicates),
     (Code::HeadOfLine, Level::Likely, head_of_line),
+    // What a monitor of the target's host says makes them certain.
+    (Code::DescriptorLimit, Level::Certain, |seed| watched(descriptors_of_target(seed))),
+    (Code::AcceptQueueFull, Level::Certain, |seed| watched(mute(seed))),
+    (Code::TargetRestarted, Level::Certain, |seed| watched(restarted(seed, 6))),
+    (Code::Saturated, Level::Certain, |seed| watched(saturated_open(seed))),
 ];
+
+/// As a monitor sees a host at its limits.
+fn watched(made: Simulated) -> Simulated {
+    let target = TargetFacts {
+        listen_dropped: 240.0,
+        descriptors: Some(("shop".into(), 1_024.0, 1_024.0)),
+        restarted: vec!["shop".into()],
+        cpu: Some(0.97),
+    };
+    // Only what is felt is a finding: a watched host alone brings none.
+    let facts = Facts { target, ..made.facts };
+    Simulated { facts, ..made }
+}
 
 fn late(seed: u64) -> Simulated {
     simulate(&World::new(seed, 120), |second, random| {
