@@ -54,7 +54,7 @@ mod memory;
 mod network;
 mod nobody;
 mod peers;
-mod pem;
+pub mod pem;
 mod prepared;
 mod rare;
 mod recorder;

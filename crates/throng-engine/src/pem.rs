@@ -11,7 +11,8 @@ use throng_base::{Said, plain};
 /// No certificate or key is larger.
 const PEM_BYTES_MAX: usize = 16 << 20;
 
-pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
+/// All certificates of a file, in its order.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Said> {
     let unreadable =
         |error: Said| say!("cannot read certificates from {}: {error}", path.display());
     let text = read(path).map_err(unreadable)?;
@@ -24,7 +25,8 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
+/// The key of a file, which may have certificates, too.
+pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Said> {
     let unreadable =
         |error: Said| say!("cannot read the private key from {}: {error}", path.display());
     let text = read(path).map_err(unreadable)?;

@@ -8,6 +8,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,9 +20,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
+use tokio_rustls::TlsAcceptor;
 
 /// Connections at a time. Of those who come when there are as many, the new ones push out who has
 /// been silent for longest; who is being served stays.
@@ -174,6 +176,7 @@ impl Connection {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<TlsAcceptor>,
 }
 
 /// The connections that there are.
@@ -228,7 +231,13 @@ impl Server {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Server { listener, address })
+        Ok(Server { listener, address, tls: None })
+    }
+
+    /// Takes only TLS connections.
+    #[must_use]
+    pub fn secured(self, config: Arc<rustls::ServerConfig>) -> Server {
+        Server { tls: Some(TlsAcceptor::from(config)), ..self }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -272,9 +281,19 @@ impl Server {
             let state = Rc::new(State::default());
             connections.silent.borrow_mut().push_back(Rc::downgrade(&state));
             let (answer, connections) = (Rc::clone(&answer), connections.clone());
+            let tls = self.tls.clone();
             tokio::task::spawn_local(async move {
                 let _open = Counted::new(&connections.open);
-                serve_one(stream, state, answer, &connections).await;
+                let _ = stream.set_nodelay(true);
+                match tls {
+                    None => serve_one(stream, state, answer, &connections).await,
+                    Some(tls) => {
+                        let handshake = tokio::time::timeout(REQUEST_TIME_MAX, tls.accept(stream));
+                        if let Ok(Ok(stream)) = handshake.await {
+                            serve_one(stream, state, answer, &connections).await;
+                        }
+                    }
+                }
             });
         }
     }
@@ -289,7 +308,7 @@ pub fn in_thread(work: impl Future<Output = ()>) {
 }
 
 async fn serve_one<F, Fut>(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     state: Rc<State>,
     answer: Rc<F>,
     connections: &Connections,
@@ -297,7 +316,6 @@ async fn serve_one<F, Fut>(
     F: Fn(Request) -> Fut + 'static,
     Fut: Future<Output = Reply> + 'static,
 {
-    let _ = stream.set_nodelay(true);
     let busy = RefCell::new(None);
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let (answer, connection) = (Rc::clone(&answer), Connection(Rc::clone(&state)));

@@ -2,13 +2,16 @@
 //! a reader asks for, stands back behind everything else, and stops when nobody reads any more.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use throng_base::units::parse_duration;
 use throng_base::{Clock, Diagnostic, Exit, Said, Time};
+use throng_engine::pem;
 use throng_host::probe::Format;
 use throng_host::probe::listeners::WINDOW_MAX;
 use throng_host::set_nice;
@@ -52,6 +55,15 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
             }
         },
     };
+    let tls = match arguments.cert.as_deref().zip(arguments.key.as_deref()).map(tls) {
+        None => None,
+        Some(Ok(tls)) => Some(tls),
+        Some(Err(cause)) => {
+            let message = say!("the certificate of --cert cannot be used: {cause}");
+            errors.diagnostic(&Diagnostic::error("monitor-failed", message));
+            return Exit::Usage;
+        }
+    };
     let clock = Clock::start();
     let services = arguments.services(std::env::var("REDISCLI_AUTH").ok().as_deref());
     let twice = services
@@ -75,7 +87,7 @@ pub(crate) fn monitor(arguments: MonitorArguments) -> Exit {
     match link {
         Some(link) => {
             let idle_max = (!arguments.stay).then_some(arguments.idle);
-            listen(link, readings, &clock, idle_max, errors)
+            listen((link, tls), readings, &clock, idle_max, errors)
         }
         None => write(readings, &clock, every, errors),
     }
@@ -87,23 +99,45 @@ fn not_listening(address: &str, cause: &Said) -> Diagnostic {
     told.help(say!("set {} to an address of this host and a free port", "--listen"))
 }
 
+/// What a server shows and proves, from two files of PEM.
+fn tls((cert, key): (&Path, &Path)) -> Result<Arc<ServerConfig>, Said> {
+    let (chain, key) = (pem::certificates(cert)?, pem::private_key(key)?);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let of = |error: rustls::Error| Said::of_others(error.to_string());
+    let config = ServerConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().map_err(of)?;
+    let mut config = config.with_no_client_auth().with_single_cert(chain, key).map_err(of)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
 /// Answers readers until it is stopped, or none comes any more.
 fn listen(
-    link: Link,
+    (link, tls): (Link, Option<Arc<ServerConfig>>),
     readings: Readings,
     clock: &Clock,
     idle_max: Option<Duration>,
     errors: Screen,
 ) -> Exit {
     let is_loopback = link.address().ip().is_loopback();
-    errors.say(say!("metrics: {}", link.url));
-    if !is_loopback {
+    let url = match tls {
+        Some(_) => link.url.replacen("http:", "https:", 1),
+        None => link.url.clone(),
+    };
+    errors.say(say!("metrics: {url}"));
+    if !is_loopback && tls.is_some() {
+        errors.say(say!("readers need the token of this link, or it as `Authorization: Bearer`"));
+    } else if !is_loopback {
         errors.say(say!(
             "readers need the token of this link, or it as `Authorization: Bearer`; the connection \
              is not encrypted"
         ));
     }
     let Link { server, gate, .. } = link;
+    let server = match tls {
+        Some(tls) => server.secured(tls),
+        None => server,
+    };
     // Of the last reader; 0 before the first one.
     let last = Arc::new(AtomicU64::new(0));
     let (own_clock, seen) = (clock.clone(), Arc::clone(&last));

@@ -113,6 +113,12 @@ pub(crate) struct MonitorArguments {
         conflicts_with = "stdio"
     )]
     pub(crate) listen: String,
+    /// Serve over TLS with this certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "stdio")]
+    pub(crate) cert: Option<PathBuf>,
+    /// The private key of --cert, as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
     /// Write the readings to standard output instead
     #[arg(long)]
     pub(crate) stdio: bool,
