@@ -55,21 +55,27 @@ pub(super) const MORE: [Fault; 16] = [
     (Code::OwnDuplicates, Level::Certain, own_duplicates),
     (Code::HeadOfLine, Level::Likely, head_of_line),
     // What a monitor of the target's host says makes them certain.
-    (Code::DescriptorLimit, Level::Certain, |seed| watched(descriptors_of_target(seed))),
-    (Code::AcceptQueueFull, Level::Certain, |seed| watched(mute(seed))),
-    (Code::TargetRestarted, Level::Certain, |seed| watched(restarted(seed, 6))),
-    (Code::Saturated, Level::Certain, |seed| watched(saturated_open(seed))),
+    (Code::DescriptorLimit, Level::Certain, |seed| {
+        let descriptors = Some(("shop".into(), 1_024.0, 1_024.0));
+        let target = TargetFacts { descriptors, ..TargetFacts::default() };
+        watched(descriptors_of_target(seed), target)
+    }),
+    (Code::AcceptQueueFull, Level::Certain, |seed| {
+        let target = TargetFacts { listen_dropped: 240.0, ..TargetFacts::default() };
+        watched(mute(seed), target)
+    }),
+    (Code::TargetRestarted, Level::Certain, |seed| {
+        let target = TargetFacts { restarted: vec!["shop".into()], ..TargetFacts::default() };
+        watched(restarted(seed, 6), target)
+    }),
+    (Code::Saturated, Level::Certain, |seed| {
+        let target = TargetFacts { cpu: Some(0.97), ..TargetFacts::default() };
+        watched(saturated_open(seed), target)
+    }),
 ];
 
-/// As a monitor sees a host at its limits.
-fn watched(made: Simulated) -> Simulated {
-    let target = TargetFacts {
-        listen_dropped: 240.0,
-        descriptors: Some(("shop".into(), 1_024.0, 1_024.0)),
-        restarted: vec!["shop".into()],
-        cpu: Some(0.97),
-    };
-    // Only what is felt is a finding: a watched host alone brings none.
+/// As a monitor sees the target's host.
+fn watched(made: Simulated, target: TargetFacts) -> Simulated {
     let facts = Facts { target, ..made.facts };
     Simulated { facts, ..made }
 }
