@@ -104,10 +104,10 @@ impl Monitors {
                 let missing = scraped.missing.join("`, `");
                 let text = if !missing.is_empty() {
                     Some(say!("{name} has no metric that matches `{missing}`"))
-                } else if let Some(note) = &scraped.note {
-                    Some(say!("{name}: {note}", note = note))
                 } else if was_failing {
                     Some(say!("{name} can be read again"))
+                } else if let Some(note) = &scraped.note {
+                    Some(say!("{name}: {note}", note = note))
                 } else if left_out > 0 && !std::mem::replace(&mut source.is_left_out, true) {
                     Some(say!(
                         "{name} has {left_out} series more than the limit of {}: select fewer in \

@@ -268,11 +268,11 @@ fn readings_on_standard_output_end_with_their_reader() {
     assert!(child.wait().expect("it ends").success());
 }
 
-/// A client that runs the command here, as another host would, with this PATH there.
+/// A client that runs the command here, in a session of its own as on another host, with this PATH.
 const FAKE_SSH: &str = "#!/bin/sh
 while [ \"$1\" != -- ]; do shift; done
 if [ \"$2\" = nobody@gone ]; then echo 'ssh: connect to host gone: No route' >&2; exit 255; fi
-PATH=$THRONG_TEST_PATH sh -c \"$3\"
+PATH=$THRONG_TEST_PATH setsid sh -c \"$3\"
 ";
 
 #[test]
