@@ -274,12 +274,10 @@ fn read_scenario(
     let phases: Vec<&Phase> = loads.iter().flat_map(|load| &load.phases).collect();
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
-    let rows = &compiler.rows.steps;
     let monitors = monitor::read_monitors(cx, &fields);
-    let known = (rows.as_slice(), monitors.as_slice());
-    let rules = read_rules(cx, &fields, known, &loads, &reaches);
+    let rows = (&compiler.rows.steps[..], &monitors[..]);
+    let rules = read_rules(cx, &fields, rows, &loads, &reaches);
     let Rules { thresholds, abort_when, events } = rules;
-    let seed = fields.seed.node().and_then(|node| cx.whole(node));
     warn_unused(cx, &parts, &reaches);
     Some(Program {
         tls: target::read_tls(cx, &fields, &reaches.targets),
@@ -309,7 +307,7 @@ fn read_scenario(
         trace: fields.trace.node().and_then(|node| trace::read_trace(cx, node)),
         monitors,
         outputs: output::read_outputs(cx, &fields),
-        seed: run.seed.or(seed).unwrap_or(run.fresh_seed),
+        seed: read_seed(cx, &fields, run),
         run_id: run.id.clone(),
         secrets: cx.secrets.clone(),
         changes: facts.changes,
@@ -326,6 +324,12 @@ fn read_ledger(
 ) -> Vec<Delivery> {
     let read = |node| deliveries::read_deliveries(cx, node, reaches, compiler, sessions);
     ledger.map(read).unwrap_or_default()
+}
+
+/// The seed of the command, of the scenario, or a fresh one.
+fn read_seed(cx: &mut Context<'_>, fields: &ast::Scenario<'_>, run: &RunOptions) -> u64 {
+    let seed = fields.seed.node().and_then(|node| cx.whole(node));
+    run.seed.or(seed).unwrap_or(run.fresh_seed)
 }
 
 /// What a run is judged by and what happens in it.
