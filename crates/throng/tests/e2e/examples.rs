@@ -27,6 +27,18 @@ struct Small {
 
 const EXAMPLES: &[Small] = &[
     Small {
+        name: "failover.yaml",
+        targets: &[("http", "127.0.0.1:8080")],
+        changes: &[
+            ("users: 50, for: 10s", "users: 5, for: 1s"),
+            ("for: 1m", "for: 3s"),
+            ("steady + 20s", "steady + 500ms"),
+            ("steady + 40s", "steady + 2s"),
+            ("p99 < 500ms", "p99 < 10s"),
+        ],
+        ok: 50.0,
+    },
+    Small {
         name: "once-per-run.yaml",
         targets: &[("http", "127.0.0.1:8080")],
         changes: &[("{users: 50, for: 30s}", "{users: 5, for: 1s}"), ("p99 < 100ms", "p99 < 10s")],
@@ -226,6 +238,7 @@ macro_rules! examples_are_run {
 }
 
 examples_are_run! {
+    failover_is_run: "failover.yaml",
     once_per_run_is_run: "once-per-run.yaml",
     open_platform_api_is_run: "open-platform-api.yaml",
     quick_http_is_run: "quick-http.yaml",
@@ -250,7 +263,7 @@ fn is_run(name: &str) {
     changes.extend(places.map(|((_, port), address)| (*port, address.as_str())));
     let text = changed(small.name, &changes);
     running("check small.yaml", text.clone()).run().exits(0);
-    let run = running("run small.yaml --json --out record", text).run().exits(0);
+    let run = running("run small.yaml --json --allow-commands --out record", text).run().exits(0);
     run.within("/total/ok", small.ok, f64::MAX);
     run.has("/total/failed", 0);
     if small.name == "open-platform-api.yaml" {

@@ -90,6 +90,7 @@ mod takeover;
 mod targets;
 mod tcp;
 mod thresholds;
+mod timed;
 mod tls;
 mod tutorials;
 mod unix_socket;
