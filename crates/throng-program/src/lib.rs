@@ -163,6 +163,23 @@ impl Step {
     }
 }
 
+impl Program {
+    /// By target, the first of those that a user gets one of; empty where there is no choice.
+    pub fn services(&self) -> Vec<u16> {
+        let mut services: Vec<u16> = (0..self.targets.len() as u16).collect();
+        let all = services.clone();
+        for link in self.sessions.iter().flat_map(|session| &session.links) {
+            let choice = if link.targets.is_empty() { &all[..] } else { &link.targets };
+            let known = choice.iter().map(|target| services[usize::from(*target)]);
+            let Some(first) = known.min() else { continue };
+            let joined: Vec<u16> =
+                choice.iter().map(|target| services[usize::from(*target)]).collect();
+            services.iter_mut().filter(|it| joined.contains(it)).for_each(|it| *it = first);
+        }
+        if services == all { Vec::new() } else { services }
+    }
+}
+
 /// One address of the service. Users are spread over all addresses by weight, and over all that
 /// a name resolves to in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]

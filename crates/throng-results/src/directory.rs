@@ -77,6 +77,10 @@ pub struct RunInfo {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineInfo>,
     pub targets: Vec<String>,
+    /// By target, the first one that users may get in its place: both are addresses of one service.
+    /// Empty where each is a service of its own, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<u16>,
     /// A target is on a machine that makes the load, so that both compete for its processors.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub same_host: bool,
@@ -143,6 +147,7 @@ impl Default for RunInfo {
             shards: 0,
             machines: Vec::new(),
             targets: Vec::new(),
+            services: Vec::new(),
             same_host: false,
             soak: false,
             monitors: Vec::new(),

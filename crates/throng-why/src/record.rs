@@ -121,6 +121,8 @@ pub struct Facts {
     pub ended: bool,
     pub same_host: bool,
     pub targets: Vec<String>,
+    /// By target, the first address of the same service; empty where each is one of its own.
+    pub services: Vec<u16>,
     /// The zero of all times since the Unix epoch; 0 if unknown.
     pub zero_unix_ns: u64,
     /// Source ports of the host.
@@ -270,6 +272,11 @@ impl<'a> Record<'a> {
         let (last, _) = places.last_key_value()?;
         let total = places.values().sum();
         Some((total, self.span(&(*first as usize..*last as usize + 1))))
+    }
+
+    /// The service that a target is an address of.
+    pub(crate) fn service(&self, target: u16) -> u16 {
+        self.facts.services.get(usize::from(target)).copied().unwrap_or(target)
     }
 
     pub(crate) fn step_name(&self, step: u16) -> String {

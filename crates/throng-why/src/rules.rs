@@ -130,7 +130,7 @@ const EXPLAINS: [(Code, &[Code]); 15] = [
             Code::TwoPeaks,
         ],
     ),
-    (Code::OneBadAddress, &[Code::TwoPeaks, Code::RisingErrors, Code::Unbalanced]),
+    (Code::OneBadAddress, &[Code::TwoPeaks, Code::RisingErrors, Code::Unbalanced, Code::SlowStep]),
     (Code::PlateauResidence, &[Code::ClosesFirst, Code::RisingErrors]),
     (Code::RateLimited, &[Code::Saturated, Code::RisingErrors, Code::Amplified]),
     (Code::TlsBound, &[Code::Saturated, Code::SlowStep, Code::TwoPeaks]),

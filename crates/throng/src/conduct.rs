@@ -390,6 +390,7 @@ impl Conduct<'_> {
             soak: self.recorded.load.soak.is_some(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
             targets: program.targets.iter().map(throng_program::Target::written).collect(),
+            services: program.services(),
             steps: program.steps.iter().map(step_info).collect(),
             loads: match program.loads.as_slice() {
                 [_] => Vec::new(),

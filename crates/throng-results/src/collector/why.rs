@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use throng_base::Said;
 use throng_metrics::capacity::{LevelVerdict, Purpose};
-use throng_metrics::{Capacity, Comparison, Interval, Measure, Subject, Verdict};
+use throng_metrics::{Capacity, Comparison, Interval, Measure, StepKind, Subject, Verdict};
 use throng_why::{
     Facts, FailedLevel, Judged, MissedRate, PhaseFacts, Record, SearchFacts, Span, TargetFacts,
     Watched, around, judge,
@@ -39,10 +39,12 @@ impl Figures {
 impl Figures {
     /// Both sides of Little's law, for each level.
     pub(super) fn fill_levels(&self, summary: &mut Summary) {
-        let Some(timeline) = self.timeline.as_ref().filter(|_| summary.info.loads.is_empty())
-        else {
-            return;
-        };
+        // Of users who stay online it is not known what they do meanwhile.
+        let is_known =
+            |kind: StepKind| kind != StepKind::Connect && (kind.is_asked() || !kind.is_attempt());
+        let is_known = summary.info.steps.iter().all(|step| is_known(step.kind));
+        let of_one = is_known && summary.info.loads.is_empty();
+        let Some(timeline) = self.timeline.as_ref().filter(|_| of_one) else { return };
         for level in &mut summary.parts.levels {
             let from_s = level.at_ns as f64 / 1e9;
             let users = timeline.users(from_s, from_s + level.lasted.as_secs_f64());
@@ -85,6 +87,7 @@ fn facts(summary: &Summary) -> Facts {
         ended: !summary.verdict.unended,
         same_host: info.same_host,
         targets: info.targets.clone(),
+        services: info.services.clone(),
         zero_unix_ns: info.zero_unix_ns,
         port_range: info.host.port_range,
         generator: generator(&summary.verdict.validity),

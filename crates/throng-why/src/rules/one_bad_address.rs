@@ -16,13 +16,16 @@ const FAILED_MIN: f64 = 0.005;
 const CHANCE_MAX: f64 = 0.01;
 
 pub(super) fn judge(record: &Record) -> Judgement {
-    let mut targets: Vec<u16> = record.whole.targets.iter().map(|row| row.place.target).collect();
-    targets.dedup();
-    Ok(targets.into_iter().filter_map(|target| worst(record, target)).collect())
+    let rows = record.whole.targets.iter();
+    let mut services: Vec<u16> = rows.map(|row| record.service(row.place.target)).collect();
+    services.sort_unstable();
+    services.dedup();
+    Ok(services.into_iter().filter_map(|service| worst(record, service)).collect())
 }
 
-fn worst(record: &Record, target: u16) -> Option<Finding> {
-    let own = |row: &&TargetInterval| row.place.target == target && row.count >= ATTEMPTS_MIN;
+fn worst(record: &Record, service: u16) -> Option<Finding> {
+    let is_own = |row: &TargetInterval| record.service(row.place.target) == service;
+    let own = |row: &&TargetInterval| is_own(row) && row.count >= ATTEMPTS_MIN;
     let rows: Vec<&TargetInterval> = record.whole.targets.iter().filter(own).collect();
     if rows.len() < 2 {
         return None;

@@ -97,3 +97,4 @@ mod unix_socket;
 mod verify;
 mod websocket;
 mod why;
+mod why_staged;

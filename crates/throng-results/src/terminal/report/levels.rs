@@ -51,20 +51,22 @@ pub(in crate::terminal) fn load_levels(summary: &Summary, style: &Style) -> Stri
         .cell(P99.head(), time(P99))
         .cell(say!("connects/s"), |line| line.of_level(|level| rate(level.opened_per_s)))
         .cell(say!("users"), |line| line.of_level(|level| format_count(level.users_online)))
-        .cell(say!("explained"), |line| line.of_level(explained))
+        .cell(say!("explained / users"), |line| line.of_level(explained))
+        .if_any(|line| line.level.is_some_and(|level| level.users_explained.is_some()))
         .cell(say!("cores"), |line| line.of_level(|level| format!("{:.2}", level.cores)))
         .cell(say!("target CPU"), |line| line.of_level(target_cpu))
         .if_any(|line| line.level.is_some_and(|level| level.target_cpu_s.is_some()))
         .table(&lines);
+    let any =
+        |of: fn(&LevelRow) -> Option<f64>| summary.parts.levels.iter().any(|it| of(it).is_some());
     let mut text = "\n".to_string() + &table.render(style);
-    text += &note(
-        say!(
-            "explained: users by Little's law (attempts/s × (response time + pause)) / users on \
-             average; cores: processors that the generator used"
-        ),
-        style,
-    );
-    if summary.parts.levels.iter().any(|level| level.target_cpu_s.is_some()) {
+    text += &note(say!("cores: processors that the generator used, on average"), style);
+    if any(|level| level.users_explained) {
+        let law =
+            say!("explained / users: attempts/s × (response time + pause), and users on average");
+        text += &note(law, style);
+    }
+    if any(|level| level.target_cpu_s) {
         text += &note(say!("target CPU: CPU time of the target for an attempt"), style);
     }
     text + &drawn(summary, style)
