@@ -71,6 +71,12 @@ export interface Finding {
   next: string;
 }
 
+/** Whether a long load stayed as it was; see docs/json.md. */
+export interface Stability {
+  verdict: "stable" | "unstable" | "too-short";
+  measures: { text: string; trend: string }[];
+}
+
 export interface Summary {
   run: Record<string, any>;
   outcome: { exit_code: number; headline: string; reasons: string[]; valid: boolean; invalid_reasons: unknown[]; warnings: { text: string }[] } | null;
@@ -93,6 +99,8 @@ export interface Summary {
   sent_bytes: number;
   failures: any[];
   findings?: Finding[] | null;
+  stability?: Stability | null;
+  gave_way?: { text: string }[];
   record: Record<string, any>;
   [name: string]: any;
 }

@@ -1,7 +1,7 @@
 // What was found in the run and why: a card for each finding. Its seconds are tinted in the charts.
 
 import { zoomTo } from "./charts";
-import type { Finding } from "./data";
+import type { Finding, Stability } from "./data";
 import { element, section } from "./dom";
 import { clock } from "./units";
 import { say, tell } from "./words";
@@ -35,4 +35,21 @@ function card(it: Finding): HTMLElement {
 export function findings(found: Finding[] | null | undefined): HTMLElement | null {
   if (!found || found.length === 0) return null;
   return section("findings", say("Findings"), element("div", { class: "found" }, ...found.slice(0, SHOWN_MAX).map(card)));
+}
+
+const WORDS = { stable: "stable", unstable: "unstable", "too-short": "too short to tell" };
+
+/** Null if the load was not long. */
+export function stability(found: Stability | null | undefined): HTMLElement | null {
+  if (!found) return null;
+  const level = { stable: "good", unstable: "certain", "too-short": "hint" }[found.verdict];
+  const rows = found.measures.map((it) => element("li", {}, it.trend === "grows" ? element("b", {}, tell(it.text)) : tell(it.text)));
+  const card = element("article", { class: `finding ${level}` }, element("h3", {}, say(WORDS[found.verdict])), element("ul", {}, ...rows));
+  return section("stability", say("Stability"), element("div", { class: "found" }, card));
+}
+
+/** What gave way at the border of a search. */
+export function gaveWay(all: { text: string }[] | null | undefined): HTMLElement | null {
+  if (!all || all.length === 0) return null;
+  return section("gave-way", say("What gave way"), element("ul", {}, ...all.map((it) => element("li", {}, tell(it.text)))));
 }

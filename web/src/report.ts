@@ -7,7 +7,7 @@ import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
-import { findings } from "./findings";
+import { findings, gaveWay, stability } from "./findings";
 import { funnel } from "./funnel";
 import { heat } from "./heat";
 import { machineCharts } from "./machines";
@@ -659,7 +659,9 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   notices,
   controls: () => (controls ? (standing ??= controls()) : null),
   capacity: () => capacity(summary.capacity),
+  "gave-way": () => gaveWay(summary.gave_way),
   cards,
+  stability: () => stability(summary.stability),
   findings: () => findings(summary.findings),
   first,
   time: overTime,
@@ -797,7 +799,7 @@ export function tables(told: Figures): void {
     if (own) own.curve = curve;
   }
   if (document.hidden) return;
-  again(["cards", "findings", "first", "tables", "errors", "connections", "sources"]);
+  again(["cards", "gave-way", "stability", "findings", "first", "tables", "errors", "connections", "sources"]);
   if (lasted() >= slowAt + SLOW_S) {
     slowAt = lasted();
     again(["percentiles"]);

@@ -112,6 +112,8 @@ const chinese: Record<string, string> = {
   "same host": "同一台主机",
   "failed attempts": "失败的尝试",
   "slowest attempt": "最慢的尝试",
+  "Stability": "稳定性",
+  "What gave way": "先到极限",
   "where the time went": "时间去向",
   "failed requests": "失败的请求",
   "slowest request": "最慢的请求",

@@ -47,6 +47,11 @@ impl Renderings {
 
     /// What was found, and why.
     fn of_findings(&mut self, summary: &Summary) {
+        for judged in &summary.verdict.why {
+            judged.gave_way.iter().for_each(|it| self.add(&it.text));
+            let measures = judged.stability.iter().flat_map(|found| &found.measures);
+            measures.for_each(|it| self.add(&it.text()));
+        }
         for found in summary.verdict.why.iter().flat_map(|judged| &judged.findings) {
             self.add(&found.code.title());
             self.add(&found.text);
