@@ -30,29 +30,16 @@ server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().
 #[test]
 fn conflicts_of_repeated_data_are_those_of_the_scenario() {
     let node = Node::start(UNIQUE, &[]);
-    let scenario = |id: &str| {
-        format!(
-            "target: {}\nsessions: {{s: {{steps: [{{http: POST /users, json: {{id: \"{id}\"}}}}]}}}}\n\
-             load: [{{iterations: 2_000, users: 8}}]\n",
-            node.url("http")
-        )
-    };
-    let run = |id: &str| {
-        let text = scenario(id);
-        throng("run s.yaml --json --shards 1").file("s.yaml", text).run().exits(0)
-    };
-    let repeated = run("${random.int(1, 1000)}");
+    let text = format!(
+        "target: {}\nsessions: {{s: {{steps: [{{http: POST /users, json: {{id: \"${{random.int(1, \
+         1000)}}\"}}}}]}}}}\nload: [{{iterations: 2_000, users: 8}}]\n",
+        node.url("http")
+    );
+    let repeated = throng("run s.yaml --json --shards 1").file("s.yaml", text).run().exits(0);
     finds(&repeated, "own-duplicates");
     let row = repeated.json()["samples"][0].clone();
     let share = row["conflicts_repeated"].as_f64().zip(row["conflicts"].as_f64());
     repeated.check(share.is_some_and(|(own, all)| own >= all * 0.4 && own <= all), "a part");
-    // The same numbers once more: each is new to this run, and the target has it from the last.
-    let known = run("${user.id * 1000000 + iteration.number}");
-    let again = run("${user.id * 1000000 + iteration.number}");
-    known.check(known.figure("/total/failed") == 0.0, "every ID is new");
-    let codes = again.json()["findings"].to_string();
-    again.check(again.figure("/total/failed") > 1_900.0, "every ID is known");
-    again.check(!codes.contains("own-duplicates"), "not the scenario's own");
 }
 
 /// Head and body in two writes with Nagle's algorithm: the second waits for the acknowledgement of
