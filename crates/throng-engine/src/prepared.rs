@@ -581,7 +581,7 @@ fn plan(
 fn senders(program: &Program) -> Box<[Option<u16>]> {
     let mut senders = vec![None; program.steps.len()];
     for (row, delivery) in program.deliveries.iter().enumerate() {
-        for step in &delivery.senders {
+        for step in delivery.senders() {
             senders[step.index()] = Some(row as u16);
         }
     }

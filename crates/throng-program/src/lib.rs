@@ -52,7 +52,7 @@ use throng_protocol::protobuf::Schema;
 use throng_protocol::websocket::DeflateOffer;
 
 pub use check::{Check, Pick, Save, StatusSet, Want};
-pub use delivery::{Audience, Delivery, Mark};
+pub use delivery::{Audience, Begins, Delivery, Mark};
 pub use event::{Action, HttpCall, Steering, TimedEvent, Trigger};
 pub use flow::{
     Beat, BeatFault, Beside, Block, Body, Call, Composed, Connect, Content, DigestAuth, Ends,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_expression::Expression;
 use throng_program::{
-    Audience, Content, Delivery, Mark, Message, Pick, Session, Statement, Step, StepKind, Which,
+    Audience, Begins, Content, Delivery, Mark, Message, Pick, Session, Statement, Step, StepKind,
+    Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::protobuf::{MessageType, MethodId};
@@ -39,6 +40,11 @@ const HELP: Said = say!(
     "write `deliveries: {{talk: {{sent: say, received: said, match: id, audience: everyone}}}}`"
 );
 
+const BEGINS_HELP: Said = say!(
+    "write `deliveries: {{gone: {{begins: disconnect, id: \"${{user.id}}\", received: left, match: \
+     user}}}}`"
+);
+
 const MATCH_HELP: Said = say!(
     "write `match: id`, `match: {{sent: id, received: message_id}}` or \
                           `match: {{regex: 'id=(\\w+)'}}`"
@@ -59,7 +65,8 @@ pub(crate) fn saved_names(ledger: Option<&Node>) -> Vec<String> {
     if let Some(Node { kind: Kind::Map(rows), .. }) = ledger {
         for (_, row) in rows {
             let Kind::Map(fields) = &row.kind else { continue };
-            let audience = fields.iter().filter(|(key, _)| key.text == "audience");
+            let audience =
+                fields.iter().filter(|(key, _)| matches!(key.text.as_str(), "audience" | "id"));
             audience.for_each(|(_, node)| texts_in(node, &mut texts));
         }
     }
@@ -122,7 +129,7 @@ pub(crate) fn read_deliveries(
         };
         let Some(delivery) = reader.read(value) else { continue };
         let step = compiler.rows.named(cx, StepKind::Delivery, &key.text, key.place);
-        for sender in &delivery.senders {
+        for sender in delivery.senders() {
             if let Some(first) = senders.insert(*sender, key.text.clone()) {
                 let name = shorten(&compiler.rows.steps[sender.index()].name);
                 let message = say!("`{name}` is in two deliveries");
@@ -169,13 +176,15 @@ impl Reader<'_, '_> {
             return self.cx.wrong_type(node, say!("a delivery"), HELP);
         }
         let fields = ast::Delivery::read(self.cx, node)?;
+        ast::one_of(self.cx, &[fields.sent, fields.begins]);
+        if fields.begins.is_there() {
+            return self.read_departure(&fields);
+        }
+        self.only_with_begins(&fields);
         let sent = fields.need(self.cx, fields.sent, HELP).and_then(|node| self.sent(node));
         let received = fields.need(self.cx, fields.received, HELP);
         let received = received.and_then(|node| self.received(node, sent.as_ref()));
-        let audience = match fields.audience.node() {
-            Some(node) => self.audience(node),
-            None => Some(Audience::Everyone),
-        };
+        let audience = self.audience_of(&fields);
         let without_sender = match fields.without_sender.node() {
             Some(node) => self.cx.bool(node),
             None => Some(false),
@@ -183,10 +192,7 @@ impl Reader<'_, '_> {
         let times = self.times(&fields);
         let matching = fields.need(self.cx, fields.r#match, HELP);
         let (sent, Received { which: received, protocol, replies }) = (sent?, received?);
-        let declared = protocol
-            .and_then(|number| self.reaches.protocols.get(usize::from(number)))
-            .map(|protocol| Kinds::declared(protocol, &received.messages));
-        let kinds = declared.or(replies);
+        let kinds = self.declared_kinds(protocol, &received).or(replies);
         let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
         let stamp = match fields.stamp.node() {
             Some(node) => Some(self.mark(node, kinds.as_ref())?),
@@ -195,10 +201,9 @@ impl Reader<'_, '_> {
         let (late_after, lost_after) = times?;
         Some(Delivery {
             step: StepId(0),
-            senders: sent.steps.into(),
+            begins: Begins::Sent { steps: sent.steps.into(), id: sent_id },
             protocol,
             received,
-            sent_id,
             received_id,
             stamp,
             audience: audience?,
@@ -206,6 +211,97 @@ impl Reader<'_, '_> {
             late_after,
             lost_after,
         })
+    }
+
+    /// A delivery that begins with a disconnect.
+    fn read_departure(&mut self, fields: &ast::Delivery<'_>) -> Option<Delivery> {
+        let begins = fields.begins.node().and_then(|node| {
+            let session = match fields.session.node() {
+                Some(node) => self.session(node).map(Some),
+                None => Some(None),
+            };
+            self.cx.word(node, &[("disconnect", ())])?;
+            session
+        });
+        let id = fields.need(self.cx, fields.id, BEGINS_HELP);
+        let id = id.and_then(|node| self.membership(node));
+        let received = fields.need(self.cx, fields.received, BEGINS_HELP);
+        let received = received.and_then(|node| self.received(node, None));
+        let audience = self.audience_of(fields);
+        if let Some(key) = fields.without_sender.key() {
+            let message = say!("`begins` and `without_sender` cannot be used together");
+            let error = self.cx.error("conflicting-keys", message, key.place);
+            let help = say!("remove it: a user that has disconnected receives nothing");
+            self.cx.note(error.label(say!("has no effect")).help(help));
+        }
+        let times = self.times(fields);
+        let matching = fields.need(self.cx, fields.r#match, BEGINS_HELP);
+        let Received { which: received, protocol, .. } = received?;
+        let kinds = self.declared_kinds(protocol, &received);
+        let received_id = self.mark(matching?, kinds.as_ref())?;
+        let stamp = match fields.stamp.node() {
+            Some(node) => Some(self.mark(node, kinds.as_ref())?),
+            None => None,
+        };
+        let (late_after, lost_after) = times?;
+        Some(Delivery {
+            step: StepId(0),
+            begins: Begins::Disconnect { session: begins?, id: Box::new(id?) },
+            protocol,
+            received,
+            received_id,
+            stamp,
+            audience: audience?,
+            without_sender: false,
+            late_after,
+            lost_after,
+        })
+    }
+
+    /// Keys that say something of a disconnect alone.
+    fn only_with_begins(&mut self, fields: &ast::Delivery<'_>) {
+        for field in [fields.session, fields.id] {
+            let Some(key) = field.key() else { continue };
+            let message = say!("`{}` requires `begins`", key.text);
+            let error = self.cx.error("missing-key", message, key.place);
+            self.cx.note(error.label(say!("has no effect")).help(BEGINS_HELP));
+        }
+    }
+
+    /// The session whose users disconnect, by its number. Its users have a connection that stays.
+    fn session(&mut self, node: &Node) -> Option<u16> {
+        let name = self.cx.text(node, say!("the name of a session"))?;
+        let names = || self.sessions.iter().map(|session| session.name.as_str());
+        let Some(number) = names().position(|known| known == name) else {
+            let message = say!("there is no session `{}`", shorten(&name));
+            let near = did_you_mean(&name, names());
+            let list: Vec<String> = names().map(|name| format!("`{}`", shorten(name))).collect();
+            let error = self.cx.error("unknown-name", message, node.place);
+            let error = error.label(match near {
+                Some(near) => say!("did you mean `{near}`?"),
+                None => say!("unknown session"),
+            });
+            return self.cx.fail(error.help(say!("available: {}", list.join(", "))));
+        };
+        let is_open = |one: &Statement| matches!(one, Statement::Connect(_));
+        if !self.sessions[number].all().any(is_open) && !self.cx.has_errors() {
+            let message = say!("users of `{}` have no connection that stays open", shorten(&name));
+            let help = say!("add a `connect` step to the session, or name another session");
+            return self.cx.bad_value(node, message, help);
+        }
+        u16::try_from(number).ok()
+    }
+
+    fn audience_of(&mut self, fields: &ast::Delivery<'_>) -> Option<Audience> {
+        match fields.audience.node() {
+            Some(node) => self.audience(node),
+            None => Some(Audience::Everyone),
+        }
+    }
+
+    fn declared_kinds(&self, protocol: Option<u16>, received: &Which) -> Option<Kinds> {
+        let protocol = self.reaches.protocols.get(usize::from(protocol?))?;
+        Some(Kinds::declared(protocol, &received.messages))
     }
 
     fn times(&mut self, fields: &ast::Delivery<'_>) -> Option<(Duration, Duration)> {
@@ -551,3 +647,6 @@ fn names_in(node: &Node) -> impl Iterator<Item = &str> {
     }
     names.into_iter()
 }
+
+#[cfg(test)]
+mod tests;

@@ -862,6 +862,11 @@ macro_rules! scenario_maps {
     }
     DELIVERY Delivery = "a delivery" {
         sent: Text => "The message that is sent: a message of the protocol, or the name of a step.",
+        begins: Words(&["disconnect"]) =>
+            "Instead of `sent`: the target sends the message because a user has disconnected.",
+        session: Text => "With `begins`: the session of the users that disconnect. Default: all.",
+        id: Expression =>
+            "With `begins`: the ID of the message, from the values of the user that disconnects.",
         received: LOOKINGS =>
             "The message that the users receive: a message of the protocol, or a pattern.",
         r#match "match": OneOf(&[Text, Kind(&MATCH)]) =>

@@ -12,8 +12,8 @@ use throng_expression::{Answer, Fault, Scope, Value};
 use throng_metrics::DeliveryCounter;
 use throng_metrics::{Counter, Measure, Subject};
 use throng_program::{
-    Beat, Beside, Body, Check, Coming, Content, Drive, Handler, Message, MessageKind, Parting,
-    Pick, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users, Want,
+    Beat, Begins, Beside, Body, Check, Coming, Content, Drive, Handler, Message, MessageKind,
+    Parting, Pick, Program, Scheme, SourceBlock, Statement, StepKind, Until, Users, Want,
 };
 
 use crate::keys::{self, Shape};
@@ -584,9 +584,10 @@ fn the_example_of_a_chat_room_compiles() {
     // The room is the same for all users: it is no leaf.
     assert_eq!(declared.leaves.len(), 2);
     let [delivery] = &chat.deliveries[..] else { panic!("{:?}", chat.deliveries) };
-    assert_eq!(chat.step(delivery.senders[0]).name, "say");
+    assert_eq!(chat.step(delivery.senders()[0]).name, "say");
     assert_eq!(*delivery.received.messages, [protocol.message("said").unwrap()]);
-    assert!(matches!(&delivery.sent_id.pick, Pick::Field(paths) if &*paths[0].written == "id"));
+    let Begins::Sent { id, .. } = &delivery.begins else { panic!("{delivery:?}") };
+    assert!(matches!(&id.pick, Pick::Field(paths) if &*paths[0].written == "id"));
     assert_eq!((delivery.protocol, delivery.stamp.is_some()), (Some(0), true));
     let lost = Subject::Delivery { step: delivery.step, counter: DeliveryCounter::Lost };
     assert_eq!(chat.thresholds[1].subject, lost);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_expression::{Scope, Value};
-use throng_program::{Audience, Content, Delivery, Mark, Message, Pick};
+use throng_program::{Audience, Begins, Content, Delivery, Mark, Message, Pick};
 use throng_protocol::framed::Packet;
 use throng_protocol::framed::declaration::Framing;
 
@@ -22,6 +22,14 @@ pub(super) struct Membership {
     /// The key of the audience.
     group: u64,
     member: MemberId,
+}
+
+/// A delivery that begins with a disconnect.
+pub(super) struct Departure {
+    row: u16,
+    /// The key of its audience.
+    group: u64,
+    id: Id,
 }
 
 /// The audience of everyone.
@@ -85,6 +93,41 @@ impl State {
         }
         if memberships.iter().all(Option::is_none) {
             self.memberships = None;
+        }
+    }
+
+    /// The deliveries that begin as the user goes offline on a line, with what its values say now:
+    /// it is in no audience any more when they are entered.
+    pub(super) fn departures(&mut self, line: u8) -> Vec<Departure> {
+        let shard = Rc::clone(&self.shard);
+        let rows = &shard.prepared.program.deliveries;
+        // The end of the load is no departure: all users leave, and no one is left to be told.
+        if rows.is_empty() || shard.stopping.get() {
+            return Vec::new();
+        }
+        let mut all = Vec::new();
+        for (row, delivery) in (0..).zip(rows) {
+            let Begins::Disconnect { session, id } = &delivery.begins else { continue };
+            let is_of = session.is_none_or(|session| session == self.session);
+            if !is_of || !self.link_in(&shard, line).receives[usize::from(row)] {
+                continue;
+            }
+            let value = id.evaluate(&mut scope!(self, &shard));
+            match value {
+                Ok(value) => {
+                    let group = self.group_of(delivery, true);
+                    all.extend(group.map(|group| Departure { row, group, id: Id::of(value) }));
+                }
+                Err(fault) => self.sent_without_id(row, fault.0.english().as_bytes()),
+            }
+        }
+        all
+    }
+
+    pub(super) fn enter_departures(&self, departures: Vec<Departure>) {
+        for Departure { row, group, id } in departures {
+            let ledger = &mut self.shard.ledgers.borrow_mut()[usize::from(row)];
+            ledger.sent(id, group, (self.id, None), self.now);
         }
     }
 
@@ -163,7 +206,8 @@ impl State {
     pub(super) fn enter_sent(&mut self, row: u16, looked: &Looked<'_>) -> Option<(u16, u64)> {
         let shard = Rc::clone(&self.shard);
         let delivery = shard.prepared.program.deliveries.get(usize::from(row))?;
-        let Some(id) = id_in(&delivery.sent_id, looked) else {
+        let Begins::Sent { id, .. } = &delivery.begins else { return None };
+        let Some(id) = id_in(id, looked) else {
             self.sent_without_id(row, looked.document.bytes());
             return None;
         };

@@ -161,7 +161,9 @@ impl State {
     }
 
     fn offline(&mut self, line: u8) {
+        let departures = self.departures(line);
         self.leave_audiences(line);
+        self.enter_departures(departures);
         self.online = self.online.saturating_sub(1);
         if self.online == 0 {
             self.shard.recorder.borrow_mut().gauges.users_online -= 1;

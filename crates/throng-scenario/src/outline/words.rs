@@ -9,9 +9,10 @@ use throng_data::{Origin, Source, Take};
 use throng_expression::{Expression, Value};
 use throng_metrics::Comparison;
 use throng_program::{
-    Audience, Beat, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler, Heartbeat,
-    Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program, Retry,
-    RetryOn, Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want, Which,
+    Audience, Beat, Begins, Call, Check, Connect, Content, Delivery, Ends, Failing, Handler,
+    Heartbeat, Link, Mark, Message, MessageKind, OnError, Opened, Parting, Pause, Pick, Program,
+    Retry, RetryOn, Save, Scheme, Segment, Session, Slow, Statement, Stay, Text, Until, Want,
+    Which,
 };
 use throng_protocol::framed::{MessageId, Protocol};
 use throng_protocol::grpc::{Code, Encoding};
@@ -466,10 +467,24 @@ fn mark(mark: &Mark) -> String {
 }
 
 pub(super) fn of_delivery(program: &Program, delivery: &Delivery) -> Line {
-    let senders = delivery.senders.iter().map(|step| program.step(*step).name.as_str());
+    let begins = match &delivery.begins {
+        Begins::Sent { steps, .. } => {
+            let names: Vec<&str> =
+                steps.iter().map(|step| program.step(*step).name.as_str()).collect();
+            names.join(" or ")
+        }
+        Begins::Disconnect { session, .. } => {
+            let session = session.and_then(|one| program.sessions.get(usize::from(one)));
+            let of = session.map_or_else(String::new, |session| format!(" of {}", session.name));
+            format!("disconnect{of}")
+        }
+    };
     let protocol = delivery.protocol.and_then(|one| program.protocols.get(usize::from(one)));
     let received = which_of(protocol.map(|protocol| &**protocol), &delivery.received);
     let mut notes = vec![format!("match {}", mark(&delivery.received_id))];
+    if let Begins::Disconnect { id, .. } = &delivery.begins {
+        notes.push(format!("id {}", expression(id)));
+    }
     notes.extend(delivery.stamp.as_ref().map(|stamp| format!("stamp {}", mark(stamp))));
     notes.push(match &delivery.audience {
         Audience::Everyone => "audience everyone".into(),
@@ -483,9 +498,8 @@ pub(super) fn of_delivery(program: &Program, delivery: &Delivery) -> Line {
     }
     notes.push(format!("late_after {}", write_duration(delivery.late_after)));
     notes.push(format!("lost_after {}", write_duration(delivery.lost_after)));
-    let senders = senders.collect::<Vec<_>>().join(" or ");
     let name = &program.step(delivery.step).name;
-    Line { text: format!("{name}: {senders} → {received}"), notes, steps: Vec::new() }
+    Line { text: format!("{name}: {begins} → {received}"), notes, steps: Vec::new() }
 }
 
 fn until(until: &Until) -> String {

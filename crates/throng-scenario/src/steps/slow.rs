@@ -176,7 +176,7 @@ impl Known<'_> {
                 _ => continue,
             };
             let fans_out = |delivery: &&Delivery| {
-                delivery.senders.contains(&step)
+                delivery.senders().contains(&step)
                     && delivery.protocol == self.link.protocol
                     && !delivery.without_sender
                     && !matches!(delivery.audience, Audience::To { .. })

@@ -61,6 +61,7 @@ mod pictures;
 mod plan;
 mod polite;
 mod precision;
+mod presence;
 mod processes;
 mod protocol;
 mod proxy;
