@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -181,6 +181,10 @@ pub(crate) struct World {
     server: Server,
     /// Share of connections that are refused.
     refused: f64,
+    /// The same of connections to these addresses.
+    refusing: HashMap<SocketAddr, f64>,
+    /// By address: connections that were accepted.
+    accepted: RefCell<HashMap<SocketAddr, u64>>,
     /// Share of writes of which the socket takes only a part.
     clogged: f64,
     /// What is written and said are datagrams.
@@ -211,6 +215,8 @@ impl World {
             random,
             server,
             refused: 0.0,
+            refusing: HashMap::new(),
+            accepted: RefCell::default(),
             clogged: 0.0,
             datagrams: false,
             open: Cell::new(0),
@@ -229,6 +235,16 @@ impl World {
     pub(crate) fn refuse(mut self, share: f64) -> World {
         self.refused = share;
         self
+    }
+
+    pub(crate) fn refuse_at(mut self, address: SocketAddr, share: f64) -> World {
+        self.refusing.insert(address, share);
+        self
+    }
+
+    /// Connections that this address has accepted.
+    pub(crate) fn accepted(&self, address: SocketAddr) -> u64 {
+        self.accepted.borrow().get(&address).copied().unwrap_or_default()
     }
 
     pub(crate) fn clog(mut self, share: f64) -> World {
@@ -293,14 +309,19 @@ impl World {
         }
     }
 
-    pub(crate) async fn connect(self: &Rc<Self>, _: SocketAddr) -> Result<MemoryStream, Failure> {
+    pub(crate) async fn connect(
+        self: &Rc<Self>,
+        address: SocketAddr,
+    ) -> Result<MemoryStream, Failure> {
         self.travel().await;
-        if self.random.borrow_mut().chance(self.refused) {
+        let refused = self.refusing.get(&address).copied().unwrap_or(self.refused);
+        if self.random.borrow_mut().chance(refused) {
             return Err(Failure::new(
                 Cause::ConnectRefused,
                 throng_base::Said::of_others("refused"),
             ));
         }
+        *self.accepted.borrow_mut().entry(address).or_default() += 1;
         self.open.set(self.open.get() + 1);
         self.most_open.set(self.most_open.get().max(self.open.get()));
         let (world, pipe) = (Rc::clone(self), Rc::default());

@@ -25,6 +25,7 @@ use crate::budget::Budget;
 use crate::control::{Control, Gate, Stopped};
 use crate::driver::drive;
 use crate::logs::Line;
+use crate::lookups::Lookups;
 use crate::network::Connector;
 use crate::prepared::Prepared;
 use crate::recorder::Example;
@@ -166,6 +167,7 @@ struct Outcome {
     logs: Vec<Line>,
     traces: Vec<Trace>,
     stopped: Option<Stopped>,
+    world: Rc<World>,
     open: i64,
     most_open: i64,
     end: Time,
@@ -177,7 +179,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn new(world: &World, end: Time, control: &Control) -> Outcome {
+    fn new(world: &Rc<World>, end: Time, control: &Control) -> Outcome {
         Outcome {
             intervals: Vec::new(),
             sum: Interval::default(),
@@ -185,6 +187,7 @@ impl Outcome {
             logs: Vec::new(),
             traces: Vec::new(),
             stopped: control.stopped().cloned(),
+            world: Rc::clone(world),
             open: world.open.get(),
             most_open: world.most_open.get(),
             end,
@@ -260,6 +263,10 @@ struct Play {
     traced: bool,
     gate: Option<Arc<Gate>>,
     kept_bytes_max: Option<u64>,
+    /// Of the targets; None: one, that of all.
+    addresses: Option<Vec<Vec<SocketAddr>>>,
+    /// Where a name leads from some time on, by its number.
+    moves: Vec<(Time, usize, Vec<SocketAddr>)>,
 }
 
 impl Play {
@@ -273,6 +280,8 @@ impl Play {
             traced: false,
             gate: None,
             kept_bytes_max: None,
+            addresses: None,
+            moves: Vec::new(),
         }
     }
 
@@ -293,6 +302,12 @@ impl Play {
         let places = Places::new(self.program.rendezvous);
         let program = Arc::new(self.program);
         let budget = Budget::new(self.kept_bytes_max, self.shards as usize);
+        let names = self.addresses.as_ref().and_then(|all| Lookups::new(&program, all));
+        let lookups = names.as_ref().map(|(lookups, _)| Arc::clone(lookups));
+        for (at, name, found) in self.moves {
+            let lookups = lookups.clone();
+            hand.at(at, move || drop(lookups.and_then(|lookups| lookups.found(name, &found))));
+        }
         runtime.block_on(async {
             let left = Rc::new(Cell::new(self.shards));
             let done = Rc::new(Cell::new(false));
@@ -301,6 +316,10 @@ impl Play {
                 let share = Share::WHOLE.thread(index, self.shards);
                 let mut parts = parts(Arc::clone(&program), share, &hand, &world);
                 parts.budget = Arc::clone(&budget);
+                parts.lookups = lookups.clone();
+                if let Some(addresses) = &self.addresses {
+                    parts.prepared = Prepared::new(Arc::clone(&program), addresses).into();
+                }
                 if self.traced {
                     Arc::get_mut(&mut parts.prepared).unwrap().keep_bodies();
                 }
@@ -791,6 +810,7 @@ fn an_overloaded_user_goes_on_and_the_wait_is_in_the_latency() {
     assert!(outcome.sum.population.unmet > 250, "{:?}", outcome.sum.population);
 }
 
+mod addresses;
 mod agreement;
 mod books;
 mod branches;
