@@ -1,6 +1,6 @@
-//! Users that log in on several connections, to names with several addresses: some refuse, and the
-//! names lead elsewhere in the middle of the run. Whatever is begun ends once, on every address, and
-//! no user stands still.
+//! Users that log in on several connections, to names with several addresses: some refuse, and
+//! names lead elsewhere in the middle of the run. Whatever is begun ends once, on every address,
+//! and no user stands still.
 
 use std::collections::BTreeSet;
 
