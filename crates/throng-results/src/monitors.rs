@@ -409,6 +409,7 @@ mod tests {
                 with_pauses: false,
                 first_byte: false,
                 over_s: 0,
+                around: None,
             };
             verdict(&threshold, &monitored, &rows)
         };

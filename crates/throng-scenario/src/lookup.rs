@@ -53,7 +53,7 @@ fn read_word(cx: &mut Context<'_>, node: &Node) -> Option<Lookup> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tests::{compile_set, program};
+    use crate::tests::{compile_set, program, render};
 
     use super::*;
 
@@ -80,7 +80,7 @@ mod tests {
         let told = |target: &str| {
             let source = throng_base::Source::new("test.yaml", scenario(target));
             match compile_set(&source, &[]) {
-                Ok((_, told)) | Err(told) => throng_base::diagnostic::render(&told),
+                Ok((_, told)) | Err(told) => render(&told),
             }
         };
         for (resolve, text) in [

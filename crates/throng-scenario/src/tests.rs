@@ -164,7 +164,7 @@ impl Scope for User {
     }
 }
 
-fn render(diagnostics: &[Diagnostic]) -> String {
+pub(crate) fn render(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(|one| one.render(false)).collect::<Vec<_>>().join("\n")
 }
 

@@ -106,7 +106,7 @@ mod tests {
 
     fn known(names: &[&str]) -> BTreeMap<(u16, u16), Known> {
         let one = |(number, name): (u16, &&str)| {
-            ((0, number), Known { name: (*name).to_string(), counter: true, last: None })
+            ((0, number), Known { name: (*name).to_string(), counter: true, ..Known::default() })
         };
         (0..).zip(names).map(one).collect()
     }

@@ -47,7 +47,7 @@ impl Renderings {
 
     /// What was found, and why.
     fn of_findings(&mut self, summary: &Summary) {
-        for judged in &summary.verdict.why {
+        if let Some(judged) = &summary.verdict.why {
             judged.gave_way.iter().for_each(|it| self.add(&it.text));
             let measures = judged.stability.iter().flat_map(|found| &found.measures);
             measures.for_each(|it| self.add(&it.text()));

@@ -1,11 +1,10 @@
 //! Deliveries that begin with a disconnect: how they read, and what cannot be meant.
 
 use throng_base::Source;
-use throng_base::diagnostic::render;
 use throng_program::Begins;
 
 use crate::outline::outline;
-use crate::tests::{compile_set, program};
+use crate::tests::{compile_set, program, render};
 
 fn scenario(delivery: &str) -> String {
     format!(

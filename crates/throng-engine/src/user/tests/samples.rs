@@ -28,7 +28,13 @@ fn answer(head: &str, body: &str) -> Vec<(Duration, Deed)> {
 fn looked_at(same: bool, cached: bool) -> Vec<SampleInterval> {
     let sampled = COUNT.div_ceil(u64::from(SAMPLED_OF));
     let of = |is: bool, least| if is { sampled } else { least };
-    vec![SampleInterval { step: 0, sampled, same: of(same, 1), cached: of(cached, 0) }]
+    vec![SampleInterval {
+        step: 0,
+        sampled,
+        same: of(same, 1),
+        cached: of(cached, 0),
+        ..SampleInterval::default()
+    }]
 }
 
 #[test]

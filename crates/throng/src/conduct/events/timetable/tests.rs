@@ -1,3 +1,5 @@
+//! When events of a scenario are due: by the clock, after one another, and by conditions.
+
 use std::path::PathBuf;
 
 use throng_base::Source;
