@@ -74,7 +74,7 @@ impl Lookups {
             });
             *name = Some(number);
             let soonest: &mut Option<Duration> = &mut watched[number].0;
-            *soonest = soonest.into_iter().map(|one| *one).chain(every).min();
+            *soonest = (*soonest).into_iter().chain(every).min();
         }
         let (names, all) = (names.into(), all.into_boxed_slice());
         let lookups = Arc::new(Lookups { names, all, changes: AtomicU64::new(0) });

@@ -155,10 +155,8 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let mut addresses = resolve::all(program)?;
     resolve::check_allowed(program, &addresses, &options.allowed)?;
     let resolving = timer.now() - Time::ZERO;
-    let tls = match connector::wants_tls(&program.targets) {
-        true => Some(tls::config(&program.tls).map_err(StartError::Tls)?),
-        false => None,
-    };
+    let wants_tls = connector::wants_tls(&program.targets);
+    let tls = wants_tls.then(|| tls::config(&program.tls)).transpose().map_err(StartError::Tls)?;
     let tables = open_tables(program, options.share)?;
     let users = (users_max(program) as f64 * options.share.fraction()).ceil() as u64;
     let spread = spread_of(program, users, options).map_err(StartError::Host)?;

@@ -187,7 +187,7 @@ fn others(host: HostShare, own: f64) -> f64 {
 
 /// Without connection tracking there is no such file.
 fn conntrack(root: &Root, what: &str) -> u64 {
-    let text = root.read(&format!("proc/sys/net/netfilter/nf_conntrack_{what}"));
+    let text = root.read(format!("proc/sys/net/netfilter/nf_conntrack_{what}"));
     text.and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
 

@@ -149,25 +149,11 @@ impl Collector {
                 let (at_ns, machine, percent) = (*at_ns, *machine, *percent);
                 self.back_offs.add(BackOff { at_ns, machine, percent, detail: short_said(detail) });
             }
-            Event::Amended { at_ns, phase, change, .. } => {
-                self.figures.event(event);
-                let phase = self.figures.phases[self.figures.index(*phase)].info.name.clone();
-                let of = ChangeOf::Phase(phase);
-                self.changes.add(Change { at_ns: *at_ns, of, what: change.clone() });
-            }
-            Event::ActionBegun { .. } | Event::ActionEnded { .. } => {
-                self.figures.event(event);
-                self.actions.event(event);
-            }
-            Event::Marked { at_ns, name } => {
-                self.figures.event(event);
-                self.actions.event(event);
-                self.changes.add(Change { at_ns: *at_ns, of: ChangeOf::Mark, what: name.clone() });
-            }
-            Event::AddressesChanged { at_ns, host, before, after } => {
-                let what = moved(host, before, after);
-                self.changes.add(Change { at_ns: *at_ns, of: ChangeOf::Addresses, what });
-            }
+            Event::Amended { .. }
+            | Event::ActionBegun { .. }
+            | Event::ActionEnded { .. }
+            | Event::Marked { .. }
+            | Event::AddressesChanged { .. } => self.changed(event),
             // One of each: a record may hold anything.
             Event::Once { once, .. } => {
                 if self.once.iter().all(|known| known.part != once.part) {
@@ -186,6 +172,24 @@ impl Collector {
             | Event::Released { .. }
             | Event::Unknown => {}
         }
+    }
+
+    /// What a person, an event of the scenario or the network changed while the run went on.
+    fn changed(&mut self, event: &Event) {
+        self.figures.event(event);
+        self.actions.event(event);
+        let (at_ns, of, what) = match event {
+            Event::Amended { at_ns, phase, change, .. } => {
+                let phase = self.figures.phases[self.figures.index(*phase)].info.name.clone();
+                (*at_ns, ChangeOf::Phase(phase), change.clone())
+            }
+            Event::Marked { at_ns, name } => (*at_ns, ChangeOf::Mark, name.clone()),
+            Event::AddressesChanged { at_ns, host, before, after } => {
+                (*at_ns, ChangeOf::Addresses, moved(host, before, after))
+            }
+            _ => return,
+        };
+        self.changes.add(Change { at_ns, of, what });
     }
 
     /// Tells what was wrong with the files that were read.

@@ -75,7 +75,7 @@ use std::time::Duration;
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
 use throng_metrics::{AbortRule, Threshold};
 use throng_program::{
-    Delivery, Limits, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
+    Delivery, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
 };
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
@@ -251,15 +251,14 @@ fn read_scenario(
     let labels = labels::read_run_labels(cx, fields.label.node(), &run.labels);
     let reaches = Reaches::read(cx, &fields);
     let connection = target::read_connection(cx, &fields, &reaches.targets);
-    let limits = fields.limits.node();
-    let mut limits = limits.map_or(Limits::default(), |node| target::read_limits(cx, node));
+    let limits = fields.limits.node().map(|node| target::read_limits(cx, node));
+    let mut limits = limits.unwrap_or_default();
     let defaults = read_defaults(cx, fields.defaults.node(), connection.connect_timeout);
     let cx = &mut cx.scoped(Scope { defaults: &defaults, ..cx.scope });
     let (Loads { loads, graceful_stop, precision }, facts) =
         load::read_loads(cx, &fields, reaches.asked_only(), run.load);
     let parts = Parts::of(&fields.parts);
-    let ledger = fields.deliveries.node();
-    cx.shared_slots = deliveries::saved_names(ledger);
+    cx.shared_slots = deliveries::saved_names(fields.deliveries.node());
     let mut compiler = Compiler::new(&reaches, &parts, &facts);
     let (setup, setup_names) = once::read_setup(cx, &fields, &reaches, &parts);
     let cx = &mut cx.scoped(Scope { setup: &setup_names, ..cx.scope });
@@ -267,17 +266,16 @@ fn read_scenario(
     let sessions = fields.need(cx, *fields.sessions, SESSIONS_HELP);
     let sessions = sessions.map(|_| compiler.read_sessions(cx, &fields.sessions));
     limits.redirects_max = cx.redirects.limit.unwrap_or(limits.redirects_max);
-    let read = sessions.as_deref().unwrap_or(&[]);
+    let read = sessions.as_deref().unwrap_or_default();
     streams::check_streams(cx, fields.connection.node(), &connection, &reaches.targets, read);
-    let deliveries = read_ledger(cx, ledger, &reaches, &mut compiler, read);
+    let deliveries = read_ledger(cx, fields.deliveries.node(), &reaches, &mut compiler, read);
     let expressions = expressions_row(cx, &mut compiler, read, root.place);
     let phases: Vec<&Phase> = loads.iter().flat_map(|load| &load.phases).collect();
     load::warn_churn(cx, &phases, &facts, (read, &deliveries, &compiler.rows.steps));
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let monitors = monitor::read_monitors(cx, &fields);
-    let rows = (&compiler.rows.steps[..], &monitors[..]);
+    let rows = (&*compiler.rows.steps, &*monitors);
     let rules = read_rules(cx, &fields, rows, &loads, &reaches);
-    let Rules { thresholds, abort_when, events } = rules;
     warn_unused(cx, &parts, &reaches);
     Some(Program {
         tls: target::read_tls(cx, &fields, &reaches.targets),
@@ -298,9 +296,9 @@ fn read_scenario(
         loads,
         graceful_stop,
         precision,
-        thresholds,
-        abort_when,
-        events,
+        thresholds: rules.thresholds,
+        abort_when: rules.abort_when,
+        events: rules.events,
         connection,
         limits,
         data: std::mem::take(&mut cx.data.sources),

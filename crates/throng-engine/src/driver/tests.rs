@@ -1,7 +1,6 @@
 //! Shards in simulated time: whom work is given to, when phases end, what is written down.
 
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use throng_base::{Random, ShardId, Share, StepId};
@@ -107,6 +106,7 @@ fn program(phases: Vec<Phase>) -> Program {
 }
 
 /// What came of a shard.
+#[derive(Default)]
 struct Outcome {
     marks: Vec<Mark>,
     intervals: Vec<Interval>,
@@ -168,8 +168,8 @@ fn run_in(
         deeds
     });
     let world = Rc::new(World::new(Rc::clone(hand), 1, server));
-    let address: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let (reports, mut received) = unbounded_channel();
+    let addresses = [vec!["127.0.0.1:1".parse().unwrap()]];
     runtime.block_on(async {
         let shard = Shard::new(Parts {
             id: ShardId(share.place().0 as u16),
@@ -178,7 +178,7 @@ fn run_in(
             ledgers: Vec::new(),
             budget: Budget::new(None, 1),
             readers: Vec::new(),
-            prepared: Prepared::new(Arc::new(program), &[vec![address]]).into(),
+            prepared: Prepared::new(Arc::new(program), &addresses).into(),
             lookups: None,
             connector: Connector::World(Rc::clone(&world)),
             alarm: Alarm::simulated(Rc::clone(hand)),
@@ -200,13 +200,10 @@ fn run_in(
     });
     drop(runtime);
     let mut outcome = Outcome {
-        marks: Vec::new(),
-        intervals: Vec::new(),
-        sum: Interval::default(),
-        probes: 0,
         rung: hand.rung.get(),
         set_in_the_past: hand.set_in_the_past.get(),
         end: hand.clock.now(),
+        ..Outcome::default()
     };
     let mut last = Vec::new();
     while let Ok(report) = received.try_recv() {

@@ -21,8 +21,11 @@ pub(crate) struct Pools {
     /// The addresses of the targets at the start of the run.
     targets: Vec<Vec<SocketAddr>>,
     /// By target.
-    all: RefCell<Vec<Vec<(SocketAddr, Rc<Pool>)>>>,
+    all: RefCell<Vec<OfTarget>>,
 }
+
+/// The pool of each of its addresses.
+type OfTarget = Vec<(SocketAddr, Rc<Pool>)>;
 
 impl Pools {
     pub(super) fn new(

@@ -21,6 +21,14 @@ pub(in crate::capacity) const BAD_MIN: u64 = 20;
 const SILENCE_MAX: usize = 5;
 /// Maximum ratio of the median response time to the usual one for a service that has recovered.
 const USUAL_MAX: f64 = 1.2;
+/// Medians that differ by less say nothing of the service: processors that wake up from sleep make
+/// a light load slower than a heavy one by as much.
+const NOISE_S: f64 = 200e-6;
+
+/// Whether a median response time is beyond so many times another one, and not by noise.
+fn is_slower(p50_s: f64, usual_s: f64, factor: f64) -> bool {
+    p50_s > factor * usual_s && p50_s > usual_s + NOISE_S
+}
 
 /// Watches a hold in progress.
 #[derive(Clone, Debug)]
@@ -154,7 +162,8 @@ impl Watch {
         let usual_s = usual_s.unwrap_or(p50_s);
         // By Little's law; a mean may be twice a median.
         let in_flight = second.begun as f64 * 2.0 * usual_s;
-        p50_s <= USUAL_MAX * usual_s && second.unanswered as f64 <= in_flight + BAD_MIN as f64
+        !is_slower(p50_s, usual_s, USUAL_MAX)
+            && second.unanswered as f64 <= in_flight + BAD_MIN as f64
     }
 
     fn is_met(&self, second: &Second) -> bool {

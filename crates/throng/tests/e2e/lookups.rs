@@ -55,16 +55,6 @@ fn move_to(file: &Path, address: &str) {
     std::fs::write(file, hosts(address)).expect("the hosts file");
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..1_000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("never: {what}");
-}
-
 /// The change is told once, in the report and while the run goes on, and both have their row.
 fn has_moved(run: &Run, moving: &Moving) {
     let json = run.json();
@@ -87,9 +77,9 @@ fn has_moved(run: &Run, moving: &Moving) {
 fn new_connections_go_where_the_name_leads_now() {
     let Some(moving) = Moving::start() else { return };
     let (child, file) = moving.run("every 1s", "127.0.0.2");
-    until("the first is asked", || moving.first.accepted() > 5);
+    child.until("the first is asked", || moving.first.accepted() > 5);
     move_to(&file, "127.0.0.3");
-    until("the second is asked", || moving.second.accepted() > 5);
+    child.until("the second is asked", || moving.second.accepted() > 5);
     let at_change = moving.first.accepted();
     let run = child.wait().exits(0);
     run.has("/total/failed", 0);
@@ -102,12 +92,13 @@ fn new_connections_go_where_the_name_leads_now() {
 fn a_name_is_looked_up_again_when_connections_to_it_fail() {
     let Some(mut moving) = Moving::start() else { return };
     let (child, file) = moving.run("on failure", "127.0.0.2");
-    until("the first is asked", || moving.first.accepted() > 5);
+    child.until("the first is asked", || moving.first.accepted() > 5);
     move_to(&file, "127.0.0.3");
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let before = moving.first.accepted();
+    child.until("the first is still asked", || moving.first.accepted() > before + 20);
     assert_eq!(moving.second.accepted(), 0, "nothing has failed");
     moving.first.refuse();
-    until("the second is asked", || moving.second.accepted() > 5);
+    child.until("the second is asked", || moving.second.accepted() > 5);
     let run = child.wait();
     run.check(run.json()["errors"][0]["cause"] == "connect-refused", "some were refused");
     has_moved(&run, &moving);
@@ -117,7 +108,7 @@ fn a_name_is_looked_up_again_when_connections_to_it_fail() {
 fn a_name_that_leads_nowhere_keeps_its_addresses() {
     let Some(moving) = Moving::start() else { return };
     let (child, file) = moving.run("every 1s", "127.0.0.2");
-    until("the first is asked", || moving.first.accepted() > 5);
+    child.until("the first is asked", || moving.first.accepted() > 5);
     std::fs::write(&file, "127.0.0.1 localhost\n").expect("the hosts file");
     let run = child.wait().exits(0);
     run.has("/total/failed", 0);

@@ -132,10 +132,12 @@ server.listen(Number(process.argv[2]), "127.0.0.1", () => console.log("listening
          [{{http: GET /, timeout: 1s}}, {{think: 50ms}}]}}}}\n"
     );
     let child = throng("run s.yaml --json --out record").file("s.yaml", text).start();
-    child.until("three seconds of the run", || child.folder().join("record").exists());
-    std::thread::sleep(std::time::Duration::from_millis(3_000));
+    let seconds = |second: &str| {
+        child.hears("seconds of the run", |_, err| err.contains(second).then_some(()));
+    };
+    seconds(" 3s ");
     first.child.signal(libc::SIGKILL);
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    seconds(" 5s ");
     let _second = Node::start(SERVER, &[port.as_ref()]);
     finds(&child.wait(), "target-restarted");
 }

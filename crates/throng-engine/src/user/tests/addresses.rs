@@ -77,7 +77,7 @@ fn server(faults: u64) -> Server {
     let logins = Cell::new(0);
     let chat = web_server(faults, move |text| {
         logins.set(logins.get() + u64::from(text == "login"));
-        let refused = text == "login" && logins.get() % LOGINS_REFUSED == 0;
+        let refused = text == "login" && logins.get().is_multiple_of(LOGINS_REFUSED);
         vec![if refused { "no".into() } else { text.to_owned() }]
     });
     Box::new(move |asked, random| {
@@ -120,7 +120,7 @@ fn play(seed: u64) -> (u64, u64) {
     let moves = (0..3).map(|name| (at(&mut random), name, after[name].clone())).collect();
     let mut one = program_of(then, drive, 2 * S);
     one.graceful_stop = MS * random.below(500) as u32;
-    let stop_at = (seed % 5 == 0).then(|| Time::ZERO + MS * random.below(2_000) as u32);
+    let stop_at = seed.is_multiple_of(5).then(|| Time::ZERO + MS * random.below(2_000) as u32);
     let addresses = Some(before.clone());
     let play = Play { stop_at, addresses, moves, shards: 1 + seed % 2, ..Play::new(one, seed) };
     let shape = |world: World| {

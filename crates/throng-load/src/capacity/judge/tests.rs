@@ -61,6 +61,10 @@ fn a_wait_ends_when_the_service_is_as_usual() {
     assert!(!drained.second(&second(0, 0, 500), None), "a backlog");
     assert!(!drained.second(&Second { p50_s: Some(0.003), ..second(0, 0, 2) }, None), "slow");
     assert!(drained.second(&second(0, 0, 2), None));
+    let mut fast = watch(Until::Drained { p50_s: Some(40e-6) });
+    let second_of = |p50_s| Second { p50_s: Some(p50_s), ..second(0, 0, 2) };
+    assert!(!fast.second(&second_of(300e-6), None), "slow");
+    assert!(fast.second(&second_of(110e-6), None), "as noise is");
     let mut met = watch(Until::Met);
     let seconds = [10, 11, 9, 9, 9].map(|bad| met.second(&second(0, bad, 2), None));
     assert_eq!(seconds, [false, false, false, false, true]);
