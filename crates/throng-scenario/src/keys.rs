@@ -254,14 +254,14 @@ macro_rules! scenario_maps {
         host: Text =>
             "Instead of `url`: a host on which throng starts `throng monitor` through ssh, \
              `user@shop-1` or `user@shop-1:2222`.",
-        processes: TEXTS => "Of a `host`: the programs or process IDs to watch: `nginx`.",
+        processes: TEXTS => "With `host`: the programs or process IDs to watch: `nginx`.",
         ports: OneOf(&[Count, List(&Count)]) =>
-            "Of a `host`: the ports whose listening sockets are watched. Default: all.",
-        redis: TEXTS => "Of a `host`: Redis servers to read there, `127.0.0.1:6379`.",
-        nginx: TEXTS => "Of a `host`: URLs of `stub_status` to read there.",
+            "With `host`: the ports whose listening sockets are watched. Default: all.",
+        redis: TEXTS => "With `host`: Redis servers to read there, `127.0.0.1:6379`.",
+        nginx: TEXTS => "With `host`: URLs of `stub_status` to read there.",
         haproxy: TEXTS =>
-            "Of a `host`: HAProxy statistics to read there: sockets, or URLs with `;csv`.",
-        prometheus: TEXTS => "Of a `host`: URLs of Prometheus endpoints to read there.",
+            "With `host`: HAProxy statistics to read there: sockets, or URLs with `;csv`.",
+        prometheus: TEXTS => "With `host`: URLs of Prometheus endpoints to read there.",
         json: Text => "Instead of `url`: the URL of a JSON document with numbers.",
         values: Map(&OneOf(&[Text, Kind(&JSON_VALUE)])) =>
             "The numbers of a `json` document, by the name in reports: `{clients: clientsLen}`.",

@@ -126,11 +126,12 @@ fn listen(
     };
     errors.say(say!("metrics: {url}"));
     if !is_loopback && tls.is_some() {
-        errors.say(say!("readers need the token of this link, or it as `Authorization: Bearer`"));
+        errors
+            .say(say!("readers need this link's token, in the URL or as `Authorization: Bearer`"));
     } else if !is_loopback {
         errors.say(say!(
-            "readers need the token of this link, or it as `Authorization: Bearer`; the connection \
-             is not encrypted"
+            "readers need this link's token, in the URL or as `Authorization: Bearer`; the \
+             connection is not encrypted"
         ));
     }
     let Link { server, gate, .. } = link;
