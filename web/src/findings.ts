@@ -11,12 +11,17 @@ const SHOWN_MAX = 12;
 
 const span = (it: { from_s: number; to_s: number }): string => `${clock(it.from_s)} – ${clock(it.to_s)}`;
 
-function card(it: Finding): HTMLElement {
-  const show = element("button", { type: "button" }, say("Show in the charts"));
+/** A button that shows this part of the time in the charts. */
+export function toCharts(label: string, from_s: number, to_s: number): HTMLElement {
+  const show = element("button", { type: "button", title: say("Show in the charts") }, label);
   show.addEventListener("click", () => {
-    zoomTo(it.when.from_s, it.when.to_s);
+    zoomTo(from_s, to_s);
     document.getElementById("time")?.scrollIntoView({ behavior: "smooth" });
   });
+  return show;
+}
+
+function card(it: Finding): HTMLElement {
   const evidence = it.evidence.map((one) => element("li", {}, tell(one.text)));
   const excluded = it.excluded.map((one) => element("li", {}, say("ruled out: {} ({})", tell(one.cause), tell(one.how))));
   return element(
@@ -27,7 +32,7 @@ function card(it: Finding): HTMLElement {
     element("p", {}, tell(it.text)),
     element("details", {}, element("summary", {}, say("Evidence")), element("ul", {}, ...evidence, ...excluded)),
     element("p", {}, `→ ${tell(it.next)}`),
-    show,
+    toCharts(say("Show in the charts"), it.when.from_s, it.when.to_s),
   );
 }
 

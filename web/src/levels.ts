@@ -24,6 +24,9 @@ export interface LoadLevel {
   users_online: number;
   opened_per_s: number;
   cores: number;
+  users_mean: number | null;
+  users_explained: number | null;
+  target_cpu_s: number | null;
   total: Step;
   steps: Step[];
 }
@@ -45,7 +48,15 @@ function label(level: LoadLevel): string {
   return [phase, change].filter((it) => it !== "").join(", ") + (level.measured ? "" : ` (${say("not measured")})`);
 }
 
-function rows(levels: LoadLevel[]): HTMLElement | null {
+/** Both sides of Little's law. */
+const explained = (): Column<Line> => ({
+  title: say("explained / users"),
+  value: (line) => (line.step ? null : line.level.users_explained),
+  text: ({ level, step }) => (step || level.users_explained === null || level.users_mean === null ? "" : `${count(level.users_explained)} / ${count(level.users_mean)}`),
+});
+
+/** The table, and what its figures mean. */
+function rows(levels: LoadLevel[]): (HTMLElement | null)[] {
   const lines = levels.flatMap((level): Line[] => {
     const steps = level.steps.length > 1 ? level.steps : [];
     return [{ level, step: null }, ...steps.map((step) => ({ level, step }))];
@@ -57,7 +68,9 @@ function rows(levels: LoadLevel[]): HTMLElement | null {
     value: (line) => of(line) ?? null,
     text: (line) => shown(of(line) ?? null),
   });
-  const once = (of: (level: LoadLevel) => number) => (line: Line) => (line.step ? null : of(line.level));
+  const any = (name: "users_explained" | "target_cpu_s") => levels.some((level) => level[name] !== null);
+  const once = (of: (level: LoadLevel) => number | null) => (line: Line) => (line.step ? null : of(line.level));
+  const cpu = (level: LoadLevel) => (level.target_cpu_s === null ? null : level.target_cpu_s * 1e9);
   const columns = [
     text("level", (line) => label(line.level)),
     text("step", (line) => line.step?.name ?? say("all")),
@@ -68,9 +81,17 @@ function rows(levels: LoadLevel[]): HTMLElement | null {
     number("p99", (line) => step(line).latency?.p99_ns, duration),
     number("connects/s", once((level) => level.opened_per_s)),
     number("users", once((level) => level.users_online)),
+    ...(any("users_explained") ? [explained()] : []),
     number("cores", once((level) => level.cores), (cores) => (cores === null ? "" : cores.toFixed(2))),
+    ...(any("target_cpu_s") ? [number("target CPU", once(cpu), duration)] : []),
   ];
-  return table<Line>(say("Levels"), columns, lines, say("Filter"));
+  const notes = [
+    say("cores: processors that the generator used, on average"),
+    any("users_explained") && say("explained / users: attempts/s × (response time + pause), and users on average"),
+    any("target_cpu_s") && say("target CPU: CPU time of the target for an attempt"),
+  ];
+  const told = notes.map((note) => (note ? element("p", { class: "quiet" }, note) : null));
+  return [table<Line>(say("Levels"), columns, lines, say("Filter")), ...told];
 }
 
 /** Response time over users, if their number differs between levels, or over starts per second. */
@@ -91,5 +112,5 @@ function drawn(levels: LoadLevel[]): HTMLElement | null {
 
 /** Nothing for a run whose load was the same throughout. */
 export function levels(of: LoadLevel[] | undefined): (HTMLElement | null)[] {
-  return of && of.length > 1 ? [drawn(of), rows(of)] : [];
+  return of && of.length > 1 ? [drawn(of), ...rows(of)] : [];
 }

@@ -7,6 +7,7 @@ import { levels } from "./levels";
 import { COLOURS, forget, Panel, percentiles, redraw, zoom, zoomOut, type Chart, type Line, type Mark } from "./charts";
 import type { Column as Values, Data, Row, Series, StepSeries, Summary, Times } from "./data";
 import { element, patch, section, table, type Column } from "./dom";
+import { events } from "./events";
 import { findings, gaveWay, stability } from "./findings";
 import { funnel } from "./funnel";
 import { heat } from "./heat";
@@ -663,6 +664,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   cards,
   stability: () => stability(summary.stability),
   findings: () => findings(summary.findings),
+  events: () => events(summary.events),
   first,
   time: overTime,
   steps: byStep,
@@ -799,7 +801,7 @@ export function tables(told: Figures): void {
     if (own) own.curve = curve;
   }
   if (document.hidden) return;
-  again(["cards", "gave-way", "stability", "findings", "first", "tables", "errors", "connections", "sources"]);
+  again(["cards", "gave-way", "stability", "findings", "events", "first", "tables", "errors", "connections", "sources"]);
   if (lasted() >= slowAt + SLOW_S) {
     slowAt = lasted();
     again(["percentiles"]);

@@ -132,6 +132,9 @@ const chinese: Record<string, string> = {
   "ruled out: {} ({})": "已排除：{} ({})",
   "Evidence": "证据",
   "Show in the charts": "在图中显示",
+  "Events": "事件",
+  "Output": "输出",
+  "Around events": "事件前后",
   "Generator": "压力机",
 
   // Charts.

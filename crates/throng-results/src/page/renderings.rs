@@ -88,6 +88,7 @@ impl Renderings {
         let holds = summary.growth.held.iter().chain(&summary.growth.given_up);
         holds.for_each(|hold| self.add(&hold.detail));
         for row in &summary.events.actions {
+            self.add(&row.status.text());
             self.add(&row.detail);
             row.paragraph().iter().for_each(|text| self.add(text));
         }

@@ -1,0 +1,105 @@
+// Events of the scenario and marks: how each ended, what it changed, and the figures around it.
+
+import { element, section, table, type Column } from "./dom";
+import { toCharts } from "./findings";
+import { clock, count, duration, share } from "./units";
+import { say, tell } from "./words";
+
+/** More of them are in the JSON. */
+const SHOWN_MAX = 20;
+/** What the charts show before and after an event without figures around it. */
+const AROUND_S = 10;
+
+interface Stretch {
+  from_s: number;
+  to_s: number;
+  ok_per_s: number;
+  error_share: number | null;
+  p50_ns: number | null;
+  p99_ns: number | null;
+  online_min: number;
+}
+
+/** As in docs/json.md. */
+export interface Happened {
+  name: string;
+  kind: string;
+  status: string;
+  at_ns: number | null;
+  took_ns: number | null;
+  detail: string;
+  output: string;
+  text: string | null;
+  before: Stretch | null;
+  during: Stretch | null;
+  after: Stretch | null;
+}
+
+/** Words of the JSON, where the page shows others. */
+const STATUSES: Record<string, string> = { "timed-out": "timed out", "not-reached": "did not happen" };
+/** The color of a card, if the event is not done. */
+const LEVELS: Record<string, string> = { done: "", failed: "certain", "timed-out": "certain" };
+
+/** When the event was. A click shows this time, and the time that it is compared with. */
+function time(it: Happened): HTMLElement | null {
+  if (it.at_ns === null) return null;
+  const [begun_s, ended_s] = [it.at_ns / 1e9, (it.at_ns + (it.took_ns ?? 0)) / 1e9];
+  const to_s = it.after?.to_s ?? it.during?.to_s ?? ended_s + AROUND_S;
+  return toCharts(clock(begun_s), it.before?.from_s ?? begun_s - AROUND_S, to_s);
+}
+
+function card(it: Happened): HTMLElement {
+  const took = it.took_ns !== null && it.took_ns > 0 && ` · ${duration(it.took_ns)}`;
+  const status = element("b", {}, tell(STATUSES[it.status] ?? it.status));
+  const begun = time(it);
+  return element(
+    "article",
+    { class: `finding ${LEVELS[it.status] ?? "likely"}` },
+    element("h3", {}, it.name),
+    element("p", { class: "quiet" }, begun, begun && " · ", it.kind, " · ", status, took),
+    it.detail !== "" && element("p", {}, tell(it.detail)),
+    it.text !== null && element("p", {}, tell(it.text)),
+    it.output !== "" && element("details", {}, element("summary", {}, say("Output")), element("pre", {}, it.output)),
+  );
+}
+
+/** A row for each time of each event. */
+interface Part {
+  name: string;
+  part: Stretch;
+}
+
+function around(all: Happened[]): (HTMLElement | null)[] {
+  const of = (it: Happened): Part[] =>
+    (["before", "during", "after"] as const).flatMap((word) => {
+      const part = it[word];
+      return part ? [{ name: `${it.name}, ${say(word)}`, part }] : [];
+    });
+  const column = (title: string, value: (part: Stretch) => number | null, text: (value: number | null) => string): Column<Part> => ({
+    title: say(title),
+    value: (row) => value(row.part),
+    text: (row) => text(value(row.part)),
+  });
+  const second = (value: number | null) => clock(value ?? 0);
+  const columns: Column<Part>[] = [
+    { title: say("event"), value: (row) => row.name, left: true },
+    column("from", (part) => part.from_s, second),
+    column("to", (part) => part.to_s, second),
+    column("ok/s", (part) => part.ok_per_s, count),
+    column("errors", (part) => part.error_share, share),
+    column("p50", (part) => part.p50_ns, duration),
+    column("p99", (part) => part.p99_ns, duration),
+    column("online, at least", (part) => part.online_min, count),
+  ];
+  const rows = all.flatMap(of);
+  const explained = say("p50 and p99: medians of the seconds; during: until everything was back, or the action ended");
+  return [table<Part>(say("Around events"), columns, rows, say("Filter")), rows.length > 0 ? element("p", { class: "quiet" }, explained) : null];
+}
+
+/** Null if the run has no events and no marks. */
+export function events(all: Happened[] | undefined): HTMLElement | null {
+  if (!all || all.length === 0) return null;
+  const more = all.length - SHOWN_MAX;
+  const left = more > 0 && element("p", { class: "quiet" }, say("… and {} more events: `throng report --json` lists all", count(more)));
+  return section("events", say("Events"), element("div", { class: "found" }, ...all.slice(0, SHOWN_MAX).map(card)), left, ...around(all));
+}
