@@ -40,16 +40,16 @@ const STATUSES: Record<string, string> = { "timed-out": "timed out", "not-reache
 /** The color of a card, if the event is not done. */
 const LEVELS: Record<string, string> = { done: "", failed: "certain", "timed-out": "certain" };
 
-/** When the event was. A click shows this time, and the time that it is compared with. */
+/** When the event was. A click shows it from the time that it is compared with until all was back. */
 function time(it: Happened): HTMLElement | null {
   if (it.at_ns === null) return null;
   const [begun_s, ended_s] = [it.at_ns / 1e9, (it.at_ns + (it.took_ns ?? 0)) / 1e9];
-  const to_s = it.after?.to_s ?? it.during?.to_s ?? ended_s + AROUND_S;
+  const to_s = it.during?.to_s ?? ended_s + AROUND_S;
   return toCharts(clock(begun_s), it.before?.from_s ?? begun_s - AROUND_S, to_s);
 }
 
 function card(it: Happened): HTMLElement {
-  const took = it.took_ns !== null && it.took_ns > 0 && ` · ${duration(it.took_ns)}`;
+  const took = it.took_ns !== null && it.kind !== "mark" && ` · ${duration(it.took_ns)}`;
   const status = element("b", {}, tell(STATUSES[it.status] ?? it.status));
   const begun = time(it);
   return element(

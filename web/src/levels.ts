@@ -52,7 +52,7 @@ function label(level: LoadLevel): string {
 const explained = (): Column<Line> => ({
   title: say("explained / users"),
   value: (line) => (line.step ? null : line.level.users_explained),
-  text: ({ level, step }) => (step || level.users_explained === null || level.users_mean === null ? "" : `${count(level.users_explained)} / ${count(level.users_mean)}`),
+  text: ({ level, step }) => (step || level.users_explained == null || level.users_mean == null ? "" : `${count(level.users_explained)} / ${count(level.users_mean)}`),
 });
 
 /** The table, and what its figures mean. */
@@ -68,9 +68,9 @@ function rows(levels: LoadLevel[]): (HTMLElement | null)[] {
     value: (line) => of(line) ?? null,
     text: (line) => shown(of(line) ?? null),
   });
-  const any = (name: "users_explained" | "target_cpu_s") => levels.some((level) => level[name] !== null);
+  const any = (name: "users_explained" | "target_cpu_s") => levels.some((level) => level[name] != null);
   const once = (of: (level: LoadLevel) => number | null) => (line: Line) => (line.step ? null : of(line.level));
-  const cpu = (level: LoadLevel) => (level.target_cpu_s === null ? null : level.target_cpu_s * 1e9);
+  const cpu = (level: LoadLevel) => (level.target_cpu_s == null ? null : level.target_cpu_s * 1e9);
   const columns = [
     text("level", (line) => label(line.level)),
     text("step", (line) => line.step?.name ?? say("all")),
