@@ -39,7 +39,7 @@ export function chainBar(row: any): HTMLElement | string {
   const whole = parts.reduce((sum, [, time]) => sum + time, 0) || 1;
   const bar = parts.map(([name, time], at) => {
     const style = `width:${((time / whole) * 100).toFixed(2)}%`;
-    return element("span", { class: `stage s${at % 4}`, style, title: `${say(name)} ${duration(time)}` });
+    return element("span", { class: `part s${at % 4}`, style, title: `${say(name)} ${duration(time)}` });
   });
   return element("div", { class: "chain" }, element("div", { class: "chain-bar" }, ...bar), chainText(row));
 }

@@ -1,7 +1,7 @@
 //! Who is there: a seat per user with what the shard has to tell it. Nothing here knows what a
 //! user does.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::task::Waker;
 
 use throng_base::Time;
@@ -104,6 +104,9 @@ pub(crate) struct Seats {
     /// Users who stay and have a connection, who has it longest first: so nobody parts twice
     /// before all others did. Those who have none any more are passed over.
     parting: VecDeque<u32>,
+    /// Since when nobody can reach users that were online. They are few at most times, so a user is
+    /// no larger for it.
+    away: HashMap<u32, Time>,
 }
 
 impl Seats {
@@ -133,12 +136,30 @@ impl Seats {
     /// The user at this seat is gone.
     pub(crate) fn release(&mut self, slot: u32) {
         self.not_idle(slot);
+        self.away.remove(&slot);
         let seat = &mut self.seats[slot as usize];
         self.arrived -= u64::from(seat.flags.has(Flags::ARRIVED));
         let flags = Flags(seat.flags.0 & (Flags::QUEUED | Flags::IN_IDLE));
         *seat = Seat { flags, ..Seat::FREE };
         self.taken -= 1;
         self.free.push(slot);
+    }
+
+    /// The user has lost the last of its connections. False if it was away already.
+    pub(crate) fn goes_away(&mut self, slot: u32, now: Time) -> bool {
+        let is_new = !self.away.contains_key(&slot);
+        self.away.entry(slot).or_insert(now);
+        is_new
+    }
+
+    /// Since when the user was away, if it was.
+    pub(crate) fn is_back(&mut self, slot: u32) -> Option<Time> {
+        let since = self.away.remove(&slot);
+        // A storm is over: what it took is given back.
+        if self.away.is_empty() && self.away.capacity() > 0 {
+            self.away.shrink_to_fit();
+        }
+        since
     }
 
     /// The user has a connection that it may lose, or has none any more.

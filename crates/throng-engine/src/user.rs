@@ -119,8 +119,6 @@ struct State {
     parting: Option<Parting>,
     /// Its last connection was lost, or left on purpose by a user that stays.
     fell_out: bool,
-    /// Since when nobody can reach a user that was online; never if it is online, or never was.
-    away_since: Time,
     /// Waits as `reconnect` has it once its connection has ended in order.
     rejoins: bool,
     /// Runs its session once and goes.
@@ -210,7 +208,6 @@ impl User {
             online: 0,
             parting: None,
             fell_out: false,
-            away_since: Time::NEVER,
             rejoins: false,
             once,
             leaving: false,

@@ -214,11 +214,13 @@ impl Look<'_> {
         Some((change, until))
     }
 
-    /// The first point that is out of the usual range. Times of a single second are its noise.
+    /// The first point that is out of the usual range. Times of one or two seconds are noise: most
+    /// of those that follow must be out, too.
     fn onset(&self, figure: Around, is_out: &impl Fn(usize) -> bool) -> Option<usize> {
         let last = ((self.happened.ended_s + ONSET_S) / self.width_s) as usize + 1;
         let is_time = matches!(figure, Around::P50 | Around::P99);
-        let lasts = |at: usize| !is_time || (at + 1..(at + 3).min(self.end)).any(is_out);
+        let follow = |at: usize| (at + 1..(at + 4).min(self.end)).filter(|it| is_out(*it)).count();
+        let lasts = |at: usize| !is_time || follow(at) >= 2;
         (self.begin..last.min(self.end)).find(|at| is_out(*at) && lasts(*at))
     }
 

@@ -26,7 +26,7 @@ pub mod timeline;
 #[cfg(test)]
 mod simulation;
 
-pub use around::{Change, Effect, Happened, Stretch, around};
+pub use around::{Around, Change, Effect, Happened, Stretch, around};
 pub use finding::{Code, Figure, Finding, Level, Rival, Span, Unknown};
 pub use gave_way::GaveWay;
 pub use record::{

@@ -70,12 +70,12 @@ impl State {
         recorder.stage_begins(Stage::Steady);
         self.online += 1;
         if self.online == 1 {
-            let since = std::mem::replace(&mut self.away_since, Time::NEVER);
-            if since != Time::NEVER {
+            let mut seats = self.shard.seats.borrow_mut();
+            if let Some(since) = seats.is_back(self.slot) {
                 recorder.stage_ok(Stage::Away, self.now.since(since));
             }
             recorder.gauges.users_online += 1;
-            self.shard.seats.borrow_mut().connected(self.slot, true);
+            seats.connected(self.slot, true);
         }
         drop(recorder);
         self.sample(line);
@@ -173,8 +173,7 @@ impl State {
 
     /// A user that was online has lost the last of its connections, and is to come back.
     fn goes_away(&mut self) {
-        if self.online == 0 && self.away_since == Time::NEVER {
-            self.away_since = self.now;
+        if self.online == 0 && self.shard.seats.borrow_mut().goes_away(self.slot, self.now) {
             self.shard.recorder.borrow_mut().stage_begins(Stage::Away);
         }
     }

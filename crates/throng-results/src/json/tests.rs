@@ -7,7 +7,10 @@ use throng_metrics::{
     Population, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
 };
 
+use throng_why::{Around, Effect, Stretch};
+
 use super::*;
+use crate::actions::ActionRow;
 use crate::back_off::BackOff;
 use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
@@ -92,6 +95,7 @@ fn everything() -> Objects {
     let slow = Slow { chain, ..Slow::default() };
     strained.steps.slowest.push(SlowRow { step: "GET /".into(), slow });
     strained.verdict.why = Some(sample::judged());
+    strained.events.actions = actions();
     add_rare_rows(&mut strained);
     let mut found = Objects::new();
     let [searched, collapsed] = searches();
@@ -100,6 +104,39 @@ fn everything() -> Objects {
         walk(&summary_json(&summary), "", &mut found);
     }
     found
+}
+
+/// An event that has all fields, and one that has none.
+fn actions() -> Vec<ActionRow> {
+    let stretch = Stretch {
+        error_share: Some(0.5),
+        p50_ns: Some(1.5),
+        p99_ns: Some(1.5),
+        ..Stretch::default()
+    };
+    let change = |back_s| throng_why::Change {
+        figure: Around::Errors,
+        before: 0.0,
+        worst: 0.5,
+        for_s: 1.0,
+        back_s,
+        seen_s: 9.0,
+    };
+    let empty = Some(Stretch::default());
+    let effect = Effect {
+        before: Some(stretch.clone()),
+        during: Some(stretch),
+        after: empty,
+        changes: vec![change(Some(2.0)), change(None)],
+    };
+    let full = ActionRow {
+        due_ns: Some(1),
+        at_ns: Some(1),
+        took_ns: Some(1),
+        effect: Some(effect),
+        ..ActionRow::default()
+    };
+    vec![full, ActionRow::default()]
 }
 
 /// Two searches for the capacity that have all fields between them, and none.

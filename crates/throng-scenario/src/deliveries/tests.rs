@@ -33,7 +33,7 @@ const GONE: &str =
 
 #[test]
 fn a_disconnect_begins_a_delivery() {
-    let of_all = program(&scenario(GONE));
+    let of_all = program(&scenario(&format!("{GONE}, audience: {{same: \"${{saved.room}}\"}}")));
     let Begins::Disconnect { session: None, .. } = of_all.deliveries[0].begins else {
         panic!("{:?}", of_all.deliveries)
     };
@@ -45,7 +45,7 @@ fn a_disconnect_begins_a_delivery() {
     };
     let line = &outline(&of_one, usize::MAX).deliveries[0];
     assert!(line.text.starts_with("gone: disconnect of member → "), "{line:?}");
-    assert!(line.notes.iter().any(|note| note == "id user.id"), "{line:?}");
+    assert!(line.notes.iter().any(|note| note == "id ${user.id}"), "{line:?}");
     let saved = GONE.replace("user.id", "saved.room");
     assert_eq!(program(&scenario(&saved)).deliveries.len(), 1, "an id may be a saved value");
 }

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_soak_makes_the_longest_hold_as_long_as_asked() {
         let soak = LoadChanges { soak: Some(Duration::from_secs(3_600)), ..NONE };
-        let three = "[{users: 10, over: 30s}, {users: 10, for: 20s}, {users: 10, for: 40s}]";
+        let three = "[{users: {to: 10, rate: 1/s}}, {users: 10, for: 20s}, {users: 10, for: 40s}]";
         let (load, said) = changed(three, soak);
         let times: Vec<Option<u64>> =
             load.phases.iter().map(|phase| phase.time.map(|time| time.as_secs())).collect();

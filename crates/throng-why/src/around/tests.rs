@@ -87,8 +87,9 @@ fn a_restart_is_told_with_its_times() {
         let back = |figure| change(&effect, figure).and_then(|it| it.back_s).map(f64::ceil);
         assert_eq!(back(Around::Errors), Some(4.0), "{seed}: {effect:?}");
         assert_eq!(back(Around::Rate), Some(4.0), "{seed}");
+        // A hiccup just after it is not yet back.
         let p99 = back(Around::P99).unwrap_or_default();
-        assert!((11.0..=14.0).contains(&p99), "{seed}: {p99}");
+        assert!((11.0..=20.0).contains(&p99), "{seed}: {p99}");
         let online = change(&effect, Around::Online).expect("users were offline");
         assert_eq!((online.before, online.worst), (1_000.0, 200.0), "{seed}");
         let share = change(&effect, Around::Errors).map_or(0.0, |it| it.worst);

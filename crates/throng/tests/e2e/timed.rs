@@ -39,7 +39,7 @@ fn a_target_that_is_killed_and_started_again_is_told_with_its_times() {
     let at = format!("127.0.0.1:{}", free_port());
     // The servers end by themselves, whatever becomes of the test.
     let serve = format!("timeout 25 {} target http --listen {at}", binary().display());
-    let target = throng("version").run().exits(0);
+    let target = throng("--version").run().exits(0);
     let folder = target.folder().display().to_string();
     let start = format!("{serve} >/dev/null 2>&1 & echo $! > {folder}/pid");
     let kill = format!("kill -9 $(ps -o pid= --ppid $(cat {folder}/pid)) $(cat {folder}/pid)");

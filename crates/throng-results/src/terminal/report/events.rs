@@ -81,7 +81,7 @@ fn paragraph(row: &ActionRow, style: &Style) -> String {
         out += &note(Said::of_others(format!("  {line}")), style);
     }
     if hidden > 0 {
-        out += &note(say!("  … and {hidden} more lines"), style);
+        out += &note(say!("… and {hidden} more lines"), style);
     }
     for line in last {
         out += &note(Said::of_others(format!("  {line}")), style);
