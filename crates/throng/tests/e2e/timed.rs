@@ -47,11 +47,11 @@ fn a_target_that_is_killed_and_started_again_is_told_with_its_times() {
     assert!(first.is_ok_and(|status| status.success()));
     let events = format!(
         "  - {{name: restart, at: steady + 6200ms, run: \"{kill}; sleep 0.5; {start}\"}}\n  \
-         - {{name: end, at: 8400ms, run: \"{kill}\"}}\n"
+         - {{name: end, at: 13900ms, run: \"{kill}\"}}\n"
     );
     let more = "thresholds: ['errors < 100% within 2s of \"restart\"', \
                 'errors = 0% within 2s of restart']\n";
-    let text = scenario(&format!("http://{at}"), "users: 8, for: 8500ms", &(events + more));
+    let text = scenario(&format!("http://{at}"), "users: 8, for: 14s", &(events + more));
     let run = throng("run scenario.yaml --json --allow-commands --out record");
     let run = run.file("scenario.yaml", text).run().exits(1);
     let restart = ended(&run, "restart", "done", "exit code 0");
