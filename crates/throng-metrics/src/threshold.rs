@@ -275,6 +275,31 @@ pub struct Threshold {
     pub around: Option<Around>,
 }
 
+impl Threshold {
+    /// On the whole of a run, up to the last byte of a response and without pauses.
+    pub fn new(
+        text: impl Into<String>,
+        subject: Subject,
+        measure: Measure,
+        comparison: Comparison,
+        value: f64,
+    ) -> Threshold {
+        Threshold {
+            text: text.into(),
+            subject,
+            measure,
+            comparison,
+            value,
+            load: None,
+            phase: None,
+            with_pauses: false,
+            first_byte: false,
+            over_s: 0,
+            around: None,
+        }
+    }
+}
+
 /// The seconds behind each moment that is marked so: by an event of the scenario, or by hand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around {

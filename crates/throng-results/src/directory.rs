@@ -477,20 +477,12 @@ mod tests {
     fn thresholds_are_written_and_read_back() {
         let subject = Subject::Counter(Counter::ConnectionsReset);
         let (measure, comparison) = (Measure::Count, Comparison::LessOrEqual);
-        let (text, phase, with_pauses) = ("connections.reset <= 5".into(), Some(3), false);
+        let (text, phase, with_pauses) = ("connections.reset <= 5", Some(3), false);
         let value = 0.1 + 0.2;
         let threshold = Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
             phase,
             with_pauses,
-            first_byte: false,
-            over_s: 0,
-            around: None,
+            ..Threshold::new(text, subject, measure, comparison, value)
         };
         let mut info = ThresholdInfo::from(&threshold);
         for verdict in [None, Some(Verdict::Met(1.5)), Some(Verdict::Unknown)] {

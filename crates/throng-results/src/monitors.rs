@@ -19,8 +19,9 @@ const SERIES_MAX: u16 = 1_000;
 
 /// Points of a series that are kept for findings; of a longer one, every other point.
 const POINTS_MAX: usize = 4_096;
-/// Where the share of busy processors comes from: CPU seconds by processor and mode.
+/// CPU seconds of a host, by processor and mode, and of a watched process.
 const PROCESSORS: &str = "node_cpu_seconds_total";
+const PROCESS: &str = "throng_process_cpu_seconds_total";
 
 fn keep(points: &mut Vec<(f64, f64)>, point: (f64, f64)) {
     if points.len() >= POINTS_MAX {
@@ -77,24 +78,35 @@ pub(crate) struct Known {
     sight: Sight,
 }
 
-/// What findings make of a series.
+/// What a series means to throng.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sight {
     #[default]
     None,
+    /// Findings look at it.
     Kept,
-    /// The idle time of a processor.
-    Idle,
+    /// Time in which a processor of the host worked.
+    Works,
+    /// Time in which it had nothing to do.
+    Rests,
+    /// CPU time of a watched process.
+    Process,
 }
 
 impl Sight {
     fn of(name: &str) -> Sight {
         match name.split('{').next().unwrap_or_default() {
             base if WATCHED.contains(&base) => Sight::Kept,
-            PROCESSORS if name.contains("mode=\"idle\"") => Sight::Idle,
+            PROCESSORS if ["idle", "iowait"].iter().any(|it| has_mode(name, it)) => Sight::Rests,
+            PROCESSORS => Sight::Works,
+            PROCESS => Sight::Process,
             _ => Sight::None,
         }
     }
+}
+
+fn has_mode(name: &str, mode: &str) -> bool {
+    name.contains(&format!("mode=\"{mode}\""))
 }
 
 impl Readings {
@@ -211,19 +223,21 @@ impl Monitors {
 
     /// Keeps what findings look at.
     fn watch(&mut self, monitor: u16, at_s: f64, figures: &[(u16, f64)]) {
-        let (mut idle, mut processors) = (0.0, 0.0);
+        let (mut works, mut rests) = (0.0, 0.0);
         for (number, figure) in figures {
             let Some(known) = self.readings.known.get(&(monitor, *number)) else { continue };
             match known.sight {
-                Sight::None => {}
+                Sight::None | Sight::Process => {}
                 Sight::Kept => {
                     keep(self.watched.entry((monitor, *number)).or_default(), (at_s, *figure));
                 }
-                Sight::Idle => (idle, processors) = (idle + figure, processors + 1.0),
+                Sight::Works => works += figure,
+                Sight::Rests => rests += figure,
             }
         }
-        if processors > 0.0 {
-            let busy = (1.0 - idle / processors).clamp(0.0, 1.0);
+        // Without its idle time a share cannot be told.
+        if rests > 0.0 {
+            let busy = works / (works + rests);
             keep(self.busy.entry(monitor).or_default(), (at_s, busy));
         }
     }
@@ -333,17 +347,14 @@ impl MonitorRow {
 
     /// Share of the time of all processors in which they worked.
     pub(crate) fn cpu(&self) -> Option<f64> {
-        let (mut all, mut idle) = (0.0, None);
-        for series in self.series.iter().filter(|it| it.count > 0) {
-            let Some(labels) = series.name.strip_prefix("node_cpu_seconds_total{") else {
-                continue;
-            };
-            all += series.mean;
-            if ["mode=\"idle\"", "mode=\"iowait\""].iter().any(|mode| labels.contains(mode)) {
-                *idle.get_or_insert(0.0) += series.mean;
-            }
-        }
-        idle.filter(|_| all > 0.0).map(|idle| 1.0 - idle / all)
+        let told = |sight: Sight| {
+            let own =
+                self.series.iter().filter(move |it| it.count > 0 && Sight::of(&it.name) == sight);
+            own.map(|series| series.mean).reduce(|sum, mean| sum + mean)
+        };
+        let rests = told(Sight::Rests)?;
+        let all = told(Sight::Works).unwrap_or(0.0) + rests;
+        (all > 0.0).then(|| 1.0 - rests / all)
     }
 }
 
@@ -398,19 +409,13 @@ mod tests {
         let rows = [row("a", 3.0), row("b", 1.0), MonitorRow::default()];
         let judge = |source: &str, figure: HostFigure, measure, value| {
             let monitored = Monitored { source: source.into(), figure };
-            let threshold = Threshold {
-                text: String::new(),
-                subject: throng_metrics::Subject::Monitored(monitored.clone()),
+            let threshold = Threshold::new(
+                String::new(),
+                throng_metrics::Subject::Monitored(monitored.clone()),
                 measure,
-                comparison: throng_metrics::Comparison::Less,
+                throng_metrics::Comparison::Less,
                 value,
-                load: None,
-                phase: None,
-                with_pauses: false,
-                first_byte: false,
-                over_s: 0,
-                around: None,
-            };
+            );
             verdict(&threshold, &monitored, &rows)
         };
         let (cpu, mean) = (HostFigure::Cpu, Measure::Mean);

@@ -57,17 +57,9 @@ pub(crate) fn threshold(
     let (text, comparison) = (text.to_string(), sign);
     let (phase, with_pauses) = (None, false);
     let threshold = Threshold {
-        text,
-        subject,
-        measure,
-        comparison,
-        value,
-        load: None,
         phase,
         with_pauses,
-        first_byte: false,
-        over_s: 0,
-        around: None,
+        ..Threshold::new(text, subject, measure, comparison, value)
     };
     ThresholdInfo::from(&threshold)
 }
@@ -183,17 +175,9 @@ pub(crate) fn shop_info() -> RunInfo {
     let threshold = |text: &str, subject: Subject, measure, value, phase, with_pauses| {
         let (text, comparison) = (text.to_string(), Comparison::LessOrEqual);
         let threshold = Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
             phase,
             with_pauses,
-            first_byte: false,
-            over_s: 0,
-            around: None,
+            ..Threshold::new(text, subject, measure, comparison, value)
         };
         ThresholdInfo::from(&threshold)
     };
@@ -287,17 +271,9 @@ pub(crate) fn im_info() -> RunInfo {
     let threshold = |text: &str, subject, measure, comparison, value, phase| {
         let (text, with_pauses) = (text.to_string(), false);
         let threshold = Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
             phase,
             with_pauses,
-            first_byte: false,
-            over_s: 0,
-            around: None,
+            ..Threshold::new(text, subject, measure, comparison, value)
         };
         ThresholdInfo::from(&threshold)
     };
@@ -532,17 +508,9 @@ pub(crate) fn chat_info() -> RunInfo {
         let (text, phase, with_pauses) = (text.to_string(), None, false);
         let value = 0.0;
         let threshold = Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
             phase,
             with_pauses,
-            first_byte: false,
-            over_s: 0,
-            around: None,
+            ..Threshold::new(text, subject, measure, comparison, value)
         };
         ThresholdInfo::from(&threshold)
     };

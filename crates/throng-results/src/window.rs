@@ -317,18 +317,10 @@ mod tests {
     use super::*;
 
     fn threshold(comparison: Comparison, value: f64, over_s: u64) -> Threshold {
+        let subject = Subject::Steps(vec![StepId(0)]);
         Threshold {
-            text: "errors".into(),
-            subject: Subject::Steps(vec![StepId(0)]),
-            measure: Measure::FailedShare,
-            comparison,
-            value,
-            load: None,
-            phase: None,
-            with_pauses: false,
-            first_byte: false,
             over_s,
-            around: None,
+            ..Threshold::new("errors", subject, Measure::FailedShare, comparison, value)
         }
     }
 

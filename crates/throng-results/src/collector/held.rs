@@ -62,19 +62,13 @@ mod tests {
 
     #[test]
     fn a_number_of_a_moment_holds_once_it_is_met() {
-        let threshold = Threshold {
-            text: "users.online >= 10".into(),
-            subject: Subject::UsersOnline,
-            measure: Measure::Count,
-            comparison: Comparison::GreaterOrEqual,
-            value: 10.0,
-            load: None,
-            phase: None,
-            with_pauses: false,
-            first_byte: false,
-            over_s: 0,
-            around: None,
-        };
+        let threshold = Threshold::new(
+            "users.online >= 10",
+            Subject::UsersOnline,
+            Measure::Count,
+            Comparison::GreaterOrEqual,
+            10.0,
+        );
         let judged = |users: &[u64], at_end: f64| {
             let mut held = Held { row: 0, threshold: threshold.clone(), worst: None };
             for users in users {

@@ -132,17 +132,14 @@ fn users_online_are_judged_before_they_leave() {
     info.thresholds = [(64.0, Some(1)), (65.0, None), (1.0, Some(9))]
         .map(|(value, phase)| {
             ThresholdInfo::from(&Threshold {
-                text: "users.online >= 64".into(),
-                subject: Subject::UsersOnline,
-                measure: Measure::Count,
-                comparison: Comparison::GreaterOrEqual,
-                value,
-                load: None,
                 phase,
-                with_pauses: false,
-                first_byte: false,
-                over_s: 0,
-                around: None,
+                ..Threshold::new(
+                    "users.online >= 64",
+                    Subject::UsersOnline,
+                    Measure::Count,
+                    Comparison::GreaterOrEqual,
+                    value,
+                )
             })
         })
         .into();
@@ -250,19 +247,11 @@ fn of_kinds(kinds: &[&str], figures: &StepInterval) -> Summary {
     let steps = attempts.map(|(id, _)| StepId(id));
     let threshold = |text: &str, measure, comparison, value| {
         let subject = Subject::Steps(steps.clone().collect());
-        let (text, phase, with_pauses) = (text.into(), None, false);
+        let (text, phase, with_pauses) = (text, None, false);
         Threshold {
-            text,
-            subject,
-            measure,
-            comparison,
-            value,
-            load: None,
             phase,
             with_pauses,
-            first_byte: false,
-            over_s: 0,
-            around: None,
+            ..Threshold::new(text, subject, measure, comparison, value)
         }
     };
     let thresholds = [

@@ -4,12 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Known;
+use super::{Known, Sight};
 
 /// Of a source; above it, two become one.
 const READINGS_MAX: usize = 20_000;
-const HOST: &str = "node_cpu_seconds_total{";
-const PROCESS: &str = "throng_process_cpu_seconds_total{";
 /// Of this much of a level there must be readings.
 const COVERED_MIN: f64 = 0.5;
 
@@ -46,13 +44,10 @@ impl Busy {
     ) {
         let (mut host, mut processes) = (None, None);
         for (number, figure) in figures {
-            let Some(Known { name, .. }) = known.get(&(monitor, *number)) else { continue };
-            let is_idle =
-                || ["idle", "iowait"].iter().any(|it| name.contains(&format!("\"{it}\"")));
-            if name.starts_with(PROCESS) {
-                *processes.get_or_insert(0.0) += figure;
-            } else if name.starts_with(HOST) && !is_idle() {
-                *host.get_or_insert(0.0) += figure;
+            match known.get(&(monitor, *number)).map(|known| known.sight) {
+                Some(Sight::Process) => *processes.get_or_insert(0.0) += figure,
+                Some(Sight::Works) => *host.get_or_insert(0.0) += figure,
+                _ => {}
             }
         }
         let source = self.sources.entry(monitor).or_default();
@@ -106,7 +101,10 @@ mod tests {
 
     fn known(names: &[&str]) -> BTreeMap<(u16, u16), Known> {
         let one = |(number, name): (u16, &&str)| {
-            ((0, number), Known { name: (*name).to_string(), counter: true, ..Known::default() })
+            ((0, number), {
+                let (name, sight) = ((*name).to_string(), Sight::of(name));
+                Known { name, sight, counter: true, ..Known::default() }
+            })
         };
         (0..).zip(names).map(one).collect()
     }

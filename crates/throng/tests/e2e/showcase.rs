@@ -103,19 +103,13 @@ fn info(begun: Duration, seconds: u64) -> RunInfo {
         ..PhaseInfo::default()
     };
     let threshold = |text: &str, measure, value| {
-        ThresholdInfo::from(&Threshold {
-            text: text.into(),
-            subject: Subject::Steps((0..4).map(StepId).collect()),
+        ThresholdInfo::from(&Threshold::new(
+            text,
+            Subject::Steps((0..4).map(StepId).collect()),
             measure,
-            comparison: Comparison::Less,
+            Comparison::Less,
             value,
-            load: None,
-            phase: None,
-            with_pauses: false,
-            first_byte: false,
-            over_s: 0,
-            around: None,
-        })
+        ))
     };
     RunInfo {
         id: "20261121-120301-0000000001".into(),
