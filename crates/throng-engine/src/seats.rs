@@ -104,8 +104,8 @@ pub(crate) struct Seats {
     /// Users who stay and have a connection, who has it longest first: so nobody parts twice
     /// before all others did. Those who have none any more are passed over.
     parting: VecDeque<u32>,
-    /// Since when nobody can reach users that were online. They are few at most times, so a user is
-    /// no larger for it.
+    /// Since when nobody can reach users that were online. Few users are away
+    /// at a time, so a user is no larger for it.
     away: HashMap<u32, Time>,
 }
 

@@ -116,8 +116,8 @@ impl Drop for Polls {
     }
 }
 
-/// Starts the monitors of other hosts, and waits until each of them has been heard or has failed;
-/// at most so long. What is heard by then is told by the number of its `monitor`.
+/// Starts the monitors of other hosts, and waits until each of them has answered or failed, at most
+/// for the time `within`. Failures come with the index of their entry in `monitor`.
 pub fn reach(monitors: &[Monitor], within: Duration, clock: &Clock) -> (Reached, Vec<(u16, Said)>) {
     let (mut reached, mut failed) = (Reached::new(), Vec::new());
     for (number, monitor) in (0..).zip(monitors) {

@@ -143,7 +143,7 @@ impl Remote {
 }
 
 impl Drop for Remote {
-    /// The other end finds nobody who reads, stops, and removes what was copied.
+    /// The other end can no longer write, so it stops and removes the copied binary.
     fn drop(&mut self) {
         kill_group(self.child.id());
         let _ = self.child.wait();

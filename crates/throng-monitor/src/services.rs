@@ -1,6 +1,6 @@
 //! Services of this host that tell of themselves, beside what its kernel tells: Redis, nginx,
 //! HAProxy, any Prometheus endpoint, and commands of whoever starts the monitor. A thread asks
-//! each of them once a second while somebody reads; one that hangs delays nothing else.
+//! each of them once per second while there are readers. One that hangs delays no other.
 
 mod command;
 pub(crate) mod figure;
@@ -77,7 +77,7 @@ impl Service {
 pub(crate) struct Services {
     clock: Clock,
     all: Vec<Known>,
-    /// When somebody read last.
+    /// Time of the last read.
     read: Arc<Mutex<Time>>,
     _stop: Vec<Sender<()>>,
 }

@@ -15,7 +15,7 @@ pub struct TimedEvent {
 /// When an event happens.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
-    /// So long after the begin of the run.
+    /// This long after the start of the run.
     At(Duration),
     /// So long after the begin of a phase, by its number through all loads.
     Phase { phase: u16, offset: Duration },

@@ -194,10 +194,7 @@ impl Reader<'_, '_> {
         let (sent, Received { which: received, protocol, replies }) = (sent?, received?);
         let kinds = self.declared_kinds(protocol, &received).or(replies);
         let (sent_id, received_id) = self.matching(matching?, &sent, kinds.as_ref())?;
-        let stamp = match fields.stamp.node() {
-            Some(node) => Some(self.mark(node, kinds.as_ref())?),
-            None => None,
-        };
+        let stamp = self.stamp(&fields, kinds.as_ref())?;
         let (late_after, lost_after) = times?;
         Some(Delivery {
             step: StepId(0),
@@ -239,10 +236,7 @@ impl Reader<'_, '_> {
         let Received { which: received, protocol, .. } = received?;
         let kinds = self.declared_kinds(protocol, &received);
         let received_id = self.mark(matching?, kinds.as_ref())?;
-        let stamp = match fields.stamp.node() {
-            Some(node) => Some(self.mark(node, kinds.as_ref())?),
-            None => None,
-        };
+        let stamp = self.stamp(fields, kinds.as_ref())?;
         let (late_after, lost_after) = times?;
         Some(Delivery {
             step: StepId(0),
@@ -568,6 +562,14 @@ impl Reader<'_, '_> {
         let one = self.mark(one?, sent.kinds.as_ref());
         let other = self.mark(other?, received);
         one.zip(other)
+    }
+
+    /// Where a message says when it was sent, if the delivery measures by that.
+    fn stamp(&mut self, fields: &ast::Delivery<'_>, kinds: Option<&Kinds>) -> Option<Option<Mark>> {
+        match fields.stamp.node() {
+            Some(node) => self.mark(node, kinds).map(Some),
+            None => Some(None),
+        }
     }
 
     /// Where the id or the stamp of a message stands.

@@ -101,7 +101,7 @@ impl State {
     pub(super) fn departures(&mut self, line: u8) -> Vec<Departure> {
         let shard = Rc::clone(&self.shard);
         let rows = &shard.prepared.program.deliveries;
-        // The end of the load is no departure: all users leave, and no one is left to be told.
+        // At the end of the load all users leave, and nobody is left who could be told.
         if rows.is_empty() || shard.stopping.get() {
             return Vec::new();
         }

@@ -75,7 +75,8 @@ pub struct Wait {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Until {
-    /// No backlog, and the median response time is no more than 1.2 times this, or 0.2 ms more.
+    /// No backlog, and the median response time is at most 1.2 times this value, or at most 0.2 ms
+    /// above it.
     Drained { p50_s: Option<f64> },
     /// All thresholds that count attempts are met for three seconds in a row.
     Met,

@@ -25,7 +25,7 @@ const USUAL_MAX: f64 = 1.2;
 /// a light load slower than a heavy one by as much.
 const NOISE_S: f64 = 200e-6;
 
-/// Whether a median response time is beyond so many times another one, and not by noise.
+/// Whether a median response time exceeds the usual one by this factor and by more than noise.
 fn is_slower(p50_s: f64, usual_s: f64, factor: f64) -> bool {
     p50_s > factor * usual_s && p50_s > usual_s + NOISE_S
 }
