@@ -12,6 +12,7 @@ import { findings, gaveWay, stability } from "./findings";
 import { funnel } from "./funnel";
 import { heat } from "./heat";
 import { machineCharts } from "./machines";
+import { audits } from "./audits";
 import { monitorCharts, monitors } from "./monitors";
 import { bytes, clock, count, duration, micros, share, short } from "./units";
 import { learn, say, speak, spoken, tell } from "./words";
@@ -672,6 +673,7 @@ const PARTS: Record<string, () => HTMLElement | null> = {
   tables: allTables,
   errors,
   connections,
+  audits: () => audits(data),
   sources: () => monitors(data),
   run: environment,
 };

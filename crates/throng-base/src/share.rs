@@ -49,6 +49,13 @@ impl Share {
         machine / self.width * self.of + self.first + machine % self.width
     }
 
+    /// Which of our events has this number in the whole; None where it is not ours.
+    pub fn local(self, global: u64) -> Option<u64> {
+        let rest = (global % self.of).checked_sub(self.first).filter(|rest| *rest < self.width)?;
+        let machine = global / self.of * self.width + rest;
+        (machine % self.threads == self.thread).then_some(machine / self.threads)
+    }
+
     /// The identity of our user `local`; identities of the whole count from 1 without gaps.
     pub fn user(self, local: u64) -> UserId {
         UserId(self.global(local) + 1)
@@ -128,6 +135,20 @@ mod tests {
         }
         numbers.sort_unstable();
         assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_event_is_found_where_it_belongs() {
+        let mut random = Random::new(34);
+        for _ in 0..200 {
+            let shares = drawn(&mut random);
+            for global in 0..100 {
+                let found = shares.iter().filter_map(|share| Some((share, share.local(global)?)));
+                let found: Vec<_> = found.collect();
+                assert_eq!(found.len(), 1);
+                assert_eq!(found[0].0.global(found[0].1), global);
+            }
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //!   `sources`: where they come from. `vanished`: connections that we left without FIN or RST.
 //! - `resolve`: where they go. `allowed`: which targets may be loaded.
 //! - `prepared`: what is rendered once. `template`: requests that differ.
-//! - `recorder`, `logs`: what is written down.
+//! - `recorder`, `logs`: what is written down. `presence`: who is online, for audits.
 //! - `sizes`: where the bytes of a user go.
 //! - `trace`: every step of a user, told to who watches it.
 //! - `system`: the system calls; all unsafe code of the engine.
@@ -56,6 +56,7 @@ mod nobody;
 mod peers;
 pub mod pem;
 mod prepared;
+mod presence;
 mod rare;
 mod recorder;
 mod reflect;
@@ -92,6 +93,7 @@ pub use evidence::{EVIDENCE_BYTES_MAX, Evidence, Exchange};
 pub use kept::Kept;
 pub use logs::{LOGS_PER_SECOND_MAX, Line};
 pub use lookups::NameNews;
+pub use presence::Presences;
 pub use recorder::Example;
 pub use reflect::{ReflectError, reflect};
 pub use resolve::addresses;

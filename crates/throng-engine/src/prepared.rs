@@ -357,6 +357,12 @@ impl LoadPlan {
         let beyond = if own.0 > self.users { self.beyond } else { 0 };
         UserId(self.first_user + own.0 + beyond)
     }
+
+    /// Which user of this load has this identity in the run; the inverse of [`LoadPlan::user`].
+    pub(crate) fn own(&self, user: UserId) -> UserId {
+        let own = user.0.saturating_sub(self.first_user);
+        UserId(if own > self.users { own.saturating_sub(self.beyond) } else { own })
+    }
 }
 
 /// Every target has a place, also one without an address.

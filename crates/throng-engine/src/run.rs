@@ -30,6 +30,7 @@ use crate::logs::Line;
 use crate::lookups::{Lookups, NameNews};
 use crate::network::{Connector, Network};
 use crate::prepared::Prepared;
+use crate::presence::{Presence, Presences};
 use crate::recorder::Example;
 use crate::rendezvous::{self, Places};
 use crate::shard::{Mark, Oddity, Parts, Report, Shard};
@@ -120,6 +121,8 @@ pub struct Run {
     pub addresses: Vec<Vec<SocketAddr>>,
     /// To the other machines, where there are some, and ledgers or places of rendezvous.
     pub bridge: Option<Bridge>,
+    /// Who is online, where audits ask for it.
+    pub presences: Option<Presences>,
     reports: UnboundedReceiver<Report>,
     names: UnboundedReceiver<NameNews>,
     traces: Receiver<Trace>,
@@ -135,6 +138,7 @@ pub struct Ready {
     /// The addresses that every target has.
     pub addresses: Vec<Vec<SocketAddr>>,
     bridge: Option<Bridge>,
+    presences: Option<Presences>,
     control: Control,
     starters: Vec<blocking::Sender<Clock>>,
     reports: UnboundedReceiver<Report>,
@@ -176,11 +180,16 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let (mut ledgers, places, bridge) = shared(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
     let (lookups, names) = look_up_again(program, &addresses, options, &sources, &mut starters)?;
+    let mut known = Vec::new();
     for index in 0..shards {
         let (starter, started) = blocking::channel();
         starters.push(starter);
+        let share = options.share.thread(index as u64, shards as u64);
+        let presence = program.asks_presence().then(|| Presence::new(share, program.loads.len()));
+        known.extend(presence.clone());
         let thread = Thread {
-            share: options.share.thread(index as u64, shards as u64),
+            share,
+            presence,
             prepared: Arc::clone(&prepared),
             addresses: addresses.clone(),
             sources: Arc::clone(&sources),
@@ -208,11 +217,13 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     all_ready(&answers, shards).map_err(StartError::Host)?;
     let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
     let merger = Merger::new(&program.first_phases(), shards, resolving, resolved);
+    let presences = Presences::new(&prepared, known);
     Ok(Ready {
         shards,
         users_spare,
         addresses,
         bridge,
+        presences: program.asks_presence().then_some(presences),
         control,
         starters,
         reports,
@@ -297,7 +308,7 @@ impl Ready {
     /// Begins with the load at the zero of this clock, which may be a while ahead.
     pub fn begin(self, clock: Clock) -> Run {
         let Ready { shards, users_spare, addresses, bridge, control, starters, .. } = self;
-        let Ready { reports, names, traces, merger, threads, .. } = self;
+        let Ready { presences, reports, names, traces, merger, threads, .. } = self;
         // A shard that is gone by now has said why.
         starters.iter().for_each(|starter| drop(starter.send(clock.clone())));
         Run {
@@ -307,6 +318,7 @@ impl Ready {
             users_spare,
             addresses,
             bridge,
+            presences,
             reports,
             names,
             traces,
@@ -367,6 +379,7 @@ enum Heard {
 /// What a shard's thread is made of.
 struct Thread {
     share: Share,
+    presence: Option<Presence>,
     prepared: Arc<Prepared>,
     addresses: Vec<Vec<SocketAddr>>,
     sources: Arc<sources::Plan>,
@@ -470,6 +483,7 @@ impl Thread {
             control: self.control,
             places: self.places,
             ledgers: self.ledgers,
+            presence: self.presence,
             budget: self.budget,
             tracer: self.tracer.map(Tracer::new),
             gate: self.gate,

@@ -27,6 +27,7 @@ use crate::logs::{Line, Logs};
 use crate::lookups::Lookups;
 use crate::network::Connector;
 use crate::prepared::Prepared;
+use crate::presence::Presence;
 use crate::rare::Rare;
 use crate::recorder::Example;
 use crate::rendezvous::Places;
@@ -113,6 +114,8 @@ pub(crate) struct Shard {
     pub(crate) decoded_sent: RefCell<Decoded>,
     /// By row of deliveries.
     pub(crate) ledgers: RefCell<Vec<ShardLedger>>,
+    /// Where audits ask who is online.
+    pub(crate) presence: Option<Presence>,
     /// What its users may keep of what comes, and of what waits to be sent.
     pub(crate) purse: Rc<Purse>,
     pub(crate) inflater: RefCell<Inflater>,
@@ -156,6 +159,7 @@ pub(crate) struct Parts {
     pub(crate) control: Control,
     pub(crate) places: Places,
     pub(crate) ledgers: Vec<ShardLedger>,
+    pub(crate) presence: Option<Presence>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) gate: Option<Arc<Gate>>,
@@ -188,6 +192,7 @@ impl Shard {
             decoded: RefCell::default(),
             decoded_sent: RefCell::default(),
             ledgers: RefCell::new(parts.ledgers),
+            presence: parts.presence,
             purse: Purse::new(parts.budget),
             inflater: RefCell::new(Inflater::new()),
             deflater: RefCell::default(),

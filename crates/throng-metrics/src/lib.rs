@@ -1,5 +1,6 @@
 //! Histograms, counters, intervals, merging, thresholds. Pure: no clock, no files, no printing.
 //!
+//! - [`audit`]: what audits of presence and books found.
 //! - [`capacity`]: the answer of a search for the highest load, in words and as an exit code.
 //! - [`chain`]: where the time of one attempt went.
 //! - [`histogram`]: durations, merged exactly.
@@ -10,6 +11,7 @@
 //! - [`percentile`]: the percentiles of times, and what they are called.
 //! - [`places`]: what was done by the address it went to.
 //! - [`kind`]: what a step is, and what follows from it for its figures.
+//! - [`presence`]: what a generator knows of the presence of its users.
 //! - [`slowest`]: the slowest attempts, with what finds them elsewhere.
 //! - [`threshold`]: thresholds and verdicts.
 
@@ -18,6 +20,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod audit;
 pub mod capacity;
 pub mod chain;
 pub mod connections;
@@ -29,6 +32,7 @@ mod next;
 pub mod outcome;
 pub mod percentile;
 pub mod places;
+pub mod presence;
 pub mod slowest;
 pub mod threshold;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditFigure;
 use crate::figures::{Counter, DeliveryCounter, DeliveryInterval};
 use crate::histogram::Histogram;
 use crate::interval::Interval;
@@ -45,6 +46,15 @@ pub enum Subject {
     /// A source beside the run: [`Measure::Mean`], [`Measure::Min`] and [`Measure::Max`] of its
     /// readings in measured phases. An interval has nothing of it.
     Monitored(Monitored),
+    /// A figure of an audit, by its number, and of a view, or the worst of all. It stands beside
+    /// the intervals. [`Measure::Count`] applies, [`Measure::ShareOfWhole`] of what was compared,
+    /// and the figures of times where it is one.
+    Audit {
+        audit: u16,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        view: Option<u16>,
+        figure: AuditFigure,
+    },
 }
 
 /// What is judged of sources beside the run.
@@ -176,6 +186,7 @@ impl Unit {
             (_, Measure::Rate) => Unit::PerSecond,
             (Subject::Counter(_), _) if is_bytes => Unit::Bytes,
             (Subject::Counter(_) | Subject::Delivery { .. }, _)
+            | (Subject::Audit { .. }, Measure::Count)
             | (_, Measure::Count | Measure::Failed | Measure::Resent) => Unit::Number,
             (_, Measure::FailedShare | Measure::OkShare | Measure::ResentShare) => Unit::Share,
             (
@@ -351,6 +362,15 @@ impl Threshold {
         }
     }
 
+    /// Judges a figure that does not come from intervals.
+    pub fn judge_figure(&self, figure: Option<f64>) -> Verdict {
+        match figure {
+            None => Verdict::Unknown,
+            Some(figure) if self.holds(figure) => Verdict::Met(figure),
+            Some(figure) => Verdict::NotMet(figure),
+        }
+    }
+
     /// What the figure may have been without the generator's own lateness, where that was large
     /// enough to explain it. Times get shorter by the same figure of the lateness, rates grow by
     /// the time that was lost.
@@ -446,6 +466,7 @@ impl Threshold {
             Subject::UsersOnline | Subject::UsersPresent | Subject::Connections => {
                 Interval { gauges: interval.gauges.clone(), ..empty }
             }
+            Subject::Audit { .. } => empty,
             Subject::Delivery { .. } => {
                 Interval { deliveries: interval.deliveries.clone(), ..empty }
             }
@@ -504,6 +525,8 @@ impl Threshold {
                 let nothing = DeliveryInterval::default();
                 counter.figure(row.unwrap_or(&nothing), self.measure, duration)
             }
+            // See [`Threshold::judge_figure`].
+            Subject::Audit { .. } => None,
             Subject::Trend { step, unit } => {
                 let total = sum.sum(|other| other == *step);
                 let counts = (total.ok, total.ok_in_time());

@@ -4,6 +4,7 @@
 //!
 //! - [`ask()`]: one request of an event of the scenario.
 //! - [`exposition`]: the text format, sample by sample.
+//! - [`fetch`]: texts over HTTP.
 //! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
 //!   told, and slows nothing.
 //! - [`readings`]: this host for other readers: what `throng monitor` answers.
@@ -17,6 +18,7 @@ extern crate throng_base;
 
 mod ask;
 pub mod exposition;
+pub mod fetch;
 pub mod poll;
 pub mod readings;
 pub mod remote;

@@ -5,6 +5,7 @@
 //!
 //! - [`event`]: what is done at set times of a run.
 //! - [`flow`]: sessions and the statements of their steps.
+//! - [`audit`]: what the target says of its users and its books.
 //! - [`check`]: what an answer is checked for and what is saved from it.
 //! - [`delivery`]: which messages have to reach whom, for the ledger.
 //! - [`load`]: the loads and their phases, which say how many users there are and when they begin.
@@ -22,6 +23,7 @@
 #[macro_use]
 extern crate throng_base;
 
+pub mod audit;
 pub mod check;
 pub mod delivery;
 pub mod event;
@@ -51,6 +53,7 @@ use throng_protocol::framed::Protocol;
 use throng_protocol::protobuf::Schema;
 use throng_protocol::websocket::DeflateOffer;
 
+pub use audit::{Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Source, UserName, View};
 pub use check::{Check, Pick, Save, StatusSet, Want};
 pub use delivery::{Audience, Begins, Delivery, Mark};
 pub use event::{Action, HttpCall, Steering, TimedEvent, Trigger};
@@ -118,6 +121,8 @@ pub struct Program {
     pub trace: Option<Trace>,
     /// What is read of other sources meanwhile.
     pub monitors: Vec<Monitor>,
+    /// What is asked of the target's own knowledge meanwhile.
+    pub audits: Vec<Audit>,
     /// Who is told the figures of each second.
     pub outputs: Vec<Output>,
     /// The same seed gives the same users.
@@ -133,6 +138,11 @@ pub struct Program {
 impl Program {
     pub fn step(&self, id: StepId) -> &Step {
         &self.steps[id.index()]
+    }
+
+    /// Whether it has to be known of every user whether it is online.
+    pub fn asks_presence(&self) -> bool {
+        self.audits.iter().any(|audit| !audit.views().is_empty())
     }
 }
 

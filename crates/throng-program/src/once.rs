@@ -72,6 +72,7 @@ impl Program {
             abort_when: Vec::new(),
             events: Vec::new(),
             monitors: Vec::new(),
+            audits: Vec::new(),
             outputs: Vec::new(),
             loads: vec![Load::alone(vec![phase])],
             graceful_stop: GRACEFUL_STOP,

@@ -24,6 +24,7 @@ use throng_metrics::{
 };
 
 use crate::actions::Actions;
+use crate::audits::Audits;
 use crate::back_off::{BackOff, BackOffs};
 use crate::directory::{Outcome, RunInfo, StepInfo};
 use crate::event::{Event, moved};
@@ -69,6 +70,7 @@ pub struct Collector {
     back_offs: BackOffs,
     log: Log,
     monitors: Monitors,
+    audits: Audits,
     capacity: Option<Box<Capacity>>,
     damage: Damage,
 }
@@ -96,6 +98,7 @@ impl Collector {
             back_offs: BackOffs::default(),
             log: Log::default(),
             monitors: Monitors::default(),
+            audits: Audits::new(&info.audits),
             capacity: None,
             damage: Damage::default(),
         }
@@ -109,6 +112,7 @@ impl Collector {
         let phases = &self.figures.phases;
         let is_measured = |phase| phases.get(usize::from(phase)).is_some_and(|it| it.info.measured);
         self.monitors.event(event, is_measured);
+        self.audits.event(event);
         match event {
             Event::PhaseBegun { .. } | Event::PhaseEnded { .. } | Event::MachineLost { .. } => {
                 self.figures.event(event);
@@ -168,6 +172,8 @@ impl Collector {
             | Event::Series { .. }
             | Event::Scrape { .. }
             | Event::ScrapeFailed { .. }
+            | Event::Audited { .. }
+            | Event::BooksRead { .. }
             | Event::Notice { .. }
             | Event::Released { .. }
             | Event::Unknown => {}
@@ -238,6 +244,7 @@ impl Collector {
             generator: self.generator(&sum, measured, steps.total.count),
             growth: self.growth(),
             monitors,
+            audits: std::mem::take(&mut self.audits).rows(),
             events: RunEvents {
                 target_lost_ns: self.target_lost_ns,
                 outage: self.figures.pace.outages.longest(),
@@ -429,6 +436,9 @@ impl Collector {
             (threshold.judge(sum, time), threshold.largest_of(sum))
         };
         let judge = |threshold: &Threshold| match (threshold.phase, threshold.load) {
+            _ if matches!(threshold.subject, Subject::Audit { .. }) => {
+                (threshold.judge_figure(self.audits.figure(threshold)), None)
+            }
             (None, None) if measured.is_zero() => (Verdict::Unknown, None),
             (None, None) => of(threshold, sum, measured),
             (None, Some(load)) => match loads::measured(&self.figures.phases, spans, load) {

@@ -90,6 +90,9 @@ pub struct RunInfo {
     /// What was read beside the run, by the `monitor` of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorInfo>,
+    /// What was compared with the target's own knowledge, by the `audit` of events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audits: Vec<AuditInfo>,
     /// Indexed by the `step` of intervals and events.
     pub steps: Vec<StepInfo>,
     /// The names of the loads that go on side by side; empty where there is only one.
@@ -151,6 +154,7 @@ impl Default for RunInfo {
             same_host: false,
             soak: false,
             monitors: Vec::new(),
+            audits: Vec::new(),
             steps: Vec::new(),
             loads: Vec::new(),
             sessions: Vec::new(),
@@ -210,6 +214,20 @@ pub struct MachineInfo {
     /// What its agent is called; of a run that was merged, what that run was.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+}
+
+/// An audit; named by its index.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuditInfo {
+    pub name: String,
+    /// Of an audit of presence: the time that a view may take, and its views.
+    pub within_ns: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<String>,
+    /// Of an audit of books: the step that they are compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
 }
 
 /// A source of series; named by its index.

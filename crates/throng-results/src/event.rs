@@ -9,6 +9,7 @@ use throng_metrics::{Cause, DeliveryCounter};
 
 use crate::evidence::Evidence;
 use crate::once::OnceRun;
+use throng_metrics::audit::{Entry, Round};
 use throng_metrics::capacity::Capacity;
 
 /// One line of `events.ndjson`. `at_ns` counts from the start of the run.
@@ -196,6 +197,19 @@ pub enum Event {
         monitor: u16,
         detail: Said,
     },
+    /// A round of an audit of presence is over.
+    Audited {
+        /// When it began.
+        at_ns: u64,
+        audit: u16,
+        round: Box<Round>,
+    },
+    /// The books of the target were read.
+    BooksRead {
+        at_ns: u64,
+        audit: u16,
+        entry: Box<Entry>,
+    },
     /// What a search for the highest load has found so far; the last one counts.
     Capacity {
         at_ns: u64,
@@ -251,6 +265,8 @@ impl Event {
             | Event::Series { at_ns, .. }
             | Event::Scrape { at_ns, .. }
             | Event::ScrapeFailed { at_ns, .. }
+            | Event::Audited { at_ns, .. }
+            | Event::BooksRead { at_ns, .. }
             | Event::Capacity { at_ns, .. }
             | Event::RunEnded { at_ns } => Some(at_ns),
             Event::Unknown => None,
@@ -284,6 +300,22 @@ impl Event {
             | Event::AddressesChanged { host: text, .. }
             | Event::ActionBegun { name: text, .. }
             | Event::Marked { name: text, .. } => text,
+            Event::Audited { round, .. } => {
+                for view in &mut round.views {
+                    let texts = view.unknown.iter_mut();
+                    texts.for_each(|text| *text = secrets.mask(text).into_owned());
+                    if let Some(said) = &mut view.trouble {
+                        said.change_texts(&|text| secrets.mask(text).into_owned());
+                    }
+                }
+                return event;
+            }
+            Event::BooksRead { entry, .. } => {
+                if let Some(said) = &mut entry.trouble {
+                    said.change_texts(&|text| secrets.mask(text).into_owned());
+                }
+                return event;
+            }
             Event::Once { once, .. } => {
                 once.mask(secrets);
                 return event;

@@ -11,6 +11,7 @@ use throng_metrics::{Cause, Chain, Counts, DeliveryCounter, Percentile, SampleIn
 
 pub use findings::judged_json;
 
+use crate::audits;
 use crate::back_off::{BackOff, machine_name};
 use crate::directory::RunInfo;
 use crate::monitors::MonitorRow;
@@ -73,6 +74,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("by_label", json!(summary.parts.labels)),
         ("monitors", rows(&summary.monitors, monitor)),
         ("events", actions::actions(&summary.events.actions)),
+        ("audits", rows(&summary.audits, |row| audits::json(row, &summary.info))),
         ("growth", json!(summary.growth)),
         ("back_offs", back_offs(summary)),
         ("levels", rows(&summary.parts.levels, |row| level(summary, row))),

@@ -33,6 +33,7 @@
 extern crate throng_base;
 
 pub mod actions;
+pub mod audits;
 pub mod back_off;
 pub mod collector;
 pub mod compare;
@@ -62,11 +63,12 @@ pub mod window;
 #[cfg(test)]
 mod sample;
 
+pub use audits::{AuditRow, ViewRow};
 pub use back_off::{BackOff, BackOffs, machine_name};
 pub use collector::Collector;
 pub use directory::{
-    FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs, StepInfo,
-    ThresholdInfo, create_directory, timestamp,
+    AuditInfo, FORMAT, FileInfo, MachineInfo, MonitorInfo, Outcome, PhaseInfo, RunInfo, Stairs,
+    StepInfo, ThresholdInfo, create_directory, timestamp,
 };
 pub use event::{ActionStatus, Event, StopBy, moved};
 pub use evidence::{EVIDENCE_MAX, Evidence, FailureRow, Piece};

@@ -20,6 +20,7 @@ use throng_metrics::{
 };
 
 use crate::actions::ActionRow;
+use crate::audits::AuditRow;
 use crate::back_off::BackOffs;
 use crate::directory::{RunInfo, Totals};
 use crate::event::StopBy;
@@ -80,6 +81,8 @@ pub struct Summary {
     pub growth: Growth,
     /// What was read of other sources meanwhile, in the order of the scenario.
     pub monitors: Vec<MonitorRow>,
+    /// What audits found, in the order of the scenario.
+    pub audits: Vec<AuditRow>,
     pub events: RunEvents,
     /// How much the service carries, where a search looked for it.
     pub capacity: Option<Box<Capacity>>,

@@ -142,6 +142,8 @@ macro_rules! scenario_maps {
         events: List(&Kind(&EVENT)) =>
             "What happens at set times of the run: commands, requests, marks and changes of the \
              load.",
+        audits: List(&Kind(&AUDIT)) =>
+            "Comparisons of what the target says of its users or its books with what throng knows.",
         protocol: PROTOCOLS =>
             "A private protocol: the file that declares it, or `{delimiter: \"\\n\"}` if only the \
              end of messages is known.",
@@ -310,6 +312,44 @@ macro_rules! scenario_maps {
         load: Text => "The load that `amend` changes, if there are several.",
         timeout: Duration =>
             "How long `run` or `http` may take. Default: `60s` for `run`, `10s` for `http`.",
+    }
+    AUDIT Audit = "an audit" {
+        name: Text => "The name in reports and thresholds.",
+        views: Map(&Kind(&AUDIT_VIEW)) =>
+            "The places where the target knows which users are online, by name.",
+        agree_within: Duration =>
+            "The time that a view may take to reflect a change. Default: `10s`.",
+        count: Kind(&AUDIT_COUNT) => "Instead of `views`: a number in the books of the target.",
+        equals: Text => "With `count`: what it must equal: `ok(\"POST /orders\")`.",
+        every: Duration => "The time between two audits, at least `1s`.",
+        at: OneOf(&[Duration, List(&Duration)]) => "Times of single audits, from the start.",
+        at_end: Bool =>
+            "`true` audits once more after the load. Default: `true` without `every` and `at`.",
+    }
+    AUDIT_VIEW AuditView = "a view" {
+        redis: Text => "The address of a Redis: `redis://:password@10.0.0.5:6379/0`.",
+        scan: Text => "An online user has this key: `online:${user.id}`.",
+        mget: Text =>
+            "The same, but throng asks for each key by name; its value can name the node.",
+        set: Text => "The key of a set of online users.",
+        sorted_set: Text => "The key of a sorted set of online users.",
+        max_age: Duration =>
+            "With `sorted_set`: scores are Unix times, and older ones mean offline.",
+        http: TEXTS =>
+            "The URL of a list of online users, or several. `${ids}` asks for users by name.",
+        json: Text => "With `http`: the path to the names. Default: `$[*]`.",
+        batch: Count => "With `${ids}`: the number of names in a request. Default: 500.",
+        headers: Map(&Text) => "With `http`: headers of the requests.",
+        id: Text => "How the view names a user: `d${user.id}`.",
+        nodes: Map(&Text) =>
+            "What the view calls each node (a value of `mget`, or a URL), and its target address.",
+    }
+    AUDIT_COUNT AuditCount = "a count" {
+        redis: Text => "The address of a Redis: `redis://10.0.0.5:6379`.",
+        command: Text => "With `redis`: a command that returns a number: `SCARD orders`.",
+        http: Text => "The URL of a response with the number.",
+        json: Text => "With `http`: the path to the number. Default: the whole response.",
+        headers: Map(&Text) => "With `http`: headers of the request.",
     }
     OUTPUT Output = "an output" {
         prometheus: Text =>

@@ -18,6 +18,7 @@ extern crate throng_base;
 pub mod keys;
 #[macro_use]
 mod ast;
+mod audit;
 mod body;
 mod checks;
 mod data;
@@ -75,7 +76,7 @@ use std::time::Duration;
 use throng_base::{Diagnostic, Said, Secrets, Source, StepId};
 use throng_metrics::{AbortRule, Threshold};
 use throng_program::{
-    Delivery, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
+    Audit, Delivery, Load, Monitor, Phase, Program, Session, Statement, Step, StepKind, TimedEvent,
 };
 
 pub use bench::{Bench, BenchBody, BenchRoute, FormContent, FormPart};
@@ -275,7 +276,10 @@ fn read_scenario(
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let monitors = monitor::read_monitors(cx, &fields);
     let rows = (&*compiler.rows.steps, &*monitors);
-    let rules = read_rules(cx, &fields, rows, &loads, &reaches);
+    let is_http = reaches.asked_only().is_some();
+    let known = audit::Known { steps: rows.0, targets: &reaches.targets, is_http };
+    let audits = audit::read_audits(cx, &fields, &known);
+    let rules = read_rules(cx, &fields, rows, &loads, (&reaches, &audits));
     warn_unused(cx, &parts, &reaches);
     Some(Program {
         tls: target::read_tls(cx, &fields, &reaches.targets),
@@ -304,6 +308,7 @@ fn read_scenario(
         data: std::mem::take(&mut cx.data.sources),
         trace: fields.trace.node().and_then(|node| trace::read_trace(cx, node)),
         monitors,
+        audits,
         outputs: output::read_outputs(cx, &fields),
         seed: read_seed(cx, &fields, run),
         run_id: run.id.clone(),
@@ -342,12 +347,13 @@ fn read_rules(
     fields: &ast::Scenario<'_>,
     (steps, monitors): (&[Step], &[Monitor]),
     loads: &[Load],
-    reaches: &Reaches,
+    (reaches, audits): (&Reaches, &[Audit]),
 ) -> Rules {
     let names = thresholds::Names {
         steps,
         monitors,
         loads,
+        audits,
         is_http: reaches.asked_only().is_some(),
         complete: !cx.has_errors(),
         events: &[],

@@ -313,6 +313,9 @@ const NEEDS: &[(&str, Needs)] = &[
     ("MONITOR", Needs::One(&["url", "node", "host", "json"])),
     ("JSON_VALUE", Needs::All(&["json"])),
     ("METRIC", Needs::All(&["metric"])),
+    ("AUDIT", Needs::All(&["name"])),
+    ("AUDIT_VIEW", Needs::One(&["redis", "http"])),
+    ("AUDIT_COUNT", Needs::One(&["redis", "http"])),
     (
         "OUTPUT",
         Needs::One(&[
@@ -382,6 +385,11 @@ const EXAMPLES: &[(&str, &str, &[&str])] = &[
     ("MONITOR", "host", &["user@shop-1"]),
     ("MONITOR", "every", &["5s"]),
     ("METRIC", "metric", &["node_load1"]),
+    ("AUDIT", "every", &["30s"]),
+    ("AUDIT", "agree_within", &["35s"]),
+    ("AUDIT", "equals", &["ok(\"POST /orders\")"]),
+    ("AUDIT_VIEW", "scan mget", &["online:${user.id}"]),
+    ("AUDIT_VIEW", "id", &["d${user.id}"]),
     ("OUTPUT", "prometheus", &["127.0.0.1:9464"]),
     ("OUTPUT", "statsd", &["127.0.0.1:8125"]),
     ("OUTPUT", "otlp", &["http://127.0.0.1:4318/v1/metrics"]),

@@ -3,9 +3,11 @@
 //! of so many seconds has to meet it. A subject is a step, a transaction, all steps of a kind, a
 //! stage or a counter; of steps, those with a label may be chosen: `http{region:east} p99 < 50ms`.
 //!
+//! - [`audits`]: figures of audits.
 //! - [`chosen`]: steps that are chosen by their labels.
 //! - [`monitored`]: figures of sources beside the run.
 
+mod audits;
 mod chosen;
 mod monitored;
 
@@ -19,7 +21,7 @@ use throng_metrics::DeliveryCounter;
 use throng_metrics::{
     AbortRule, Around, Comparison, Counter, Interval, Measure, Stage, Subject, Threshold, Unit,
 };
-use throng_program::{Load, Monitor, Step, StepKind, TimedEvent};
+use throng_program::{Audit, Load, Monitor, Step, StepKind, TimedEvent};
 
 use chosen::Chosen;
 
@@ -44,6 +46,7 @@ pub(crate) struct Names<'p> {
     pub(crate) steps: &'p [Step],
     pub(crate) loads: &'p [Load],
     pub(crate) monitors: &'p [Monitor],
+    pub(crate) audits: &'p [Audit],
     /// Nobody has a connection that stays.
     pub(crate) is_http: bool,
     /// By which moments of the run can be named.
@@ -436,6 +439,10 @@ impl Reader<'_, '_, '_> {
         let is_share = value.ends_with('%');
         if let Some(monitored) = self.monitored(left) {
             let (subject, measure) = monitored?;
+            return Some((subject, measure, Timed::Whole));
+        }
+        if let Some(rest) = left.strip_prefix("audit ") {
+            let (subject, measure) = self.audit(rest.trim(), is_share)?;
             return Some((subject, measure, Timed::Whole));
         }
         if let Some((step, counter, measure)) = self.delivery(left) {

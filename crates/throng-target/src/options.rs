@@ -14,7 +14,7 @@ use crate::queue::CapacityOptions;
 use crate::redis::RedisAddress;
 
 /// Which server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// HTTP/1.1 and HTTP/2 with the routes of the module `http`.
     Http,
@@ -39,12 +39,14 @@ impl Kind {
 }
 
 /// What a push service is told before it starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PushOptions {
     /// Where the presence is mirrored to the set `presence`.
     pub redis: Option<RedisAddress>,
     /// A bind is answered only when Redis has confirmed it.
     pub redis_wait: bool,
+    /// Share of the devices that are left in Redis when they go, 0 to 1.
+    pub skip_clear: f64,
     /// Redis timeout; a bind that waits longer gets a reply with code 2.
     pub redis_timeout: Duration,
     /// A device without any packet for this time is taken offline.
@@ -58,6 +60,7 @@ impl Default for PushOptions {
         PushOptions {
             redis: None,
             redis_wait: false,
+            skip_clear: 0.0,
             redis_timeout: Duration::from_secs(1),
             idle_timeout: None,
             push_every: None,
@@ -72,6 +75,9 @@ impl PushOptions {
         match self {
             _ if self.redis_wait && self.redis.is_none() => {
                 Some(say!("`--redis-wait` requires `--redis`"))
+            }
+            _ if self.skip_clear > 0.0 && self.redis.is_none() => {
+                Some(say!("`--skip-clear` requires `--redis`"))
             }
             _ if self.redis_timeout.is_zero() => {
                 Some(say!("the Redis timeout must be more than 0"))

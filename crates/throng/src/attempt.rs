@@ -146,6 +146,7 @@ fn reduced(program: &Program, session: usize, arguments: &TryArguments) -> Progr
         abort_when: Vec::new(),
         events: Vec::new(),
         monitors: Vec::new(),
+        audits: Vec::new(),
         outputs: Vec::new(),
         ..program.clone()
     }

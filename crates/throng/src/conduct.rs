@@ -11,6 +11,7 @@
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
 mod announcer;
+mod audits;
 mod child;
 pub(crate) mod command;
 mod dashboard;
@@ -232,7 +233,8 @@ impl Conduct<'_> {
             info.started = timestamp(wall_now());
         }
         let hosts = monitors::reach(&self.program.monitors, errors).await;
-        let outlets = Outlets { recorder, exports, live, hosts };
+        let before = audits::books_before(&self.program.audits);
+        let outlets = Outlets { recorder, exports, live, hosts, before };
         let beside = (&options, signals);
         match is_shared {
             true => self.elsewhere(told, (fleet, info), outlets, beside).await,
@@ -401,6 +403,7 @@ impl Conduct<'_> {
                 sessions => sessions.iter().map(|session| session.name.clone()).collect(),
             },
             phases: phases.map(phase).collect(),
+            audits: audits::infos(&program.audits),
             monitors: monitors::infos(&program.monitors, |text| {
                 program.secrets.mask(text).into_owned()
             }),

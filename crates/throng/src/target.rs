@@ -93,6 +93,7 @@ fn push(arguments: &PushArguments) -> PushOptions {
     PushOptions {
         redis: arguments.redis.clone(),
         redis_wait: arguments.redis_wait,
+        skip_clear: arguments.skip_clear,
         redis_timeout: arguments.redis_timeout,
         idle_timeout: arguments.idle_timeout,
         push_every: arguments.push_every,

@@ -183,6 +183,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
         rendezvous: 1,
         trace: None,
         monitors: Vec::new(),
+        audits: Vec::new(),
         outputs: Vec::new(),
         seed: 1,
         run_id: "r1".into(),

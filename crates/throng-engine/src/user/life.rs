@@ -76,6 +76,11 @@ impl State {
             }
             recorder.gauges.users_online += 1;
             seats.connected(self.slot, true);
+            if let Some(presence) = &self.shard.presence {
+                let target = self.connection(line).map_or(0, |connection| connection.target);
+                let lane = &self.shard;
+                presence.online(lane.plan(), lane.load(), self.id, self.now, target);
+            }
         }
         drop(recorder);
         self.sample(line);
@@ -147,7 +152,7 @@ impl State {
         if complete {
             recorder.stage_ok(Stage::Steady, time);
             drop(recorder);
-            self.offline(line);
+            self.offline(line, Ended::ByUs);
         }
     }
 
@@ -160,7 +165,7 @@ impl State {
         }
     }
 
-    fn offline(&mut self, line: u8) {
+    fn offline(&mut self, line: u8, ended: Ended) {
         let departures = self.departures(line);
         self.leave_audiences(line);
         self.enter_departures(departures);
@@ -168,6 +173,10 @@ impl State {
         if self.online == 0 {
             self.shard.recorder.borrow_mut().gauges.users_online -= 1;
             self.shard.seats.borrow_mut().connected(self.slot, false);
+            if let Some(presence) = &self.shard.presence {
+                let (lane, change) = (&self.shard, ended.change());
+                presence.offline(lane.plan(), lane.load(), self.id, self.now, change);
+            }
         }
     }
 
@@ -183,7 +192,7 @@ impl State {
         &mut self,
         line: u8,
         (life, since): (Life, Time),
-        cause: Option<Cause>,
+        (ended, cause): (Ended, Option<Cause>),
     ) {
         let time = self.now - since;
         let shard = std::rc::Rc::clone(&self.shard);
@@ -204,7 +213,7 @@ impl State {
                 if time >= LASTING {
                     self.refusals = 0;
                 }
-                self.offline(line);
+                self.offline(line, ended);
                 if cause.is_some() {
                     self.goes_away();
                 }
@@ -229,7 +238,7 @@ impl State {
     /// The run is over for the user, wherever its connection was.
     pub(super) fn cut_off(&mut self, line: u8, life: Life) {
         if life == Life::Online {
-            self.offline(line);
+            self.offline(line, Ended::CutOff);
         }
         self.lines.get_mut(line).alive = false;
     }

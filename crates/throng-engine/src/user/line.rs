@@ -400,7 +400,10 @@ impl State {
         drop(recorder);
         match ended {
             Ended::CutOff => self.cut_off(line, connection.life),
-            _ => self.connection_over(line, (connection.life, connection.since), cause),
+            _ => {
+                let lived = (connection.life, connection.since);
+                self.connection_over(line, lived, (ended, cause));
+            }
         }
         match ended {
             Ended::ResetByUs => connection.transport.reset(),

@@ -1,5 +1,6 @@
 //! All figures of a run, section by section; what has no content is left out.
 
+mod audits;
 mod capacity;
 mod delivering;
 mod errors;
@@ -93,6 +94,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         load(summary, style),
         generator::generator(summary, style),
         machines::machines(summary, style),
+        audits::audits(summary, style),
         monitors::monitors(summary, style),
         generator::host(&summary.info.host, style),
         record(summary, style),

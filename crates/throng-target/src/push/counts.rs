@@ -33,6 +33,8 @@ pub(crate) struct PushStats {
     pub(crate) unconfirmed: u64,
     /// Binds answered with code 0 and then forgotten, because the server was told to.
     pub(crate) forgotten: u64,
+    /// Devices that went and were left in Redis, because the server was told to.
+    pub(crate) uncleared: u64,
     /// Connections closed because their device bound on another one.
     pub(crate) kicked: u64,
     pub(crate) heartbeats: u64,
@@ -82,6 +84,7 @@ impl PushStats {
         self.refused_keys += other.refused_keys;
         self.unconfirmed += other.unconfirmed;
         self.forgotten += other.forgotten;
+        self.uncleared += other.uncleared;
         self.kicked += other.kicked;
         self.heartbeats += other.heartbeats;
         self.reports += other.reports;

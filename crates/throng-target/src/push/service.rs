@@ -1,6 +1,7 @@
 //! What all workers of a push service share: the presence, its mirror, the pushes on their way and
 //! the counts.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) struct Service {
     pub(crate) presence: Arc<Presence>,
     pub(crate) mirror: Option<Mirror>,
     pub(crate) pusher: Pusher,
+    /// Devices that went.
+    gone: AtomicU64,
     counts: Vec<Mutex<PushStats>>,
 }
 
@@ -33,6 +36,7 @@ impl Service {
             presence: Arc::new(Presence::new()),
             mirror: options.redis.is_some().then(|| Mirror::new(clock.clone())),
             pusher: Pusher::new(clock, options),
+            gone: AtomicU64::new(0),
             counts: (0..COUNTS).map(|_| Mutex::default()).collect(),
             options: options.clone(),
         }
@@ -51,6 +55,18 @@ impl Service {
     /// A device was silent for too long and is taken offline.
     pub(crate) fn count_idle(&self, address: Address) {
         self.count(address.worker, |counts| counts.closed.idle += 1);
+    }
+
+    /// A device went: whether Redis is told. Of the share that is not, exactly so many are left
+    /// there, evenly spread.
+    pub(crate) fn clears(&self, address: Address) -> bool {
+        let share = self.options.skip_clear;
+        let number = self.gone.fetch_add(1, Ordering::Relaxed) as f64;
+        let skips = ((number + 1.0) * share).floor() > (number * share).floor();
+        if skips {
+            self.count(address.worker, |counts| counts.uncleared += 1);
+        }
+        !skips
     }
 
     pub(crate) fn count(&self, worker: u16, count: impl FnOnce(&mut PushStats)) {

@@ -11,12 +11,10 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::{Clock, Time};
 
-use super::address::RedisAddress;
-use super::link::Link;
-use super::resp::{write_command, write_head, write_word};
 use crate::address::Address;
 use crate::board::lock;
 use crate::presence::{Device, Presence};
+use throng_redis::{Link, RedisAddress, write_command, write_head, write_word};
 
 /// The set that has the names of all devices that are online.
 const SET: &[u8] = b"presence";

@@ -2,12 +2,9 @@
 //! When Redis dies, the mirror only remembers that it is stale; when Redis is back, the whole set
 //! is written anew. It never holds up a device.
 
-mod address;
-mod link;
 mod mirror;
-mod resp;
 
-pub use address::RedisAddress;
 #[cfg(test)]
 pub(crate) use mirror::tests::Server as TestServer;
 pub(crate) use mirror::{Mirror, MirrorOptions, Ticket};
+pub use throng_redis::RedisAddress;

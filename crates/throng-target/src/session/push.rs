@@ -211,6 +211,7 @@ impl Push {
         if let Some(device) = self.device.take()
             && service.presence.leave(&device, address)
             && let Some(mirror) = &service.mirror
+            && service.clears(address)
         {
             mirror.changed(device, None);
         }

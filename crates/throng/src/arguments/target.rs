@@ -191,6 +191,9 @@ pub(crate) struct PushArguments {
     /// Redis timeout; a bind that waits longer gets a reply with code 2
     #[arg(long, value_parser = duration, default_value = "1s")]
     pub(crate) redis_timeout: Duration,
+    /// Leave this share of devices in Redis when they go offline: `1%`
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
+    pub(crate) skip_clear: f64,
     /// Take a device offline after it has sent nothing for this long
     #[arg(long, value_parser = duration)]
     pub(crate) idle_timeout: Option<Duration>,

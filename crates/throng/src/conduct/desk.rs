@@ -2,6 +2,7 @@
 //! it, hears signals, and gives the orders. There is one in a run.
 
 mod act;
+mod auditing;
 mod moves;
 mod redistribute;
 mod search;
@@ -27,6 +28,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::Conduct;
+use super::audits::Audits;
 use super::dashboard::Dashboard;
 use super::ending::Ending;
 use super::events::Events;
@@ -129,6 +131,8 @@ pub(super) struct Outlets {
     pub(super) exports: Opened,
     pub(super) live: Option<Live>,
     pub(super) hosts: Hosts,
+    /// What the books of the target said before the load, by audit.
+    pub(super) before: Vec<Option<Result<i64, Said>>>,
 }
 
 /// See the module's description.
@@ -162,6 +166,7 @@ pub(super) struct Desk<'a> {
     /// What is done at set times.
     events: Option<Events>,
     parts: Parts,
+    audits: Option<Audits>,
     attempted: u64,
     opened: u64,
     failed: u64,
@@ -186,7 +191,7 @@ impl<'a> Desk<'a> {
         info: RunInfo,
         outlets: Outlets,
     ) -> Desk<'a> {
-        let Outlets { recorder, exports, mut live, hosts } = outlets;
+        let Outlets { recorder, exports, mut live, hosts, before } = outlets;
         let asked = unbounded_channel();
         if let Some(live) = &mut live {
             live.begin(&info, asked.0.clone());
@@ -207,6 +212,12 @@ impl<'a> Desk<'a> {
             pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
             events: None,
             parts: Parts::new(posts.orders.posts()),
+            audits: Audits::begin(
+                &conduct.program.audits,
+                &posts.clock,
+                posts.orders.posts(),
+                &before,
+            ),
             conduct,
             posts,
             exports: exports.begin(&info),
@@ -281,6 +292,7 @@ impl<'a> Desk<'a> {
                     answer(self.command(&request.command, request.load.as_deref()));
                 }
                 Some(key) = keys.next() => self.key(key),
+                Some(ask) = Audits::next(&mut self.audits) => self.asks(ask),
                 Some(told) = Monitors::next(&mut monitors) => {
                     let told = monitors.as_mut().map(|monitors| monitors.take(told));
                     let (events, text) = told.unwrap_or_default();
@@ -298,6 +310,7 @@ impl<'a> Desk<'a> {
         }
         drop((socket, keys, stops, monitors));
         self.close_dashboard();
+        self.finish_audits(&mut signals).await;
         self.end_search();
         self.print_line();
         self.clear_progress();
@@ -361,6 +374,7 @@ impl<'a> Desk<'a> {
                 self.merge.over(number);
             }
             Message::Lost { detail } => {
+                self.audits.iter_mut().for_each(|audits| audits.lost(number));
                 let at_ns = self.posts.clock.now().as_nanos();
                 let name = self.info.machines.get(number).map_or("", |it| it.name.as_str());
                 let text = say!("{name} was lost, with all its users: {detail}", detail = &detail);
@@ -369,6 +383,10 @@ impl<'a> Desk<'a> {
                 self.over += 1;
                 self.ended_ns = self.ended_ns.max(at_ns);
                 self.merge.over(number);
+            }
+            Message::Presence { ask, known } => {
+                let audits = self.audits.iter_mut();
+                audits.for_each(|it| it.presence(number, ask, known.clone()));
             }
             Message::StopWanted => self.interrupted(),
             Message::Ready { .. } | Message::Begun { .. } => {}
@@ -577,6 +595,7 @@ impl<'a> Desk<'a> {
         }
         let now = self.posts.clock.now();
         self.events.iter_mut().for_each(|events| events.see(interval, &gauges, now));
+        self.count_for_audits(interval);
         for ruling in self.rules.add(interval, &gauges) {
             if self.stops > 0 {
                 return;

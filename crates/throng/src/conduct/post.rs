@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use throng_base::Time;
 use throng_engine::{
-    Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Run, Shown, Stopped, StoppedBy, Update,
+    Example, GROWTH_AHEAD, Holder, NameNews, Oddity, Presences, Run, Shown, Stopped, StoppedBy,
+    Update,
 };
 use throng_load::Amendment;
 use throng_metrics::{Cause, Gauges, Interval, Resources};
@@ -125,6 +126,9 @@ impl Post {
                 }
             }
         }
+        if self.run.presences.is_some() {
+            self.presence(None);
+        }
         let at_ns = self.run.clock.now().as_nanos();
         let whole = self.run.join();
         if let Some(mut announcer) = self.announcer {
@@ -165,6 +169,7 @@ impl Post {
                 control.amend(load, Amendment { at, change, users_max });
             }
             Order::Mark { .. } | Order::Record { .. } => {}
+            Order::Presence { ask } => self.presence(Some(ask)),
             Order::Decline => self.tell(Message::Notice {
                 at_ns: now.as_nanos(),
                 text: say!(
@@ -173,6 +178,12 @@ impl Post {
             }),
         }
         self.is_stopping |= matches!(order, Order::Stop | Order::Abort);
+    }
+
+    /// Tells which users are online.
+    fn presence(&self, ask: Option<u64>) {
+        let known = self.run.presences.as_ref().map(Presences::snapshot).unwrap_or_default();
+        self.tell(Message::Presence { ask, known });
     }
 
     /// The other side may be gone: then nothing can be told.

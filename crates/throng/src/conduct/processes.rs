@@ -71,6 +71,21 @@ pub(super) fn machines(count: u16) -> Vec<MachineInfo> {
 /// What several processes (`together`), or parts that are run apart, cannot do, by its name.
 pub(super) fn unbridged(conduct: &Conduct<'_>, together: bool) -> Option<Box<Diagnostic>> {
     let program = &conduct.program;
+    if !program.audits.is_empty() {
+        let (message, help) = match (together, conduct.output.fleet.is_some()) {
+            (true, false) => return None,
+            (true, true) => (
+                say!("`audits` does not work in a fleet"),
+                say!("run the scenario on one machine; `--processes` splits it over processes"),
+            ),
+            (false, _) => (
+                say!("`audits` does not work across parts that run separately"),
+                say!("remove --part: an audit must know all users of the run"),
+            ),
+        };
+        let code = if together { "fleet-unbridged" } else { "processes-unbridged" };
+        return Some(Box::new(Diagnostic::error(code, message).help(help)));
+    }
     let name = match () {
         () if !together && program.rendezvous > 0 => "rendezvous",
         () if !together && !program.deliveries.is_empty() => "deliveries",

@@ -9,6 +9,7 @@ use throng_base::{Said, Share};
 use throng_engine::SpareLimit;
 use throng_expression::Value;
 use throng_metrics::Interval;
+use throng_metrics::presence::Snapshot;
 use throng_results::{Event, MachineInfo, OnceRun};
 
 /// What a process is told first: what it is to be.
@@ -116,6 +117,10 @@ pub(crate) enum Order {
     Record {
         event: Box<Event>,
     },
+    /// An audit wants to know which users are online; the answer has the same number.
+    Presence {
+        ask: u64,
+    },
     /// What the desk has ordered is more than the owner of this machine allows: its agent says this
     /// in its place.
     Decline,
@@ -169,6 +174,12 @@ pub(crate) enum Message {
         at_ns: u64,
         text: Said,
     },
+    /// Which users are online, as was asked; without a number, when the load is over.
+    Presence {
+        ask: Option<u64>,
+        #[serde(with = "snapshot")]
+        known: Snapshot,
+    },
     /// The load is over. `whole` is false where a shard ended by a panic.
     Over {
         at_ns: u64,
@@ -180,6 +191,25 @@ pub(crate) enum Message {
     Lost {
         detail: Said,
     },
+}
+
+/// A snapshot as text: base64 of its bytes.
+mod snapshot {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use throng_metrics::presence::Snapshot;
+
+    pub(super) fn serialize<S: Serializer>(known: &Snapshot, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(known.to_bytes()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Snapshot, D::Error> {
+        let text = String::deserialize(from)?;
+        let bytes = STANDARD.decode(text).map_err(D::Error::custom)?;
+        Snapshot::from_bytes(&bytes).ok_or_else(|| D::Error::custom("this is no snapshot"))
+    }
 }
 
 /// A value as JSON that is read back as it was, which plain JSON is not: bytes are no text, and no

@@ -4,6 +4,7 @@
 mod abnormal;
 mod answers;
 mod attempt;
+mod audits;
 mod bench_http;
 mod books;
 mod bridged;

@@ -168,7 +168,7 @@ impl Desk<'_> {
                 Order::Mark { name } => self.was_marked(name, at),
                 Order::Record { event } => self.event(&event),
                 // Who is lost, makes less or declines tells it again.
-                Order::Take { .. } | Order::Decline => {}
+                Order::Take { .. } | Order::Presence { .. } | Order::Decline => {}
             }
         }
     }

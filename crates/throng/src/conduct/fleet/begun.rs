@@ -119,7 +119,8 @@ impl Begun {
         let options = conduct.options(&guard, 1);
         let (exports, live) = conduct.open(&info, errors).map_err(|it| refused(*it))?;
         let recorder = conduct.record(&mut info).map_err(|it| refused(*it))?;
-        let outlets = Outlets { recorder, exports, live, hosts: Hosts::default() };
+        let (hosts, before) = (Hosts::default(), Vec::new());
+        let outlets = Outlets { recorder, exports, live, hosts, before };
         let desk = Desk::new(&conduct, posts, info, outlets).behind(self.past);
         Ok(desk.work(self.told.setup, &options, signals).await)
     }

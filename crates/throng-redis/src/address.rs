@@ -51,6 +51,12 @@ impl FromStr for RedisAddress {
     }
 }
 
+impl RedisAddress {
+    pub fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+}
+
 fn host_and_port(text: &str) -> Result<String, Said> {
     // The colons of an IPv6 address stand in brackets.
     let after_host = text.rfind(']').map_or(0, |end| end + 1);

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use throng_base::{Clock, Time};
 
-use super::address::RedisAddress;
-use super::resp::{Reply, read_reply, write_command};
+use crate::address::RedisAddress;
+use crate::resp::{Reply, read_reply, write_command};
 
 /// What is read at once.
 const READ_BYTES: usize = 16 * 1024;
 
-pub(super) struct Link {
+/// See the module's description.
+pub struct Link {
     stream: TcpStream,
     clock: Clock,
     patience: Duration,
@@ -21,11 +22,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects and logs in. Each exchange may take as long as `patience`.
-    pub(super) fn open(
-        address: &RedisAddress,
-        clock: Clock,
-        patience: Duration,
-    ) -> io::Result<Link> {
+    pub fn open(address: &RedisAddress, clock: Clock, patience: Duration) -> io::Result<Link> {
         let nowhere = || io::Error::new(ErrorKind::NotFound, "the host name has no address");
         let mut found = Err(nowhere());
         for target in address.host.to_socket_addrs()? {
@@ -56,9 +53,19 @@ impl Link {
         Ok(link)
     }
 
-    /// Writes a pipeline of so many commands and reads their replies. After an error the
-    /// connection is of no further use.
-    pub(super) fn exchange(&mut self, pipeline: &[u8], commands: usize) -> io::Result<()> {
+    /// Writes a pipeline of so many commands and waits until all were done.
+    pub fn exchange(&mut self, pipeline: &[u8], commands: usize) -> io::Result<()> {
+        self.ask(pipeline, commands, |_| {})
+    }
+
+    /// Writes a pipeline of so many commands and hears their replies. After an error, which a reply
+    /// may be, the connection is of no further use.
+    pub fn ask(
+        &mut self,
+        pipeline: &[u8],
+        commands: usize,
+        mut hear: impl FnMut(Reply),
+    ) -> io::Result<()> {
         let deadline = self.clock.now() + self.patience;
         let mut buffer = [0; READ_BYTES];
         let mut unwritten = pipeline;
@@ -74,8 +81,11 @@ impl Link {
             let mut at = 0;
             while answered < commands {
                 match read_reply(&self.kept[at..]).map_err(io::Error::other)? {
-                    Some((Reply::Done, used)) => at += used,
                     Some((Reply::Error(reason), _)) => return Err(io::Error::other(reason)),
+                    Some((reply, used)) => {
+                        at += used;
+                        hear(reply);
+                    }
                     None => break,
                 }
                 answered += 1;

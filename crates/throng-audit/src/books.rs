@@ -1,0 +1,83 @@
+//! Reads a number of the target's books.
+
+use throng_base::{Clock, Said};
+use throng_extract::{Document, JsonPath};
+use throng_monitor::fetch::Fetcher;
+use throng_program::Books;
+
+use crate::redis::Redis;
+
+/// See the module's description.
+pub struct Reader {
+    books: Books,
+    redis: Option<Redis>,
+    fetcher: Fetcher,
+}
+
+impl Reader {
+    pub fn new(books: &Books, clock: &Clock) -> Result<Reader, Said> {
+        let redis = match books {
+            Books::Redis { url, .. } => Some(Redis::new(url, clock)?),
+            _ => None,
+        };
+        let url = match books {
+            Books::Http { url, .. } => Some(url.as_str()),
+            Books::Redis { .. } => None,
+        };
+        let fetcher = Fetcher::new(url, crate::views::PATIENCE);
+        Ok(Reader { books: books.clone(), redis, fetcher })
+    }
+
+    pub fn read(&mut self) -> Result<i64, Said> {
+        let text = match &self.books {
+            Books::Redis { command, .. } => {
+                let redis = self.redis.as_mut().ok_or(say!("the reply is not a number"))?;
+                return redis.number(command);
+            }
+            Books::Http { url, headers, json } => {
+                let text = self.fetcher.text(url, headers)?;
+                match json {
+                    Some(path) => first(path, &text)?,
+                    None => text,
+                }
+            }
+        };
+        number(&text).ok_or(say!("the response is not a number"))
+    }
+}
+
+fn first(path: &JsonPath, text: &str) -> Result<String, Said> {
+    let document = Document::new(text.as_bytes());
+    let found = path.first_in(&document);
+    let mut text = Vec::new();
+    match found {
+        Some(value) => value.write_text(&mut text),
+        None => return Err(say!("the response has nothing at its JSON path")),
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The first number in a text, which may have decimals that say nothing.
+fn number(text: &str) -> Option<i64> {
+    let word = text.split_whitespace().next()?;
+    let whole = word.strip_suffix(".0").unwrap_or(word);
+    whole.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_stands_first() {
+        for (text, found) in [
+            ("17\n", Some(17)),
+            (" 17 orders", Some(17)),
+            ("17.0", Some(17)),
+            ("<html>", None),
+            ("", None),
+        ] {
+            assert_eq!(number(text), found, "{text}");
+        }
+    }
+}

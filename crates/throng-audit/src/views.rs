@@ -1,0 +1,235 @@
+//! Reads a view: a place where the target knows who is online.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use throng_base::{Clock, Said};
+use throng_expression::Value;
+use throng_extract::{Document, JsonPath, JsonThere};
+use throng_metrics::presence::Node;
+use throng_monitor::fetch::Fetcher;
+use throng_program::{HttpSource, IDS, RedisKind, Source, UserName, View};
+
+use crate::judge::Reading;
+use crate::redis::Redis;
+
+/// How long an HTTP request may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// So many names of strangers are kept.
+const UNKNOWN_MAX: usize = 8;
+const UNKNOWN_CHARS_MAX: usize = 80;
+
+/// What has been read of a view so far.
+pub(crate) struct Listed<'a> {
+    names: &'a UserName,
+    nodes: &'a HashMap<String, Node>,
+    online: Vec<(u64, Node)>,
+    strangers: u64,
+    unknown: Vec<String>,
+}
+
+impl Listed<'_> {
+    /// An entry of this name, on this node if the view tells it by where the entry stands.
+    pub(crate) fn name(&mut self, name: &str, node: Node) {
+        match self.names.user(name) {
+            Some(user) => self.online.push((user, node)),
+            None => self.stranger(name),
+        }
+    }
+
+    /// A user that was asked for, and what the view calls its node.
+    pub(crate) fn user_at(&mut self, user: u64, node: Option<&str>) {
+        let node = node.and_then(|name| self.nodes.get(name)).copied();
+        self.online.push((user, node.unwrap_or(0)));
+    }
+
+    pub(crate) fn stranger(&mut self, name: &str) {
+        self.strangers += 1;
+        if self.unknown.len() < UNKNOWN_MAX {
+            self.unknown.push(name.chars().take(UNKNOWN_CHARS_MAX).collect());
+        }
+    }
+}
+
+/// See the module's description.
+pub struct Reader {
+    view: View,
+    nodes: HashMap<String, Node>,
+    redis: Option<Redis>,
+    fetcher: Fetcher,
+    clock: Clock,
+}
+
+impl Reader {
+    pub fn new(view: &View, clock: &Clock) -> Result<Reader, Said> {
+        let redis = match &view.source {
+            Source::Redis { url, .. } => Some(Redis::new(url, clock)?),
+            Source::Http(_) => None,
+        };
+        let node = |(name, target): &(String, u16)| {
+            (name.clone(), Node::try_from(target.saturating_add(1)).unwrap_or(0))
+        };
+        let nodes = view.nodes.iter().map(node).collect();
+        let urls: &[String] = match &view.source {
+            Source::Http(http) => &http.urls,
+            Source::Redis { .. } => &[],
+        };
+        let fetcher = Fetcher::new(urls.iter().map(String::as_str), PATIENCE);
+        Ok(Reader { view: view.clone(), nodes, redis, fetcher, clock: clock.clone() })
+    }
+
+    /// Whether it can only be asked for users by their names.
+    pub fn needs_names(&self) -> bool {
+        match &self.view.source {
+            Source::Redis { kind, .. } => *kind == RedisKind::Mget,
+            Source::Http(http) => asks_by_name(http),
+        }
+    }
+
+    /// Asks for these users, by rising numbers; a view that lists everybody may answer for more.
+    pub fn ask(&mut self, users: &[u64]) -> Result<Reading, Said> {
+        self.read(Some(users))
+    }
+
+    /// Everybody that is online.
+    pub fn list(&mut self) -> Result<Reading, Said> {
+        self.read(None)
+    }
+
+    fn read(&mut self, users: Option<&[u64]>) -> Result<Reading, Said> {
+        let Reader { view, nodes, redis, fetcher, clock } = self;
+        let from = clock.now();
+        let (online, unknown) = (Vec::new(), Vec::new());
+        let mut listed = Listed { names: &view.names, nodes, online, strangers: 0, unknown };
+        let mut asked = None;
+        match (&view.source, redis, users) {
+            (Source::Redis { kind, .. }, Some(redis), Some(users)) => {
+                asked = Some(users.to_vec());
+                redis.ask(kind, &view.names, users, &mut listed)?;
+            }
+            (Source::Redis { kind, .. }, Some(redis), None) => {
+                redis.list(kind, &view.names, &mut listed)?;
+            }
+            (Source::Http(http), _, Some(users)) if asks_by_name(http) => {
+                asked = Some(users.to_vec());
+                ask_http(http, fetcher, users, &mut listed)?;
+            }
+            (Source::Http(http), ..) => list_http(http, fetcher, &mut listed)?,
+            (Source::Redis { .. }, None, _) => {}
+        }
+        // A scan may meet an entry again; a list has no reason to.
+        let may_repeat = matches!(view.source, Source::Redis { .. });
+        let Listed { mut online, strangers, unknown, .. } = listed;
+        online.sort_unstable();
+        let mut twice = 0;
+        let mut last = None;
+        for (user, _) in &online {
+            let seen = last.replace((*user, last.is_some_and(|(it, _)| it == *user)));
+            let is_second = seen.is_some_and(|(it, already)| it == *user && !already);
+            twice += u64::from(is_second && !may_repeat);
+        }
+        // Who is on several nodes is on the one where it is, for that question.
+        online.dedup_by_key(|(user, _)| *user);
+        Ok(Reading { from, to: clock.now(), online, asked, twice, strangers, unknown })
+    }
+}
+
+fn asks_by_name(http: &HttpSource) -> bool {
+    http.urls.iter().any(|url| url.contains(IDS))
+}
+
+fn list_http(http: &HttpSource, fetcher: &Fetcher, listed: &mut Listed<'_>) -> Result<(), Said> {
+    for url in &http.urls {
+        let text = fetcher.text(url, &http.headers)?;
+        let node = listed.nodes.get(url).copied().unwrap_or(0);
+        take(http, &text, |name| listed.name(name, node))?;
+    }
+    Ok(())
+}
+
+fn ask_http(
+    http: &HttpSource,
+    fetcher: &Fetcher,
+    users: &[u64],
+    listed: &mut Listed<'_>,
+) -> Result<(), Said> {
+    for url in &http.urls {
+        let node = listed.nodes.get(url).copied().unwrap_or(0);
+        for users in users.chunks(http.batch.max(1)) {
+            let names: Vec<String> = users.iter().map(|user| listed.names.of(*user)).collect();
+            let names: Vec<String> = names.iter().map(|name| encoded(name)).collect();
+            let text = fetcher.text(&url.replace(IDS, &names.join(",")), &http.headers)?;
+            take(http, &text, |name| listed.name(name, node))?;
+        }
+    }
+    Ok(())
+}
+
+/// The names in a response.
+fn take(http: &HttpSource, text: &str, mut hear: impl FnMut(&str)) -> Result<(), Said> {
+    let document = Document::new(text.as_bytes());
+    if document.json().is_none() {
+        let refusal = document.refusal().map(|refusal| refusal.said());
+        return Err(refusal.unwrap_or(say!("its response is not JSON")));
+    }
+    let found = http.json.all_in(&document);
+    if let Some(refusal) = document.refusal() {
+        return Err(refusal.said());
+    }
+    if found.is_empty() && !is_empty_list(&http.json, &document) {
+        return Err(say!("its response has nothing at its JSON path"));
+    }
+    for value in &found {
+        match value {
+            Value::Text(name) => hear(name),
+            Value::Int(number) => hear(&number.to_string()),
+            Value::UInt(number) => hear(&number.to_string()),
+            _ => return Err(say!("its JSON path leads to something that is not a name")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the path ends in the items of a list that has none.
+fn is_empty_list(path: &JsonPath, document: &Document<'_>) -> bool {
+    path.reach(document).is_some_and(|reach| reach.there == JsonThere::List(0))
+}
+
+/// In a query: what is no letter, digit or one of `-._~:` is percent-encoded.
+fn encoded(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            true => text.push(char::from(byte)),
+            false => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn http(json: Option<&str>) -> HttpSource {
+        let json = JsonPath::parse(json.unwrap_or("$[*]")).expect("a path");
+        HttpSource { urls: Vec::new(), headers: Vec::new(), json, batch: 500 }
+    }
+
+    #[test]
+    fn names_are_texts_and_numbers() {
+        let read = |path: Option<&str>, text: &str| {
+            let mut names = Vec::new();
+            take(&http(path), text, |name| names.push(name.to_string())).map(|()| names)
+        };
+        assert_eq!(read(None, "[\"d1\", 2]").expect("a list"), ["d1", "2"]);
+        assert_eq!(read(Some("$.online[*]"), "{\"online\": []}").expect("a list"), [""; 0]);
+        let why = |path, text: &str| read(path, text).expect_err("no list").english();
+        let nothing = "its response has nothing at its JSON path";
+        assert_eq!(why(Some("$.online[*]"), "{\"onlin\": []}"), nothing);
+        assert_eq!(why(None, "<html>"), "its response is not JSON");
+        let told = "its JSON path leads to something that is not a name";
+        assert_eq!(why(Some("$.online"), "{\"online\": []}"), told);
+        assert_eq!(encoded("a b,ü:1"), "a%20b%2C%C3%BC:1");
+    }
+}

@@ -1,0 +1,313 @@
+//! A thread for each audit: it reads when it is time, judges, and tells. Whoever has the run answers
+//! what it asks; nothing of the run waits for it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use throng_base::{Clock, Said, Time};
+use throng_metrics::audit::{Round, ViewRound};
+use throng_metrics::presence::Snapshot;
+use throng_program::{Audit, AuditWhat, Books, View};
+
+use crate::books;
+use crate::judge::{CONFIRMED_AFTER, Judge, Reading, pairs};
+use crate::views::Reader;
+
+/// Between two looks at pending users: from the first to the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(1050);
+const PAUSE_MAX: Duration = Duration::from_secs(8);
+/// A run that does not say who is online within this time is not judged.
+const SNAPSHOT_MAX: Duration = Duration::from_secs(10);
+/// Longer than `agree_within`, the last round may take so much.
+const LAST_MORE: Duration = Duration::from_secs(12);
+
+/// What a worker asks whoever has the run.
+#[derive(Debug)]
+pub enum Ask {
+    /// Who is online now.
+    Presence(Sender<Snapshot>),
+    /// Nothing: it tells what it has found.
+    Found(Found),
+    /// The load is over for this audit: nothing more comes from it.
+    Over,
+}
+
+/// What an audit, by its number, has found.
+#[derive(Debug)]
+pub struct Found {
+    pub audit: u16,
+    /// When it began.
+    pub at: Time,
+    pub what: Heard,
+}
+
+#[derive(Debug)]
+pub enum Heard {
+    Round(Round),
+    /// The books were read between `from` and `to`.
+    Books {
+        from: Time,
+        to: Time,
+        said: Result<i64, Said>,
+        is_last: bool,
+    },
+}
+
+/// All audits of a run. When it goes, they end.
+pub struct Audits {
+    ends: Vec<Sender<()>>,
+}
+
+impl Audits {
+    /// `ask` takes what the workers ask, in their threads.
+    pub fn begin(
+        audits: &[Audit],
+        clock: &Clock,
+        ask: impl Fn(Ask) + Send + Sync + 'static,
+    ) -> Audits {
+        let ask: Arc<dyn Fn(Ask) + Send + Sync> = Arc::new(ask);
+        let begin = |(number, audit): (u16, &Audit)| {
+            let (end, ended) = channel();
+            let (audit, clock, ask) = (audit.clone(), clock.clone(), Arc::clone(&ask));
+            let worker = Worker { number, audit, clock, ask: Arc::clone(&ask), ended };
+            let thread = std::thread::Builder::new().name("audit".into());
+            if thread.spawn(move || worker.work()).is_err() {
+                ask(Ask::Over);
+            }
+            end
+        };
+        Audits { ends: (0..).zip(audits).map(begin).collect() }
+    }
+
+    /// The load is over: what is to be looked at once more is looked at now. Every audit says
+    /// [`Ask::Over`] when it is done.
+    pub fn end(&self) {
+        self.ends.iter().for_each(|end| {
+            let _ = end.send(());
+        });
+    }
+}
+
+struct Worker {
+    number: u16,
+    audit: Audit,
+    clock: Clock,
+    ask: Arc<dyn Fn(Ask) + Send + Sync>,
+    ended: Receiver<()>,
+}
+
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wake {
+    Due,
+    /// The load has ended.
+    Ended,
+    /// Nobody wants to know any more.
+    Gone,
+}
+
+impl Worker {
+    fn work(self) {
+        match &self.audit.what {
+            AuditWhat::Presence { views, within } => self.presence(views, *within),
+            AuditWhat::Count { books, .. } => self.count(books),
+        }
+        (self.ask)(Ask::Over);
+    }
+
+    fn presence(&self, views: &[View], within: Duration) {
+        let readers: Vec<Result<Reader, Said>> =
+            views.iter().map(|view| Reader::new(view, &self.clock)).collect();
+        let judges = views.iter().map(|_| Judge::new(within)).collect();
+        let mut rounds = Rounds { worker: self, readers, judges, within };
+        let mut last = Time::ZERO;
+        loop {
+            let next = self.next(last);
+            match self.wait(next) {
+                Wake::Due => {
+                    last = next;
+                    match rounds.round(Some(self.next(last)), false) {
+                        Wake::Due => {}
+                        Wake::Ended => break,
+                        Wake::Gone => return,
+                    }
+                }
+                Wake::Ended => break,
+                Wake::Gone => return,
+            }
+        }
+        if self.audit.at_end {
+            rounds.round(None, true);
+        }
+    }
+
+    fn count(&self, books: &Books) {
+        let mut reader = match books::Reader::new(books, &self.clock) {
+            Ok(reader) => reader,
+            Err(_) => return,
+        };
+        let mut last = Time::ZERO;
+        loop {
+            let next = self.next(last);
+            match self.wait(next) {
+                Wake::Due => self.read_books(&mut reader, false),
+                Wake::Ended => break,
+                Wake::Gone => return,
+            }
+            last = next;
+        }
+        if self.audit.at_end {
+            self.read_books(&mut reader, true);
+        }
+    }
+
+    fn read_books(&self, reader: &mut books::Reader, is_last: bool) {
+        let from = self.clock.now();
+        let said = reader.read();
+        let to = self.clock.now();
+        self.tell(from, Heard::Books { from, to, said, is_last });
+    }
+
+    fn tell(&self, at: Time, what: Heard) {
+        (self.ask)(Ask::Found(Found { audit: self.number, at, what }));
+    }
+
+    /// When the next round begins, behind the one that was due at `last`.
+    fn next(&self, last: Time) -> Time {
+        let now = self.clock.now();
+        let every = self.audit.every.map_or(Time::NEVER, |every| {
+            // A slow view is not read several times at once to catch up.
+            let every_ns = every.as_nanos().max(1) as u64;
+            let rounds = now.as_nanos().max(last.as_nanos()) / every_ns + 1;
+            Time(rounds.saturating_mul(every_ns))
+        });
+        let at = self.audit.at.iter().map(|at| Time::ZERO.saturating_add(*at));
+        at.filter(|at| *at > last).fold(every, Time::min)
+    }
+
+    fn wait(&self, until: Time) -> Wake {
+        let left = until - self.clock.now();
+        let waited = match until {
+            Time::NEVER => self.ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            _ => self.ended.recv_timeout(left),
+        };
+        match waited {
+            Ok(()) => Wake::Ended,
+            Err(RecvTimeoutError::Timeout) => Wake::Due,
+            Err(RecvTimeoutError::Disconnected) => Wake::Gone,
+        }
+    }
+
+    fn known(&self) -> Result<Snapshot, Said> {
+        let (tell, told) = channel();
+        (self.ask)(Ask::Presence(tell));
+        told.recv_timeout(SNAPSHOT_MAX)
+            .map_err(|_| say!("the generator did not report its users in time"))
+    }
+}
+
+/// The rounds of an audit of presence.
+struct Rounds<'a> {
+    worker: &'a Worker,
+    readers: Vec<Result<Reader, Said>>,
+    judges: Vec<Judge>,
+    within: Duration,
+}
+
+impl Rounds<'_> {
+    /// Until nobody is pending, or the next round is due. The last one has all the time that views
+    /// have.
+    fn round(&mut self, next: Option<Time>, is_last: bool) -> Wake {
+        let worker = self.worker;
+        let at = worker.clock.now();
+        let troubles = self.first_look();
+        let took = worker.clock.now() - at;
+        let until = match is_last {
+            true => at.saturating_add(self.within).saturating_add(LAST_MORE),
+            false => next.unwrap_or(Time::NEVER),
+        };
+        let (mut pause, mut wake) = (PAUSE_MIN, Wake::Due);
+        loop {
+            let mut all = self.judges.iter().zip(&troubles);
+            let is_done =
+                all.all(|(judge, trouble)| trouble.is_some() || judge.pending().is_empty());
+            let again = worker.clock.now().saturating_add(pause);
+            if is_done || again.saturating_add(CONFIRMED_AFTER) > until {
+                break;
+            }
+            wake = worker.wait(again);
+            match wake {
+                Wake::Due => {}
+                // The load has ended before, or ends now.
+                Wake::Ended if !is_last => break,
+                Wake::Ended => {}
+                Wake::Gone => return Wake::Gone,
+            }
+            self.look_again(&troubles);
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        let round = self.finish(took, troubles);
+        worker.tell(at, Heard::Round(round));
+        wake
+    }
+
+    /// Reads all views, and judges them by what is known after that.
+    fn first_look(&mut self) -> Vec<Option<Said>> {
+        let needs_names = self.readers.iter().flatten().any(Reader::needs_names);
+        let names = match needs_names {
+            true => self.worker.known(),
+            false => Ok(Snapshot::default()),
+        };
+        let users: Result<Vec<u64>, Said> =
+            names.map(|known| known.users.iter().map(|(user, _)| *user).collect());
+        let read = |reader: &mut Result<Reader, Said>| {
+            let reader = reader.as_mut().map_err(|trouble| trouble.clone())?;
+            match reader.needs_names() {
+                true => reader.ask(users.as_ref().map_err(Said::clone)?),
+                false => reader.list(),
+            }
+        };
+        let readings: Vec<Result<Reading, Said>> = self.readers.iter_mut().map(read).collect();
+        let known = self.worker.known();
+        let judge = |(judge, reading): (&mut Judge, Result<Reading, Said>)| {
+            let known = known.as_ref().map_err(Said::clone);
+            match reading.and_then(|reading| Ok((reading, known?))) {
+                Ok((reading, known)) => {
+                    judge.begin(&reading, known);
+                    None
+                }
+                Err(trouble) => Some(trouble),
+            }
+        };
+        self.judges.iter_mut().zip(readings).map(judge).collect()
+    }
+
+    /// Asks again for those who are pending. A view that cannot be read now leaves them so.
+    fn look_again(&mut self, troubles: &[Option<Said>]) {
+        let views = self.readers.iter_mut().zip(&mut self.judges).zip(troubles);
+        for ((reader, judge), trouble) in views {
+            let Ok(reader) = reader else { continue };
+            if trouble.is_some() || judge.pending().is_empty() {
+                continue;
+            }
+            let reading = reader.ask(judge.pending());
+            if let (Ok(reading), Ok(known)) = (reading, self.worker.known()) {
+                judge.again(&reading, &known);
+            }
+        }
+    }
+
+    fn finish(&mut self, took: Duration, troubles: Vec<Option<Said>>) -> Round {
+        let end = |(judge, trouble): (&mut Judge, Option<Said>)| match trouble {
+            None => judge.end(),
+            Some(_) => {
+                judge.skip();
+                ViewRound { trouble, ..ViewRound::default() }
+            }
+        };
+        let views = self.judges.iter_mut().zip(troubles).map(end).collect();
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        Round { took_ns, views, pairs: pairs(&self.judges) }
+    }
+}

@@ -1,0 +1,117 @@
+//! What a shard knows of the presence of its users, where audits ask for it: who is online, since
+//! when, and by which event. The shard writes at every login and every loss; whoever audits copies
+//! all of it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throng_base::{Share, Time, UserId};
+use throng_metrics::presence::{Change, Known, Packed, Snapshot};
+
+use crate::failure::Ended;
+use crate::prepared::{LoadPlan, Prepared};
+
+impl Ended {
+    /// What it is for a user that was online, as audits tell it.
+    pub(crate) fn change(self) -> Change {
+        match self {
+            Ended::ByUs => Change::Left,
+            Ended::CutOff => Change::CutOff,
+            Ended::ByTarget => Change::ClosedByTarget,
+            Ended::Reset => Change::Reset,
+            Ended::ResetByUs => Change::ResetByUs,
+            Ended::Vanished => Change::Vanished,
+            Ended::HalfClosed => Change::HalfClosed,
+            Ended::TimedOut => Change::TimedOut,
+        }
+    }
+}
+
+/// One of a shard. Clones are one.
+#[derive(Clone, Debug)]
+pub(crate) struct Presence {
+    share: Share,
+    /// By load, and there by the number of the user on this shard.
+    lanes: Arc<Mutex<Vec<Vec<Packed>>>>,
+}
+
+impl Presence {
+    pub(crate) fn new(share: Share, loads: usize) -> Presence {
+        Presence { share, lanes: Arc::new(Mutex::new(vec![Vec::new(); loads])) }
+    }
+
+    /// The user is online from now on, at this target of the program.
+    pub(crate) fn online(&self, plan: &LoadPlan, load: usize, user: UserId, at: Time, target: u16) {
+        let node = u8::try_from(target.saturating_add(1)).unwrap_or(0);
+        self.change(plan, load, user, |before| {
+            let change = match before.change {
+                Change::Never => Change::Login,
+                _ if before.node == node => Change::Back,
+                _ => Change::Moved,
+            };
+            Known { change, at, node }
+        });
+    }
+
+    /// It is not online any more.
+    pub(crate) fn offline(
+        &self,
+        plan: &LoadPlan,
+        load: usize,
+        user: UserId,
+        at: Time,
+        change: Change,
+    ) {
+        self.change(plan, load, user, |before| Known { change, at, node: before.node });
+    }
+
+    fn change(
+        &self,
+        plan: &LoadPlan,
+        load: usize,
+        user: UserId,
+        change: impl FnOnce(Known) -> Known,
+    ) {
+        let local = self.share.local(plan.own(user).0.saturating_sub(1));
+        let Some(local) = local.and_then(|local| usize::try_from(local).ok()) else { return };
+        let lanes = &mut *self.lock();
+        let Some(lane) = lanes.get_mut(load) else { return };
+        if lane.len() <= local {
+            lane.resize(local + 1, Packed::default());
+        }
+        lane[local] = Packed::new(change(lane[local].known()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Packed>>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn copy_to(&self, users: &mut Vec<(u64, Packed)>, plans: &[LoadPlan]) {
+        // A copy, so that the shard does not wait while numbers are worked out.
+        let lanes = self.lock().clone();
+        for (plan, lane) in plans.iter().zip(lanes) {
+            let identity = |local: usize| plan.user(self.share.user(local as u64)).0;
+            users.extend(lane.into_iter().enumerate().map(|(at, known)| (identity(at), known)));
+        }
+    }
+}
+
+/// What all shards of a process know.
+#[derive(Clone)]
+pub struct Presences {
+    prepared: Arc<Prepared>,
+    shards: Vec<Presence>,
+}
+
+impl Presences {
+    pub(crate) fn new(prepared: &Arc<Prepared>, shards: Vec<Presence>) -> Presences {
+        Presences { prepared: Arc::clone(prepared), shards }
+    }
+
+    /// All users that were online at least once, and those between them.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut users = Vec::new();
+        self.shards.iter().for_each(|shard| shard.copy_to(&mut users, &self.prepared.loads));
+        users.sort_unstable_by_key(|(user, _)| *user);
+        Snapshot { users }
+    }
+}

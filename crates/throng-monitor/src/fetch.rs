@@ -1,0 +1,70 @@
+//! Reads texts over HTTP, with limits, in the thread that asks.
+
+use std::time::Duration;
+
+use throng_base::Said;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// Of an answer: some ten times what an exporter of a large host says.
+const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Connections are kept from one request to the next.
+pub struct Fetcher {
+    agent: ureq::Agent,
+}
+
+impl Fetcher {
+    /// For requests to these URLs; each may take as long as `patience`.
+    pub fn new<'a>(urls: impl IntoIterator<Item = &'a str>, patience: Duration) -> Fetcher {
+        Fetcher { agent: agent(urls, patience) }
+    }
+
+    /// The text of an answer with the status 200.
+    pub fn text(&self, url: &str, headers: &[(String, String)]) -> Result<String, Said> {
+        let mut request = self.agent.get(url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let mut answer = request.call().map_err(failed)?;
+        match answer.status().as_u16() {
+            200 => {
+                let body = answer.body_mut().with_config().limit(TEXT_BYTES_MAX);
+                body.lossy_utf8(true).read_to_string().map_err(failed)
+            }
+            status => Err(say!("it responds with status {status}")),
+        }
+    }
+}
+
+/// Settings of a client for requests of throng itself to these URLs: no proxy, no redirects, and
+/// the certificates that this host trusts.
+pub(crate) fn agent<'a>(
+    urls: impl IntoIterator<Item = &'a str>,
+    time_max: Duration,
+) -> ureq::Agent {
+    let mut tls = TlsConfig::builder();
+    if urls.into_iter().any(|url| url.starts_with("https:")) {
+        let found = rustls_native_certs::load_native_certs().certs;
+        let certs = found.iter().map(|it| Certificate::from_der(it).to_owned());
+        tls = tls.root_certs(RootCerts::new_with_certs(&certs.collect::<Vec<_>>()));
+    }
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(time_max))
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .max_redirects(0)
+        .proxy(None)
+        .tls_config(tls.build())
+        .user_agent(concat!("throng/", env!("CARGO_PKG_VERSION")));
+    config.build().new_agent()
+}
+
+/// Why there is no response, without the name that the library gives it.
+pub(crate) fn failed(error: ureq::Error) -> Said {
+    match error {
+        ureq::Error::Timeout(_) => say!("no response in time"),
+        ureq::Error::Io(error) => Said::of_others(error.to_string()),
+        ureq::Error::BodyExceedsLimit(_) => say!("its response is larger than 16 MiB"),
+        error => Said::of_others(error.to_string()),
+    }
+}

@@ -1,0 +1,19 @@
+//! A small client of Redis: pipelines of commands over one connection, and their replies. It blocks,
+//! and every exchange has a deadline.
+//!
+//! - [`address`]: where a Redis is and how to log in.
+//! - [`link`]: one connection.
+//! - [`resp`]: RESP2, the language of Redis.
+
+#![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate throng_base;
+
+pub mod address;
+pub mod link;
+pub mod resp;
+
+pub use address::RedisAddress;
+pub use link::Link;
+pub use resp::{Reply, write_command, write_head, write_word};

@@ -1,0 +1,59 @@
+//! What the desk does for audits.
+
+use throng_audit::Ask;
+use throng_metrics::Interval;
+
+use super::super::audits::Audits;
+use super::super::wire::Order;
+use super::Desk;
+use crate::signals::Signals;
+
+impl Desk<'_> {
+    /// An audit asks something, or has found something.
+    pub(super) fn asks(&mut self, ask: Ask) {
+        let Some(audits) = &mut self.audits else { return };
+        match ask {
+            Ask::Presence(tell) => {
+                if let Some(ask) = audits.gather(tell) {
+                    self.order(Order::Presence { ask });
+                }
+            }
+            Ask::Found(found) => {
+                let (events, text) = audits.found(found);
+                events.iter().for_each(|event| self.event(event));
+                text.into_iter().for_each(|text| self.say(text));
+            }
+            Ask::Over => audits.one_is_over(),
+        }
+    }
+
+    /// Figures of a second have come.
+    pub(super) fn count_for_audits(&mut self, interval: &Interval) {
+        let Some(audits) = &mut self.audits else { return };
+        audits.interval(interval);
+        let events = audits.judged(false);
+        events.iter().for_each(|event| self.event(event));
+    }
+
+    /// The load is over: audits that look once more do so, unless a person does not want to wait.
+    pub(super) async fn finish_audits(&mut self, signals: &mut Signals) {
+        let Some(audits) = &self.audits else { return };
+        audits.end();
+        if !self.info.interrupted && self.conduct.program.audits.iter().any(|audit| audit.at_end) {
+            self.say(say!("the load is over; audits are looking once more"));
+        }
+        while self.audits.as_ref().is_some_and(|audits| !audits.are_over()) {
+            tokio::select! {
+                biased;
+                () = signals.next() => break,
+                ask = Audits::next(&mut self.audits) => match ask {
+                    Some(ask) => self.asks(ask),
+                    None => break,
+                },
+            }
+        }
+        let events = self.audits.as_mut().map(|audits| audits.judged(true)).unwrap_or_default();
+        events.iter().for_each(|event| self.event(event));
+        self.audits = None;
+    }
+}

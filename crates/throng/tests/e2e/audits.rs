@@ -1,0 +1,98 @@
+//! Audits against a real Redis: what they find is what the server counted of its own errors.
+
+use serde_json::Value;
+
+use crate::push::Redis;
+use crate::run::{Run, Throng, throng};
+use crate::servers::Target;
+
+const MIOP: &str = include_str!("../../../../examples/miop.protocol.yaml");
+
+/// 200 devices that log in, stay and leave, and an audit at the time and at the end.
+const DEVICES: &str = r#"name: audited devices
+target: TARGET
+protocol: miop.protocol.yaml
+sessions:
+  device:
+    before:
+      - connect
+      - request: {bind: {device: "d${user.id}", key: pk}}
+        check: {code: 0}
+    steps:
+      - stay: forever
+audits:
+  - name: presence
+    at: 2500ms
+    at_end: true
+    agree_within: 1s
+    views:
+      set: {redis: REDIS, set: presence, id: "d${user.id}"}
+thresholds:
+  - audit presence false_offline = 0
+  - audit presence.set agree > 50%
+  - audit presence strangers = 0
+load: [{users: 200, at_once: true, for: 5s}]
+"#;
+
+fn audited(redis: &Redis, target: &Target, line: &str) -> Throng {
+    let text = DEVICES.replace("TARGET", &target.address.to_string());
+    let text = text.replace("REDIS", &redis.url());
+    throng(&format!("run devices.yaml --json --out record {line}"))
+        .file("devices.yaml", text)
+        .file("miop.protocol.yaml", MIOP)
+}
+
+fn view(run: &Run) -> Value {
+    run.json()["audits"][0]["views"][0].clone()
+}
+
+/// Twenty forget-every binds of 400 are forgotten, and what is left in Redis is counted.
+fn finds_what_the_books_say(line: &str) {
+    let redis = Redis::start();
+    let target =
+        Target::start(&format!("push --redis {} --forget-every 20 --skip-clear 5%", redis.url()));
+    let run = audited(&redis, &target, line).run().exits(1);
+    let view = view(&run);
+    let (forgotten, uncleared) =
+        (target.counts("/push/forgotten"), target.counts("/push/uncleared"));
+    run.check(forgotten == 10 && uncleared == 9, "the server errs as told");
+    run.check(view["read"] == 2 && view["failed"] == 0, "two rounds");
+    let worst = &view["worst"];
+    run.check(worst["compared"] == 200, "all were compared");
+    run.check(worst["false_offline"] == forgotten, "false offline");
+    run.check(worst["false_online"] == 0, "none false online");
+    run.check(worst["wrong"][0]["last"] == "login", "the last event");
+    let last = &view["last"];
+    run.check(last["false_online"] == uncleared, "false online at the end");
+    run.check(last["compared"] == 200 && last["undecided"] == 0, "all were compared at the end");
+    run.check(last["wrong"][0]["last"] == "left", "the last event at the end");
+    let left = redis.number("SCARD presence");
+    run.check(left == Some(uncleared), "Redis has as many");
+    let verdicts: Vec<Value> = run.json()["thresholds"].as_array().expect("thresholds").clone();
+    let met: Vec<bool> = verdicts.iter().map(|it| it["verdict"] == "met").collect();
+    run.check(met == [false, true, true], "thresholds");
+}
+
+#[test]
+fn an_audit_finds_what_the_books_say() {
+    finds_what_the_books_say("--shards 2");
+}
+
+#[test]
+fn an_audit_knows_the_users_of_all_processes() {
+    finds_what_the_books_say("--processes 2");
+}
+
+#[test]
+fn a_view_that_cannot_be_read_is_told_and_the_run_goes_on() {
+    let redis = Redis::start();
+    let target = Target::start("push");
+    let text = DEVICES.replace("TARGET", &target.address.to_string());
+    let text = text.replace("REDIS", "redis://127.0.0.1:1").replace("5s", "3s");
+    let run = throng("run devices.yaml --out record")
+        .file("devices.yaml", text)
+        .file("miop.protocol.yaml", MIOP)
+        .run();
+    run.says(&["audit presence: set cannot be read"]);
+    drop(redis);
+}
