@@ -59,7 +59,7 @@ pub(crate) fn agent<'a>(
     config.build().new_agent()
 }
 
-/// Why there is no response, without the name that the library gives it.
+/// Why there is no response, in throng's words where the library's say little.
 pub(crate) fn failed(error: ureq::Error) -> Said {
     match error {
         ureq::Error::Timeout(_) => say!("no response in time"),

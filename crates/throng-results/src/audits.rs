@@ -1,9 +1,11 @@
 //! Audits: what the target said of its users and its books, against what was counted.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use throng_base::Said;
+use throng_base::units::{format_count, format_duration};
+use throng_base::{Said, clean};
 use throng_metrics::audit::{AuditFigure, Entry, Pair, Round, ViewRound};
 use throng_metrics::presence::Change;
 use throng_metrics::{Histogram, Measure, Subject, Threshold};
@@ -126,6 +128,84 @@ impl AuditRow {
             None => self.views.iter().filter_map(of).reduce(|one, two| threshold.worse(one, two)),
         }
     }
+}
+
+impl AuditRow {
+    /// What it found, a sentence for each view or for the books; what is wrong stands first.
+    pub fn sentences(&self) -> Vec<Said> {
+        if self.step.is_some() {
+            return self.of_books();
+        }
+        let mut views: Vec<&ViewRow> = self.views.iter().collect();
+        let wrong = |view: &ViewRow| view.worst.as_ref().map(|(_, round)| round.wrong_users());
+        // A view that was never read comes first of all.
+        views.sort_by_key(|view| std::cmp::Reverse(wrong(view).unwrap_or(u64::MAX)));
+        views.into_iter().map(|view| self.of_view(view)).collect()
+    }
+
+    fn of_view(&self, view: &ViewRow) -> Said {
+        let (audit, name) = (clean(&self.name), clean(&view.name));
+        match (&view.worst, &view.trouble) {
+            (Some((_, round)), _) if round.compared == 0 => {
+                say!("{audit}: {name}: no user was judged")
+            }
+            (Some((_, round)), _) if round.wrong_users() == 0 => {
+                let all = format_count(round.compared);
+                say!("{audit}: {name} agrees about all {all} users")
+            }
+            (Some((at_ns, round)), _) => {
+                let (wrong, all) =
+                    (format_count(round.wrong_users()), format_count(round.compared));
+                let at = time(*at_ns);
+                say!("{audit}: {name} is wrong about {wrong} of {all} users at {at}")
+            }
+            (None, Some(trouble)) => {
+                let trouble = trouble.clone();
+                say!("{audit}: {name} could not be read: {trouble}")
+            }
+            (None, None) => say!("{audit}: {name} was not read during the run"),
+        }
+    }
+
+    fn of_books(&self) -> Vec<Said> {
+        let name = clean(&self.name);
+        let step = clean(self.step.as_deref().unwrap_or_default());
+        let failed = self.entries.iter().filter_map(|(_, entry)| entry.trouble.as_ref());
+        let failed: Vec<&Said> = failed.collect();
+        let mut said = Vec::new();
+        if let Some((at_ns, entry)) = self.worst_entry() {
+            let (at, least, most) =
+                (time(*at_ns), format_count(entry.least), format_count(entry.most));
+            let (books, off) = (entry.said, entry.off());
+            let off_by = format_count(off.unsigned_abs());
+            let range = match least == most {
+                true => least,
+                false => format!("{least} – {most}"),
+            };
+            said.push(match off {
+                0 => say!("{name}: the books have {books} at {at}; {step}: {range}; they agree"),
+                off if off < 0 => say!(
+                    "{name}: the books have {books} at {at}; {step}: {range}; {off_by} are missing"
+                ),
+                _ => say!(
+                    "{name}: the books have {books} at {at}; {step}: {range}; {off_by} are too many"
+                ),
+            });
+        }
+        if let Some(trouble) = failed.last() {
+            let count = format_count(failed.len() as u64);
+            let all = format_count(self.entries.len() as u64);
+            let trouble = (*trouble).clone();
+            said.push(say!("{name}: {count} of {all} reads failed; last error: {trouble}"));
+        } else if self.entries.is_empty() {
+            said.push(say!("{name}: the books were not read during the run"));
+        }
+        said
+    }
+}
+
+fn time(nanos: u64) -> String {
+    format_duration(Duration::from_nanos(nanos))
 }
 
 /// Sums up what was found.

@@ -1,6 +1,7 @@
 //! What a pull request shows: tables of Markdown (GitHub Flavored Markdown,
 //! <https://github.github.com/gfm/>). It is for machines and people of any language: English.
 
+mod audits;
 mod capacity;
 mod comparison;
 mod events;

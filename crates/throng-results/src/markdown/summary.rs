@@ -5,6 +5,7 @@ use std::time::Duration;
 use throng_base::Said;
 use throng_metrics::{Percentile, Unit, Verdict};
 
+use super::audits::audits_markdown;
 use super::capacity::capacity_markdown;
 use super::escape;
 use super::events::events_markdown;
@@ -52,6 +53,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
         out += &format!("\nand {more} more steps\n");
     }
     out += &levels_markdown(summary);
+    out += &audits_markdown(summary);
     out += &events_markdown(summary);
     let drawn = curves_text(summary);
     if !drawn.is_empty() {

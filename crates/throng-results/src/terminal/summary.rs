@@ -2,6 +2,7 @@
 //! what went wrong and what to do next, and where the rest is. One place decides what gives way
 //! where there is more than the lines hold: the [`ROOMS`].
 
+mod audits;
 mod changed;
 mod events;
 mod figures;
@@ -120,6 +121,7 @@ fn in_room(summary: &Summary, room: &Room, style: &Style) -> String {
         figures::times(summary, room.steps, style),
         super::report::curve_lines(summary, style, room.curves),
         wrong::thresholds(summary, room.thresholds, style),
+        audits::audits(summary, style),
         events::events(summary, style),
         found::stability(summary, style),
         found::findings(summary, room.findings, style),

@@ -43,6 +43,10 @@ impl Reader<'_, '_, '_> {
         };
         let (figure, measure) = self.audit_figure(rest.trim(), is_share)?;
         if (figure == AuditFigure::Off) != views.is_empty() {
+            // Of an audit with mistakes, it is not known what it has.
+            if !self.names.complete {
+                return None;
+            }
             let message = say!("the audit `{}` does not have this metric", shorten(name));
             return self.fail("bad-threshold", message, rest, HELP);
         }

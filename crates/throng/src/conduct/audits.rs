@@ -191,8 +191,9 @@ impl Audits {
                 (vec![event], text)
             }
             what @ Heard::Books { .. } => {
+                let text = self.unread(audit, &what);
                 self.unjudged.push(Found { audit, at, what });
-                (Vec::new(), None)
+                (Vec::new(), text)
             }
         }
     }
@@ -223,6 +224,21 @@ impl Audits {
         }
         let (at_ns, audit) = (found.at.0, found.audit);
         Some(Event::BooksRead { at_ns, audit, entry: Box::new(entry) })
+    }
+
+    /// That the books cannot be read, the first time that it is so.
+    fn unread(&mut self, audit: u16, what: &Heard) -> Option<Said> {
+        let Heard::Books { said, .. } = what else { return None };
+        let told = &mut self.told[usize::from(audit)];
+        let Some(trouble) = said.as_ref().err().cloned() else {
+            told.clear();
+            return None;
+        };
+        if !std::mem::replace(told, vec![1]).is_empty() {
+            return None;
+        }
+        let name = &self.audits[usize::from(audit)].name;
+        Some(say!("audit {name}: the books cannot be read: {trouble}; the run continues"))
     }
 
     fn sentence(&mut self, audit: u16, round: &Round) -> Option<Said> {

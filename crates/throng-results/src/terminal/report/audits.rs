@@ -134,39 +134,8 @@ fn quarrel(row: &AuditRow, pair: &Pair) -> Vec<Said> {
 }
 
 fn of_books(row: &AuditRow, style: &Style) -> String {
-    let name = clean(&row.name);
-    let step = clean(row.step.as_deref().unwrap_or_default());
-    let failed = row.entries.iter().filter_map(|(_, entry)| entry.trouble.as_ref());
-    let failed: Vec<&Said> = failed.collect();
-    let mut said = Vec::new();
-    if let Some((at_ns, entry)) = row.worst_entry() {
-        let count = |count: u64| format_count(count);
-        let (at, least, most) = (time(*at_ns), count(entry.least), count(entry.most));
-        let (books, off) = (entry.said, entry.off());
-        let off_by = count(off.unsigned_abs());
-        let range = match least == most {
-            true => least,
-            false => format!("{least} – {most}"),
-        };
-        said.push(match off {
-            0 => say!("audit {name}: the books have {books} at {at}; {step}: {range}; they agree"),
-            off if off < 0 => say!(
-                "audit {name}: the books have {books} at {at}; {step}: {range}; {off_by} are missing"
-            ),
-            _ => say!(
-                "audit {name}: the books have {books} at {at}; {step}: {range}; {off_by} are too many"
-            ),
-        });
-    }
-    if let Some(trouble) = failed.last() {
-        let (failed, all) =
-            (format_count(failed.len() as u64), format_count(row.entries.len() as u64));
-        let trouble = (*trouble).clone();
-        said.push(say!("audit {name}: {failed} of {all} reads failed; last error: {trouble}"));
-    } else if row.entries.is_empty() {
-        said.push(say!("audit {name}: the books were not read during the run"));
-    }
-    said.into_iter().map(|text| style.say(text) + "\n").collect()
+    let lines = row.sentences().into_iter();
+    lines.map(|text| style.say(say!("audit {text}")) + "\n").collect()
 }
 
 fn time(nanos: u64) -> String {
