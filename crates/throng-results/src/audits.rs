@@ -304,7 +304,9 @@ pub(crate) fn json(row: &AuditRow, _info: &RunInfo) -> Value {
         json!({
             "one": name(pair.one),
             "other": name(pair.other),
-            "offline": { "neither": none_off, "other": other_off, "one": one_off, "both": both_off },
+            "offline": {
+                "neither": none_off, "other": other_off, "one": one_off, "both": both_off,
+            },
             "online": { "neither": none_on, "other": other_on, "one": one_on, "both": both_on },
         })
     };

@@ -1,4 +1,5 @@
-//! The desk's side of audits: it answers what their threads ask, and makes events of what they find.
+//! The desk's side of audits: it answers what their threads ask, and makes events of what they
+//! find.
 
 use throng_audit::{Ask, Audits as Workers, Found, Heard, books};
 use throng_base::{Clock, Said, Time};
