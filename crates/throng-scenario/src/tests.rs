@@ -484,7 +484,7 @@ fn the_example_with_tokens_and_accounts_compiles() {
 fn the_example_of_devices_compiles() {
     let (push, warnings) = compile_example("push-service.yaml").unwrap();
     assert!(warnings.is_empty(), "{}", render(&warnings));
-    assert_eq!((push.loads[0].phases.len(), push.thresholds.len()), (5, 2));
+    assert_eq!((push.loads[0].phases.len(), push.thresholds.len()), (5, 6));
 }
 
 #[test]

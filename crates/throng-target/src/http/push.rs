@@ -23,7 +23,7 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// The most devices that one push names.
 const NAMES_MAX: usize = 10_000;
 /// The most devices of one page of those who are online.
-const PAGE_MAX: u64 = 100_000;
+const PAGE_MAX: u64 = 2_000_000;
 /// As many are on a page that does not say where it ends.
 const PAGE: u64 = 1000;
 /// The longest lateness of a push, an hour.
@@ -282,7 +282,7 @@ mod tests {
             ("from=x", "`from=x`"),
             ("form=1", "`form`"),
             ("from=2&to=1", "ends before"),
-            ("to=100000", "at most 100000"),
+            ("to=2000000", "at most 2000000"),
             ("to=18446744073709551616", "is not of the form"),
         ] {
             let reason = reason(page(query));

@@ -233,10 +233,20 @@ fn presence_is_complete_in_a_new_redis() {
 #[test]
 fn the_example_runs() {
     let redis = Redis::start();
-    let target = Target::start(&format!("push --redis {}", redis.url()));
+    let target = Target::start(&format!("push --redis {} --push-every 1s", redis.url()));
     let mut text = EXAMPLE.to_string();
+    let (url, again) =
+        (redis.url(), format!("redis-cli -p {} client kill type normal", redis.port));
     for (old, new) in [
         ("127.0.0.1:9100", "TARGET"),
+        ("127.0.0.1:9101", "ADMIN"),
+        ("redis://127.0.0.1:6390\",", &format!("{url}\",")),
+        ("systemctl restart redis", &again),
+        ("stability + 30m", "stability + 500ms"),
+        ("restart Redis + 60s", "restart Redis + 300ms"),
+        ("every: 10m", "at: 2s"),
+        ("agree_within: 100s", "agree_within: 200ms"),
+        ("within 60s", "within 1s"),
         ("time: 5m", "time: 1s"),
         ("step: 60_000, every: 30s, to: 1_020_000", "step: 50, every: 500ms, to: 100"),
         ("for: 2h", "for: 2s"),
@@ -248,8 +258,17 @@ fn the_example_runs() {
         assert!(text.contains(old), "examples/push-service.yaml has no `{old}`");
         text = text.replace(old, new);
     }
-    let run = running(&target, &text, "--shards 2").run().exits(0);
+    let run = running(&target, &text, "--shards 2 --allow-commands").run().exits(0);
     run.has("/total/failed", 0);
+    // Both views know all devices of the ceiling, after Redis has lost its clients.
+    for view in ["/audits/0/views/0", "/audits/0/views/1"] {
+        run.check(run.figure(&format!("{view}/read")) >= 1.0, "it was read");
+        run.has(&format!("{view}/worst/compared"), 100);
+        run.has(&format!("{view}/worst/agree"), 100);
+    }
+    let events = &run.json()["events"];
+    run.check(events[0]["status"] == "done", "Redis was cut off");
+    run.check(events[1]["status"] == "done", "the audit was done");
     // All devices of the ceiling and of the burst, and those who came back.
     let binds = 220.0 + run.figure("/connections/reconnects");
     assert_eq!(target.counts("/push/bound") as f64, binds, "{run}");

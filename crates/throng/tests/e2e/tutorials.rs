@@ -48,6 +48,7 @@ const PAGES: [Page; 7] = [
         shorter: &[
             ("lost_after: 1s", "lost_after: 2s"),
             ("for: 6s", "for: 4s"),
+            ("for: 8s", "for: 6s"),
             ("for: 5s}", "for: 4s}"),
             ("connect p99 < 5s", "connect p99 < 20s"),
         ],
