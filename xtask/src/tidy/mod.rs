@@ -10,6 +10,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod unsafety;
 
 use std::fmt;
 use std::fs;
@@ -102,5 +103,7 @@ fn check_modules(root: &Path, files: &[String]) -> Vec<Finding> {
         files.iter().filter(|file| file.ends_with(".rs")).filter_map(read).collect();
     let mut findings = circles::check(&sources);
     findings.extend(orphans::check(&sources));
+    let page = fs::read_to_string(root.join(unsafety::FILE)).unwrap_or_default();
+    findings.extend(unsafety::check(&page, &sources));
     findings
 }
