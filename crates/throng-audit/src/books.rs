@@ -2,16 +2,19 @@
 
 use throng_base::{Clock, Said};
 use throng_extract::{Document, JsonPath};
+use throng_monitor::command::printed;
 use throng_monitor::fetch::Fetcher;
 use throng_program::Books;
 
 use crate::redis::Redis;
+use crate::views::COMMAND_LIMITS;
 
 /// See the module's description.
 pub struct Reader {
     books: Books,
     redis: Option<Redis>,
     fetcher: Fetcher,
+    clock: Clock,
 }
 
 impl Reader {
@@ -22,10 +25,10 @@ impl Reader {
         };
         let url = match books {
             Books::Http { url, .. } => Some(url.as_str()),
-            Books::Redis { .. } => None,
+            Books::Redis { .. } | Books::Run(_) => None,
         };
         let fetcher = Fetcher::new(url, crate::views::PATIENCE);
-        Ok(Reader { books: books.clone(), redis, fetcher })
+        Ok(Reader { books: books.clone(), redis, fetcher, clock: clock.clone() })
     }
 
     pub fn read(&mut self) -> Result<i64, Said> {
@@ -41,8 +44,12 @@ impl Reader {
                     None => text,
                 }
             }
+            Books::Run(command) => printed(command, COMMAND_LIMITS, &self.clock)?,
         };
-        number(&text).ok_or(say!("the response is not a number"))
+        number(&text).ok_or(match self.books {
+            Books::Run(_) => say!("the output does not begin with a number"),
+            _ => say!("the response is not a number"),
+        })
     }
 }
 

@@ -13,6 +13,7 @@ extern crate throng_base;
 
 pub mod books;
 pub mod judge;
+mod listed;
 mod redis;
 pub mod views;
 pub mod worker;

@@ -8,7 +8,7 @@ use throng_base::{Clock, Said};
 use throng_program::{RedisKind, UserName};
 use throng_redis::{Link, RedisAddress, Reply, write_command, write_head, write_word};
 
-use crate::views::Listed;
+use crate::listed::Listed;
 
 /// How long one exchange may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -100,12 +100,12 @@ impl Redis {
             for (user, reply) in users.iter().zip(&replies) {
                 match (kind, reply) {
                     (RedisKind::Mget, Reply::Text(_)) => listed.user_at(*user, reply.text()),
-                    (RedisKind::SortedSet { age_max, .. }, score) => {
-                        if is_young(score, *age_max) {
-                            listed.user_at(*user, None);
-                        }
+                    (RedisKind::SortedSet { age_max, .. }, score) if is_young(score, *age_max) => {
+                        listed.user_at(*user, None);
                     }
-                    (_, Reply::Number(1)) => listed.user_at(*user, None),
+                    (RedisKind::Scan | RedisKind::Set { .. }, Reply::Number(1)) => {
+                        listed.user_at(*user, None);
+                    }
                     _ => {}
                 }
             }

@@ -7,49 +7,18 @@ use throng_base::{Clock, Said};
 use throng_expression::Value;
 use throng_extract::{Document, JsonPath, JsonThere};
 use throng_metrics::presence::Node;
+use throng_monitor::command::{Limits, printed};
 use throng_monitor::fetch::Fetcher;
-use throng_program::{HttpSource, IDS, RedisKind, Source, UserName, View};
+use throng_program::{HttpSource, IDS, RedisKind, Source, View};
 
 use crate::judge::Reading;
+use crate::listed::Listed;
 use crate::redis::Redis;
 
 /// How long an HTTP request may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// So many names of strangers are kept.
-const UNKNOWN_MAX: usize = 8;
-const UNKNOWN_CHARS_MAX: usize = 80;
-
-/// What has been read of a view so far.
-pub(crate) struct Listed<'a> {
-    names: &'a UserName,
-    nodes: &'a HashMap<String, Node>,
-    online: Vec<(u64, Node)>,
-    strangers: u64,
-    unknown: Vec<String>,
-}
-
-impl Listed<'_> {
-    /// An entry of this name, on this node if the view tells it by where the entry stands.
-    pub(crate) fn name(&mut self, name: &str, node: Node) {
-        match self.names.user(name) {
-            Some(user) => self.online.push((user, node)),
-            None => self.stranger(name),
-        }
-    }
-
-    /// A user that was asked for, and what the view calls its node.
-    pub(crate) fn user_at(&mut self, user: u64, node: Option<&str>) {
-        let node = node.and_then(|name| self.nodes.get(name)).copied();
-        self.online.push((user, node.unwrap_or(0)));
-    }
-
-    pub(crate) fn stranger(&mut self, name: &str) {
-        self.strangers += 1;
-        if self.unknown.len() < UNKNOWN_MAX {
-            self.unknown.push(name.chars().take(UNKNOWN_CHARS_MAX).collect());
-        }
-    }
-}
+/// A million names have room.
+pub(crate) const COMMAND_LIMITS: Limits = Limits { bytes: 32_000_000, time: PATIENCE };
 
 /// See the module's description.
 pub struct Reader {
@@ -64,7 +33,7 @@ impl Reader {
     pub fn new(view: &View, clock: &Clock) -> Result<Reader, Said> {
         let redis = match &view.source {
             Source::Redis { url, .. } => Some(Redis::new(url, clock)?),
-            Source::Http(_) => None,
+            _ => None,
         };
         let node = |(name, target): &(String, u16)| {
             (name.clone(), Node::try_from(target.saturating_add(1)).unwrap_or(0))
@@ -72,7 +41,7 @@ impl Reader {
         let nodes = view.nodes.iter().map(node).collect();
         let urls: &[String] = match &view.source {
             Source::Http(http) => &http.urls,
-            Source::Redis { .. } => &[],
+            _ => &[],
         };
         let fetcher = Fetcher::new(urls.iter().map(String::as_str), PATIENCE);
         Ok(Reader { view: view.clone(), nodes, redis, fetcher, clock: clock.clone() })
@@ -83,6 +52,7 @@ impl Reader {
         match &self.view.source {
             Source::Redis { kind, .. } => *kind == RedisKind::Mget,
             Source::Http(http) => asks_by_name(http),
+            Source::Run(_) => false,
         }
     }
 
@@ -115,6 +85,9 @@ impl Reader {
                 ask_http(http, fetcher, users, &mut listed)?;
             }
             (Source::Http(http), ..) => list_http(http, fetcher, &mut listed)?,
+            (Source::Run(command), ..) => {
+                lines(&printed(command, COMMAND_LIMITS, clock)?, &mut listed);
+            }
             (Source::Redis { .. }, None, _) => {}
         }
         // A scan may meet an entry again; a list has no reason to.
@@ -131,6 +104,16 @@ impl Reader {
         // Who is on several nodes is on the one where it is, for that question.
         online.dedup_by_key(|(user, _)| *user);
         Ok(Reading { from, to: clock.now(), online, asked, twice, strangers, unknown })
+    }
+}
+
+/// A name in each line and, behind white space, its node.
+fn lines(text: &str, listed: &mut Listed<'_>) {
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let node = words.next().and_then(|node| listed.nodes.get(node)).copied();
+        listed.name(name, node.unwrap_or(0));
     }
 }
 
@@ -209,11 +192,31 @@ fn encoded(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_program::UserName;
+
     use super::*;
 
     fn http(json: Option<&str>) -> HttpSource {
         let json = JsonPath::parse(json.unwrap_or("$[*]")).expect("a path");
         HttpSource { urls: Vec::new(), headers: Vec::new(), json, batch: 500 }
+    }
+
+    #[test]
+    fn a_command_prints_a_user_in_each_line() {
+        let printed = "printf 'd1 a\nd2\n\nd3\tb\nd2 a\nroot x\n'";
+        let shell = ["/bin/sh", "-c", printed].map(str::to_string);
+        let view = View {
+            name: "command".into(),
+            source: Source::Run(shell.to_vec()),
+            names: UserName { before: "d".into(), after: String::new() },
+            nodes: vec![("a".into(), 0), ("b".into(), 1)],
+        };
+        let mut reader = Reader::new(&view, &Clock::start()).expect("a reader");
+        assert!(!reader.needs_names());
+        let reading = reader.list().expect("a list");
+        assert_eq!(reading.online, [(1, 1), (2, 0), (3, 2)]);
+        assert_eq!((reading.twice, reading.strangers, reading.asked), (1, 1, None));
+        assert_eq!(reading.unknown, ["root"]);
     }
 
     #[test]

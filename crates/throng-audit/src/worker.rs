@@ -1,12 +1,12 @@
-//! A thread for each audit: it reads when it is time, judges, and tells. Whoever has the run answers
-//! what it asks; nothing of the run waits for it.
+//! A thread for each audit: it reads when it is time, or when an event of the scenario wants it,
+//! judges, and tells. Whoever has the run answers what it asks; nothing of the run waits for it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use throng_base::{Clock, Said, Time};
-use throng_metrics::audit::{Round, ViewRound};
+use throng_metrics::audit::{self, ViewRound};
 use throng_metrics::presence::Snapshot;
 use throng_program::{Audit, AuditWhat, Books, View};
 
@@ -39,12 +39,14 @@ pub struct Found {
     pub audit: u16,
     /// When it began.
     pub at: Time,
+    /// The event that wanted it, by its number.
+    pub event: Option<u16>,
     pub what: Heard,
 }
 
 #[derive(Debug)]
 pub enum Heard {
-    Round(Round),
+    Round(audit::Round),
     /// The books were read between `from` and `to`.
     Books {
         from: Time,
@@ -56,7 +58,7 @@ pub enum Heard {
 
 /// All audits of a run. When it goes, they end.
 pub struct Audits {
-    ends: Vec<Sender<()>>,
+    heard: Vec<Sender<Tell>>,
 }
 
 impl Audits {
@@ -68,25 +70,39 @@ impl Audits {
     ) -> Audits {
         let ask: Arc<dyn Fn(Ask) + Send + Sync> = Arc::new(ask);
         let begin = |(number, audit): (u16, &Audit)| {
-            let (end, ended) = channel();
+            let (tell, heard) = channel();
             let (audit, clock, ask) = (audit.clone(), clock.clone(), Arc::clone(&ask));
-            let worker = Worker { number, audit, clock, ask: Arc::clone(&ask), ended };
+            let worker = Worker { number, audit, clock, ask: Arc::clone(&ask), heard };
             let thread = std::thread::Builder::new().name("audit".into());
             if thread.spawn(move || worker.work()).is_err() {
                 ask(Ask::Over);
             }
-            end
+            tell
         };
-        Audits { ends: (0..).zip(audits).map(begin).collect() }
+        Audits { heard: (0..).zip(audits).map(begin).collect() }
     }
 
     /// The load is over: what is to be looked at once more is looked at now. Every audit says
     /// [`Ask::Over`] when it is done.
     pub fn end(&self) {
-        self.ends.iter().for_each(|end| {
-            let _ = end.send(());
+        self.heard.iter().for_each(|audit| {
+            let _ = audit.send(Tell::End);
         });
     }
+
+    /// An event wants a round of this audit now. False where the audit is over.
+    pub fn round(&self, audit: u16, event: u16) -> bool {
+        let audit = self.heard.get(usize::from(audit));
+        audit.is_some_and(|audit| audit.send(Tell::Round(event)).is_ok())
+    }
+}
+
+/// What a worker hears.
+enum Tell {
+    /// The event of this number wants a round.
+    Round(u16),
+    /// The load is over.
+    End,
 }
 
 struct Worker {
@@ -94,13 +110,15 @@ struct Worker {
     audit: Audit,
     clock: Clock,
     ask: Arc<dyn Fn(Ask) + Send + Sync>,
-    ended: Receiver<()>,
+    heard: Receiver<Tell>,
 }
 
 /// Why a wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wake {
     Due,
+    /// An event wants a round.
+    Asked(u16),
     /// The load has ended.
     Ended,
     /// Nobody wants to know any more.
@@ -120,25 +138,30 @@ impl Worker {
         let readers: Vec<Result<Reader, Said>> =
             views.iter().map(|view| Reader::new(view, &self.clock)).collect();
         let judges = views.iter().map(|_| Judge::new(within)).collect();
-        let mut rounds = Rounds { worker: self, readers, judges, within };
+        let mut rounds = Rounds { worker: self, readers, judges };
         let mut last = Time::ZERO;
+        let mut next = self.next(last);
+        let mut wake = self.wait(next);
         loop {
-            let next = self.next(last);
-            match self.wait(next) {
+            wake = match wake {
                 Wake::Due => {
                     last = next;
-                    match rounds.round(Some(self.next(last)), false) {
-                        Wake::Due => {}
-                        Wake::Ended => break,
-                        Wake::Gone => return,
-                    }
+                    rounds.round(Round { until: self.next(last), ..Round::default() })
+                }
+                Wake::Asked(event) => {
+                    let until = self.latest(within).min(next);
+                    rounds.round(Round { until, event: Some(event), ..Round::default() })
                 }
                 Wake::Ended => break,
                 Wake::Gone => return,
+            };
+            if wake == Wake::Due {
+                next = self.next(last);
+                wake = self.wait(next);
             }
         }
         if self.audit.at_end {
-            rounds.round(None, true);
+            rounds.round(Round { until: self.latest(within), is_last: true, event: None });
         }
     }
 
@@ -151,26 +174,34 @@ impl Worker {
         loop {
             let next = self.next(last);
             match self.wait(next) {
-                Wake::Due => self.read_books(&mut reader, false),
+                Wake::Due => {
+                    self.read_books(&mut reader, false, None);
+                    last = next;
+                }
+                Wake::Asked(event) => self.read_books(&mut reader, false, Some(event)),
                 Wake::Ended => break,
                 Wake::Gone => return,
             }
-            last = next;
         }
         if self.audit.at_end {
-            self.read_books(&mut reader, true);
+            self.read_books(&mut reader, true, None);
         }
     }
 
-    fn read_books(&self, reader: &mut books::Reader, is_last: bool) {
+    fn read_books(&self, reader: &mut books::Reader, is_last: bool, event: Option<u16>) {
         let from = self.clock.now();
         let said = reader.read();
         let to = self.clock.now();
-        self.tell(from, Heard::Books { from, to, said, is_last });
+        self.tell(from, event, Heard::Books { from, to, said, is_last });
     }
 
-    fn tell(&self, at: Time, what: Heard) {
-        (self.ask)(Ask::Found(Found { audit: self.number, at, what }));
+    fn tell(&self, at: Time, event: Option<u16>, what: Heard) {
+        (self.ask)(Ask::Found(Found { audit: self.number, at, event, what }));
+    }
+
+    /// When a round that nothing follows is over, if it begins now.
+    fn latest(&self, within: Duration) -> Time {
+        self.clock.now().saturating_add(within).saturating_add(LAST_MORE)
     }
 
     /// When the next round begins, behind the one that was due at `last`.
@@ -189,11 +220,12 @@ impl Worker {
     fn wait(&self, until: Time) -> Wake {
         let left = until - self.clock.now();
         let waited = match until {
-            Time::NEVER => self.ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            _ => self.ended.recv_timeout(left),
+            Time::NEVER => self.heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            _ => self.heard.recv_timeout(left),
         };
         match waited {
-            Ok(()) => Wake::Ended,
+            Ok(Tell::End) => Wake::Ended,
+            Ok(Tell::Round(event)) => Wake::Asked(event),
             Err(RecvTimeoutError::Timeout) => Wake::Due,
             Err(RecvTimeoutError::Disconnected) => Wake::Gone,
         }
@@ -207,48 +239,53 @@ impl Worker {
     }
 }
 
+/// One round of an audit of presence.
+#[derive(Clone, Copy, Default)]
+struct Round {
+    /// Who is pending then stays undecided.
+    until: Time,
+    /// The load has ended before.
+    is_last: bool,
+    /// The event that wanted it.
+    event: Option<u16>,
+}
+
 /// The rounds of an audit of presence.
 struct Rounds<'a> {
     worker: &'a Worker,
     readers: Vec<Result<Reader, Said>>,
     judges: Vec<Judge>,
-    within: Duration,
 }
 
 impl Rounds<'_> {
-    /// Until nobody is pending, or the next round is due. The last one has all the time that views
-    /// have.
-    fn round(&mut self, next: Option<Time>, is_last: bool) -> Wake {
+    /// Until nobody is pending, or its time is over, or another round is wanted.
+    fn round(&mut self, round: Round) -> Wake {
         let worker = self.worker;
         let at = worker.clock.now();
         let troubles = self.first_look();
         let took = worker.clock.now() - at;
-        let until = match is_last {
-            true => at.saturating_add(self.within).saturating_add(LAST_MORE),
-            false => next.unwrap_or(Time::NEVER),
-        };
         let (mut pause, mut wake) = (PAUSE_MIN, Wake::Due);
         loop {
             let mut all = self.judges.iter().zip(&troubles);
             let is_done =
                 all.all(|(judge, trouble)| trouble.is_some() || judge.pending().is_empty());
             let again = worker.clock.now().saturating_add(pause);
-            if is_done || again.saturating_add(CONFIRMED_AFTER) > until {
+            if is_done || again.saturating_add(CONFIRMED_AFTER) > round.until {
                 break;
             }
             wake = worker.wait(again);
             match wake {
                 Wake::Due => {}
                 // The load has ended before, or ends now.
-                Wake::Ended if !is_last => break,
-                Wake::Ended => {}
+                Wake::Asked(_) | Wake::Ended if !round.is_last => break,
+                Wake::Asked(_) | Wake::Ended => {}
                 Wake::Gone => return Wake::Gone,
             }
             self.look_again(&troubles);
             pause = (pause * 2).min(PAUSE_MAX);
         }
-        let round = self.finish(took, troubles);
-        worker.tell(at, Heard::Round(round));
+        let found = self.finish(took, troubles);
+        worker.tell(at, round.event, Heard::Round(found));
         wake
     }
 
@@ -298,7 +335,7 @@ impl Rounds<'_> {
         }
     }
 
-    fn finish(&mut self, took: Duration, troubles: Vec<Option<Said>>) -> Round {
+    fn finish(&mut self, took: Duration, troubles: Vec<Option<Said>>) -> audit::Round {
         let end = |(judge, trouble): (&mut Judge, Option<Said>)| match trouble {
             None => judge.end(),
             Some(_) => {
@@ -308,6 +345,6 @@ impl Rounds<'_> {
         };
         let views = self.judges.iter_mut().zip(troubles).map(end).collect();
         let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        Round { took_ns, views, pairs: pairs(&self.judges) }
+        audit::Round { took_ns, views, pairs: pairs(&self.judges) }
     }
 }

@@ -103,8 +103,18 @@ pub struct Presences {
 }
 
 impl Presences {
-    pub(crate) fn new(prepared: &Arc<Prepared>, shards: Vec<Presence>) -> Presences {
-        Presences { prepared: Arc::clone(prepared), shards }
+    /// None where no audit asks.
+    pub(crate) fn of(prepared: &Arc<Prepared>, share: Share, shards: usize) -> Option<Presences> {
+        let of = |index| {
+            let share = share.thread(index as u64, shards as u64);
+            Presence::new(share, prepared.program.loads.len())
+        };
+        let shards = prepared.program.asks_presence().then(|| (0..shards).map(of).collect());
+        Some(Presences { prepared: Arc::clone(prepared), shards: shards? })
+    }
+
+    pub(crate) fn shard(&self, index: usize) -> Option<Presence> {
+        self.shards.get(index).cloned()
     }
 
     /// All users that were online at least once, and those between them.

@@ -159,17 +159,15 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let mut addresses = resolve::all(program)?;
     resolve::check_allowed(program, &addresses, &options.allowed)?;
     let resolving = timer.now() - Time::ZERO;
-    let wants_tls = connector::wants_tls(&program.targets);
-    let tls = wants_tls.then(|| tls::config(&program.tls)).transpose().map_err(StartError::Tls)?;
+    let tls = tls_of(program)?;
     let tables = open_tables(program, options.share)?;
     let users = (users_max(program) as f64 * options.share.fraction()).ceil() as u64;
     let spread = spread_of(program, users, options).map_err(StartError::Host)?;
     let shards = spread.shards;
     let rows = tables.iter().filter_map(|table| table.users_max()).min();
-    let descriptors = system::raise_descriptor_limit();
-    let users_spare = spread::users_spare(program, &spread, descriptors, rows);
-    let sources = sources::Plan::new(program, users, &mut addresses);
-    let sources = Arc::new(sources.map_err(StartError::Sources)?);
+    let limit = system::raise_descriptor_limit();
+    let users_spare = spread::users_spare(program, &spread, limit, rows);
+    let sources = plan_sources(program, users, &mut addresses)?;
     let prepared = prepared(program, &addresses, options);
     let control = Control::default();
     let (sender, reports) = unbounded_channel();
@@ -180,16 +178,14 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
     let (mut ledgers, places, bridge) = shared(program, shards, options.share);
     let budget = Budget::new(options.kept_bytes_max, shards);
     let (lookups, names) = look_up_again(program, &addresses, options, &sources, &mut starters)?;
-    let mut known = Vec::new();
+    let presences = Presences::of(&prepared, options.share, shards);
     for index in 0..shards {
         let (starter, started) = blocking::channel();
         starters.push(starter);
         let share = options.share.thread(index as u64, shards as u64);
-        let presence = program.asks_presence().then(|| Presence::new(share, program.loads.len()));
-        known.extend(presence.clone());
         let thread = Thread {
             share,
-            presence,
+            presence: presences.as_ref().and_then(|all| all.shard(index)),
             prepared: Arc::clone(&prepared),
             addresses: addresses.clone(),
             sources: Arc::clone(&sources),
@@ -208,22 +204,19 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
             reports: sender.clone(),
             give_back: options.give_back,
         };
-        let (name, ready) = (format!("shard-{index}"), ready.clone());
-        let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
-        let spawned = builder.spawn(move || thread.run(&ready, &started));
+        let ready = ready.clone();
+        let spawned = spawn(index, move || thread.run(&ready, &started));
         threads.push(spawned.map_err(|error| no_thread(index, shards, &error))?);
     }
     drop(ready);
     all_ready(&answers, shards).map_err(StartError::Host)?;
-    let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
-    let merger = Merger::new(&program.first_phases(), shards, resolving, resolved);
-    let presences = Presences::new(&prepared, known);
+    let merger = merger(program, shards, resolving, &addresses);
     Ok(Ready {
         shards,
         users_spare,
         addresses,
         bridge,
-        presences: program.asks_presence().then_some(presences),
+        presences,
         control,
         starters,
         reports,
@@ -232,6 +225,37 @@ pub fn prepare(program: &Arc<Program>, options: &Options) -> Result<Ready, Start
         merger,
         threads,
     })
+}
+
+fn spawn<T: Send + 'static>(
+    shard: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    let name = format!("shard-{shard}");
+    std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(work)
+}
+
+fn tls_of(program: &Program) -> Result<Option<rustls::ClientConfig>, StartError> {
+    let wants_tls = connector::wants_tls(&program.targets);
+    wants_tls.then(|| tls::config(&program.tls)).transpose().map_err(StartError::Tls)
+}
+
+fn merger(
+    program: &Program,
+    shards: usize,
+    resolving: Duration,
+    addresses: &[Vec<SocketAddr>],
+) -> Merger {
+    let resolved = addresses.iter().filter(|addresses| !addresses.is_empty()).count();
+    Merger::new(&program.first_phases(), shards, resolving, resolved)
+}
+
+fn plan_sources(
+    program: &Program,
+    users: u64,
+    addresses: &mut [Vec<SocketAddr>],
+) -> Result<Arc<sources::Plan>, StartError> {
+    sources::Plan::new(program, users, addresses).map(Arc::new).map_err(StartError::Sources)
 }
 
 /// What is rendered once for all shards.

@@ -3,6 +3,7 @@
 //! ssh.
 //!
 //! - [`ask()`]: one request of an event of the scenario.
+//! - [`command`]: what a command prints.
 //! - [`exposition`]: the text format, sample by sample.
 //! - [`fetch`]: texts over HTTP.
 //! - [`poll`]: a thread for each source, which tells what it has read; a slow or dead source is
@@ -17,6 +18,7 @@
 extern crate throng_base;
 
 mod ask;
+pub mod command;
 pub mod exposition;
 pub mod fetch;
 pub mod poll;

@@ -40,6 +40,23 @@ pub struct View {
     pub nodes: Vec<(String, u16)>,
 }
 
+impl View {
+    fn command(&self) -> Option<&[String]> {
+        match &self.source {
+            Source::Run(command) => Some(command),
+            _ => None,
+        }
+    }
+
+    fn urls(&self) -> &[String] {
+        match &self.source {
+            Source::Redis { url, .. } => std::slice::from_ref(url),
+            Source::Http(http) => &http.urls,
+            Source::Run(_) => &[],
+        }
+    }
+}
+
 /// How a view calls a user: these texts before and after its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserName {
@@ -59,6 +76,11 @@ impl UserName {
     pub fn of(&self, user: u64) -> String {
         format!("{}{user}{}", self.before, self.after)
     }
+
+    /// As a scenario has it: `d${user.id}`.
+    pub fn pattern(&self) -> String {
+        format!("{}${{user.id}}{}", self.before, self.after)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +92,9 @@ pub enum Source {
     },
     /// Lists of the users that are online, one response after another.
     Http(HttpSource),
+    /// A program of the controller's host with its arguments. It prints a user per line: its name
+    /// and, behind a space or tab, its node if the view knows it.
+    Run(Vec<String>),
 }
 
 /// In what of Redis a user is online.
@@ -112,9 +137,31 @@ pub enum Books {
         headers: Vec<(String, String)>,
         json: Option<JsonPath>,
     },
+    /// A program of the controller's host with its arguments, which prints the number first.
+    Run(Vec<String>),
 }
 
 impl Audit {
+    /// What it executes on the controller's host.
+    pub fn commands(&self) -> impl Iterator<Item = &[String]> {
+        let books = match &self.what {
+            AuditWhat::Count { books: Books::Run(command), .. } => Some(command.as_slice()),
+            _ => None,
+        };
+        self.views().iter().filter_map(View::command).chain(books)
+    }
+
+    /// Where it sends requests.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        let books = match &self.what {
+            AuditWhat::Count {
+                books: Books::Redis { url, .. } | Books::Http { url, .. }, ..
+            } => Some(url),
+            _ => None,
+        };
+        self.views().iter().flat_map(View::urls).chain(books).map(String::as_str)
+    }
+
     /// The views of an audit of presence.
     pub fn views(&self) -> &[View] {
         match &self.what {

@@ -40,6 +40,8 @@ pub enum Action {
         load: u16,
         change: Steering,
     },
+    /// An audit, by its number.
+    Audit(u16),
 }
 
 /// A request that the controller sends.
@@ -74,6 +76,7 @@ impl Action {
             Action::Http(_) => "http",
             Action::Mark => "mark",
             Action::Amend { .. } => "amend",
+            Action::Audit(_) => "audit",
         }
     }
 }

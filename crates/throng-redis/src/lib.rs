@@ -1,5 +1,5 @@
-//! A small client of Redis: pipelines of commands over one connection, and their replies. It blocks,
-//! and every exchange has a deadline.
+//! A small client of Redis: pipelines of commands over one connection, and their replies. It
+//! blocks, and every exchange has a deadline.
 //!
 //! - [`address`]: where a Redis is and how to log in.
 //! - [`link`]: one connection.

@@ -5,13 +5,15 @@ use std::time::Duration;
 use throng_base::{Said, StepId};
 use throng_extract::JsonPath;
 use throng_program::{
-    Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Scheme, Source, Step, Target, UserName,
-    View,
+    Action, Audit, AuditWhat, Books, HttpSource, IDS, RedisKind, Scheme, Source, Step, Target,
+    TimedEvent, UserName, View,
 };
 use throng_redis::RedisAddress;
 
 use crate::ast;
+use crate::events::read_command;
 use crate::headers::read_plain_headers;
+use crate::reach::Reaches;
 use crate::read::Context;
 use crate::syntax::{Kind, Node};
 use crate::url::Url;
@@ -34,18 +36,21 @@ const HELP: Said = say!(
 );
 
 /// What is known of the scenario when its audits are read.
-pub(crate) struct Known<'a> {
-    pub(crate) steps: &'a [Step],
-    pub(crate) targets: &'a [Target],
+struct Known<'a> {
+    steps: &'a [Step],
+    targets: &'a [Target],
     /// Nobody has a connection that stays.
-    pub(crate) is_http: bool,
+    is_http: bool,
 }
 
 pub(crate) fn read_audits(
     cx: &mut Context<'_>,
     fields: &ast::Scenario<'_>,
-    known: &Known<'_>,
+    steps: &[Step],
+    reaches: &Reaches,
 ) -> Vec<Audit> {
+    let is_http = reaches.asked_only().is_some();
+    let known = &Known { steps, targets: &reaches.targets, is_http };
     let Some(node) = fields.audits.node() else { return Vec::new() };
     let items = cx.items(node, say!("a list of audits"), HELP).unwrap_or_default();
     if let Some(one) = items.get(AUDITS_MAX) {
@@ -65,6 +70,30 @@ pub(crate) fn read_audits(
         audits.push(audit);
     }
     audits
+}
+
+/// An error for each audit that nothing ever begins.
+pub(crate) fn check_done(
+    cx: &mut Context<'_>,
+    fields: &ast::Scenario<'_>,
+    audits: &[Audit],
+    events: &[TimedEvent],
+) {
+    let Some(Kind::List(items)) = fields.audits.node().map(|node| &node.kind) else { return };
+    if cx.has_errors() {
+        return;
+    }
+    for ((number, audit), node) in (0..).zip(audits).zip(items) {
+        let by_event = events.iter().any(|event| event.action == Action::Audit(number));
+        if !by_event && !audit.at_end && audit.every.is_none() && audit.at.is_empty() {
+            let help = say!(
+                "write `every: 30s`, `at: [5m, 10m]` or `at_end: true`, or an event with `audit: \
+                 {}`",
+                shorten(&audit.name)
+            );
+            cx.bad_value::<()>(node, say!("this audit is never done"), help);
+        }
+    }
 }
 
 fn read_audit(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<Audit> {
@@ -98,10 +127,6 @@ fn read_audit(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<Au
     };
     // Without a time it is done at the end.
     let at_end = at_end.unwrap_or(every.is_none() && at.is_empty());
-    if !at_end && every.is_none() && at.is_empty() {
-        let help = say!("write `every: 30s`, `at: [5m, 10m]` or `at_end: true`");
-        return cx.bad_value(node, say!("this audit is never done"), help);
-    }
     Some(Audit { name: name?, every, at, at_end, what })
 }
 
@@ -165,16 +190,20 @@ fn read_views(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Vec<View>
 fn read_view(cx: &mut Context<'_>, name: String, node: &Node, known: &Known<'_>) -> Option<View> {
     let fields = ast::AuditView::read(cx, node)?;
     let nodes = fields.nodes.node().map(|node| read_nodes(cx, node, known)).unwrap_or_default();
-    let (source, names) = match ast::one_of(cx, &[fields.redis, fields.http]) {
+    let (source, names) = match ast::one_of(cx, &[fields.redis, fields.http, fields.run]) {
         Some((key, node)) if key.text == "redis" => {
             let url = read_redis(cx, node);
             let (kind, names) = read_redis_kind(cx, &fields)?;
             (Source::Redis { url: url?, kind }, names)
         }
-        Some((_, node)) => {
+        Some((key, node)) => {
+            let source = match key.text.as_str() {
+                "run" => read_command(cx, node).map(Source::Run),
+                _ => read_http(cx, node, &fields).map(Source::Http),
+            };
             let names = fields.need(cx, fields.id, ID_HELP);
             let names = names.and_then(|node| read_user_name(cx, node));
-            (Source::Http(read_http(cx, node, &fields)?), names?)
+            (source?, names?)
         }
         None => return fields.need(cx, fields.redis, HELP).and(None),
     };
@@ -317,6 +346,7 @@ fn read_nodes(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Vec<(Stri
         };
         match known.targets.iter().position(is_it) {
             Some(index) => nodes.push((key.text.clone(), index as u16)),
+            None if known.targets.is_empty() => {}
             None => {
                 let message = say!("`{}` is not an address of the target", shorten(&address));
                 let all = known.targets.iter().map(|it| format!("{}:{}", it.host, it.port));
@@ -351,7 +381,7 @@ fn read_equals(cx: &mut Context<'_>, node: &Node, known: &Known<'_>) -> Option<(
 fn read_books(cx: &mut Context<'_>, node: &Node) -> Option<Books> {
     let fields = ast::AuditCount::read(cx, node)?;
     let help = say!("write `count: {{redis: \"redis://127.0.0.1\", command: \"SCARD orders\"}}`");
-    match ast::one_of(cx, &[fields.redis, fields.http]) {
+    match ast::one_of(cx, &[fields.redis, fields.http, fields.run]) {
         Some((key, node)) if key.text == "redis" => {
             let url = read_redis(cx, node);
             let command = fields.need(cx, fields.command, help);
@@ -359,6 +389,7 @@ fn read_books(cx: &mut Context<'_>, node: &Node) -> Option<Books> {
             let command: Vec<String> = command.split_whitespace().map(str::to_string).collect();
             Some(Books::Redis { url: url?, command })
         }
+        Some((key, node)) if key.text == "run" => read_command(cx, node).map(Books::Run),
         Some((_, node)) => {
             let url = read_url(cx, node);
             let headers = fields.headers.node().map(|node| read_plain_headers(cx, node));

@@ -30,8 +30,8 @@ const AT_HELP: Said = say!(
     "write `at: 10m` or `at: PHASE + 60s`, `after: EVENT + 10s`, or `when: errors > 10% over 5s`"
 );
 const ACTION_HELP: Said = say!(
-    "write `run: ./restart.sh`, `http: POST http://127.0.0.1:9000/failover`, `mark: failover` or \
-     `amend: users 500`"
+    "write `run: ./restart.sh`, `http: POST http://127.0.0.1:9000/failover`, `mark: failover`, \
+     `amend: users 500` or `audit: presence`"
 );
 const AMEND_HELP: Said = say!(
     "write `users 500`, `rate 200/s`, `more 20%`, `less 20%`, `pause`, `go-on` or `end-phase`"
@@ -164,7 +164,7 @@ impl Reader<'_, '_, '_> {
 
     /// What it does, and what it is called if nothing else is said.
     fn action(&mut self, fields: &ast::Event<'_>) -> Option<(Action, String)> {
-        let all = [fields.run, fields.http, fields.mark, fields.amend];
+        let all = [fields.run, fields.http, fields.mark, fields.amend, fields.audit];
         let Some((key, node)) = ast::one_of(self.cx, &all) else {
             return fields.need(self.cx, fields.run, ACTION_HELP).and(None);
         };
@@ -174,7 +174,8 @@ impl Reader<'_, '_, '_> {
             "run" => self.run(node, timeout.unwrap_or(RUN_TIMEOUT)),
             "http" => self.http(node, fields, timeout.unwrap_or(HTTP_TIMEOUT)),
             "mark" => self.name(node).map(|text| (Action::Mark, text)),
-            _ => self.amend(node, fields.load.node()),
+            "amend" => self.amend(node, fields.load.node()),
+            _ => self.audit(node),
         }
     }
 
@@ -200,26 +201,31 @@ impl Reader<'_, '_, '_> {
     }
 
     fn run(&mut self, node: &Node, timeout: Duration) -> Option<(Action, String)> {
-        let command: Vec<String> = match &node.kind {
-            Kind::List(items) => {
-                let texts = items.iter().map(|item| self.cx.text(item, say!("an argument")));
-                texts.collect::<Option<Vec<_>>>()?
-            }
-            _ => {
-                let text = self.cx.text(node, say!("a command"))?;
-                SHELL.iter().map(|it| (*it).to_string()).chain([text]).collect()
-            }
-        };
-        let is_empty = command.last().is_none_or(|last| last.trim().is_empty());
-        if is_empty || command.iter().any(|it| it.contains('\0')) {
-            let help = say!("write a command: `run: systemctl restart redis`");
-            return self.cx.bad_value(node, say!("there is no command"), help);
-        }
+        let command = read_command(self.cx, node)?;
         let name = match command.strip_prefix(&SHELL.map(str::to_string)) {
             Some([text]) => text.clone(),
             _ => command.join(" "),
         };
         Some((Action::Run { command, timeout }, cut(&name)))
+    }
+
+    fn audit(&mut self, node: &Node) -> Option<(Action, String)> {
+        let name = self.cx.text(node, say!("the name of an audit"))?;
+        let audits = self.names.audits;
+        match audits.iter().position(|audit| audit.name == name) {
+            Some(number) => Some((Action::Audit(number as u16), cut(&format!("audit {name}")))),
+            None if !self.names.complete => None,
+            None if audits.is_empty() => {
+                let message = say!("the scenario has no audits");
+                let help = say!("add an audit named `{}`, or remove this event", shorten(&name));
+                self.cx.bad_value(node, message, help)
+            }
+            None => {
+                let names: Vec<(&str, u16)> =
+                    (0..).zip(audits).map(|(at, audit)| (audit.name.as_str(), at)).collect();
+                self.cx.word(node, &names).map(|number| (Action::Audit(number), name))
+            }
+        }
     }
 
     fn http(
@@ -331,6 +337,26 @@ impl Reader<'_, '_, '_> {
             None => self.cx.word(node, &words),
         }
     }
+}
+
+/// A text for the shell, or a program with its arguments.
+pub(crate) fn read_command(cx: &mut Context<'_>, node: &Node) -> Option<Vec<String>> {
+    let command: Vec<String> = match &node.kind {
+        Kind::List(items) => {
+            let texts = items.iter().map(|item| cx.text(item, say!("an argument")));
+            texts.collect::<Option<Vec<_>>>()?
+        }
+        _ => {
+            let text = cx.text(node, say!("a command"))?;
+            SHELL.iter().map(|it| (*it).to_string()).chain([text]).collect()
+        }
+    };
+    let is_empty = command.last().is_none_or(|last| last.trim().is_empty());
+    if is_empty || command.iter().any(|it| it.contains('\0')) {
+        let help = say!("write a command: `run: systemctl restart redis`");
+        return cx.bad_value(node, say!("there is no command"), help);
+    }
+    Some(command)
 }
 
 /// `NAME + 10s`: what stands before the offset, and the offset.

@@ -2,8 +2,11 @@
 //! value: read by the reader, shown in messages, and the source of the JSON Schema.
 
 mod shape;
+#[macro_use]
+mod verbs;
 
 pub use shape::{KeyDoc, MapKind, Shape};
+pub use verbs::{BARE_VERBS, VERBS, VERBS_LATER};
 
 use shape::later;
 pub(crate) use shape::now;
@@ -309,6 +312,7 @@ macro_rules! scenario_maps {
         amend: Text =>
             "A change of the load, as with `throng control`: `users 500`, `rate 200/s`, \
              `more 20%`, `less 20%`, `pause`, `go-on` or `end-phase`.",
+        audit: Text => "The name of an audit that is done now.",
         load: Text => "The load that `amend` changes, if there are several.",
         timeout: Duration =>
             "How long `run` or `http` may take. Default: `60s` for `run`, `10s` for `http`.",
@@ -340,6 +344,9 @@ macro_rules! scenario_maps {
         json: Text => "With `http`: the path to the names. Default: `$[*]`.",
         batch: Count => "With `${ids}`: the number of names in a request. Default: 500.",
         headers: Map(&Text) => "With `http`: headers of the requests.",
+        run: OneOf(&[Text, List(&Text)]) =>
+            "A command to execute on the controller's host: it prints the name of an online user \
+             per line and, after a space, its node. Requires `--allow-commands`.",
         id: Text => "How the view names a user: `d${user.id}`.",
         nodes: Map(&Text) =>
             "What the view calls each node (a value of `mget`, or a URL), and its target address.",
@@ -350,6 +357,9 @@ macro_rules! scenario_maps {
         http: Text => "The URL of a response with the number.",
         json: Text => "With `http`: the path to the number. Default: the whole response.",
         headers: Map(&Text) => "With `http`: headers of the request.",
+        run: OneOf(&[Text, List(&Text)]) =>
+            "A command to execute on the controller's host: it prints the number. Requires \
+             `--allow-commands`.",
     }
     OUTPUT Output = "an output" {
         prometheus: Text =>
@@ -959,56 +969,6 @@ macro_rules! scenario_maps {
 }
 
 scenario_maps!(tables MAP_KINDS:);
-
-/// The verbs of steps and the maps they make.
-macro_rules! scenario_verbs {
-    ($then:ident) => {
-        $then! {
-            "http" http HTTP Http,
-            "grpc" grpc GRPC Grpc,
-            "connect" connect CONNECT Connect,
-            "disconnect" disconnect DISCONNECT Disconnect,
-            "send" send SEND Send,
-            "expect" expect EXPECT Expect,
-            "request" request REQUEST Request,
-            "think" think THINK Think,
-            "stay" stay STAY Stay,
-            "repeat" repeat REPEAT Repeat,
-            "during" during DURING During,
-            "while" r#while WHILE While,
-            "for_each" for_each FOR_EACH ForEach,
-            "choose" choose CHOOSE Choose,
-            "if" r#if IF If,
-            "transaction" transaction TRANSACTION Transaction,
-            "parallel" parallel PARALLEL Parallel,
-            "rendezvous" rendezvous RENDEZVOUS Rendezvous,
-            "set" set SET Set,
-            "count" count COUNT Count,
-            "measure" measure MEASURE Measure,
-            "log" log LOG Log,
-            "slow" slow SLOW Slow,
-            "next" next NEXT Next,
-            "leave" leave LEAVE Leave,
-            "stop" stop STOP Stop,
-            "use" r#use USE Use,
-        }
-    };
-}
-
-macro_rules! verb_table {
-    ($($word:literal $key:ident $name:ident $struct:ident,)*) => {
-        /// The verbs of steps and the maps they make.
-        pub static VERBS: &[(&str, &MapKind)] = &[$(($word, &$name),)*];
-    };
-}
-
-scenario_verbs!(verb_table);
-
-/// Verbs that may stand alone, as a word instead of a map.
-pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
-
-/// Verbs of the language that are not in this version.
-pub static VERBS_LATER: &[&str] = &["publish", "subscribe"];
 
 #[cfg(test)]
 mod tests {

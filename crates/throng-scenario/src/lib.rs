@@ -235,25 +235,28 @@ fn mask_labels(secrets: &Secrets, labels: &mut labels::Labels) {
 
 const SESSIONS_HELP: Said = say!("write `sessions: {{reader: {{steps: [{{http: GET /}}]}}}}`");
 
+fn read_fields<'n>(cx: &mut Context<'_>, root: &'n Node) -> Option<ast::Scenario<'n>> {
+    if matches!(root.kind, Kind::Scalar { .. }) {
+        let help = say!("write `target: …`, `sessions: …`, `load: …`");
+        return cx.wrong_type(root, say!("a scenario"), help);
+    }
+    ast::Scenario::read(cx, root)
+}
+
 fn read_scenario(
     cx: &mut Context<'_>,
     root: &Node,
     set: &[(String, String)],
     run: &RunOptions,
 ) -> Option<Program> {
-    if matches!(root.kind, Kind::Scalar { .. }) {
-        let help = say!("write `target: …`, `sessions: …`, `load: …`");
-        return cx.wrong_type(root, say!("a scenario"), help);
-    }
-    let fields = ast::Scenario::read(cx, root)?;
+    let fields = read_fields(cx, root)?;
     vars::read(cx, fields.vars.node().as_slice(), set);
     fields.data.node().into_iter().for_each(|node| data::read_data(cx, node));
     let name = fields.name.node().and_then(|node| cx.text(node, say!("the name of the scenario")));
     let labels = labels::read_run_labels(cx, fields.label.node(), &run.labels);
     let reaches = Reaches::read(cx, &fields);
     let connection = target::read_connection(cx, &fields, &reaches.targets);
-    let limits = fields.limits.node().map(|node| target::read_limits(cx, node));
-    let mut limits = limits.unwrap_or_default();
+    let mut limits = target::read_limits(cx, fields.limits.node());
     let defaults = read_defaults(cx, fields.defaults.node(), connection.connect_timeout);
     let cx = &mut cx.scoped(Scope { defaults: &defaults, ..cx.scope });
     let (Loads { loads, graceful_stop, precision }, facts) =
@@ -276,9 +279,7 @@ fn read_scenario(
     steps::warn_slow(cx, read, &deliveries, &reaches.protocols, &compiler.bodies);
     let monitors = monitor::read_monitors(cx, &fields);
     let rows = (&*compiler.rows.steps, &*monitors);
-    let is_http = reaches.asked_only().is_some();
-    let known = audit::Known { steps: rows.0, targets: &reaches.targets, is_http };
-    let audits = audit::read_audits(cx, &fields, &known);
+    let audits = audit::read_audits(cx, &fields, rows.0, &reaches);
     let rules = read_rules(cx, &fields, rows, &loads, (&reaches, &audits));
     warn_unused(cx, &parts, &reaches);
     Some(Program {
@@ -359,6 +360,7 @@ fn read_rules(
         events: &[],
     };
     let events = events::read_events(cx, fields, &names);
+    audit::check_done(cx, fields, audits, &events);
     let names = thresholds::Names { events: &events, ..names };
     let thresholds = fields.thresholds.node();
     let thresholds = thresholds.map(|node| thresholds::read_thresholds(cx, node, &names));

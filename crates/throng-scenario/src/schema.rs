@@ -314,8 +314,8 @@ const NEEDS: &[(&str, Needs)] = &[
     ("JSON_VALUE", Needs::All(&["json"])),
     ("METRIC", Needs::All(&["metric"])),
     ("AUDIT", Needs::All(&["name"])),
-    ("AUDIT_VIEW", Needs::One(&["redis", "http"])),
-    ("AUDIT_COUNT", Needs::One(&["redis", "http"])),
+    ("AUDIT_VIEW", Needs::One(&["redis", "http", "run"])),
+    ("AUDIT_COUNT", Needs::One(&["redis", "http", "run"])),
     (
         "OUTPUT",
         Needs::One(&[

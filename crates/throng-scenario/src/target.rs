@@ -299,9 +299,10 @@ pub(crate) fn read_connection(
     options
 }
 
-pub(crate) fn read_limits(cx: &mut Context<'_>, node: &Node) -> Limits {
+pub(crate) fn read_limits(cx: &mut Context<'_>, node: Option<&Node>) -> Limits {
     let mut limits = Limits::default();
-    let Some(fields) = ast::Limits::read(cx, node) else { return limits };
+    let fields = node.and_then(|node| ast::Limits::read(cx, node));
+    let Some(fields) = fields else { return limits };
     let mut size = |field: Field<'_>| field.node().and_then(|node| cx.size(node));
     if let Some(bytes) = size(fields.head) {
         limits.head_bytes_max = bytes as usize;

@@ -1,6 +1,7 @@
 //! `throng check`: what a scenario will do, without sending anything: sessions as trees, the load
 //! over time, what it comes to in requests, rows and user ids.
 
+mod audits;
 mod drawing;
 mod estimate;
 mod events;
@@ -58,6 +59,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Exit {
         data,
         report.load(),
         report.events(),
+        report.audits(),
         report.expectation(&tables),
         report.thresholds(),
     ] {

@@ -1,12 +1,12 @@
-//! What the events of a scenario may do from this host: commands only if the person at it says so,
-//! and requests only to addresses that the lists of allowed targets have.
+//! What the events and audits of a scenario may do from this host: commands only if the person at
+//! it says so, and requests only to addresses that the lists of allowed targets have.
 
 use std::net::ToSocketAddrs as _;
 use std::path::PathBuf;
 
-use throng_base::{Diagnostic, plain};
+use throng_base::{Diagnostic, Said, plain};
 use throng_engine::AllowList;
-use throng_program::{Action, Program, TimedEvent};
+use throng_program::{Action, Audit, Program, TimedEvent};
 
 /// The variable of the environment that allows all commands.
 const VARIABLE: &str = "THRONG_ALLOW_COMMANDS";
@@ -15,7 +15,7 @@ const FILE: &str = "throng/commands";
 const FILE_BYTES_MAX: usize = 1 << 20;
 const SHOWN_MAX: usize = 5;
 
-/// Before anything is sent: an error if an event may not do what it is to do.
+/// Before anything is sent: an error if an event or audit may not do what it is to do.
 pub(crate) fn permit(
     program: &Program,
     allows_all: bool,
@@ -23,7 +23,8 @@ pub(crate) fn permit(
 ) -> Result<(), Box<Diagnostic>> {
     let allowed = if allows_all { vec!["*".to_string()] } else { allowed() };
     let is_allowed = |command: &str| allowed.iter().any(|it| it == "*" || it == command);
-    let commands: Vec<String> = program.events.iter().filter_map(command).collect();
+    let audits = program.audits.iter().flat_map(Audit::commands).map(written);
+    let commands: Vec<String> = program.events.iter().filter_map(command).chain(audits).collect();
     let refused: Vec<&String> = commands.iter().filter(|it| !is_allowed(it)).collect();
     if !refused.is_empty() {
         let message = say!("the scenario executes commands on this host, which is not allowed");
@@ -39,17 +40,38 @@ pub(crate) fn permit(
              throng's configuration folder"
         ))));
     }
-    program.events.iter().try_for_each(|event| reachable(event, lists))
+    for event in &program.events {
+        if let Action::Http(call) = &event.action {
+            reachable(&call.url, lists, |stranger, origin| {
+                let name = &event.name;
+                say!("the event `{name}` sends to {stranger}, which {origin} does not allow")
+            })?;
+        }
+    }
+    for audit in &program.audits {
+        for url in audit.urls() {
+            reachable(url, lists, |stranger, origin| {
+                let name = &audit.name;
+                say!("the audit `{name}` asks {stranger}, which {origin} does not allow")
+            })?;
+        }
+    }
+    Ok(())
 }
 
-/// As a person compares it: the text of a shell, or the words of a command.
+/// The command of an event, as a person compares it.
 pub(crate) fn command(event: &TimedEvent) -> Option<String> {
     match &event.action {
-        Action::Run { command, .. } => Some(match command.as_slice() {
-            [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
-            words => words.join(" "),
-        }),
+        Action::Run { command, .. } => Some(written(command)),
         _ => None,
+    }
+}
+
+/// The text of a shell, or the words of a command.
+pub(crate) fn written(command: &[String]) -> String {
+    match command {
+        [shell, option, text] if shell == "/bin/sh" && option == "-c" => text.clone(),
+        words => words.join(" "),
     }
 }
 
@@ -69,32 +91,31 @@ fn allowed() -> Vec<String> {
     lines.map(str::to_string).collect()
 }
 
-/// Whether a request goes only where the lists allow it.
-fn reachable(event: &TimedEvent, lists: &[AllowList]) -> Result<(), Box<Diagnostic>> {
-    let Action::Http(call) = &event.action else { return Ok(()) };
+/// Whether requests to this URL go only where the lists allow it.
+fn reachable(
+    url: &str,
+    lists: &[AllowList],
+    message: impl Fn(String, &str) -> Said,
+) -> Result<(), Box<Diagnostic>> {
     if lists.is_empty() {
         return Ok(());
     }
-    let rest = call.url.split_once("://").map_or(call.url.as_str(), |(_, rest)| rest);
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?']).next().unwrap_or(rest);
-    let default = if call.url.starts_with("https:") { 443 } else { 80 };
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let has_port = authority
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.bytes().all(|it| it.is_ascii_digit()));
     let (host, with_port) = match has_port {
         true => (authority.rsplit_once(':').map_or(authority, |it| it.0), authority.to_string()),
-        false => (authority, format!("{authority}:{default}")),
+        false => (authority, format!("{authority}:80")),
     };
     let addresses: Vec<_> = with_port.to_socket_addrs().into_iter().flatten().collect();
     for list in lists {
         if let Some(stranger) = list.stranger(Some(host), &addresses) {
-            let origin = &list.origin;
-            let message = say!(
-                "the event `{}` sends to {stranger}, which {origin} does not allow",
-                event.name
-            );
+            let message = message(stranger.to_string(), &list.origin);
             let error = Diagnostic::error("target-not-allowed", message);
-            return Err(Box::new(error.help(say!("allow it there, or remove the event"))));
+            return Err(Box::new(error.help(say!("allow it there, or remove it here"))));
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use throng_metrics::audit::{Entry, Pair, Round, ViewRound, Wrong, WrongKind};
 use throng_metrics::{
     Chain, Connections, Counts, DeliveryInterval, Figure, Heartbeats, Lifecycle, Messages, Place,
     Population, Retries, SampleInterval, Slow, TargetInterval, TrendUnit,
@@ -11,7 +12,10 @@ use throng_why::{Around, Effect, Stretch};
 
 use super::*;
 use crate::actions::ActionRow;
+use crate::audits::{AuditRow, Audits};
 use crate::back_off::BackOff;
+use crate::directory::AuditInfo;
+use crate::event::Event;
 use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
 use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
@@ -25,7 +29,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 type Objects = BTreeMap<String, BTreeMap<String, BTreeSet<&'static str>>>;
 
 /// Objects whose fields are names of others: causes, codes, labels.
-const NAMED: [&str; 4] = ["codes", "labels", "retried", "row"];
+const NAMED: [&str; 5] = ["codes", "labels", "retried", "row", "time_to_agree_by"];
 const LATENCY: &str = "latency";
 
 fn walk(value: &Value, path: &str, found: &mut Objects) {
@@ -106,6 +110,38 @@ fn everything() -> Objects {
     found
 }
 
+/// An audit of presence with two views, one of which could not be read at first, and one of books.
+fn audits() -> Vec<AuditRow> {
+    let presence = AuditInfo {
+        name: "presence".into(),
+        views: vec!["redis".into(), "http".into()],
+        ..AuditInfo::default()
+    };
+    let books = AuditInfo { name: "books".into(), step: Some("buy".into()), ..presence.clone() };
+    let mut audits = Audits::new(&[presence, books]);
+    let trouble = Some(Said::of_others("refused".to_string()));
+    let wrong = Wrong {
+        user: 7,
+        what: WrongKind::FalseOnline,
+        last: throng_metrics::presence::Change::default(),
+        at_ns: 1,
+    };
+    let unread = ViewRound { trouble: trouble.clone(), ..ViewRound::default() };
+    let read = ViewRound { wrong: vec![wrong], unknown: vec!["x".into()], ..<_>::default() };
+    let pair = Pair { one: 0, other: 1, counts: [0; 8] };
+    for views in [vec![unread, read.clone()], vec![read.clone(), read]] {
+        let round = Box::new(Round { took_ns: 1, views, pairs: vec![pair] });
+        audits.event(&Event::Audited { at_ns: 1, audit: 0, round });
+    }
+    for trouble in [None, trouble] {
+        let entry = Box::new(Entry { trouble, ..Entry::default() });
+        audits.event(&Event::BooksRead { at_ns: 1, audit: 1, entry });
+    }
+    let never = AuditInfo { views: vec!["never".into()], ..AuditInfo::default() };
+    let never = Audits::new(&[never]).rows();
+    audits.rows().into_iter().chain(never).collect()
+}
+
 /// An event that has all fields, and one that has none.
 fn actions() -> Vec<ActionRow> {
     let stretch = Stretch {
@@ -182,6 +218,7 @@ fn add_labels(summary: &mut Summary) {
 fn add_rare_rows(summary: &mut Summary) {
     add_monitors(summary);
     add_labels(summary);
+    summary.audits = audits();
     let row = summary.steps.rows.first().cloned().unwrap_or_default();
     for unit in [None, Some(TrendUnit::Number)] {
         summary.steps.own.push(OwnRow { row: row.clone(), unit });

@@ -64,7 +64,7 @@ pub(crate) struct OutputArguments {
     /// Record nothing
     #[arg(long)]
     pub(crate) no_record: bool,
-    /// Execute the commands of the scenario's events on this host; see docs/events.md
+    /// Execute the commands of the scenario's events and audits on this host; see docs/events.md
     #[arg(long)]
     pub(crate) allow_commands: bool,
     /// Copy data, bodies and certificates up to this total size to the run directory; of the rest,

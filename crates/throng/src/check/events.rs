@@ -79,6 +79,10 @@ impl Report<'_> {
                 tell!("http: {} {} (timeout {timeout})", call.method, call.url)
             }
             Action::Mark => tell!("mark"),
+            Action::Audit(number) => {
+                let name = &self.program.audits[usize::from(*number)].name;
+                tell!("audit: {}", clean(name))
+            }
             Action::Amend { load, change } => {
                 let change = match change {
                     Steering::Times(times) => format!("× {}", (times * 1e3).round() / 1e3),

@@ -3,7 +3,7 @@
 
 use throng_audit::{Ask, Audits as Workers, Found, Heard, books};
 use throng_base::{Clock, Said, Time};
-use throng_metrics::audit::{Entry, Round};
+use throng_metrics::audit::{Entry, Round, ViewRound};
 use throng_metrics::presence::Snapshot;
 use throng_metrics::{Cause, Interval, StepInterval};
 use throng_program::{Audit, AuditWhat};
@@ -118,6 +118,37 @@ impl Audits {
         }
     }
 
+    /// An event wants a round of this audit now. False where the audit is over.
+    pub(super) fn round(&self, audit: u16, event: u16) -> bool {
+        self.workers.round(audit, event)
+    }
+
+    /// What a round says to the event that wanted it.
+    pub(super) fn answer(&self, found: &Found) -> Result<Said, Said> {
+        match &found.what {
+            Heard::Round(round) => {
+                let views = self.audits[usize::from(found.audit)].views().iter();
+                let failing = views
+                    .zip(&round.views)
+                    .find_map(|(view, it)| Some((&view.name, it.trouble.clone()?)));
+                if let Some((view, trouble)) = failing {
+                    return Err(say!("{view} cannot be read: {trouble}"));
+                }
+                let sum = |of: fn(&ViewRound) -> u64| round.views.iter().map(of).sum::<u64>();
+                let (online, offline) = (sum(|it| it.false_online), sum(|it| it.false_offline));
+                let (node, undecided) = (sum(|it| it.wrong_node), sum(|it| it.undecided));
+                Ok(say!(
+                    "{online} false online, {offline} false offline, {node} on the wrong node, \
+                     {undecided} undecided"
+                ))
+            }
+            Heard::Books { said: Ok(said), .. } => Ok(say!("the books say {said}")),
+            Heard::Books { said: Err(trouble), .. } => {
+                Err(say!("the books cannot be read: {trouble}"))
+            }
+        }
+    }
+
     /// Somebody wants to know who is online: the number under which posts are to be asked, if they
     /// are.
     pub(super) fn gather(&mut self, tell: std::sync::mpsc::Sender<Snapshot>) -> Option<u64> {
@@ -184,7 +215,7 @@ impl Audits {
 
     /// What has been found, as events, and what a person has to know at once.
     pub(super) fn found(&mut self, found: Found) -> (Vec<Event>, Option<Said>) {
-        let Found { audit, at, what } = found;
+        let Found { audit, at, event, what } = found;
         match what {
             Heard::Round(round) => {
                 let text = self.sentence(audit, &round);
@@ -193,7 +224,7 @@ impl Audits {
             }
             what @ Heard::Books { .. } => {
                 let text = self.unread(audit, &what);
-                self.unjudged.push(Found { audit, at, what });
+                self.unjudged.push(Found { audit, at, event, what });
                 (Vec::new(), text)
             }
         }
@@ -219,7 +250,7 @@ impl Audits {
         let mut entry = Entry { least, most, is_last, ..Entry::default() };
         match said.and_then(|said| Ok((said, before?))) {
             Ok((said, before)) => {
-                (entry.said, entry.before) = (said.saturating_sub(before), before)
+                (entry.said, entry.before) = (said.saturating_sub(before), before);
             }
             Err(trouble) => entry.trouble = Some(trouble),
         }

@@ -47,8 +47,8 @@ enum Heard {
 pub(super) enum Told {
     /// For the record.
     Event(Box<Event>),
-    /// The desk is to change the load, and to say what came of it.
-    Amend(u16),
+    /// The desk is to change the load or to begin an audit, and to say what came of it.
+    Do(u16),
 }
 
 /// See the module's description.
@@ -147,8 +147,8 @@ impl Events {
         held.into_iter().for_each(|number| self.send(Heard::Holds(number, now)));
     }
 
-    /// What came of a change of the load.
-    pub(super) fn amended(&self, number: u16, done: Result<Said, Said>) {
+    /// What came of what the desk was to do.
+    pub(super) fn done(&self, number: u16, done: Result<Said, Said>) {
         let (status, detail) = match done {
             Ok(said) => (ActionStatus::Done, said),
             Err(said) => (ActionStatus::Failed, said),
@@ -257,7 +257,7 @@ impl Work {
         let mut running = Running { begun: now, signal: None };
         let is_begun = match &event.action {
             Action::Mark => self.own.send(Heard::Ended(number, done(Said::default()))).is_ok(),
-            Action::Amend { .. } => self.tell.send(Told::Amend(number)).is_ok(),
+            Action::Amend { .. } | Action::Audit(_) => self.tell.send(Told::Do(number)).is_ok(),
             Action::Http(call) => {
                 let call = call.clone();
                 self.apart(number, move |_| answered(&call))

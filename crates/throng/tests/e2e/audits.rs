@@ -96,3 +96,64 @@ fn a_view_that_cannot_be_read_is_told_and_the_run_goes_on() {
     run.says(&["audit presence: set cannot be read"]);
     drop(redis);
 }
+
+/// An event begins the rounds, and commands of the controller's host read the target's side.
+const COMMANDS: &str = r#"name: audited by commands
+target: TARGET
+protocol: miop.protocol.yaml
+sessions:
+  device:
+    before:
+      - connect
+      - request: {bind: {device: "d${user.id}", key: pk}}
+        name: bind
+        check: {code: 0}
+    steps:
+      - stay: forever
+audits:
+  - name: presence
+    at_end: false
+    agree_within: 1s
+    views:
+      cli: {run: "redis-cli -p PORT SMEMBERS presence", id: "d${user.id}"}
+  - name: books
+    at_end: false
+    count: {run: "redis-cli -p PORT SCARD presence"}
+    equals: ok("bind")
+events:
+  - {at: 2500ms, audit: presence}
+  - {at: 2500ms, audit: books}
+thresholds:
+  - audit presence false_offline = 0
+  - audit books off = 0
+load: [{users: 200, at_once: true, for: 6s}]
+"#;
+
+#[test]
+fn an_event_begins_an_audit_of_what_commands_print() {
+    let redis = Redis::start();
+    let target = Target::start(&format!("push --redis {} --forget-every 20", redis.url()));
+    let text = COMMANDS.replace("TARGET", &target.address.to_string());
+    let text = text.replace("PORT", &redis.port.to_string());
+    let audited = |line: &str| {
+        throng(&format!("run devices.yaml --json --out record {line}"))
+            .file("devices.yaml", text.clone())
+            .file("miop.protocol.yaml", MIOP)
+    };
+    audited("").run().exits(2).says(&["commands-not-allowed", "SMEMBERS presence"]);
+    let run = audited("--allow-commands").run().exits(1);
+    let forgotten = target.counts("/push/forgotten");
+    run.check(forgotten == 10, "the server forgets as told");
+    let json = run.json();
+    let worst = &json["audits"][0]["views"][0]["worst"];
+    run.check(worst["compared"] == 200, "all were compared");
+    run.check(worst["false_offline"] == forgotten, "false offline");
+    let entry = &json["audits"][1]["entries"][0];
+    run.check(entry["said"] == 190 && entry["least"] == 200, "the books");
+    run.check(entry["off"] == -(forgotten as i64), "how many are missing");
+    let events = &json["events"];
+    let told = |at: usize| (events[at]["status"].clone(), events[at]["detail"].clone());
+    let found = "0 false online, 10 false offline, 0 on the wrong node, 0 undecided";
+    run.check(told(0) == ("done".into(), found.into()), "the event says what was found");
+    run.check(told(1) == ("done".into(), "the books say 190".into()), "and of books too");
+}

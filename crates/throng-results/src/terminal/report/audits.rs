@@ -74,6 +74,8 @@ fn cells(view: &ViewRow, round: &ViewRound) -> [Cell; 8] {
 fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
     let name = clean(&view.name);
     let mut said = Vec::new();
+    // What belongs to the line before it.
+    let mut below = Vec::new();
     if let (Some((at_ns, round)), true) = (&view.worst, view.read > 1) {
         let (at, wrong) = (time(*at_ns), format_count(round.wrong_users()));
         said.push(say!("{name}: the figures are those of the worst round, at {at}: {wrong} wrong"));
@@ -97,23 +99,24 @@ fn remarks(view: &ViewRow, style: &Style) -> Vec<String> {
             });
         }
         let wrong = round.wrong.iter().take(WRONG_SHOWN).map(wrong_text);
-        said.extend(wrong);
+        below.extend(wrong);
         if round.wrong_users() > WRONG_SHOWN as u64 {
             let more = format_count(round.wrong_users() - WRONG_SHOWN as u64);
-            said.push(say!("  … and {more} more"));
+            below.push(say!("… and {more} more"));
         }
     }
     if let (Some(trouble), true) = (&view.trouble, view.failed > 0) {
         let (failed, all) = (format_count(view.failed), format_count(view.read + view.failed));
         said.push(say!("{name}: {failed} of {all} rounds failed; last error: {trouble}"));
     }
-    said.into_iter().map(|text| style.say(text)).collect()
+    let below = below.into_iter().map(|text| format!("  {}", style.say(text)));
+    said.into_iter().map(|text| style.say(text)).chain(below).collect()
 }
 
 fn wrong_text(wrong: &Wrong) -> Said {
     let (user, what, last) = (wrong.user, wrong.what.text(), wrong.last.text());
     let at = time(wrong.at_ns);
-    say!("  user {user}: {what}; last event: {last}, at {at}")
+    say!("user {user}: {what}; last event: {last}, at {at}")
 }
 
 /// Which of two views is wrong where they disagree.

@@ -28,9 +28,10 @@ impl Desk<'_> {
     pub(super) fn act(&mut self, told: Told) {
         match told {
             Told::Event(event) => self.happened(&event),
-            Told::Amend(number) => {
-                let done = self.amend(number);
-                self.events.iter().for_each(|events| events.amended(number, done.clone()));
+            Told::Do(number) => {
+                if let Some(done) = self.perform(number) {
+                    self.done(number, &done);
+                }
             }
         }
     }
@@ -45,10 +46,27 @@ impl Desk<'_> {
         self.event(&event);
     }
 
-    fn amend(&mut self, number: u16) -> Result<Said, Said> {
+    /// What came of an event that the desk was to do.
+    pub(super) fn done(&self, number: u16, done: &Result<Said, Said>) {
+        self.events.iter().for_each(|events| events.done(number, done.clone()));
+    }
+
+    /// None where it takes its time.
+    fn perform(&mut self, number: u16) -> Option<Result<Said, Said>> {
+        let event = self.conduct.program.events.get(usize::from(number))?;
+        match event.action {
+            Action::Amend { load, change } => Some(self.amend(load, change)),
+            Action::Audit(audit) => {
+                let audits = self.audits.as_ref();
+                let is_begun = audits.is_some_and(|audits| audits.round(audit, number));
+                (!is_begun).then(|| Err(say!("the audit is over")))
+            }
+            Action::Run { .. } | Action::Http(_) | Action::Mark => Some(Ok(Said::default())),
+        }
+    }
+
+    fn amend(&mut self, load: u16, change: Steering) -> Result<Said, Said> {
         let program = &self.conduct.program;
-        let action = program.events.get(usize::from(number)).map(|event| event.action.clone());
-        let Some(Action::Amend { load, change }) = action else { return Ok(Said::default()) };
         let name = program.loads[usize::from(load)].name.clone();
         let command = match change {
             Steering::Times(times) => Command::Change(Change::Times(times)),

@@ -19,9 +19,13 @@ impl Desk<'_> {
                 }
             }
             Ask::Found(found) => {
+                let answer = found.event.map(|event| (event, audits.answer(&found)));
                 let (events, text) = audits.found(found);
                 events.iter().for_each(|event| self.event(event));
                 text.into_iter().for_each(|text| self.say(text));
+                if let Some((event, answer)) = answer {
+                    self.done(event, &answer);
+                }
             }
             Ask::Over => audits.one_is_over(),
         }

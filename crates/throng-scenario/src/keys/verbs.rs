@@ -1,0 +1,57 @@
+//! The verbs of steps, each with its map.
+
+use super::{
+    CHOOSE, CONNECT, COUNT, DISCONNECT, DURING, EXPECT, FOR_EACH, GRPC, HTTP, IF, LEAVE, LOG,
+    MEASURE, MapKind, NEXT, PARALLEL, RENDEZVOUS, REPEAT, REQUEST, SEND, SET, SLOW, STAY, STOP,
+    THINK, TRANSACTION, USE, WHILE,
+};
+
+/// The verbs of steps and the maps they make.
+macro_rules! scenario_verbs {
+    ($then:ident) => {
+        $then! {
+            "http" http HTTP Http,
+            "grpc" grpc GRPC Grpc,
+            "connect" connect CONNECT Connect,
+            "disconnect" disconnect DISCONNECT Disconnect,
+            "send" send SEND Send,
+            "expect" expect EXPECT Expect,
+            "request" request REQUEST Request,
+            "think" think THINK Think,
+            "stay" stay STAY Stay,
+            "repeat" repeat REPEAT Repeat,
+            "during" during DURING During,
+            "while" r#while WHILE While,
+            "for_each" for_each FOR_EACH ForEach,
+            "choose" choose CHOOSE Choose,
+            "if" r#if IF If,
+            "transaction" transaction TRANSACTION Transaction,
+            "parallel" parallel PARALLEL Parallel,
+            "rendezvous" rendezvous RENDEZVOUS Rendezvous,
+            "set" set SET Set,
+            "count" count COUNT Count,
+            "measure" measure MEASURE Measure,
+            "log" log LOG Log,
+            "slow" slow SLOW Slow,
+            "next" next NEXT Next,
+            "leave" leave LEAVE Leave,
+            "stop" stop STOP Stop,
+            "use" r#use USE Use,
+        }
+    };
+}
+
+macro_rules! verb_table {
+    ($($word:literal $key:ident $name:ident $struct:ident,)*) => {
+        /// The verbs of steps and the maps they make.
+        pub static VERBS: &[(&str, &MapKind)] = &[$(($word, &$name),)*];
+    };
+}
+
+scenario_verbs!(verb_table);
+
+/// Verbs that may stand alone, as a word instead of a map.
+pub static BARE_VERBS: &[&str] = &["connect", "disconnect", "next", "leave", "stop"];
+
+/// Verbs of the language that are not in this version.
+pub static VERBS_LATER: &[&str] = &["publish", "subscribe"];
