@@ -40,7 +40,6 @@ mod once;
 mod output;
 mod parts;
 mod proto;
-mod quote;
 mod reach;
 mod read;
 mod recorded;
@@ -65,6 +64,7 @@ pub mod bench;
 pub mod curl;
 pub mod outline;
 pub mod protocol;
+pub mod quote;
 pub mod schema;
 pub mod url;
 

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::template;
+pub use crate::template::escape;
 
 /// A text of the language: what looks like an expression is kept as it is.
-pub(crate) fn text(text: &str) -> String {
-    scalar(&template::escape(text))
+pub fn text(text: &str) -> String {
+    scalar(&escape(text))
 }
 
 /// A text as a scalar that is read back as the same text.
-pub(crate) fn scalar(text: &str) -> String {
+pub fn scalar(text: &str) -> String {
     if is_plain(text) {
         return text.to_string();
     }
@@ -23,7 +23,7 @@ pub(crate) fn scalar(text: &str) -> String {
 }
 
 /// The text in double quotes (YAML 1.2.2, 7.3.1).
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -49,7 +49,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Characters that YAML takes for line ends or does not take at all.
-pub(crate) fn is_special(c: char) -> bool {
+pub fn is_special(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' | '\u{a0}')
 }
 

@@ -17,7 +17,7 @@ use crate::words::shorten;
 
 /// A text as it is written in YAML so that it means itself, and so that nobody takes it for a
 /// placeholder of another tool.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = [rest.find("{{"), rest.find("#{")].into_iter().flatten().min() {
