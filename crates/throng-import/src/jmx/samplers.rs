@@ -1,0 +1,361 @@
+//! HTTP samplers, and what stands around them: defaults, timers, assertions and extractors.
+
+use std::time::Duration;
+
+use super::elements::{Element, Property as _};
+use super::{Reader, Scope};
+use crate::json::Json;
+use crate::model::{Auth, Body, Check, Exchange, LeftOut, Part, PartContent, Save, Think, name_of};
+use crate::text::Text;
+
+/// What HTTP Request Defaults say.
+#[derive(Clone, Default)]
+pub(super) struct Defaults {
+    protocol: Text,
+    domain: Text,
+    port: Text,
+    path: Text,
+}
+
+pub(super) fn defaults(
+    reader: &mut Reader<'_>,
+    element: &Element<'_, '_>,
+    defaults: &mut Defaults,
+) {
+    let fields = [
+        ("HTTPSampler.protocol", &mut defaults.protocol),
+        ("HTTPSampler.domain", &mut defaults.domain),
+        ("HTTPSampler.port", &mut defaults.port),
+        ("HTTPSampler.path", &mut defaults.path),
+    ];
+    for (name, field) in fields {
+        if let Some(text) = element.prop(name).filter(|text| !text.is_empty()) {
+            *field = reader.text(&text);
+        }
+    }
+}
+
+pub(super) fn exchange(
+    reader: &mut Reader<'_>,
+    element: &Element<'_, '_>,
+    scope: &Scope,
+) -> Exchange {
+    let mut exchange = Exchange { name: Some(element.name()), ..Exchange::default() };
+    let method = element.prop("HTTPSampler.method").unwrap_or_default();
+    exchange.method = match method.bytes().all(|b| b.is_ascii_alphabetic()) && !method.is_empty() {
+        true => method.to_ascii_uppercase(),
+        false => "GET".into(),
+    };
+    exchange.url = url(reader, element, &scope.defaults);
+    exchange.headers = scope.headers.clone();
+    exchange.checks = scope.assertions.clone();
+    exchange.saves = scope.saves.clone();
+    exchange.auth = scope.auth.clone();
+    let is_on = |name: &str| element.prop(name).as_deref() == Some("true");
+    exchange.follow_redirects =
+        is_on("HTTPSampler.follow_redirects") || is_on("HTTPSampler.auto_redirects");
+    let timeout = element.prop("HTTPSampler.response_timeout").and_then(|ms| ms.parse().ok());
+    exchange.timeout = timeout.filter(|ms| *ms > 0).map(Duration::from_millis);
+    body(reader, element, &mut exchange);
+    if is_on("HTTPSampler.image_parser") {
+        let what = say!("embedded resources of the page; see `parallel`");
+        exchange.left_out.push(LeftOut::new(element.place(), what));
+    }
+    exchange
+}
+
+fn url(reader: &mut Reader<'_>, element: &Element<'_, '_>, defaults: &Defaults) -> Text {
+    let mut of = |name: &str, default: &Text| {
+        let own = element.prop(name).filter(|text| !text.is_empty());
+        own.map_or_else(|| default.clone(), |text| reader.text(&text))
+    };
+    let path = of("HTTPSampler.path", &defaults.path);
+    if path.to_string().contains("://") {
+        return path;
+    }
+    let (protocol, domain) = (
+        of("HTTPSampler.protocol", &defaults.protocol),
+        of("HTTPSampler.domain", &defaults.domain),
+    );
+    let port = of("HTTPSampler.port", &defaults.port);
+    if domain.is_empty() {
+        return path;
+    }
+    let mut url = Text::default();
+    let has_scheme = domain.to_string().contains("://");
+    if !has_scheme {
+        match protocol.is_empty() {
+            true if port.as_literal() == Some("443") => url.push("https"),
+            true => url.push("http"),
+            false => {
+                url.append(&protocol.map_literals(|text| Text::literal(text.to_ascii_lowercase())));
+            }
+        }
+        url.push("://");
+    }
+    url.append(&domain.map_literals(|text| Text::literal(text.trim_end_matches('/'))));
+    let is_default = matches!(port.as_literal(), Some("" | "0"));
+    if !is_default {
+        url.push(":");
+        url.append(&port);
+    }
+    let has_slash = path.to_string().starts_with(['/', '?']) || path.is_empty();
+    url.push(if has_slash { "" } else { "/" });
+    url.append(&path);
+    url
+}
+
+fn body(reader: &mut Reader<'_>, element: &Element<'_, '_>, exchange: &mut Exchange) {
+    let is_on = |name: &str| element.prop(name).as_deref() == Some("true");
+    let arguments = element.arguments();
+    if is_on("HTTPSampler.postBodyRaw") {
+        let raw: String = element
+            .items("Arguments.arguments")
+            .iter()
+            .filter_map(|one| one.prop("Argument.value"))
+            .collect();
+        let text = reader.text(&raw);
+        exchange.body = match Json::of_body(&text) {
+            Some(json) => Body::Json(json),
+            None if text.is_empty() => Body::None,
+            None => Body::Text(text),
+        };
+        return;
+    }
+    let files: Vec<Part> = element
+        .items("HTTPFileArgs.files")
+        .iter()
+        .filter_map(|one| {
+            let path = one.prop("File.path").filter(|path| !path.is_empty())?;
+            let kind = one.prop("File.mimetype").filter(|kind| !kind.is_empty());
+            let name = one.prop("File.paramname").unwrap_or_default();
+            Some(Part { name, content: PartContent::File(path), content_type: kind })
+        })
+        .collect();
+    let pairs: Vec<(String, Text)> = arguments
+        .iter()
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(name, value)| (name.clone(), reader.text(value)))
+        .collect();
+    let has_body = matches!(exchange.method.as_str(), "POST" | "PUT" | "PATCH");
+    if !files.is_empty() || has_body && is_on("HTTPSampler.DO_MULTIPART_POST") && !pairs.is_empty()
+    {
+        let part =
+            |(name, text)| Part { name, content: PartContent::Text(text), content_type: None };
+        exchange.body = Body::Multipart(pairs.into_iter().map(part).chain(files).collect());
+    } else if has_body && !pairs.is_empty() {
+        exchange.body = Body::Form(pairs);
+    } else {
+        exchange.query.extend(pairs);
+    }
+}
+
+pub(super) fn auth(reader: &mut Reader<'_>, element: &Element<'_, '_>) -> Option<Auth> {
+    let first = element.items("AuthManager.auth_list");
+    let first = first.first()?;
+    let user = reader.text(&first.prop("Authorization.username")?);
+    let password = reader.text(&first.prop("Authorization.password").unwrap_or_default());
+    let is_digest = first.prop("Authorization.mechanism").as_deref() == Some("DIGEST");
+    Some(Auth { user, password, is_digest })
+}
+
+/// A pause before each sampler of the scope.
+pub(super) fn timer(reader: &mut Reader<'_>, element: &Element<'_, '_>) -> Option<Think> {
+    let mut ms = |name: &str| {
+        let text = element.prop(name)?;
+        let text = reader.text(&text);
+        let number = reader.constant(&text)?.parse::<f64>().ok()?;
+        Some(Duration::from_millis(number.clamp(0.0, 86_400_000.0) as u64))
+    };
+    let delay = ms("ConstantTimer.delay").unwrap_or_default();
+    let range = ms("RandomTimer.range").unwrap_or_default();
+    let think = match element.class() {
+        "ConstantTimer" => Think::Fixed(delay),
+        "UniformRandomTimer" => Think::Range(delay, delay + range),
+        "GaussianRandomTimer" => Think::Normal(delay, range),
+        "PoissonRandomTimer" => Think::Exponential(delay + range),
+        "ConstantThroughputTimer" | "PreciseThroughputTimer" => {
+            let what = say!("the throughput of a timer; see `iterations` of the scenario");
+            reader.recording.left_out.push(LeftOut::new(element.place(), what));
+            return None;
+        }
+        class => {
+            let class = super::elements::short(class);
+            reader.recording.left_out.push(LeftOut::new(element.place(), say!("`{class}`")));
+            return None;
+        }
+    };
+    let is_nothing =
+        matches!(&think, Think::Fixed(time) | Think::Exponential(time) if time.is_zero());
+    (!is_nothing).then_some(think)
+}
+
+pub(super) fn assertion(
+    reader: &mut Reader<'_>,
+    element: &Element<'_, '_>,
+    checks: &mut Vec<Check>,
+) {
+    let before = checks.len();
+    match element.class() {
+        "ResponseAssertion" => response_assertion(reader, element, checks),
+        "JSONPathAssertion" => {
+            let path = element.prop("JSON_PATH").and_then(|path| json_path(&path));
+            let is_compared = element.prop("JSONVALIDATION").as_deref() == Some("true");
+            let want = element.prop("EXPECTED_VALUE").unwrap_or_default();
+            if let Some(path) = path {
+                let want = reader.text(&want);
+                let json = want.as_literal().and_then(|text| Json::parse(text).ok());
+                let json = json.filter(|json| !matches!(json, Json::Map(_) | Json::List(_)));
+                checks
+                    .push(Check::Json(path, is_compared.then(|| json.unwrap_or(Json::Text(want)))));
+            }
+        }
+        "DurationAssertion" => {
+            let ms = element.prop("DurationAssertion.duration").and_then(|ms| ms.parse().ok());
+            checks.extend(
+                ms.filter(|ms| *ms > 0).map(|ms| Check::TimeBelow(Duration::from_millis(ms))),
+            );
+        }
+        "SizeAssertion" => {
+            let size: Option<u64> =
+                element.prop("SizeAssertion.size").and_then(|size| size.parse().ok());
+            let sign = match element.prop("SizeAssertion.operator").as_deref() {
+                Some("3") => "> ",
+                Some("4") => "< ",
+                Some("5") => ">= ",
+                Some("6") => "<= ",
+                _ => "",
+            };
+            checks.extend(size.map(|size| Check::Size(format!("{sign}{size}B"))));
+        }
+        _ => {}
+    }
+    if checks.len() == before {
+        let class = super::elements::short(element.class());
+        reader.recording.left_out.push(LeftOut::new(element.place(), say!("`{class}`")));
+    }
+}
+
+fn response_assertion(reader: &mut Reader<'_>, element: &Element<'_, '_>, checks: &mut Vec<Check>) {
+    let field = element.prop("Assertion.test_field").unwrap_or_default();
+    let kind: u32 =
+        element.prop("Assertion.test_type").and_then(|kind| kind.parse().ok()).unwrap_or(16);
+    let is_not = kind & 4 != 0;
+    let strings = element.items("Asserion.test_strings");
+    let strings =
+        if strings.is_empty() { element.items("Assertion.test_strings") } else { strings };
+    for one in &strings {
+        let text = one.text();
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        match field.as_str() {
+            "Assertion.response_code" if !is_not => {
+                let is_code = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
+                if is_code {
+                    checks.push(Check::Status(vec![text.into()]));
+                }
+            }
+            "Assertion.response_data" | "Assertion.response_data_as_document" => {
+                let text = reader.text(text);
+                // Contains and Matches are regular expressions, the others are plain.
+                let is_pattern = kind & 3 != 0;
+                let literal = text.to_string();
+                let is_plain =
+                    !literal.contains(['\\', '.', '*', '+', '?', '(', '[', '{', '|', '^', '$']);
+                match (is_pattern && !is_plain, is_not) {
+                    (false, false) => checks.push(Check::Contains(text)),
+                    (false, true) => checks.push(Check::Lacks(text)),
+                    (true, false) if regex::Regex::new(&literal).is_ok() && !text.has_values() => {
+                        checks.push(Check::Matches(literal));
+                    }
+                    (true, _) => {}
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What an extractor saves, by the name of its variable.
+pub(super) fn extractor(
+    reader: &mut Reader<'_>,
+    element: &Element<'_, '_>,
+) -> Option<(String, Save)> {
+    let name = |key: &str| {
+        let name = element.prop(key)?;
+        let name = name.split(';').next()?.trim().to_string();
+        Some(name_of(&name)).filter(|_| !name.is_empty())
+    };
+    let saved = match element.class() {
+        "JSONPostProcessor" => {
+            let path = element.prop("JSONPostProcessor.jsonPathExprs")?;
+            let path = path.split(';').next()?.trim().to_string();
+            let save = json_path(&path).map_or_else(|| Save::JsonPath(path.clone()), Save::Json);
+            name("JSONPostProcessor.referenceNames").map(|name| (name, save))
+        }
+        class if class.contains("jsonpathextractor") => {
+            let path = element.prop("JSONPATH")?;
+            let save = json_path(&path).map_or(Save::JsonPath(path), Save::Json);
+            name("VAR").map(|name| (name, save))
+        }
+        "RegexExtractor" => {
+            let pattern = element.prop("RegexExtractor.regex")?;
+            let is_header = element
+                .prop("RegexExtractor.useHeaders")
+                .is_some_and(|it| it == "true" || it == "response_headers");
+            let is_good = regex::Regex::new(&pattern).is_ok() && !is_header && !pattern.is_empty();
+            name("RegexExtractor.refname")
+                .filter(|_| is_good)
+                .map(|name| (name, Save::Regex(pattern)))
+        }
+        "XPathExtractor" => {
+            let path = element.prop("XPathExtractor.xpathQuery")?;
+            name("XPathExtractor.refname").map(|name| (name, Save::XPath(path)))
+        }
+        "XPath2Extractor" => {
+            let path = element.prop("XPathExtractor2.xpathQuery")?;
+            name("XPathExtractor2.refname").map(|name| (name, Save::XPath(path)))
+        }
+        "HtmlExtractor" => {
+            let mut css = element.prop("HtmlExtractor.expr")?;
+            if let Some(attribute) =
+                element.prop("HtmlExtractor.attribute").filter(|it| !it.is_empty())
+            {
+                css = format!("{css}@{attribute}");
+            }
+            name("HtmlExtractor.refname").map(|name| (name, Save::Css(css)))
+        }
+        "BoundaryExtractor" => {
+            let (left, right) = (
+                element.prop("BoundaryExtractor.lboundary")?,
+                element.prop("BoundaryExtractor.rboundary")?,
+            );
+            let pattern = format!("{}(.*?){}", regex::escape(&left), regex::escape(&right));
+            name("BoundaryExtractor.refname").map(|name| (name, Save::Regex(pattern)))
+        }
+        _ => return None,
+    };
+    if saved.is_none() {
+        let class = super::elements::short(element.class());
+        reader.recording.left_out.push(LeftOut::new(element.place(), say!("`{class}`")));
+    }
+    saved
+}
+
+/// `$.data.items[0].id` as the language writes it; None for what only a query can say.
+fn json_path(path: &str) -> Option<String> {
+    let plain = path.strip_prefix("$.").or_else(|| path.strip_prefix('$'))?;
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
+    let is_good = !plain.contains("..")
+        && !plain.starts_with('.')
+        && plain.chars().all(good)
+        && !plain.is_empty();
+    let has_number = |part: &str| {
+        part.split(']')
+            .next()
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
+    (is_good && plain.split('[').skip(1).all(has_number)).then(|| plain.to_string())
+}

@@ -1,0 +1,146 @@
+//! Checks of k6: conditions on a response, as arrow functions.
+
+use std::time::Duration;
+
+use crate::json::Json;
+use crate::model::{Check, Item, LeftOut, Save};
+use crate::script::world::{Known, World};
+use crate::script::{Expr, Kind};
+
+pub(super) fn read(
+    world: &mut World,
+    id: Option<usize>,
+    checks: Option<&Expr>,
+    line: usize,
+    items: &mut Vec<Item>,
+) {
+    let Some(Expr::Map(entries)) = checks else {
+        return items.push(Item::LeftOut(LeftOut::at_line(line, say!("a check"))));
+    };
+    for (name, condition) in entries {
+        let name = world.text(name).map_or("check".into(), |name| name.to_string());
+        let is_read = id.is_some_and(|id| one(world, id, condition));
+        if !is_read {
+            let name: String = name.chars().take(60).collect();
+            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the check `{name}`"))));
+        }
+    }
+}
+
+/// A function of the response, or what it returns.
+fn one(world: &mut World, id: usize, condition: &Expr) -> bool {
+    let Expr::Function(function) = condition else { return read_condition(world, id, condition) };
+    if !world.enter() {
+        return false;
+    }
+    if let Some(name) = function.parameters.first() {
+        world.set(name, Known::Response(id));
+    }
+    let returned = function.body.iter().find_map(|statement| match &statement.kind {
+        Kind::Return(Some(value)) => Some(value.clone()),
+        _ => None,
+    });
+    let is_read = function.body.len() == 1
+        && returned.is_some_and(|condition| read_condition(world, id, &condition));
+    world.leave();
+    is_read
+}
+
+fn read_condition(world: &mut World, id: usize, condition: &Expr) -> bool {
+    match condition {
+        Expr::Binary(sign, left, right) if matches!(sign.as_str(), "&&" | "and") => {
+            read_condition(world, id, left) & read_condition(world, id, right)
+        }
+        Expr::Binary(sign, left, right) if matches!(sign.as_str(), "||" | "or") => {
+            statuses(world, condition).is_some_and(|list| {
+                let _ = (left, right);
+                world.check(id, Check::Status(list));
+                true
+            })
+        }
+        Expr::Binary(sign, left, right) => compare(world, id, sign, left, right),
+        Expr::Call(callee, arguments) => {
+            let Expr::Member(inner, method) = &**callee else { return false };
+            let is_body = matches!(world.value(inner), Known::Field(_, Save::Body, _));
+            let text = arguments.first().and_then(|one| world.text(&one.value));
+            match (is_body, method.as_str(), text) {
+                (true, "includes" | "contains", Some(text)) => {
+                    world.check(id, Check::Contains(text));
+                    true
+                }
+                _ => false,
+            }
+        }
+        // `r.json('token')`: it is there.
+        Expr::Member(..) | Expr::Not(_) => false,
+        _ => false,
+    }
+}
+
+/// `r.status === 200 || r.status === 201`
+fn statuses(world: &mut World, condition: &Expr) -> Option<Vec<String>> {
+    let Expr::Binary(sign, left, right) = condition else { return None };
+    if matches!(sign.as_str(), "||" | "or") {
+        let mut list = statuses(world, left)?;
+        list.extend(statuses(world, right)?);
+        return Some(list);
+    }
+    let is_status = matches!(world.value(left), Known::Field(_, Save::Status, _));
+    let is_equal = matches!(sign.as_str(), "===" | "==");
+    let code = world.number(right).filter(|_| is_status && is_equal)?;
+    Some(vec![format!("{code:.0}")])
+}
+
+fn compare(world: &mut World, id: usize, sign: &str, left: &Expr, right: &Expr) -> bool {
+    let is_equal = matches!(sign, "===" | "==");
+    if let Some(path) = left.path()
+        && path.ends_with(".timings.duration")
+        && matches!(sign, "<" | "<=")
+    {
+        return world.number(right).filter(|ms| *ms >= 1.0).is_some_and(|ms| {
+            world.check(id, Check::TimeBelow(Duration::from_millis(ms.min(1e9) as u64)));
+            true
+        });
+    }
+    if let Some(path) = left.path()
+        && path.ends_with(".body.length")
+        && matches!(sign, ">" | ">=" | "<" | "<=")
+    {
+        return world.number(right).filter(|bytes| *bytes >= 0.0).is_some_and(|bytes| {
+            world.check(id, Check::Size(format!("{sign} {bytes:.0}B")));
+            true
+        });
+    }
+    match world.value(left) {
+        Known::Field(_, Save::Status, _) => {
+            let Some(code) = world.number(right) else { return false };
+            let list = match sign {
+                _ if is_equal => format!("{code:.0}"),
+                "<" if code > 200.0 => format!("200..{:.0}", code - 1.0),
+                _ => return false,
+            };
+            world.check(id, Check::Status(vec![list]));
+            true
+        }
+        Known::Field(_, Save::Json(path), _) if !path.is_empty() => {
+            let want = world.json(right);
+            let check = match (sign, want) {
+                ("!==" | "!=", Some(Json::Null)) => Check::Json(path, None),
+                (_, Some(want @ (Json::Text(_) | Json::Number(_) | Json::Bool(_)))) if is_equal => {
+                    Check::Json(path, Some(want))
+                }
+                _ => return false,
+            };
+            world.check(id, check);
+            true
+        }
+        Known::Field(_, Save::Body, _) if is_equal => match world.text(right) {
+            Some(text) => {
+                world.check(id, Check::Contains(text));
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,527 @@
+//! Scripts of k6: requests, checks, pauses, groups, stages and thresholds. Scripts are code; what
+//! has no counterpart is a comment at its place.
+
+mod checks;
+mod load;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Diagnostic, Source};
+
+use crate::json::Json;
+use crate::model::{Body, Exchange, Item, LeftOut, Recording, Session, Think};
+use crate::script::world::{Known, World};
+use crate::script::{Argument, Expr, Function, Kind, Statement, argument, javascript};
+use crate::{Options, Refusal};
+
+pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
+    let statements = javascript(&source.text);
+    let mut reader = Reader { world: World::new(), options: None };
+    reader.world.recording.name = options.stem.clone();
+    reader.declare(&statements);
+    let mut sessions = Vec::new();
+    let default = statements.iter().find_map(|statement| match &statement.kind {
+        Kind::Function(function) if function.is_default => Some(function.clone()),
+        _ => None,
+    });
+    let scenarios = load::scenarios(&reader.options.clone().unwrap_or_default());
+    for (name, exec) in &scenarios {
+        let Some(Known::Function(function)) = reader.world.get(exec).cloned() else { continue };
+        sessions.push((name.clone(), function));
+    }
+    if sessions.is_empty() {
+        sessions.extend(default.map(|function| ("user".to_string(), function)));
+    }
+    for (name, function) in sessions {
+        let steps = reader.function(&function);
+        let session = Session { name, steps, ..Session::default() };
+        reader.world.recording.sessions.push(session);
+    }
+    for (name, is_setup) in [("setup", true), ("teardown", false)] {
+        if let Some(Known::Function(function)) = reader.world.get(name).cloned() {
+            let steps = reader.function(&function);
+            match is_setup {
+                true => reader.world.recording.setup = steps,
+                false => reader.world.recording.teardown = steps,
+            }
+        }
+    }
+    if reader.world.exchanges.is_empty() {
+        let reason = say!("it has no requests that throng understands");
+        return Err(vec![*Refusal::new(&source.name, reason).of_format("k6")]);
+    }
+    if let Some(options) = reader.options.clone() {
+        load::read(&options, &mut reader.world.recording);
+    }
+    Ok(reader.world.finish())
+}
+
+struct Reader {
+    world: World,
+    /// `export const options`.
+    options: Option<Json>,
+}
+
+impl Reader {
+    /// Functions and constants of the script, whatever their order.
+    fn declare(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            if let Kind::Function(function) = &statement.kind
+                && !function.name.is_empty()
+            {
+                self.world.set_global(&function.name, Known::Function(function.clone()));
+            }
+        }
+        for statement in statements {
+            match &statement.kind {
+                Kind::Let(names, value) => {
+                    let Some(name) = names.first() else { continue };
+                    if name == "options" {
+                        self.options = self.world.json(value);
+                    } else if names.len() == 1 {
+                        let known = self.constant(value, statement.line);
+                        self.world.set_global(name, known);
+                    }
+                }
+                Kind::Function(_) | Kind::Nothing => {}
+                Kind::Other(what) => self
+                    .world
+                    .recording
+                    .left_out
+                    .push(LeftOut::at_line(statement.line, say!("`{what}` of the script"))),
+                _ => self.world.recording.left_out.push(LeftOut::at_line(
+                    statement.line,
+                    say!("a statement outside of the functions"),
+                )),
+            }
+        }
+    }
+
+    fn constant(&mut self, value: &Expr, line: usize) -> Known {
+        if let Some((path, _)) = value.call()
+            && matches!(path.as_str(), "SharedArray" | "open" | "papaparse.parse")
+        {
+            let what = say!("data from a file (`{path}`); use `data` in the scenario");
+            self.world.recording.left_out.push(LeftOut::at_line(line, what));
+            return Known::Unknown;
+        }
+        self.world.value(value)
+    }
+
+    fn function(&mut self, function: &Function) -> Vec<Item> {
+        if !self.world.enter() {
+            return Vec::new();
+        }
+        let items = self.statements(&function.body);
+        self.world.leave();
+        items
+    }
+
+    fn statements(&mut self, statements: &[Statement]) -> Vec<Item> {
+        let mut items = Vec::new();
+        for statement in statements {
+            self.statement(statement, &mut items);
+        }
+        items
+    }
+
+    fn statement(&mut self, statement: &Statement, items: &mut Vec<Item>) {
+        let line = statement.line;
+        match &statement.kind {
+            Kind::Let(names, value) => {
+                let known = self.evaluated(value, line, items);
+                match (names.as_slice(), known) {
+                    ([name], known) => self.world.set(name, known),
+                    (names, Known::Field(id, crate::model::Save::Json(path), _)) => {
+                        for name in names {
+                            let path = if path.is_empty() {
+                                name.clone()
+                            } else {
+                                format!("{path}.{name}")
+                            };
+                            let known =
+                                Known::Field(id, crate::model::Save::Json(path), name.clone());
+                            self.world.set(name, known);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Kind::Assign(target, value) => {
+                let known = self.evaluated(value, line, items);
+                if let Some(path) = target.path() {
+                    self.world.set_global(&path, known);
+                }
+            }
+            Kind::Expr(value) => {
+                self.evaluated(value, line, items);
+            }
+            Kind::Return(Some(value)) => {
+                self.evaluated(value, line, items);
+            }
+            Kind::If(Expr::Bool(true), body, _) => items.extend(self.statements(body)),
+            Kind::If(_, then, otherwise) => self.branch(line, then, otherwise, items),
+            Kind::For(Some(counted), body) => {
+                self.world.begin_loop(counted);
+                let steps = self.statements(body);
+                let is_empty = steps.is_empty();
+                let item = self.world.end_loop(counted, steps);
+                items.extend(Some(item).filter(|_| !is_empty));
+            }
+            Kind::For(None, body) => {
+                let steps = self.statements(body);
+                if !steps.is_empty() {
+                    let what = say!("the condition of a loop; its steps run once");
+                    items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                    items.extend(steps);
+                }
+            }
+            Kind::While(_, body) => {
+                let steps = self.statements(body);
+                let what = say!("the condition of a loop; its steps run once");
+                items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                items.extend(steps);
+            }
+            Kind::Other(what) if matches!(what.as_str(), "break" | "continue" | "throw") => {}
+            Kind::Other(what) => {
+                items.push(Item::LeftOut(LeftOut::at_line(line, say!("`{what}` of the script"))));
+            }
+            Kind::Return(None)
+            | Kind::Function(_)
+            | Kind::Class(_)
+            | Kind::With(..)
+            | Kind::Nothing => {}
+        }
+    }
+
+    fn branch(
+        &mut self,
+        line: usize,
+        then: &[Statement],
+        otherwise: &[Statement],
+        items: &mut Vec<Item>,
+    ) {
+        let (then, otherwise) = (self.statements(then), self.statements(otherwise));
+        let is_step = |items: &[Item]| items.iter().any(|item| !matches!(item, Item::LeftOut(_)));
+        if is_step(&then) || is_step(&otherwise) {
+            let what = say!("the condition of an `if`; its steps run always");
+            items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+        }
+        items.extend(then);
+        items.extend(otherwise);
+    }
+
+    /// What an expression does, and what it is.
+    fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
+        if let Expr::Binary(sign, left, right) = value
+            && matches!(sign.as_str(), "||" | "&&")
+        {
+            let left = self.evaluated(left, line, items);
+            let right = self.evaluated(right, line, items);
+            return if matches!(left, Known::Unknown) { right } else { left };
+        }
+        let Some((path, arguments)) = value.call() else { return self.member(value, line, items) };
+        let arguments = arguments.to_vec();
+        if let Some(known) = self.http(&path, &arguments, line, items) {
+            return known;
+        }
+        match path.as_str() {
+            "sleep" => self.sleep(&arguments, items),
+            "check" => {
+                let id = self.response_of(arguments.first().map(|one| &one.value), line, items);
+                checks::read(
+                    &mut self.world,
+                    id,
+                    arguments.get(1).map(|one| &one.value),
+                    line,
+                    items,
+                );
+                return id.map_or(Known::Unknown, Known::Response);
+            }
+            "group" => {
+                let name = argument(&arguments, "", 0).and_then(|name| self.world.text(name));
+                let name = name.map_or("group".into(), |name| name.to_string());
+                if let Some(Expr::Function(function)) = argument(&arguments, "", 1) {
+                    let steps = self.function(function);
+                    items.push(Item::Group(name, steps));
+                }
+            }
+            "http.batch" => self.batch(&arguments, line, items),
+            _ => return self.other(&path, value, &arguments, line, items),
+        }
+        Known::Unknown
+    }
+
+    /// `http.get(url).json('id')`: the request is inside.
+    fn member(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
+        let (Expr::Call(inner, _) | Expr::Member(inner, _)) = value else {
+            return self.world.value(value);
+        };
+        let mut innermost = &**inner;
+        while let Expr::Member(next, _) | Expr::Call(next, _) = innermost
+            && self.world.value(innermost).is_unknown()
+        {
+            if let Some((path, arguments)) = innermost.call()
+                && let Some(known) = self.http(&path, arguments, line, items)
+            {
+                let name = format!("__response{}", self.world.exchanges.len());
+                self.world.set(&name, known);
+                let replaced = replace(value, innermost, &Expr::Name(name));
+                return self.world.value(&replaced);
+            }
+            innermost = &**next;
+        }
+        self.world.value(value)
+    }
+
+    /// Functions of the script are read where they are called; others are left out.
+    fn other(
+        &mut self,
+        path: &str,
+        value: &Expr,
+        arguments: &[Argument],
+        line: usize,
+        items: &mut Vec<Item>,
+    ) -> Known {
+        if let Some(Known::Function(function)) = self.world.get(path).cloned() {
+            let values: Vec<Known> =
+                arguments.iter().map(|one| self.evaluated(&one.value, line, items)).collect();
+            if !self.world.enter() {
+                return Known::Unknown;
+            }
+            for (name, value) in function.parameters.iter().zip(values) {
+                self.world.set(name, value);
+            }
+            let result = self.body(&function.body, items);
+            self.world.leave();
+            return result;
+        }
+        let known = self.member(value, line, items);
+        const SILENT: [&str; 4] = ["console.log", "console.error", "console.warn", "console.info"];
+        if known.is_unknown() && !SILENT.contains(&path) && !path.is_empty() {
+            let path: String = path.chars().take(60).collect();
+            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the call `{path}`"))));
+        }
+        known
+    }
+
+    /// The statements of a function, and what it returns at its end.
+    fn body(&mut self, body: &[Statement], items: &mut Vec<Item>) -> Known {
+        let mut result = Known::Unknown;
+        for statement in body {
+            match &statement.kind {
+                Kind::Return(Some(value)) => {
+                    result = self.evaluated(value, statement.line, items);
+                }
+                _ => self.statement(statement, items),
+            }
+        }
+        result
+    }
+
+    fn response_of(
+        &mut self,
+        value: Option<&Expr>,
+        line: usize,
+        items: &mut Vec<Item>,
+    ) -> Option<usize> {
+        match self.evaluated(value?, line, items) {
+            Known::Response(id) | Known::Field(id, ..) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn sleep(&mut self, arguments: &[Argument], items: &mut Vec<Item>) {
+        let Some(time) = argument(arguments, "", 0) else { return };
+        let seconds = |number: f64| Duration::from_secs_f64(number.clamp(0.001, 86_400.0));
+        let think = match self.world.number(time) {
+            Some(number) => Think::Fixed(seconds(number)),
+            None => match self.range(time) {
+                Some((low, high)) => Think::Range(seconds(low), seconds(high)),
+                None => {
+                    match self.world.text(time).and_then(|text| text.as_value().map(str::to_string))
+                    {
+                        Some(value) => Think::Value(value),
+                        None => Think::Fixed(Duration::from_secs(1)),
+                    }
+                }
+            },
+        };
+        items.push(Item::Think(think));
+    }
+
+    /// `Math.random() * 2 + 1` and `randomIntBetween(1, 3)`.
+    fn range(&mut self, expr: &Expr) -> Option<(f64, f64)> {
+        if let Some((path, arguments)) = expr.call() {
+            if self.world.is_random(expr) {
+                return Some((0.0, 1.0));
+            }
+            let of = arguments.to_vec();
+            return match path.as_str() {
+                "randomIntBetween" => {
+                    let low = self.world.number(argument(&of, "", 0)?)?;
+                    Some((low, self.world.number(argument(&of, "", 1)?)?))
+                }
+                "Math.floor" | "Math.ceil" | "Math.round" => self.range(argument(&of, "", 0)?),
+                _ => None,
+            };
+        }
+        let Expr::Binary(sign, left, right) = expr else { return None };
+        let (one, other) = (self.range(left), self.range(right));
+        let (range, number) = match (one, other) {
+            (Some(range), None) => (range, self.world.number(right)?),
+            (None, Some(range)) => (range, self.world.number(left)?),
+            _ => return None,
+        };
+        match sign.as_str() {
+            "*" => Some((range.0 * number, range.1 * number)),
+            "+" => Some((range.0 + number, range.1 + number)),
+            _ => None,
+        }
+    }
+
+    fn batch(&mut self, arguments: &[Argument], line: usize, items: &mut Vec<Item>) {
+        let list = match argument(arguments, "", 0) {
+            Some(Expr::List(list)) => list.clone(),
+            Some(Expr::Map(entries)) => entries.iter().map(|(_, value)| value.clone()).collect(),
+            _ => {
+                let what = say!("requests of `http.batch` that are not listed there");
+                return items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+            }
+        };
+        let mut branches = Vec::new();
+        for one in list.iter().take(200) {
+            let mut branch = Vec::new();
+            let parts = match one {
+                Expr::List(parts) => parts.clone(),
+                Expr::Map(entries) => {
+                    let of = |name: &str| {
+                        let entry = entries.iter().find(|(key, _)| *key == Expr::text(name));
+                        entry.map_or(Expr::Null, |(_, value)| value.clone())
+                    };
+                    vec![of("method"), of("url"), of("body"), of("params")]
+                }
+                url => vec![Expr::text("GET"), url.clone()],
+            };
+            let plain = |value| Argument { name: None, value };
+            let parts: Vec<Argument> = parts.into_iter().map(plain).collect();
+            self.http("http.request", &parts, line, &mut branch);
+            branches.push(branch);
+        }
+        items.push(Item::Parallel(branches));
+    }
+
+    fn http(
+        &mut self,
+        path: &str,
+        arguments: &[Argument],
+        line: usize,
+        items: &mut Vec<Item>,
+    ) -> Option<Known> {
+        let method = match path.strip_prefix("http.")? {
+            "del" => "DELETE",
+            "get" => "GET",
+            "post" => "POST",
+            "put" => "PUT",
+            "patch" => "PATCH",
+            "head" => "HEAD",
+            "options" => "OPTIONS",
+            "request" | "asyncRequest" => "",
+            _ => return None,
+        };
+        let mut exchange = Exchange { method: method.into(), ..Exchange::default() };
+        let at = usize::from(method.is_empty());
+        if method.is_empty() {
+            let method = argument(arguments, "", 0).and_then(|method| self.world.text(method));
+            let method = method.and_then(|method| method.as_literal().map(str::to_ascii_uppercase));
+            exchange.method = method.filter(|method| !method.is_empty()).unwrap_or("GET".into());
+        }
+        let url = argument(arguments, "", at)?.clone();
+        let url = match &url {
+            // `http.url` only names the row.
+            Expr::Call(_, inner) if inner.len() == 1 => inner[0].value.clone(),
+            url => url.clone(),
+        };
+        exchange.url = self.world.text_or_variable(&url, "url");
+        let has_body = !matches!(exchange.method.as_str(), "GET" | "HEAD") || at == 1;
+        let params = argument(arguments, "", at + if has_body { 2 } else { 1 });
+        let params = params.and_then(|params| self.world.json(params)).unwrap_or_default();
+        for (name, value) in params.get("headers").map_or(&[][..], Json::entries) {
+            exchange.headers.push((name.clone(), text_of(value)));
+        }
+        for (name, value) in params.get("cookies").map_or(&[][..], Json::entries) {
+            exchange.cookies.push((name.clone(), text_of(value)));
+        }
+        let name = params.get("tags").and_then(|tags| tags.str("name"));
+        exchange.name = name.map(str::to_string);
+        let timeout = params.get("timeout").and_then(load::duration);
+        exchange.timeout = timeout;
+        // k6 follows redirects on its own.
+        exchange.follow_redirects = params.str("redirects") != Some("0");
+        if has_body && let Some(body) = argument(arguments, "", at + 1) {
+            let body = body.clone();
+            self.body_of(&body, &mut exchange, line);
+        }
+        Some(Known::Response(self.world.add(exchange, items)))
+    }
+
+    fn body_of(&mut self, body: &Expr, exchange: &mut Exchange, line: usize) {
+        match self.world.json(body) {
+            None if *body == Expr::Null => {}
+            None => {
+                let text = self.world.text_or_variable(body, "body");
+                exchange
+                    .left_out
+                    .push(LeftOut::at_line(line, say!("a body that the script makes")));
+                exchange.body = Body::Text(text);
+            }
+            Some(Json::Null) => {}
+            Some(Json::Text(text)) => {
+                let is_form = exchange
+                    .header("content-type")
+                    .is_some_and(|kind| kind.to_string().contains("urlencoded"));
+                exchange.body = match Json::of_body(&text) {
+                    Some(json) => Body::Json(json),
+                    None if is_form => Body::Form(crate::form::text_pairs(&text)),
+                    None => Body::Text(text),
+                };
+            }
+            // k6 sends a map as a form.
+            Some(Json::Map(entries)) => {
+                let pairs = entries.iter().map(|(name, value)| (name.clone(), text_of(value)));
+                exchange.body = Body::Form(pairs.collect());
+            }
+            Some(other) => exchange.body = Body::Json(other),
+        }
+    }
+}
+
+fn text_of(value: &Json) -> crate::text::Text {
+    match value {
+        Json::Text(text) => text.clone(),
+        Json::Map(_) | Json::List(_) => value.compact(),
+        other => crate::text::Text::literal(other.as_str().unwrap_or_default()),
+    }
+}
+
+/// The expression with another one in the place of a part of it.
+fn replace(whole: &Expr, part: &Expr, by: &Expr) -> Expr {
+    if whole == part {
+        return by.clone();
+    }
+    match whole {
+        Expr::Member(inner, name) => Expr::Member(Box::new(replace(inner, part, by)), name.clone()),
+        Expr::Call(inner, arguments) => {
+            Expr::Call(Box::new(replace(inner, part, by)), arguments.clone())
+        }
+        Expr::Index(inner, key) => Expr::Index(Box::new(replace(inner, part, by)), key.clone()),
+        other => other.clone(),
+    }
+}
+
+impl Known {
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Known::Unknown)
+    }
+}

@@ -1,0 +1,222 @@
+//! Scenarios from what other tools have recorded or describe: HAR, OpenAPI, Postman, JMeter, k6,
+//! Locust and cURL. Each reader makes the same model of its format, a `Recording`, and one path
+//! makes a scenario of it: hosts become targets, requests get names, values of responses that are
+//! sent later are saved, secrets come from the environment. What is not understood is a comment in
+//! the scenario and is counted; nothing is dropped silently. It needs no engine and sends nothing.
+
+#![forbid(unsafe_code)]
+
+#[macro_use]
+extern crate throng_base;
+
+mod curl;
+mod form;
+mod har;
+mod jmx;
+mod json;
+mod k6;
+mod locust;
+mod model;
+mod openapi;
+mod postman;
+mod script;
+mod shape;
+mod text;
+mod write;
+mod yaml;
+
+use std::io::Read;
+
+use throng_base::{Diagnostic, Said, Source, Span};
+
+pub use model::LeftOut;
+
+/// The largest file of a format that is not read as a stream.
+pub const FILE_BYTES_MAX: usize = 64 << 20;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Har,
+    OpenApi,
+    Postman,
+    Jmx,
+    K6,
+    Locust,
+    Curl,
+}
+
+impl Format {
+    pub const ALL: [Format; 7] = [
+        Format::Har,
+        Format::OpenApi,
+        Format::Postman,
+        Format::Jmx,
+        Format::K6,
+        Format::Locust,
+        Format::Curl,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Format::Har => "har",
+            Format::OpenApi => "openapi",
+            Format::Postman => "postman",
+            Format::Jmx => "jmx",
+            Format::K6 => "k6",
+            Format::Locust => "locust",
+            Format::Curl => "curl",
+        }
+    }
+}
+
+/// How a scenario is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The name of the scenario's file without its ending: files beside it begin with it.
+    pub stem: String,
+    /// Keep images, scripts, style sheets and fonts, as branches of `parallel`.
+    pub assets: bool,
+    /// Hosts whose requests are kept besides those of the first page; `all` keeps every host.
+    pub hosts: Vec<String>,
+    /// The service to use in place of the file's main one: a URL without a path.
+    pub target: Option<String>,
+    /// The URL that the file was loaded from, for descriptions whose server is a path.
+    pub origin: Option<String>,
+    /// Accept any certificate.
+    pub takes_insecure: bool,
+    /// The folder from which the file names others; those that are there are used.
+    pub folder: std::path::PathBuf,
+}
+
+/// A scenario, and what goes with it.
+#[derive(Debug, Default)]
+pub struct Imported {
+    pub scenario: String,
+    /// Files beside the scenario: name and content.
+    pub files: Vec<(String, Vec<u8>)>,
+    pub requests: usize,
+    pub targets: usize,
+    pub saved: usize,
+    /// Variables of the environment that hold secrets.
+    pub secrets: Vec<String>,
+    /// Variables that the file names but does not define.
+    pub unknown: Vec<String>,
+    pub left_out: Vec<LeftOut>,
+    /// What a reader says of what it understood differently.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Makes a scenario of what `input` has; `name` is what the user calls it.
+///
+/// # Errors
+/// What is wrong with the file, with its place, its cause and its fix.
+pub fn import(
+    format: Format,
+    input: impl Read,
+    name: &str,
+    options: &Options,
+) -> Result<Imported, Vec<Diagnostic>> {
+    let mut warnings = Vec::new();
+    let recording = match format {
+        Format::Har => har::read(input, name, options).map_err(|error| vec![*error])?,
+        _ => {
+            let source = Source::new(name, text_of(input, name)?);
+            match format {
+                Format::OpenApi => openapi::read(&source.private(), options),
+                Format::Postman => postman::read(&source.private(), options),
+                Format::Jmx => jmx::read(&source.private(), options),
+                Format::K6 => k6::read(&source.private(), options),
+                Format::Locust => locust::read(&source.private(), options),
+                _ => curl::read(&source, options, &mut warnings),
+            }?
+        }
+    };
+    let mut recording = recording;
+    let counts = shape::shape(&mut recording, format, options);
+    let mut imported = write::write(recording, format, name, &counts, options);
+    imported.warnings = warnings;
+    Ok(imported)
+}
+
+/// All of a file that is read at once.
+fn text_of(input: impl Read, name: &str) -> Result<String, Vec<Diagnostic>> {
+    let mut bytes = Vec::new();
+    let limit = FILE_BYTES_MAX as u64 + 1;
+    if let Err(error) = input.take(limit).read_to_end(&mut bytes) {
+        return Err(vec![*Refusal::new(name, Said::of_error(&error)).unreadable()]);
+    }
+    if bytes.len() > FILE_BYTES_MAX {
+        let refusal = Refusal::new(name, say!("it is larger than {} MiB", FILE_BYTES_MAX >> 20));
+        return Err(vec![*refusal.unreadable()]);
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| vec![*Refusal::new(name, say!("it is not UTF-8 text")).unreadable()])?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
+}
+
+/// Why a file is not read.
+pub(crate) struct Refusal {
+    name: String,
+    reason: Said,
+    span: Option<Span>,
+}
+
+impl Refusal {
+    pub(crate) fn new(name: &str, reason: Said) -> Refusal {
+        Refusal { name: name.into(), reason, span: None }
+    }
+
+    /// A file that is not valid JSON, or not the JSON that is expected.
+    pub(crate) fn of_json(name: &str, error: &serde_json::Error) -> Refusal {
+        let text = error.to_string();
+        let text = text.split(" at line ").next().unwrap_or(&text);
+        let (line, column) = (error.line(), error.column());
+        let name = format!("{name}:{line}:{column}");
+        let reason = match error.classify() {
+            serde_json::error::Category::Eof => say!("the JSON ends too early"),
+            serde_json::error::Category::Io => Said::of_others(text),
+            serde_json::error::Category::Syntax => say!("it is not valid JSON: {text}"),
+            serde_json::error::Category::Data => Said::of_others(text),
+        };
+        Refusal::new(&name, reason)
+    }
+
+    pub(crate) fn at(mut self, span: Span) -> Refusal {
+        self.span = Some(span);
+        self
+    }
+
+    fn diagnostic(self, code: &'static str, message: Said, help: Said) -> Box<Diagnostic> {
+        let mut error = Diagnostic::error(code, message).help(help);
+        if let Some(span) = self.span {
+            error = error.at(span);
+        }
+        Box::new(error)
+    }
+
+    pub(crate) fn unreadable(self) -> Box<Diagnostic> {
+        let message = say!("cannot read `{}`: {}", &self.name, &self.reason);
+        self.diagnostic("file-unreadable", message, say!("check the path and the file"))
+    }
+
+    /// The file is not of its format, or has nothing to import.
+    pub(crate) fn of_format(self, word: &str) -> Box<Diagnostic> {
+        let message = say!("cannot import `{}`: {}", &self.name, &self.reason);
+        let help = match word {
+            "har" => say!("in the browser's network panel, choose Save all as HAR with content"),
+            "openapi" => say!("give an OpenAPI 3 or Swagger 2 description, as JSON or YAML"),
+            "postman" => say!("in Postman, export the collection as v2.1"),
+            "jmx" => say!("give a test plan that JMeter saved (.jmx)"),
+            "k6" => say!("give a k6 script with a default function"),
+            "locust" => say!("give a locustfile with a class of HttpUser"),
+            _ => say!("check the path and the file"),
+        };
+        self.diagnostic("import-unreadable", message, help)
+    }
+}
+
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,715 @@
+//! Locustfiles: classes of users with their tasks, requests, pauses and checks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Diagnostic, Source};
+
+use crate::json::Json;
+use crate::model::{Auth, Body, Check, Exchange, Item, LeftOut, Recording, Save, Session, Think};
+use crate::script::world::{Known, World};
+use crate::script::{Argument, Class, Expr, Function, Kind, Statement, argument, python};
+use crate::text::Text;
+use crate::{Options, Refusal};
+
+/// Bases of classes that are users.
+const USERS: [&str; 4] = ["HttpUser", "FastHttpUser", "HttpLocust", "FastHttpLocust"];
+
+pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
+    let statements = python(&source.text);
+    let mut reader = Reader { world: World::new(), classes: Vec::new() };
+    reader.world.recording.name = options.stem.clone();
+    reader.declare(&statements);
+    let classes = reader.classes.clone();
+    let users: Vec<&Class> = classes.iter().filter(|class| reader.is_user(class, 0)).collect();
+    // A class that others are made of is not a user itself.
+    let is_base = |class: &&Class| {
+        let name = Some(class.name.clone());
+        users.iter().any(|other| other.bases.iter().any(|base| base.path() == name))
+    };
+    let leaves: Vec<&Class> = users.iter().copied().filter(|class| !is_base(class)).collect();
+    for class in leaves {
+        let session = reader.session(class);
+        reader.world.recording.sessions.push(session);
+    }
+    let has_steps = |session: &Session| {
+        !(session.steps.is_empty() && session.before.is_empty() && session.after.is_empty())
+    };
+    reader.world.recording.sessions.retain(has_steps);
+    if reader.world.exchanges.is_empty() || reader.world.recording.sessions.is_empty() {
+        let reason = say!("it has no requests that throng understands");
+        return Err(vec![*Refusal::new(&source.name, reason).of_format("locust")]);
+    }
+    Ok(reader.world.finish())
+}
+
+struct Reader {
+    world: World,
+    classes: Vec<Class>,
+}
+
+impl Reader {
+    fn declare(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            match &statement.kind {
+                Kind::Class(class) => {
+                    if class
+                        .bases
+                        .iter()
+                        .any(|base| base.path().is_some_and(|it| it.ends_with("LoadTestShape")))
+                    {
+                        let what =
+                            say!("the load shape `{}`; write its phases into `load`", &class.name);
+                        self.left_out(statement.line, what);
+                    }
+                    self.classes.push(class.clone());
+                }
+                Kind::Function(function) if function.decorators.is_empty() => {
+                    self.world.set_global(&function.name, Known::Function(function.clone()));
+                }
+                Kind::Function(function) => {
+                    self.left_out(statement.line, say!("the function `{}`", &function.name));
+                }
+                Kind::Let(names, value) => {
+                    let known = self.world.value(value);
+                    if let [name] = names.as_slice() {
+                        self.world.set_global(name, known);
+                    }
+                }
+                Kind::If(Expr::Bool(true), body, _) => self.declare(&body.clone()),
+                _ => {}
+            }
+        }
+    }
+
+    fn left_out(&mut self, line: usize, what: throng_base::Said) {
+        self.world.recording.left_out.push(LeftOut::at_line(line, what));
+    }
+
+    fn class(&self, name: &str) -> Option<Class> {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        self.classes.iter().find(|class| class.name == name).cloned()
+    }
+
+    fn is_user(&self, class: &Class, depth: usize) -> bool {
+        depth < 10
+            && class.bases.iter().filter_map(Expr::path).any(|base| {
+                let base = base.rsplit('.').next().unwrap_or_default().to_string();
+                USERS.contains(&base.as_str())
+                    || self.class(&base).is_some_and(|class| self.is_user(&class, depth + 1))
+            })
+    }
+
+    /// The statements of a class and before them those of its bases.
+    fn members(&self, class: &Class, depth: usize) -> Vec<Statement> {
+        let mut out: Vec<Statement> = Vec::new();
+        if depth < 10 {
+            for base in
+                class.bases.iter().filter_map(Expr::path).filter_map(|base| self.class(&base))
+            {
+                out.extend(self.members(&base, depth + 1));
+            }
+        }
+        for statement in &class.body {
+            // What a class has of its own replaces what it would inherit.
+            if let Kind::Function(function) = &statement.kind {
+                let is_same = |known: &Statement| matches!(&known.kind, Kind::Function(other) if other.name == function.name);
+                out.retain(|known| !is_same(known));
+            }
+            out.push(statement.clone());
+        }
+        out
+    }
+
+    fn session(&mut self, class: &Class) -> Session {
+        let members = self.members(class, 0);
+        // What another class has is not known here.
+        self.world.forget("self.");
+        self.world.forget("__");
+        let mut session = Session { name: class.name.clone(), ..Session::default() };
+        let mut think = None;
+        self.declare_methods(&members);
+        for statement in &members {
+            let Kind::Let(names, value) = &statement.kind else { continue };
+            match names.first().map(String::as_str) {
+                Some("host") => {
+                    let host = self.world.text(value);
+                    self.world.recording.base = self.world.recording.base.take().or(host);
+                }
+                Some("weight") => session.weight = self.world.number(value).map(|it| it as u64),
+                Some("fixed_count") => session.users = self.world.number(value).map(|it| it as u64),
+                Some(name @ ("min_wait" | "max_wait")) => {
+                    // Locust before 1.0 had milliseconds.
+                    let ms = self.world.number(value).unwrap_or_default();
+                    let time = Duration::from_millis(ms.clamp(0.0, 86_400_000.0) as u64);
+                    let known = match think {
+                        Some(Think::Range(low, high)) => (low, high),
+                        _ => (time, time),
+                    };
+                    think = Some(match name {
+                        "min_wait" => Think::Range(time, known.1.max(time)),
+                        _ => Think::Range(known.0.min(time), time),
+                    });
+                }
+                Some("wait_time") => think = self.wait_time(value, statement.line),
+                Some(name) => {
+                    let known = self.world.value(value);
+                    self.world.set_global(&format!("self.{name}"), known);
+                }
+                None => {}
+            }
+        }
+        for (name, is_start) in [("on_start", true), ("on_stop", false)] {
+            if let Some(Known::Function(function)) =
+                self.world.get(&format!("self.{name}")).cloned()
+            {
+                let steps = self.function(&function);
+                match is_start {
+                    true => session.before = steps,
+                    false => session.after = steps,
+                }
+            }
+        }
+        session.steps = self.tasks(&members, 0);
+        session.steps.extend(think.filter(|_| !session.steps.is_empty()).map(Item::Think));
+        session
+    }
+
+    fn declare_methods(&mut self, members: &[Statement]) {
+        for statement in members {
+            if let Kind::Function(function) = &statement.kind {
+                let known = Known::Function(function.clone());
+                self.world.set_global(&format!("self.{}", function.name), known);
+            }
+        }
+    }
+
+    /// The tasks of a class: one is a sequence of steps, several are a choice with weights.
+    fn tasks(&mut self, members: &[Statement], depth: usize) -> Vec<Item> {
+        if depth > 10 {
+            return Vec::new();
+        }
+        let mut tasks: Vec<(u64, Vec<Item>)> = Vec::new();
+        for statement in members {
+            match &statement.kind {
+                Kind::Function(function) => {
+                    if let Some(weight) = self.weight(&function.decorators) {
+                        let steps = self.function(function);
+                        tasks.push((weight, steps));
+                    }
+                }
+                Kind::Class(class) => {
+                    let weight = self.weight(&class.decorators).unwrap_or(1);
+                    let steps = self.task_set(class, depth);
+                    tasks.push((weight, steps));
+                }
+                Kind::Let(names, value)
+                    if names.first().is_some_and(|name| name == "tasks" || name == "task_set") =>
+                {
+                    self.listed(value, depth, &mut tasks);
+                }
+                _ => {}
+            }
+        }
+        tasks.retain(|(_, steps)| !steps.is_empty());
+        match tasks.len() {
+            0 => Vec::new(),
+            1 => tasks.remove(0).1,
+            _ => vec![Item::Choose(tasks)],
+        }
+    }
+
+    /// `tasks = [A, B]` and `tasks = {A: 3, B: 1}`.
+    fn listed(&mut self, value: &Expr, depth: usize, tasks: &mut Vec<(u64, Vec<Item>)>) {
+        let listed: Vec<(Expr, u64)> = match value {
+            Expr::List(items) => items.iter().map(|item| (item.clone(), 1)).collect(),
+            Expr::Map(entries) => entries
+                .iter()
+                .map(|(key, weight)| (key.clone(), self.world.number(weight).unwrap_or(1.0) as u64))
+                .collect(),
+            one => vec![(one.clone(), 1)],
+        };
+        for (task, weight) in listed.into_iter().take(200) {
+            let Some(path) = task.path() else { continue };
+            let steps = match (self.class(&path), self.world.get(&path).cloned()) {
+                (Some(class), _) => self.task_set(&class, depth),
+                (None, Some(Known::Function(function))) => self.function(&function),
+                _ => continue,
+            };
+            tasks.push((weight, steps));
+        }
+    }
+
+    /// A set of tasks; a sequential one is a list of steps.
+    fn task_set(&mut self, class: &Class, depth: usize) -> Vec<Item> {
+        let members = self.members(class, 0);
+        self.declare_methods(&members);
+        let mut is_sequential =
+            class.bases.iter().filter_map(Expr::path).any(|base| base.contains("Sequential"));
+        is_sequential |= members.iter().any(|one| {
+            matches!(&one.kind, Kind::Function(function)
+            if function.decorators.iter().any(is_sequence_step))
+        });
+        if !is_sequential {
+            return self.tasks(&members, depth + 1);
+        }
+        let mut steps = Vec::new();
+        for statement in &members {
+            if let Kind::Function(function) = &statement.kind
+                && let Some(times) = self.weight(&function.decorators)
+            {
+                let inner = self.function(function);
+                match times {
+                    1 => steps.extend(inner),
+                    times => steps.push(Item::Repeat(times.to_string(), inner)),
+                }
+            }
+        }
+        steps
+    }
+
+    /// `@task` and `@task(3)`; None: no task.
+    fn weight(&mut self, decorators: &[Expr]) -> Option<u64> {
+        decorators.iter().find_map(|one| match one {
+            Expr::Name(name) if name == "task" => Some(1),
+            Expr::Call(..) => {
+                let (path, arguments) = one.call()?;
+                let arguments = arguments.to_vec();
+                match path.as_str() {
+                    "task" => {
+                        let weight = argument(&arguments, "weight", 0);
+                        Some(weight.and_then(|one| self.world.number(one)).unwrap_or(1.0) as u64)
+                    }
+                    "seq_task" => Some(1),
+                    _ => None,
+                }
+            }
+            _ => None,
+        })
+    }
+
+    fn wait_time(&mut self, value: &Expr, line: usize) -> Option<Think> {
+        let (path, arguments) = value.call()?;
+        let arguments = arguments.to_vec();
+        let seconds = |number: f64| Duration::from_secs_f64(number.clamp(0.0, 86_400.0));
+        let first = argument(&arguments, "", 0).and_then(|one| self.world.number(one));
+        let second = argument(&arguments, "", 1).and_then(|one| self.world.number(one));
+        match (path.rsplit('.').next().unwrap_or_default(), first, second) {
+            ("between", Some(low), Some(high)) => Some(Think::Range(seconds(low), seconds(high))),
+            ("constant", Some(time), _) if time > 0.0 => Some(Think::Fixed(seconds(time))),
+            ("constant", ..) => None,
+            (other, ..) => {
+                let what = say!("the wait time `{other}`; see `iterations` of the scenario");
+                self.left_out(line, what);
+                None
+            }
+        }
+    }
+
+    fn function(&mut self, function: &Function) -> Vec<Item> {
+        if !self.world.enter() {
+            return Vec::new();
+        }
+        let mut items = Vec::new();
+        for statement in &function.body {
+            self.statement(statement, &mut items);
+        }
+        self.world.leave();
+        items
+    }
+
+    fn statements(&mut self, statements: &[Statement], items: &mut Vec<Item>) {
+        statements.iter().for_each(|statement| self.statement(statement, items));
+    }
+
+    fn statement(&mut self, statement: &Statement, items: &mut Vec<Item>) {
+        let line = statement.line;
+        match &statement.kind {
+            Kind::Let(names, value) => {
+                let known = self.evaluated(value, line, items);
+                if let [name] = names.as_slice() {
+                    self.world.set(name, known);
+                }
+            }
+            Kind::Assign(target, value) => self.assign(target, value, line, items),
+            Kind::Expr(value) | Kind::Return(Some(value)) => {
+                self.evaluated(value, line, items);
+            }
+            Kind::With(value, name, body) => {
+                let known = self.evaluated(value, line, items);
+                if let Some(name) = name {
+                    self.world.set(name, known);
+                }
+                self.statements(body, items);
+            }
+            Kind::If(Expr::Bool(true), body, _) => self.statements(body, items),
+            Kind::If(condition, then, otherwise) => {
+                self.condition(condition, then, otherwise, line, items);
+            }
+            Kind::For(Some(counted), body) => {
+                let mut steps = Vec::new();
+                self.world.begin_loop(counted);
+                self.statements(body, &mut steps);
+                let is_empty = steps.is_empty();
+                let item = self.world.end_loop(counted, steps);
+                items.extend(Some(item).filter(|_| !is_empty));
+            }
+            Kind::For(None, body) => {
+                let mut steps = Vec::new();
+                self.statements(body, &mut steps);
+                if !steps.is_empty() {
+                    let what = say!("the condition of a loop; its steps run once");
+                    items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                    items.extend(steps);
+                }
+            }
+            Kind::While(_, body) => {
+                let what = say!("the condition of a loop; its steps run once");
+                items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+                self.statements(body, items);
+            }
+            Kind::Other(what) if what == "assert" => {
+                items.push(Item::LeftOut(LeftOut::at_line(line, say!("a check"))));
+            }
+            Kind::Other(_)
+            | Kind::Return(None)
+            | Kind::Function(_)
+            | Kind::Class(_)
+            | Kind::Nothing => {}
+        }
+    }
+
+    /// `if response.status_code != 200: response.failure(…)` is a check.
+    fn condition(
+        &mut self,
+        condition: &Expr,
+        then: &[Statement],
+        otherwise: &[Statement],
+        line: usize,
+        items: &mut Vec<Item>,
+    ) {
+        let fails = |body: &[Statement]| {
+            body.iter().any(|one| {
+                matches!(&one.kind, Kind::Expr(value)
+                if value.call().is_some_and(|(path, _)| path.ends_with(".failure")))
+            })
+        };
+        if (fails(then) || fails(otherwise)) && self.is_check(condition, fails(then)) {
+            return;
+        }
+        let mut steps = Vec::new();
+        self.statements(then, &mut steps);
+        self.statements(otherwise, &mut steps);
+        if !steps.is_empty() || fails(then) || fails(otherwise) {
+            let what = match steps.is_empty() {
+                true => say!("a check"),
+                false => say!("the condition of an `if`; its steps run always"),
+            };
+            items.push(Item::LeftOut(LeftOut::at_line(line, what)));
+        }
+        items.extend(steps);
+    }
+
+    fn is_check(&mut self, condition: &Expr, negated: bool) -> bool {
+        let Expr::Binary(sign, left, right) = condition else { return false };
+        let is_wanted = match negated {
+            true => sign == "!=",
+            false => sign == "==",
+        };
+        match (self.world.value(left), sign.as_str()) {
+            (Known::Field(id, Save::Status, _), _) if is_wanted => {
+                let Some(code) = self.world.number(right) else { return false };
+                self.world.check(id, Check::Status(vec![format!("{code:.0}")]));
+                true
+            }
+            (Known::Field(id, Save::Json(path), _), _) if is_wanted && !path.is_empty() => {
+                let Some(want) = self.world.json(right) else { return false };
+                self.world.check(id, Check::Json(path, Some(want)));
+                true
+            }
+            (Known::Json(Json::Text(text)), "in") if !negated => match self.world.value(right) {
+                Known::Field(id, Save::Body, _) => {
+                    self.world.check(id, Check::Contains(text));
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// `self.token = …`, `self.client.headers["X"] = …`.
+    fn assign(&mut self, target: &Expr, value: &Expr, line: usize, items: &mut Vec<Item>) {
+        let known = self.evaluated(value, line, items);
+        match target {
+            Expr::Index(inner, key)
+                if inner.path().is_some_and(|path| path.ends_with("client.headers")) =>
+            {
+                let name = self.world.text(key).map(|name| name.to_string());
+                self.world.set_global("__value", known);
+                let value = self.world.text(&Expr::Name("__value".into()));
+                if let Some((name, value)) = name.zip(value) {
+                    self.add_header(name, value);
+                }
+            }
+            target => {
+                if let Some(path) = target.path() {
+                    self.world.set_global(&path, known);
+                }
+            }
+        }
+    }
+
+    /// Headers of the client are those of all its requests from there on.
+    fn add_header(&mut self, name: String, value: Text) {
+        let known = self.world.get("__headers").cloned();
+        let mut headers = match known {
+            Some(Known::Json(Json::Map(headers))) => headers,
+            _ => Vec::new(),
+        };
+        headers.retain(|(own, _)| *own != name);
+        headers.push((name, Json::Text(value)));
+        self.world.set_global("__headers", Known::Json(Json::Map(headers)));
+    }
+
+    fn evaluated(&mut self, value: &Expr, line: usize, items: &mut Vec<Item>) -> Known {
+        // `self.client.get(…).json()`: the request is inside.
+        if let Expr::Call(callee, arguments) = value
+            && let Expr::Member(inner, method) = &**callee
+        {
+            let client =
+                inner.path().is_some_and(|path| path == "client" || path.ends_with(".client"));
+            if client {
+                return self.request(method, arguments, line, items);
+            }
+            if matches!(&**inner, Expr::Call(..)) {
+                let inner = self.evaluated(inner, line, items);
+                self.world.set("__inner", inner);
+                let callee = Expr::Member(Box::new(Expr::Name("__inner".into())), method.clone());
+                return self.world.value(&Expr::Call(Box::new(callee), arguments.clone()));
+            }
+        }
+        if let Expr::Index(inner, key) = value
+            && matches!(&**inner, Expr::Call(..) | Expr::Index(..))
+        {
+            let inner = self.evaluated(inner, line, items);
+            self.world.set("__inner", inner);
+            let value = Expr::Index(Box::new(Expr::Name("__inner".into())), key.clone());
+            return self.world.value(&value);
+        }
+        let Some((path, arguments)) = value.call() else { return self.world.value(value) };
+        let arguments = arguments.to_vec();
+        self.other(&path, value, &arguments, line, items)
+    }
+
+    fn other(
+        &mut self,
+        path: &str,
+        value: &Expr,
+        arguments: &[Argument],
+        line: usize,
+        items: &mut Vec<Item>,
+    ) -> Known {
+        if path == "time.sleep" || path == "sleep" || path == "gevent.sleep" {
+            let seconds = argument(arguments, "", 0).and_then(|one| self.world.number(one));
+            let time = Duration::from_secs_f64(seconds.unwrap_or(1.0).clamp(0.001, 86_400.0));
+            items.push(Item::Think(Think::Fixed(time)));
+            return Known::Unknown;
+        }
+        if path.ends_with("client.headers.update") {
+            if let Some(Json::Map(headers)) =
+                argument(arguments, "", 0).and_then(|one| self.world.json(one))
+            {
+                for (name, value) in headers {
+                    let value = match value {
+                        Json::Text(text) => text,
+                        other => other.compact(),
+                    };
+                    self.add_header(name, value);
+                }
+            }
+            return Known::Unknown;
+        }
+        if let Some(Known::Function(function)) = self.world.get(path).cloned() {
+            return self.called(&function, arguments, line, items);
+        }
+        let known = self.world.value(value);
+        let is_silent = [
+            "print",
+            "logging.",
+            "logger.",
+            "log.",
+            "super",
+            "self.interrupt",
+            "int",
+            "str",
+            "len",
+        ]
+        .iter()
+        .any(|word| path.starts_with(word))
+            || path.ends_with(".success")
+            || path.ends_with(".failure")
+            || path.ends_with(".append")
+            || path.ends_with(".raise_for_status")
+            || path.is_empty();
+        if known.is_unknown() && !is_silent {
+            let path: String = path.chars().take(60).collect();
+            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the call `{path}`"))));
+        }
+        known
+    }
+
+    /// A method or a function of the file, where it is called.
+    fn called(
+        &mut self,
+        function: &Function,
+        arguments: &[Argument],
+        line: usize,
+        items: &mut Vec<Item>,
+    ) -> Known {
+        let parameters = function.parameters.iter().filter(|name| *name != "self");
+        let mut values = Vec::new();
+        for (number, name) in parameters.enumerate() {
+            if let Some(value) = argument(arguments, name, number) {
+                let known = self.evaluated(value, line, items);
+                values.push((name.clone(), known));
+            }
+        }
+        if !self.world.enter() {
+            return Known::Unknown;
+        }
+        values.into_iter().for_each(|(name, known)| self.world.set(&name, known));
+        let mut result = Known::Unknown;
+        for statement in &function.body {
+            match &statement.kind {
+                Kind::Return(Some(value)) => result = self.evaluated(value, statement.line, items),
+                _ => self.statement(statement, items),
+            }
+        }
+        self.world.leave();
+        result
+    }
+
+    fn request(
+        &mut self,
+        method: &str,
+        arguments: &[Argument],
+        line: usize,
+        items: &mut Vec<Item>,
+    ) -> Known {
+        let mut exchange = Exchange { method: method.to_ascii_uppercase(), ..Exchange::default() };
+        const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+        let at = usize::from(method == "request");
+        if at == 1 {
+            let given = argument(arguments, "method", 0).and_then(|one| self.world.text(one));
+            exchange.method =
+                given.map_or("GET".into(), |method| method.to_string().to_ascii_uppercase());
+        }
+        if !METHODS.contains(&exchange.method.as_str()) {
+            let method: String = method.chars().take(40).collect();
+            items.push(Item::LeftOut(LeftOut::at_line(line, say!("the call `{method}`"))));
+            return Known::Unknown;
+        }
+        let Some(url) = argument(arguments, "url", at).or_else(|| argument(arguments, "path", at))
+        else {
+            items.push(Item::LeftOut(LeftOut::at_line(line, say!("a request without a URL"))));
+            return Known::Unknown;
+        };
+        exchange.url = self.world.text_or_variable(url, "path");
+        let named = |name: &str| {
+            arguments.iter().find(|one| one.name.as_deref() == Some(name)).map(|one| &one.value)
+        };
+        let map = |world: &mut World, name: &str| match named(name).and_then(|one| world.json(one))
+        {
+            Some(Json::Map(entries)) => {
+                entries.into_iter().map(|(name, value)| (name, text_of(&value))).collect()
+            }
+            _ => Vec::new(),
+        };
+        exchange.query = map(&mut self.world, "params");
+        exchange.headers = map(&mut self.world, "headers");
+        exchange.cookies = map(&mut self.world, "cookies");
+        if let Some(Known::Json(Json::Map(shared))) = self.world.get("__headers") {
+            let shared: Vec<(String, Text)> =
+                shared.iter().map(|(name, value)| (name.clone(), text_of(value))).collect();
+            let missing = shared.into_iter().filter(|(name, _)| exchange.header(name).is_none());
+            let missing: Vec<_> = missing.collect();
+            exchange.headers.extend(missing);
+        }
+        exchange.name =
+            named("name").and_then(|one| self.world.text(one)).map(|name| name.to_string());
+        let timeout = named("timeout").and_then(|one| self.world.number(one));
+        exchange.timeout = timeout.map(|it| Duration::from_secs_f64(it.clamp(0.001, 86_400.0)));
+        // requests follows redirects on its own.
+        exchange.follow_redirects = named("allow_redirects") != Some(&Expr::Bool(false));
+        if let Some(Expr::List(pair)) = named("auth")
+            && let [user, password] = pair.as_slice()
+        {
+            let user = self.world.text_or_variable(user, "user");
+            let password = self.world.text_or_variable(password, "password");
+            exchange.auth = Some(Auth { user, password, is_digest: false });
+        }
+        let data = named("data").or_else(|| match method {
+            "post" | "put" | "patch" => argument(arguments, "", 1),
+            _ => None,
+        });
+        self.body(&mut exchange, data, named("json"), line);
+        if named("files").is_some() {
+            exchange.left_out.push(LeftOut::at_line(line, say!("files that are uploaded")));
+        }
+        Known::Response(self.world.add(exchange, items))
+    }
+
+    fn body(
+        &mut self,
+        exchange: &mut Exchange,
+        data: Option<&Expr>,
+        json: Option<&Expr>,
+        line: usize,
+    ) {
+        if let Some(json) = json {
+            match self.world.json(json) {
+                Some(json) => exchange.body = Body::Json(json),
+                None => {
+                    let text = self.world.text_or_variable(json, "body");
+                    exchange
+                        .left_out
+                        .push(LeftOut::at_line(line, say!("a body that the script makes")));
+                    exchange.body = Body::Text(text);
+                }
+            }
+            return;
+        }
+        let Some(data) = data.filter(|data| **data != Expr::Null) else { return };
+        match self.world.json(data) {
+            Some(Json::Map(entries)) => {
+                let pairs = entries.iter().map(|(name, value)| (name.clone(), text_of(value)));
+                exchange.body = Body::Form(pairs.collect());
+            }
+            Some(Json::Text(text)) => {
+                exchange.body = Json::of_body(&text).map_or(Body::Text(text), Body::Json);
+            }
+            Some(_) => {}
+            None => {
+                let text = self.world.text_or_variable(data, "body");
+                exchange
+                    .left_out
+                    .push(LeftOut::at_line(line, say!("a body that the script makes")));
+                exchange.body = Body::Text(text);
+            }
+        }
+    }
+}
+
+fn text_of(value: &Json) -> Text {
+    match value {
+        Json::Text(text) => text.clone(),
+        Json::Map(_) | Json::List(_) => value.compact(),
+        other => Text::literal(other.as_str().unwrap_or_default()),
+    }
+}
+
+/// Locust before 1.0: `@seq_task(1)`.
+fn is_sequence_step(decorator: &Expr) -> bool {
+    decorator.call().is_some_and(|(path, _)| path == "seq_task")
+}

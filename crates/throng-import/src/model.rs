@@ -1,0 +1,417 @@
+//! What every reader produces: what users of the service did, or what the service offers. It knows
+//! neither the format that it comes from nor YAML.
+
+use std::time::Duration;
+
+use throng_base::Said;
+
+use crate::json::Json;
+use crate::text::Text;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    /// Where paths without a host go.
+    pub(crate) base: Option<Text>,
+    pub(crate) variables: Vec<Variable>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) setup: Vec<Item>,
+    pub(crate) teardown: Vec<Item>,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) load: Vec<Phase>,
+    /// As the scenario language writes them.
+    pub(crate) thresholds: Vec<String>,
+    pub(crate) verifies_certificates: Option<bool>,
+    /// What has no place in a session.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// What the scenario does not have, and where it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// `line 12`, a name, or nothing.
+    pub place: Said,
+    pub what: Said,
+    /// How many things of that kind.
+    pub count: usize,
+}
+
+impl LeftOut {
+    pub(crate) fn new(place: Said, what: Said) -> LeftOut {
+        LeftOut { place, what, count: 1 }
+    }
+
+    pub(crate) fn at_line(line: usize, what: Said) -> LeftOut {
+        LeftOut::new(say!("line {line}"), what)
+    }
+
+    pub(crate) fn of_all(count: usize, what: Said) -> LeftOut {
+        LeftOut { place: Said::default(), what, count }
+    }
+
+    /// `WHAT (PLACE)`
+    pub fn said(&self) -> Said {
+        match self.place.is_empty() {
+            true => self.what.clone(),
+            false => say!("{} ({})", &self.what, &self.place),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// None: it is a secret, or the file does not say.
+    pub(crate) value: Option<Text>,
+    /// Of the environment.
+    pub(crate) env: Option<String>,
+    pub(crate) is_secret: bool,
+}
+
+impl Variable {
+    /// A secret comes from the environment and never stands in the file.
+    pub(crate) fn secret(name: &str) -> Variable {
+        let env = Some(name.to_ascii_uppercase());
+        Variable { name: name.into(), value: None, env, is_secret: true }
+    }
+
+    pub(crate) fn plain(name: &str, value: Text) -> Variable {
+        Variable { name: name.into(), value: Some(value), env: None, is_secret: false }
+    }
+}
+
+/// Rows for users, in a CSV file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) name: String,
+    /// Relative to the scenario.
+    pub(crate) file: String,
+    /// The file has no line with names.
+    pub(crate) columns: Vec<String>,
+    pub(crate) separator: Option<char>,
+    pub(crate) take: Option<&'static str>,
+    /// The file is written beside the scenario, with these names and rows.
+    pub(crate) rows: Option<(Vec<String>, Vec<Vec<String>>)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Session {
+    pub(crate) name: String,
+    pub(crate) weight: Option<u64>,
+    pub(crate) users: Option<u64>,
+    pub(crate) before: Vec<Item>,
+    pub(crate) steps: Vec<Item>,
+    pub(crate) after: Vec<Item>,
+    pub(crate) headers: Vec<(String, Text)>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Http(Box<Exchange>),
+    Socket(Box<Socket>),
+    Think(Think),
+    /// Steps under one name.
+    Group(String, Vec<Item>),
+    Repeat(String, Vec<Item>),
+    /// A name for the item, the items, and the steps for each.
+    ForEach(String, Vec<String>, Vec<Item>),
+    If(String, Vec<Item>, Vec<Item>),
+    Choose(Vec<(u64, Vec<Item>)>),
+    Parallel(Vec<Vec<Item>>),
+    LeftOut(LeftOut),
+    Note(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Think {
+    Fixed(Duration),
+    Range(Duration, Duration),
+    Normal(Duration, Duration),
+    Exponential(Duration),
+    Value(String),
+}
+
+/// A request, and its response as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Exchange {
+    /// Of a reader that adds to a request later on.
+    pub(crate) id: usize,
+    pub(crate) method: String,
+    /// With a scheme and a host, or only a path.
+    pub(crate) url: Text,
+    pub(crate) name: Option<String>,
+    pub(crate) headers: Vec<(String, Text)>,
+    pub(crate) cookies: Vec<(String, Text)>,
+    pub(crate) query: Vec<(String, Text)>,
+    pub(crate) body: Body,
+    pub(crate) auth: Option<Auth>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) saves: Vec<(String, Save)>,
+    pub(crate) follow_redirects: bool,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) response: Option<Response>,
+    pub(crate) kind: Resource,
+    /// Milliseconds since 1970, and how long it took.
+    pub(crate) begin_ms: Option<f64>,
+    pub(crate) took_ms: f64,
+    pub(crate) left_out: Vec<LeftOut>,
+    /// The name of the target, once hosts are targets; None is that of the scenario.
+    pub(crate) target: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Body {
+    #[default]
+    None,
+    Json(Json),
+    Form(Vec<(String, Text)>),
+    Text(Text),
+    Multipart(Vec<Part>),
+    Bytes(Vec<u8>),
+    /// A file that is there already.
+    File(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) content: PartContent,
+    pub(crate) content_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PartContent {
+    Text(Text),
+    /// The content is not known: a small file is written beside the scenario.
+    File(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Auth {
+    pub(crate) user: Text,
+    pub(crate) password: Text,
+    pub(crate) is_digest: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    Status(Vec<String>),
+    Contains(Text),
+    Lacks(Text),
+    Matches(String),
+    /// A header and its value; None: present.
+    Header(String, Option<Text>),
+    /// A path as `json.` has it, and what is there; None: present.
+    Json(String, Option<Json>),
+    TimeBelow(Duration),
+    Size(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Save {
+    Json(String),
+    JsonPath(String),
+    Header(String),
+    Css(String),
+    XPath(String),
+    Regex(String),
+    Body,
+    Status,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Response {
+    /// None: the recording has none.
+    pub(crate) status: Option<u16>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) content_type: String,
+    /// Only of texts that values are looked for in.
+    pub(crate) body: String,
+}
+
+/// What a request loads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Document,
+    #[default]
+    Call,
+    /// Images, scripts, style sheets, fonts, media.
+    Asset,
+}
+
+/// A WebSocket with the messages of its life.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Socket {
+    /// With a scheme and a host.
+    pub(crate) url: Text,
+    pub(crate) headers: Vec<(String, Text)>,
+    pub(crate) protocols: Vec<String>,
+    pub(crate) talk: Vec<Talk>,
+    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) begin_ms: Option<f64>,
+    pub(crate) took_ms: f64,
+    pub(crate) target: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Talk {
+    Send(Message),
+    /// Sent, and the next message is taken as the reply.
+    Request(Message),
+    Pause(Duration),
+    Stay(Duration),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Message {
+    Text(Text),
+    Json(Json),
+    Bytes(Vec<u8>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Phase {
+    /// So many users for a time.
+    Users {
+        users: u64,
+        time: Duration,
+    },
+    /// From the users of the phase before to these within a time.
+    Ramp {
+        to: u64,
+        time: Duration,
+    },
+    Arrivals {
+        from: f64,
+        to: f64,
+        time: Duration,
+    },
+    Iterations {
+        total: u64,
+        users: u64,
+    },
+    Rate {
+        rate: f64,
+        users: u64,
+        time: Duration,
+    },
+}
+
+/// Calls `visit` with each exchange, in the order of the steps.
+pub(crate) fn exchanges_mut(items: &mut [Item], visit: &mut dyn FnMut(&mut Exchange)) {
+    for item in items {
+        match item {
+            Item::Http(exchange) => visit(exchange),
+            Item::Group(_, inner) | Item::Repeat(_, inner) | Item::ForEach(_, _, inner) => {
+                exchanges_mut(inner, visit);
+            }
+            Item::If(_, one, other) => {
+                exchanges_mut(one, visit);
+                exchanges_mut(other, visit);
+            }
+            Item::Choose(branches) => {
+                branches.iter_mut().for_each(|(_, inner)| exchanges_mut(inner, visit));
+            }
+            Item::Parallel(branches) => {
+                branches.iter_mut().for_each(|inner| exchanges_mut(inner, visit));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The same for WebSockets.
+pub(crate) fn sockets_mut(items: &mut [Item], visit: &mut dyn FnMut(&mut Socket)) {
+    for item in items {
+        match item {
+            Item::Socket(socket) => visit(socket),
+            Item::Group(_, inner) | Item::Repeat(_, inner) | Item::ForEach(_, _, inner) => {
+                sockets_mut(inner, visit);
+            }
+            Item::If(_, one, other) => {
+                sockets_mut(one, visit);
+                sockets_mut(other, visit);
+            }
+            Item::Choose(branches) => {
+                branches.iter_mut().for_each(|(_, inner)| sockets_mut(inner, visit));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Recording {
+    /// All lists of items: of `setup`, of each session, of `teardown`.
+    pub(crate) fn lists_mut(&mut self) -> impl Iterator<Item = &mut Vec<Item>> {
+        let sessions = self
+            .sessions
+            .iter_mut()
+            .flat_map(|session| [&mut session.before, &mut session.steps, &mut session.after]);
+        std::iter::once(&mut self.setup).chain(sessions).chain(std::iter::once(&mut self.teardown))
+    }
+
+    pub(crate) fn each_exchange(&mut self, mut visit: impl FnMut(&mut Exchange)) {
+        self.lists_mut().for_each(|items| exchanges_mut(items, &mut visit));
+    }
+
+    pub(crate) fn each_socket(&mut self, mut visit: impl FnMut(&mut Socket)) {
+        self.lists_mut().for_each(|items| sockets_mut(items, &mut visit));
+    }
+
+    /// Declares a variable once, the first value counts.
+    pub(crate) fn declare(&mut self, variable: Variable) {
+        if !self.variables.iter().any(|known| known.name == variable.name) {
+            self.variables.push(variable);
+        }
+    }
+}
+
+impl Exchange {
+    pub(crate) fn header(&self, name: &str) -> Option<&Text> {
+        let mut headers = self.headers.iter();
+        headers.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// A word that can name a variable, a saved value or a source of data: `userId` is `user_id`.
+pub(crate) fn name_of(text: &str) -> String {
+    let mut name = String::new();
+    let mut before_is_small = false;
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            if c.is_ascii_uppercase() && before_is_small {
+                name.push('_');
+            }
+            name.push(c.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('_') {
+            name.push('_');
+        }
+        before_is_small = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    let name = name.trim_end_matches('_').chars().take(40).collect::<String>();
+    match name.chars().next() {
+        None => "value".into(),
+        Some(first) if first.is_ascii_digit() => format!("v{name}"),
+        Some(_) => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_of;
+
+    #[test]
+    fn names_are_those_of_the_language() {
+        let cases = [
+            ("userId", "user_id"),
+            ("X-Api-Key", "x_api_key"),
+            ("API_KEY", "api_key"),
+            ("2fa code", "v2fa_code"),
+            ("名", "value"),
+            ("__token__", "token"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(name_of(text), want);
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! Expressions of both languages, by precedence. What is not understood is `Expr::Other`, and the
+//! parser goes on behind it.
+
+mod javascript;
+mod lexer;
+mod python;
+
+use lexer::{Language, Token, TokenKind};
+
+pub(crate) use javascript::statements as javascript;
+pub(crate) use python::statements as python;
+
+use super::{Argument, DEPTH_MAX, Expr, Function, TextPart};
+
+struct Parser<'t> {
+    tokens: &'t [Token],
+    at: usize,
+    language: Language,
+    depth: usize,
+}
+
+/// Binary signs and words, and how strongly they bind.
+fn strength(sign: &str) -> Option<u8> {
+    Some(match sign {
+        "??" | "||" | "or" => 1,
+        "&&" | "and" => 2,
+        "==" | "===" | "!=" | "!==" | "<" | ">" | "<=" | ">=" | "in" | "is" | "instanceof" => 4,
+        "|" | "^" | "&" | "<<" | ">>" | ">>>" => 5,
+        "+" | "-" => 6,
+        "*" | "/" | "%" | "//" => 7,
+        "**" => 8,
+        _ => return None,
+    })
+}
+
+impl<'t> Parser<'t> {
+    fn new(tokens: &'t [Token], language: Language) -> Parser<'t> {
+        Parser { tokens, at: 0, language, depth: 0 }
+    }
+
+    fn peek(&self) -> Option<&'t TokenKind> {
+        self.tokens.get(self.at).map(|token| &token.kind)
+    }
+
+    fn line(&self) -> usize {
+        let token = self.tokens.get(self.at).or_else(|| self.tokens.last());
+        token.map_or(1, |token| token.line)
+    }
+
+    fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Some(TokenKind::Sign(found)) if *found == sign)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(TokenKind::Word(found)) if found == word)
+    }
+
+    fn take_sign(&mut self, sign: &str) -> bool {
+        let is_there = self.is_sign(sign);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let is_there = self.is_word(word);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn name(&mut self) -> Option<String> {
+        match self.peek() {
+            Some(TokenKind::Word(word)) => {
+                self.at += 1;
+                Some(word.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// To behind the bracket that closes the one here.
+    fn skip_bracket(&mut self) {
+        let mut depth = 0;
+        while let Some(kind) = self.peek() {
+            self.at += 1;
+            match kind {
+                TokenKind::Sign("(" | "[" | "{") => depth += 1,
+                TokenKind::Sign(")" | "]" | "}") => {
+                    depth -= 1;
+                    if depth <= 0 {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn expression(&mut self) -> Expr {
+        if self.depth >= DEPTH_MAX {
+            self.at = self.tokens.len();
+            return Expr::Other;
+        }
+        self.depth += 1;
+        let first = self.binary(1);
+        let expression = self.choice(first);
+        self.depth -= 1;
+        expression
+    }
+
+    fn choice(&mut self, first: Expr) -> Expr {
+        if self.language == Language::JavaScript && self.take_sign("?") {
+            let one = self.expression();
+            self.take_sign(":");
+            let other = self.expression();
+            return Expr::Choice(Box::new(first), Box::new(one), Box::new(other));
+        }
+        if self.language == Language::Python && self.is_word("if") && !self.begins_line() {
+            self.at += 1;
+            let condition = self.binary(1);
+            if self.take_word("else") {
+                let other = self.expression();
+                return Expr::Choice(Box::new(condition), Box::new(first), Box::new(other));
+            }
+        }
+        first
+    }
+
+    fn begins_line(&self) -> bool {
+        self.tokens.get(self.at).is_some_and(|token| token.begins_line)
+    }
+
+    fn binary(&mut self, least: u8) -> Expr {
+        let mut left = self.unary();
+        loop {
+            let sign = match self.peek() {
+                Some(TokenKind::Sign(sign)) => (*sign).to_string(),
+                Some(TokenKind::Word(word)) => match word.as_str() {
+                    "in" | "instanceof" => word.clone(),
+                    "and" | "or" | "is" if self.language == Language::Python => word.clone(),
+                    "not" if self.language == Language::Python => "in".into(),
+                    _ => break,
+                },
+                _ => break,
+            };
+            let Some(strong) = strength(&sign).filter(|strong| *strong >= least) else { break };
+            let negated = self.is_word("not");
+            self.at += 1;
+            let negated =
+                (negated && self.take_word("in")) || (sign == "is" && self.take_word("not"));
+            let right = self.binary(strong + 1);
+            left = Expr::Binary(sign, Box::new(left), Box::new(right));
+            if negated {
+                left = Expr::Not(Box::new(left));
+            }
+        }
+        left
+    }
+
+    fn unary(&mut self) -> Expr {
+        if self.depth >= DEPTH_MAX {
+            self.at = self.tokens.len();
+            return Expr::Other;
+        }
+        self.depth += 1;
+        let is_python = self.language == Language::Python;
+        let out = if self.take_sign("!") || is_python && self.take_word("not") {
+            Expr::Not(Box::new(self.unary()))
+        } else if self.take_sign("-") {
+            Expr::Minus(Box::new(self.unary()))
+        } else if self.take_sign("+")
+            || self.take_word("await")
+            || self.take_word("new")
+            || self.take_sign("...")
+            || self.take_sign("*")
+            || self.take_sign("**")
+        {
+            self.unary()
+        } else if !is_python && self.take_word("typeof") {
+            self.unary();
+            Expr::Other
+        } else {
+            let first = self.primary();
+            self.postfix(first)
+        };
+        self.depth -= 1;
+        out
+    }
+
+    fn postfix(&mut self, first: Expr) -> Expr {
+        let mut out = first;
+        loop {
+            if self.take_sign(".") || self.take_sign("?.") {
+                if self.is_sign("(") || self.is_sign("[") {
+                    continue;
+                }
+                let Some(name) = self.name() else { break };
+                out = Expr::Member(Box::new(out), name);
+            } else if self.is_sign("(") {
+                out = Expr::Call(Box::new(out), self.arguments());
+            } else if self.is_sign("[") {
+                self.at += 1;
+                let index = self.expression();
+                while !self.is_sign("]") && self.peek().is_some() {
+                    self.at += 1;
+                }
+                self.take_sign("]");
+                out = Expr::Index(Box::new(out), Box::new(index));
+            } else if let Some(TokenKind::Text(_)) = self.peek()
+                && let Expr::Text(parts) = &mut out
+                && self.language == Language::Python
+            {
+                // Texts that follow each other are one.
+                let Some(TokenKind::Text(more)) = self.peek() else { break };
+                parts.extend(more.iter().cloned());
+                self.at += 1;
+            } else if self.take_sign("++") || self.take_sign("--") {
+                out = Expr::Other;
+            } else {
+                break;
+            }
+        }
+        out
+    }
+
+    fn arguments(&mut self) -> Vec<Argument> {
+        let mut arguments = Vec::new();
+        self.at += 1;
+        while self.peek().is_some() && !self.is_sign(")") {
+            let before = self.at;
+            let mut name = None;
+            if self.language == Language::Python
+                && let Some(TokenKind::Word(word)) = self.peek()
+                && matches!(
+                    self.tokens.get(self.at + 1).map(|one| &one.kind),
+                    Some(TokenKind::Sign("="))
+                )
+            {
+                name = Some(word.clone());
+                self.at += 2;
+            }
+            let value = self.expression();
+            arguments.push(Argument { name, value });
+            // What is left of an argument, such as a comprehension, is not understood.
+            self.skip_to_separator(")");
+            self.take_sign(",");
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        self.take_sign(")");
+        arguments
+    }
+
+    fn skip_to_separator(&mut self, close: &str) {
+        while let Some(kind) = self.peek() {
+            match kind {
+                TokenKind::Sign(sign) if *sign == close || *sign == "," => return,
+                TokenKind::Sign("(" | "[" | "{") => self.skip_bracket(),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Expr {
+        let Some(kind) = self.peek() else { return Expr::Other };
+        match kind {
+            TokenKind::Number(number) => {
+                self.at += 1;
+                Expr::Number(number.clone())
+            }
+            TokenKind::Text(parts) => {
+                self.at += 1;
+                Expr::Text(parts.clone())
+            }
+            TokenKind::Regex => {
+                self.at += 1;
+                Expr::Other
+            }
+            TokenKind::Word(word) => self.word(&word.clone()),
+            TokenKind::Sign("(") => self.parenthesis(),
+            TokenKind::Sign("[") => Expr::List(self.list()),
+            TokenKind::Sign("{") => self.map(),
+            TokenKind::Sign(")" | "]" | "}" | "," | ";") => Expr::Other,
+            TokenKind::Sign(_) => {
+                self.at += 1;
+                Expr::Other
+            }
+        }
+    }
+
+    fn word(&mut self, word: &str) -> Expr {
+        let is_arrow = matches!(
+            self.tokens.get(self.at + 1).map(|one| &one.kind),
+            Some(TokenKind::Sign("=>"))
+        );
+        if is_arrow {
+            self.at += 2;
+            return self.arrow(vec![word.to_string()]);
+        }
+        self.at += 1;
+        match word {
+            "true" | "True" => Expr::Bool(true),
+            "false" | "False" => Expr::Bool(false),
+            "null" | "None" | "undefined" => Expr::Null,
+            "async" if self.language == Language::JavaScript && !self.is_sign(".") => {
+                self.primary()
+            }
+            "function" if self.language == Language::JavaScript => {
+                self.take_sign("*");
+                let name = self.name().unwrap_or_default();
+                let parameters = self.parameters();
+                let body = self.block();
+                Expr::Function(Box::new(Function { name, parameters, body, ..Function::default() }))
+            }
+            "lambda" if self.language == Language::Python => {
+                let mut parameters = Vec::new();
+                while self.peek().is_some() && !self.is_sign(":") {
+                    parameters.extend(self.name());
+                    self.at += usize::from(
+                        !matches!(self.peek(), Some(TokenKind::Word(_))) && !self.is_sign(":"),
+                    );
+                }
+                self.take_sign(":");
+                self.arrow_body(parameters)
+            }
+            _ => Expr::Name(word.to_string()),
+        }
+    }
+
+    /// An expression in parentheses, or the parameters of an arrow function.
+    fn parenthesis(&mut self) -> Expr {
+        let start = self.at;
+        let mut probe = Parser { at: start, ..*self };
+        probe.skip_bracket();
+        if probe.is_sign("=>") {
+            let parameters = self.parameters();
+            self.take_sign("=>");
+            return self.arrow(parameters);
+        }
+        let end = probe.at;
+        self.at += 1;
+        let inner = self.expression();
+        let is_list = self.is_sign(",") && self.language == Language::Python;
+        if is_list {
+            let mut items = vec![inner];
+            while self.take_sign(",") && self.peek().is_some() && !self.is_sign(")") {
+                items.push(self.expression());
+            }
+            self.at = end;
+            return Expr::List(items);
+        }
+        // `(a, b)` of JavaScript is its last part; nobody writes it.
+        self.at = end.max(self.at);
+        inner
+    }
+
+    fn parameters(&mut self) -> Vec<String> {
+        let mut names = Vec::new();
+        if !self.is_sign("(") {
+            return names;
+        }
+        let mut end = Parser { at: self.at, ..*self };
+        end.skip_bracket();
+        let mut depth = 0;
+        while self.at < end.at {
+            match self.peek() {
+                Some(TokenKind::Sign("(" | "{" | "[")) => depth += 1,
+                Some(TokenKind::Sign(")" | "}" | "]")) => depth -= 1,
+                Some(TokenKind::Word(word)) if depth == 1 => {
+                    let before = self.tokens.get(self.at.wrapping_sub(1)).map(|one| &one.kind);
+                    if matches!(before, Some(TokenKind::Sign("(" | "," | "*" | "**" | "..."))) {
+                        names.push(word.clone());
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        names
+    }
+
+    fn arrow(&mut self, parameters: Vec<String>) -> Expr {
+        match self.is_sign("{") {
+            true => {
+                let body = self.block();
+                Expr::Function(Box::new(Function { parameters, body, ..Function::default() }))
+            }
+            false => self.arrow_body(parameters),
+        }
+    }
+
+    fn arrow_body(&mut self, parameters: Vec<String>) -> Expr {
+        let line = self.line();
+        let kind = super::Kind::Return(Some(self.expression()));
+        let body = vec![super::Statement { line, kind }];
+        Expr::Function(Box::new(Function { parameters, body, ..Function::default() }))
+    }
+
+    fn block(&mut self) -> Vec<super::Statement> {
+        javascript::block(self)
+    }
+
+    fn list(&mut self) -> Vec<Expr> {
+        let mut items = Vec::new();
+        self.at += 1;
+        while self.peek().is_some() && !self.is_sign("]") {
+            let before = self.at;
+            let item = self.expression();
+            let is_whole = self.is_sign(",") || self.is_sign("]");
+            items.push(if is_whole { item } else { Expr::Other });
+            self.skip_to_separator("]");
+            self.take_sign(",");
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        self.take_sign("]");
+        items
+    }
+
+    fn map(&mut self) -> Expr {
+        let mut entries = Vec::new();
+        self.at += 1;
+        while self.peek().is_some() && !self.is_sign("}") {
+            let before = self.at;
+            self.entry(&mut entries);
+            self.skip_to_separator("}");
+            self.take_sign(",");
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        self.take_sign("}");
+        Expr::Map(entries)
+    }
+
+    fn entry(&mut self, entries: &mut Vec<(Expr, Expr)>) {
+        let is_js = self.language == Language::JavaScript;
+        if self.take_sign("...") || self.take_sign("**") {
+            let inner = self.expression();
+            return entries.push((Expr::Null, inner));
+        }
+        let key = match self.peek() {
+            Some(TokenKind::Word(word)) if is_js => {
+                self.at += 1;
+                Expr::text(word)
+            }
+            Some(TokenKind::Sign("[")) if is_js => {
+                self.at += 1;
+                let key = self.expression();
+                self.take_sign("]");
+                key
+            }
+            Some(TokenKind::Number(number)) => {
+                self.at += 1;
+                Expr::text(number)
+            }
+            _ => self.binary(1),
+        };
+        if self.take_sign(":") {
+            let value = self.expression();
+            return entries.push((key, value));
+        }
+        match &key {
+            // `{ headers }` is the variable of that name.
+            Expr::Text(parts) if is_js && !self.is_sign("(") => {
+                if let [TextPart::Literal(name)] = parts.as_slice() {
+                    let value = Expr::Name(name.clone());
+                    entries.push((key, value));
+                }
+            }
+            _ if is_js && self.is_sign("(") => {
+                let parameters = self.parameters();
+                let body = self.block();
+                let function = Function { parameters, body, ..Function::default() };
+                entries.push((key, Expr::Function(Box::new(function))));
+            }
+            _ => entries.push((key, Expr::Other)),
+        }
+    }
+}

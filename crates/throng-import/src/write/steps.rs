@@ -1,0 +1,523 @@
+//! Steps as YAML.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use throng_base::units::write_duration;
+
+use super::has_steps;
+use crate::json::Json;
+use crate::model::{
+    Auth, Body, Check, Exchange, Item, LeftOut, Message, Part, PartContent, Save, Socket, Talk,
+    Think,
+};
+use crate::text::{Piece, Text, scalar};
+use crate::yaml::Node;
+
+/// A longer body is a file beside the scenario.
+const BODY_BYTES_MAX: usize = 8 << 10;
+
+pub(crate) struct Writer {
+    stem: String,
+    folder: PathBuf,
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) requests: usize,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+type Entries = Vec<(String, Node)>;
+
+impl Writer {
+    pub(crate) fn new(stem: String, folder: PathBuf) -> Writer {
+        Writer { stem, folder, files: Vec::new(), requests: 0, left_out: Vec::new() }
+    }
+
+    pub(crate) fn steps(&mut self, items: &[Item]) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for item in items {
+            self.step(item, &mut nodes);
+        }
+        nodes
+    }
+
+    fn step(&mut self, item: &Item, nodes: &mut Vec<Node>) {
+        let one = |key: &str, value: Node| Node::block(Node::Map(vec![(key.to_string(), value)]));
+        match item {
+            Item::Http(exchange) => nodes.push(self.http(exchange)),
+            Item::Socket(socket) => self.socket(socket, nodes),
+            Item::Think(think) => nodes.push(one("think", think_node(think))),
+            Item::Group(name, inner) => {
+                let steps = self.nested(inner);
+                nodes.push(match has_steps(&steps) {
+                    true => with_steps("transaction", Node::scalar(scalar(&named(name))), steps),
+                    false => comment(vec![format!("{name}: nothing to do")]),
+                });
+            }
+            Item::Repeat(times, inner) => {
+                let steps = self.nested(inner);
+                if has_steps(&steps) {
+                    nodes.push(with_steps("repeat", Node::scalar(times.clone()), steps));
+                } else {
+                    nodes.extend(steps);
+                }
+            }
+            Item::ForEach(name, list, inner) => {
+                let steps = self.nested(inner);
+                if has_steps(&steps) {
+                    let list = list.iter().map(|one| Node::scalar(one.clone())).collect();
+                    let entries = vec![
+                        ("for_each".to_string(), Node::List(list)),
+                        ("as".to_string(), Node::scalar(scalar(name))),
+                        ("steps".to_string(), Node::block(Node::List(steps))),
+                    ];
+                    nodes.push(Node::block(Node::Map(entries)));
+                } else {
+                    nodes.extend(steps);
+                }
+            }
+            Item::If(condition, then, otherwise) => {
+                let (then, otherwise) = (self.nested(then), self.nested(otherwise));
+                let mut entries = vec![("if".to_string(), Node::scalar(scalar(condition)))];
+                entries.push(("then".into(), list(then)));
+                if has_steps(&otherwise) {
+                    entries.push(("else".into(), list(otherwise)));
+                }
+                nodes.push(Node::block(Node::Map(entries)));
+            }
+            Item::Choose(branches) => {
+                let branches = branches.iter().map(|(weight, inner)| {
+                    let steps = list(self.nested(inner));
+                    Node::block(Node::Map(vec![
+                        ("weight".into(), Node::scalar(weight.max(&1).to_string())),
+                        ("steps".into(), steps),
+                    ]))
+                });
+                let branches = branches.collect();
+                nodes.push(one("choose", Node::block(Node::List(branches))));
+            }
+            Item::Parallel(branches) => self.parallel(branches, nodes),
+            Item::LeftOut(left_out) => nodes.push(self.left_out(left_out)),
+            Item::Note(text) => nodes.push(comment(vec![text.clone()])),
+        }
+    }
+
+    /// Steps that stand inside of others: a remark alone needs a step to stand at.
+    fn nested(&mut self, items: &[Item]) -> Vec<Node> {
+        self.steps(items)
+    }
+
+    fn left_out(&mut self, left_out: &LeftOut) -> Node {
+        self.left_out.push(left_out.clone());
+        comment(vec![format!("Left out: {}", left_out.said().english())])
+    }
+
+    fn parallel(&mut self, branches: &[Vec<Item>], nodes: &mut Vec<Node>) {
+        let branches: Vec<Node> = branches
+            .iter()
+            .map(|inner| self.nested(inner))
+            .filter(|steps| has_steps(steps))
+            .map(list)
+            .collect();
+        if !branches.is_empty() {
+            let branches = Node::block(Node::List(branches));
+            nodes.push(Node::block(Node::Map(vec![("parallel".into(), branches)])));
+        }
+    }
+
+    fn http(&mut self, exchange: &Exchange) -> Node {
+        self.requests += 1;
+        let line = format!("{} {}", exchange.method, exchange.url.template());
+        let mut entries = vec![("http".to_string(), Node::scalar(scalar(&line)))];
+        let mut push = |key: &str, node: Node| entries.push((key.to_string(), node));
+        if let Some(target) = &exchange.target {
+            push("target", Node::scalar(scalar(target)));
+        }
+        if let Some(name) = &exchange.name {
+            push("name", Node::scalar(Text::literal(name.as_str()).scalar()));
+        }
+        for (key, pairs) in [
+            ("query", &exchange.query),
+            ("headers", &exchange.headers),
+            ("cookies", &exchange.cookies),
+        ] {
+            if !pairs.is_empty() {
+                push(key, super::pairs(pairs));
+            }
+        }
+        if let Some(auth) = &exchange.auth {
+            push("auth", auth_node(auth));
+        }
+        if let Some((key, node)) = self.body(&exchange.body) {
+            push(key, node);
+        }
+        if exchange.follow_redirects {
+            push("redirects", Node::scalar("follow"));
+        }
+        if let Some(timeout) = exchange.timeout {
+            push("timeout", Node::scalar(write_duration(timeout)));
+        }
+        let checks = checks(exchange);
+        if !checks.is_empty() {
+            push("check", Node::Map(checks));
+        }
+        if !exchange.saves.is_empty() {
+            let saves = exchange.saves.iter().map(|(name, save)| (name.clone(), save_node(save)));
+            push("save", Node::Map(saves.collect()));
+        }
+        let step = Node::block(Node::Map(entries));
+        let mut remarks = Vec::new();
+        for left_out in &exchange.left_out {
+            self.left_out.push(left_out.clone());
+            remarks.push(format!("Left out: {}", left_out.said().english()));
+        }
+        match remarks.is_empty() {
+            true => step,
+            false => Node::Commented(remarks, Box::new(step)),
+        }
+    }
+
+    fn body(&mut self, body: &Body) -> Option<(&'static str, Node)> {
+        match body {
+            Body::None => None,
+            Body::Json(json) => Some(self.json(json)),
+            Body::Form(pairs) if pairs.is_empty() => None,
+            Body::Form(pairs) => Some(("form", super::pairs(pairs))),
+            Body::Multipart(parts) => Some(("multipart", self.multipart(parts))),
+            Body::Text(text) if text.is_empty() => None,
+            Body::Text(text) => Some(("body", self.text(text))),
+            Body::Bytes(bytes) => Some(("body", self.bytes(bytes))),
+            Body::File(path) => {
+                let path = self.beside(path, b"the content of this file was not imported\n");
+                Some(("body", one("file", Node::scalar(scalar(&path)))))
+            }
+        }
+    }
+
+    fn json(&mut self, json: &Json) -> (&'static str, Node) {
+        let text = json.compact();
+        match text.as_literal() {
+            Some(literal) if literal.len() > BODY_BYTES_MAX => {
+                let file = self.file("json", literal.as_bytes());
+                ("body", one("file", Node::scalar(scalar(&file))))
+            }
+            _ => ("json", json.node()),
+        }
+    }
+
+    fn text(&mut self, text: &Text) -> Node {
+        let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+        match text.as_literal() {
+            Some(literal) if literal.len() > BODY_BYTES_MAX => {
+                let file = self.file("txt", literal.as_bytes());
+                one("file", Node::scalar(scalar(&file)))
+            }
+            Some(literal) if literal.chars().any(is_control) => self.bytes(literal.as_bytes()),
+            _ => Node::scalar(text.scalar()),
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Node {
+        if bytes.len() > BODY_BYTES_MAX / 16 {
+            let file = self.file("bin", bytes);
+            return one("file", Node::scalar(scalar(&file)));
+        }
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        one("hex", Node::scalar(format!("\"{hex}\"")))
+    }
+
+    /// A file with a body.
+    fn file(&mut self, ending: &str, bytes: &[u8]) -> String {
+        let same = self.files.iter().find(|(_, known)| known == bytes);
+        if let Some((name, _)) = same {
+            return name.clone();
+        }
+        let name = format!("{}-body-{}.{ending}", self.stem, self.files.len() + 1);
+        self.files.push((name.clone(), bytes.to_vec()));
+        name
+    }
+
+    fn multipart(&mut self, parts: &[Part]) -> Node {
+        let mut nodes = Vec::new();
+        for part in parts {
+            let name = Text::literal(part.name.as_str()).scalar();
+            let mut entries = vec![("name".to_string(), Node::scalar(name))];
+            match &part.content {
+                PartContent::Text(text) => {
+                    entries.push(("value".into(), Node::scalar(text.scalar())));
+                }
+                PartContent::File(path) => {
+                    let own = path.rsplit(['/', '\\']).next().unwrap_or(path).to_string();
+                    let path = self.beside(path, b"the content of this file was not imported\n");
+                    entries.push(("file".into(), Node::scalar(scalar(&path))));
+                    if !path.ends_with(&own) {
+                        entries.push(("filename".into(), Node::scalar(scalar(&own))));
+                    }
+                }
+            }
+            let kind = part.content_type.as_deref();
+            entries.extend(kind.map(|kind| ("type".into(), Node::scalar(scalar(kind)))));
+            nodes.push(Node::Map(entries));
+        }
+        Node::block(Node::List(nodes))
+    }
+
+    /// A file that the other tool had: only its name is known. A small one stands for it, so that
+    /// the scenario is complete.
+    fn beside(&mut self, path: &str, content: &[u8]) -> String {
+        let there = self.folder.join(path);
+        if !path.is_empty() && there.is_file() {
+            return there.to_string_lossy().into_owned();
+        }
+        let own = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let good = |c: char| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        let own: String = own.chars().map(good).take(60).collect();
+        let name = format!("{}-{}", self.stem, own.trim_start_matches('.'));
+        if !self.files.iter().any(|(known, _)| *known == name) {
+            self.files.push((name.clone(), content.to_vec()));
+            let what = say!("the content of the file `{path}`; a small file stands for it");
+            self.left_out.push(LeftOut::of_all(1, what));
+        }
+        name
+    }
+
+    fn socket(&mut self, socket: &Socket, nodes: &mut Vec<Node>) {
+        self.requests += 1;
+        let mut remarks = Vec::new();
+        for left_out in &socket.left_out {
+            self.left_out.push(left_out.clone());
+            remarks.push(format!("Left out: {}", left_out.said().english()));
+        }
+        let path = Node::scalar(scalar(&socket.url.template()));
+        let mut entries = vec![("connect".to_string(), path)];
+        let target = socket.target.as_ref().map(|name| Node::scalar(scalar(name)));
+        entries.extend(target.map(|node| ("target".to_string(), node)));
+        if !socket.headers.is_empty() {
+            entries.push(("headers".into(), super::pairs(&socket.headers)));
+        }
+        let protocols: Vec<Node> =
+            socket.protocols.iter().map(|name| Node::scalar(scalar(name))).collect();
+        if !protocols.is_empty() {
+            entries.push(("protocols".into(), Node::List(protocols)));
+        }
+        let connect = Node::block(Node::Map(entries));
+        nodes.push(match remarks.is_empty() {
+            true => connect,
+            false => Node::Commented(remarks, Box::new(connect)),
+        });
+        for talk in &socket.talk {
+            let (key, value) = match talk {
+                Talk::Send(message) => ("send", self.message(message)),
+                Talk::Request(message) => ("request", self.message(message)),
+                Talk::Pause(time) => ("think", Node::scalar(write_duration(*time))),
+                Talk::Stay(time) => ("stay", Node::scalar(write_duration(*time))),
+            };
+            nodes.push(Node::block(Node::Map(vec![(key.to_string(), value)])));
+        }
+        nodes.push(Node::scalar("disconnect"));
+    }
+
+    fn message(&mut self, message: &Message) -> Node {
+        match message {
+            Message::Json(json) => one("json", json.node()),
+            Message::Text(text) => one("text", Node::scalar(text.scalar())),
+            Message::Bytes(bytes) => match self.bytes(bytes) {
+                Node::Map(entries) => Node::Map(entries),
+                other => other,
+            },
+        }
+    }
+}
+
+fn one(key: &str, value: Node) -> Node {
+    Node::Map(vec![(key.to_string(), value)])
+}
+
+fn comment(lines: Vec<String>) -> Node {
+    Node::Commented(lines, Box::new(Node::scalar("")))
+}
+
+fn named(name: &str) -> String {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    match words.is_empty() {
+        true => "steps".into(),
+        false => words.join(" ").chars().take(80).collect(),
+    }
+}
+
+/// A list of steps; one of remarks alone is empty, with its remarks before it.
+fn list(mut nodes: Vec<Node>) -> Node {
+    if !has_steps(&nodes) {
+        return Node::List(Vec::new());
+    }
+    let node = match nodes.as_mut_slice() {
+        [Node::Block(inner)] if matches!(&**inner, Node::Map(entries) if entries.len() <= 2) => {
+            let flat = (**inner).clone();
+            return Node::List(vec![flat]);
+        }
+        _ => Node::List(nodes),
+    };
+    Node::block(node)
+}
+
+fn with_steps(key: &str, value: Node, steps: Vec<Node>) -> Node {
+    let steps = Node::block(Node::List(steps));
+    Node::block(Node::Map(vec![(key.to_string(), value), ("steps".into(), steps)]))
+}
+
+fn think_node(think: &Think) -> Node {
+    let time = |time: &Duration| write_duration((*time).max(Duration::from_millis(1)));
+    match think {
+        Think::Fixed(fixed) => Node::scalar(time(fixed)),
+        Think::Range(low, high) if low >= high => Node::scalar(time(low)),
+        Think::Range(low, high) => Node::scalar(format!("{}..{}", time(low), time(high))),
+        Think::Normal(mean, deviation) => Node::Map(vec![
+            ("normal".into(), Node::scalar(time(mean))),
+            ("deviation".into(), Node::scalar(time(deviation))),
+        ]),
+        Think::Exponential(mean) => one("exponential", Node::scalar(time(mean))),
+        Think::Value(expression) => Node::scalar(Text::value(expression.as_str()).scalar()),
+    }
+}
+
+fn auth_node(auth: &Auth) -> Node {
+    let mut entries = vec![
+        ("user".to_string(), Node::scalar(auth.user.scalar())),
+        ("password".to_string(), Node::scalar(auth.password.scalar())),
+    ];
+    if auth.is_digest {
+        entries.push(("scheme".into(), Node::scalar("digest")));
+    }
+    Node::Map(entries)
+}
+
+/// The checks of a request; without any, the status that was recorded.
+fn checks(exchange: &Exchange) -> Entries {
+    let mut entries: Entries = Vec::new();
+    let mut statuses: Vec<String> = Vec::new();
+    let (mut fields, mut headers, mut conditions) = (Entries::new(), Entries::new(), Vec::new());
+    for check in &exchange.checks {
+        match check {
+            Check::Status(list) => {
+                statuses.extend(list.iter().filter(|status| is_status(status)).cloned());
+            }
+            Check::Contains(text) if !entries.iter().any(|(key, _)| key == "text") => {
+                let inner = one("contains", Node::scalar(text.scalar()));
+                entries.push(("text".into(), inner));
+            }
+            Check::Contains(text) => conditions.push(body_condition("", text)),
+            Check::Lacks(text) => conditions.push(body_condition("!", text)),
+            Check::Matches(pattern) if !entries.iter().any(|(key, _)| key == "regex") => {
+                entries.push(("regex".into(), Node::scalar(scalar(pattern))));
+            }
+            Check::Matches(_) => {}
+            Check::Header(name, value) => {
+                let value = value.as_ref().map_or("present".into(), Text::scalar);
+                headers.push((Text::literal(name.as_str()).scalar(), Node::scalar(value)));
+            }
+            Check::Json(path, want) => {
+                let want = want.as_ref().map_or(Node::scalar("present"), Json::node);
+                fields.push((scalar(&field_of(path)), want));
+            }
+            Check::TimeBelow(time) => {
+                let text = format!("< {}", write_duration(*time));
+                entries.push(("time".into(), Node::scalar(text)));
+            }
+            Check::Size(text) => {
+                entries.push(("size".into(), Node::scalar(text.clone())));
+            }
+        }
+    }
+    if exchange.checks.is_empty()
+        && let Some(status) = exchange.response.as_ref().and_then(|response| response.status)
+        && status != 304
+    {
+        statuses.push(status.to_string());
+    }
+    statuses.dedup();
+    let status = match statuses.as_slice() {
+        [] => None,
+        [one] => Some(Node::scalar(one.clone())),
+        more => Some(Node::List(more.iter().map(|one| Node::scalar(one.clone())).collect())),
+    };
+    let status = status.map(|node| ("status".to_string(), node));
+    entries.splice(0..0, status);
+    if !headers.is_empty() {
+        entries.push(("header".into(), Node::Map(headers)));
+    }
+    for (key, node) in fields {
+        if !entries.iter().any(|(known, _)| *known == key) {
+            entries.push((key, node));
+        }
+    }
+    match conditions.len() {
+        0 => {}
+        1 => entries.push(("that".into(), conditions.remove(0))),
+        _ => entries.push(("that".into(), Node::List(conditions))),
+    }
+    entries
+}
+
+/// `200`, `2xx` and `200..299`.
+fn is_status(text: &str) -> bool {
+    let is_one = |text: &str| {
+        let class = text.as_bytes().first().is_some_and(|first| (b'1'..=b'5').contains(first));
+        let rest = text.get(1..).unwrap_or_default();
+        let is_rest = rest == "xx" || rest.len() == 2 && rest.bytes().all(|b| b.is_ascii_digit());
+        class && is_rest
+    };
+    match text.split_once("..") {
+        Some((low, high)) => is_one(low) && is_one(high) && low <= high,
+        None => is_one(text),
+    }
+}
+
+/// A condition on the body, for what a map of checks has room for only once.
+fn body_condition(not: &str, text: &Text) -> Node {
+    let parts = text.pieces().iter().map(|piece| match piece {
+        Piece::Literal(text) => {
+            let text = text.replace('\\', "\\\\").replace('\'', "\\'");
+            format!("'{}'", text.replace('\n', "\\n").replace('\r', "\\r"))
+        }
+        Piece::Value(value) => format!("string({value})"),
+    });
+    let wanted = parts.collect::<Vec<_>>().join(" + ");
+    let condition = Text::value(format!("{not}response.body.contains({wanted})"));
+    Node::scalar(condition.scalar())
+}
+
+/// `json.data.items[0].id`; keys that are no plain words need a query.
+fn field_of(path: &str) -> String {
+    let is_plain = |key: &str| {
+        let word = key.split('[').next().unwrap_or_default();
+        let is_word = word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        is_word && !word.starts_with(|c: char| c.is_ascii_digit())
+    };
+    match path {
+        "" => "json".into(),
+        path if path.starts_with('[') => format!("json{path}"),
+        path if path.split('.').all(is_plain) => format!("json.{path}"),
+        path => {
+            let keys = path.split('.').map(|key| {
+                let (word, rest) = key.split_at(key.find('[').unwrap_or(key.len()));
+                let word = word.replace('\\', "\\\\").replace('\'', "\\'");
+                format!("['{word}']{rest}")
+            });
+            format!("json.${}", keys.collect::<String>())
+        }
+    }
+}
+
+fn save_node(save: &Save) -> Node {
+    match save {
+        Save::Json(path) => Node::scalar(scalar(&field_of(path))),
+        Save::JsonPath(path) => one("json", Node::scalar(scalar(path))),
+        Save::Header(name) => {
+            Node::scalar(scalar(&format!("header.{}", name.to_ascii_lowercase())))
+        }
+        Save::Css(css) => one("css", Node::scalar(scalar(css))),
+        Save::XPath(path) => one("xpath", Node::scalar(scalar(path))),
+        Save::Regex(pattern) => one("regex", Node::scalar(scalar(pattern))),
+        Save::Body => Node::scalar("body"),
+        Save::Status => Node::scalar("status"),
+    }
+}
