@@ -13,12 +13,17 @@ const BODY_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     pub status: u16,
-    /// Its first MiB.
+    /// Its beginning; of [`ask`] the first MiB.
     pub body: String,
 }
 
 /// Blocks until there is a response, or none in time.
 pub fn ask(call: &HttpCall) -> Result<Answered, Said> {
+    ask_up_to(call, BODY_BYTES_MAX)
+}
+
+/// As [`ask`], with as much of the body.
+pub fn ask_up_to(call: &HttpCall, body_bytes_max: u64) -> Result<Answered, Said> {
     let mut request = Request::builder().method(call.method.as_str()).uri(&call.url);
     for (name, value) in &call.headers {
         request = request.header(name, value);
@@ -34,6 +39,6 @@ pub fn ask(call: &HttpCall) -> Result<Answered, Said> {
     let reader = answer.body_mut().as_reader();
     let mut body = Vec::new();
     // A body that is cut off is still a response.
-    let _ = std::io::Read::read_to_end(&mut std::io::Read::take(reader, BODY_BYTES_MAX), &mut body);
+    let _ = std::io::Read::read_to_end(&mut std::io::Read::take(reader, body_bytes_max), &mut body);
     Ok(Answered { status, body: String::from_utf8_lossy(&body).into_owned() })
 }

@@ -27,7 +27,7 @@ pub mod remote;
 mod scrape;
 pub mod services;
 
-pub use ask::{Answered, ask};
+pub use ask::{Answered, ask, ask_up_to};
 pub use poll::{Polls, Reached, Told, reach};
 pub use readings::{Asked, Readings};
 pub use services::Service;

@@ -7,6 +7,7 @@ mod control;
 mod files;
 mod fleet;
 mod host;
+mod import;
 mod pages;
 mod protocol;
 mod records;
@@ -27,6 +28,7 @@ pub(crate) use fleet::{
     AgentArguments, CollectArguments, FleetArguments, FleetWhat, ResumeArguments,
 };
 pub(crate) use host::{DoctorArguments, MonitorArguments, PlanArguments};
+pub(crate) use import::ImportArguments;
 pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
 pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use records::{
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Bench(Box<BenchArguments>),
     /// Writes a commented scenario to start from
     Init(InitArguments),
+    /// Makes a scenario of a recording, a description or a test of another tool
+    Import(ImportArguments),
     /// Shows what a scenario will do, without sending anything
     Check(CheckArguments),
     /// Runs a scenario with one user, step by step, and shows what is sent and received

@@ -48,10 +48,13 @@ pub(crate) fn of_command(word: &str) -> Option<Said> {
         return Some(say!("write `throng bench {word}`"));
     }
     Some(match lower.as_str() {
-        "record" | "import" | "convert" | "har" | "recorder" => {
+        "convert" | "har" | "openapi" | "postman" | "jmx" | "k6" | "locust" => {
+            say!("write `throng import KIND FILE`, for example `throng import har shop.har`")
+        }
+        "record" | "recorder" => {
             say!(
-                "throng does not record traffic: copy requests as cURL and use `throng init \
-                 --curl FILE`"
+                "throng does not record traffic: save a HAR file in the browser and use `throng \
+                 import har FILE`"
             )
         }
         "validate" | "lint" | "verify" | "inspect" => say!("write `throng check FILE`"),

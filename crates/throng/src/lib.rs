@@ -34,6 +34,7 @@ mod fingers;
 mod fleet;
 mod guard;
 mod history;
+mod import;
 mod init;
 mod instead;
 mod link;
@@ -218,6 +219,7 @@ fn execute(arguments: Arguments) -> Exit {
     match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Init(arguments) => init::init(&arguments),
+        Command::Import(arguments) => import::import(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),

@@ -43,6 +43,7 @@ mod held;
 mod history;
 mod host_monitor;
 mod http2;
+mod import;
 mod init;
 mod known_capacity;
 mod labels;
