@@ -113,8 +113,7 @@ impl Reader {
         for statement in &class.body {
             // What a class has of its own replaces what it would inherit.
             if let Kind::Function(function) = &statement.kind {
-                let is_same = |known: &Statement| matches!(&known.kind, Kind::Function(other) if other.name == function.name);
-                out.retain(|known| !is_same(known));
+                out.retain(|known| !known.is_function(&function.name));
             }
             out.push(statement.clone());
         }

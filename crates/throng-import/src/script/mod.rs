@@ -98,6 +98,12 @@ pub(crate) struct Argument {
     pub(crate) value: Expr,
 }
 
+impl Statement {
+    pub(crate) fn is_function(&self, name: &str) -> bool {
+        matches!(&self.kind, Kind::Function(function) if function.name == name)
+    }
+}
+
 impl Expr {
     pub(crate) fn text(text: &str) -> Expr {
         Expr::Text(vec![TextPart::Literal(text.into())])
