@@ -367,6 +367,41 @@ impl Recording {
 }
 
 impl Exchange {
+    /// Calls `visit` with each text of the request.
+    pub(crate) fn each_text(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        visit(&mut self.url);
+        let pairs = self.headers.iter_mut().chain(&mut self.query).chain(&mut self.cookies);
+        pairs.for_each(|(_, value)| visit(value));
+        if let Some(auth) = &mut self.auth {
+            visit(&mut auth.user);
+            visit(&mut auth.password);
+        }
+        for check in &mut self.checks {
+            match check {
+                Check::Contains(text) | Check::Lacks(text) | Check::Header(_, Some(text)) => {
+                    visit(text);
+                }
+                Check::Json(_, Some(Json::Text(text))) => visit(text),
+                _ => {}
+            }
+        }
+        match &mut self.body {
+            Body::Json(json) => json.leaves("", &mut |_, leaf| {
+                if let Json::Text(text) = leaf {
+                    visit(text);
+                }
+            }),
+            Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| visit(value)),
+            Body::Text(text) => visit(text),
+            Body::Multipart(parts) => parts.iter_mut().for_each(|part| {
+                if let PartContent::Text(text) = &mut part.content {
+                    visit(text);
+                }
+            }),
+            Body::None | Body::Bytes(_) | Body::File(_) => {}
+        }
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&Text> {
         let mut headers = self.headers.iter();
         headers.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)

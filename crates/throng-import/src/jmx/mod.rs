@@ -276,11 +276,35 @@ impl Reader<'_> {
             }
             return;
         }
+        if class == "TestAction" && self.pause(element, inner, items) {
+            return;
+        }
         let Some(inner) = inner.filter(|_| elements::is_controller(class)) else {
             return self.rest(element, items);
         };
         let steps = self.steps(inner, scope, depth + 1);
         self.controller(element, steps, items);
+    }
+
+    /// A Flow Control Action that pauses, by itself or by timers below it.
+    fn pause(
+        &mut self,
+        element: &Element<'_, '_>,
+        inner: Option<Node<'_, '_>>,
+        items: &mut Vec<Item>,
+    ) -> bool {
+        let before = items.len();
+        let text = element.prop("ActionProcessor.duration").unwrap_or_default();
+        let text = self.text(&text);
+        let ms = self.constant(&text).and_then(|ms| ms.parse::<u64>().ok());
+        let time = ms.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.min(86_400_000)));
+        items.extend(time.map(|time| Item::Think(Think::Fixed(time))));
+        for (timer, _) in inner.map(pairs).unwrap_or_default() {
+            if timer.is_enabled() && timer.class().ends_with("Timer") {
+                items.extend(samplers::timer(self, &timer).map(Item::Think));
+            }
+        }
+        items.len() > before
     }
 
     fn controller(&mut self, element: &Element<'_, '_>, steps: Vec<Item>, items: &mut Vec<Item>) {

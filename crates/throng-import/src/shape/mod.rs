@@ -10,6 +10,7 @@ mod pauses;
 mod secrets;
 mod selection;
 mod targets;
+mod unsaved;
 
 use crate::model::Recording;
 use crate::{Format, Options};
@@ -33,6 +34,7 @@ pub(crate) fn shape(recording: &mut Recording, format: Format, options: &Options
         Format::Har => correlate::correlate(recording),
         _ => 0,
     };
+    unsaved::replace(recording);
     secrets::hide(recording);
     if matches!(format, Format::Har) {
         accounts::take_out(recording, options);

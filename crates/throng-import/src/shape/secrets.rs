@@ -189,17 +189,5 @@ fn everywhere(exchange: &mut Exchange, values: &[(String, String)]) {
             })
         })
     };
-    exchange.url = replaced(&exchange.url);
-    let pairs = exchange.headers.iter_mut().chain(&mut exchange.query).chain(&mut exchange.cookies);
-    pairs.for_each(|(_, value)| *value = replaced(value));
-    match &mut exchange.body {
-        Body::Json(json) => json.leaves("", &mut |_, leaf| {
-            if let Json::Text(text) = leaf {
-                *text = replaced(text);
-            }
-        }),
-        Body::Form(pairs) => pairs.iter_mut().for_each(|(_, value)| *value = replaced(value)),
-        Body::Text(text) => *text = replaced(text),
-        Body::None | Body::Multipart(_) | Body::Bytes(_) | Body::File(_) => {}
-    }
+    exchange.each_text(&mut |text| *text = replaced(text));
 }

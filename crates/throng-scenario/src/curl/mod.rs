@@ -121,7 +121,7 @@ fn read_command(source: &Arc<Source>, words: &[Word]) -> Result<CurlRequest, Vec
     if !matches!(program, "curl" | "curl.exe") {
         let message = say!("`{}` is not `curl`", shorten(&name));
         let help = match source.text.trim_start().starts_with('{') {
-            true => say!("HAR files are not supported: copy their requests as cURL"),
+            true => say!("this looks like JSON; import a HAR file with `throng import har FILE`"),
             false => say!("a cURL command must start with `curl`"),
         };
         reader.wrong("curl-empty", message, first.place, help);
