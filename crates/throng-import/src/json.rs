@@ -180,6 +180,19 @@ impl Json {
     }
 }
 
+/// A key as a query has it between single quotes (RFC 9535, 2.3.1).
+pub(crate) fn json_key(key: &str) -> String {
+    let mut out = String::new();
+    for c in key.chars() {
+        match c {
+            '\\' | '\'' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Private characters stand around the number of a value while JSON is parsed.
 const OPEN: char = '\u{e000}';
 const CLOSE: char = '\u{e001}';

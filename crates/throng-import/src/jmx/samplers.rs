@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_extract::JsonPath;
+
 use super::elements::{Element, Property as _};
 use super::{Reader, Scope};
 use crate::json::Json;
@@ -291,14 +293,12 @@ pub(super) fn extractor(
     let saved = match element.class() {
         "JSONPostProcessor" => {
             let path = element.prop("JSONPostProcessor.jsonPathExprs")?;
-            let path = path.split(';').next()?.trim().to_string();
-            let save = json_path(&path).map_or_else(|| Save::JsonPath(path.clone()), Save::Json);
-            name("JSONPostProcessor.referenceNames").map(|name| (name, save))
+            let save = path.split(';').next().and_then(|path| json_save(path.trim()));
+            name("JSONPostProcessor.referenceNames").zip(save)
         }
         class if class.contains("jsonpathextractor") => {
-            let path = element.prop("JSONPATH")?;
-            let save = json_path(&path).map_or(Save::JsonPath(path), Save::Json);
-            name("VAR").map(|name| (name, save))
+            let save = json_save(element.prop("JSONPATH")?.trim());
+            name("VAR").zip(save)
         }
         "RegexExtractor" => {
             let pattern = element.prop("RegexExtractor.regex")?;
@@ -344,6 +344,12 @@ pub(super) fn extractor(
     saved
 }
 
+/// A path in JSON, as far as it is one of RFC 9535: JMeter has others, too.
+fn json_save(path: &str) -> Option<Save> {
+    let query = || JsonPath::parse(path).is_ok() && path.starts_with('$');
+    json_path(path).map(Save::Json).or_else(|| query().then(|| Save::JsonPath(path.into())))
+}
+
 /// `$.data.items[0].id` as the language writes it; None for what only a query can say.
 fn json_path(path: &str) -> Option<String> {
     let plain = path.strip_prefix("$.").or_else(|| path.strip_prefix('$'))?;
@@ -357,5 +363,6 @@ fn json_path(path: &str) -> Option<String> {
             .next()
             .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
     };
-    (is_good && plain.split('[').skip(1).all(has_number)).then(|| plain.to_string())
+    let is_good = is_good && plain.split('[').skip(1).all(has_number);
+    (is_good && JsonPath::parse(plain).is_ok()).then(|| plain.to_string())
 }

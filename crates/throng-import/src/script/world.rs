@@ -96,6 +96,8 @@ impl World {
     /// The steps of a loop, as one item that has the numbers if something is made of them.
     pub(crate) fn end_loop(&mut self, counted: &Counted, steps: Vec<Item>) -> Item {
         let is_used = self.loops.pop().is_some_and(|(_, is_used)| is_used);
+        // The number is known only inside.
+        self.set(&counted.name, Known::Unknown);
         match is_used {
             true => {
                 let last = counted.from + counted.times.min(LOOP_ITEMS_MAX);

@@ -10,7 +10,7 @@ use throng_base::secret::is_secret_name;
 
 use super::names::is_id;
 use crate::form::decoded;
-use crate::json::Json;
+use crate::json::{Json, json_key};
 use crate::model::{Body, Exchange, Recording, Response, Save, name_of};
 use crate::text::Text;
 
@@ -407,7 +407,7 @@ fn save_of(path: &[Step]) -> Save {
                 out.push_str(key);
             }
             Step::Key(key) => {
-                let key = key.replace('\\', "\\\\").replace('\'', "\\'");
+                let key = json_key(key);
                 out.push_str(&format!("['{key}']"));
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::units::write_duration;
 
 use super::has_steps;
-use crate::json::Json;
+use crate::json::{Json, json_key};
 use crate::model::{
     Auth, Body, Check, Exchange, Item, LeftOut, Message, Part, PartContent, Save, Socket, Talk,
     Think,
@@ -499,8 +499,7 @@ fn field_of(path: &str) -> String {
         path => {
             let keys = path.split('.').map(|key| {
                 let (word, rest) = key.split_at(key.find('[').unwrap_or(key.len()));
-                let word = word.replace('\\', "\\\\").replace('\'', "\\'");
-                format!("['{word}']{rest}")
+                format!("['{}']{rest}", json_key(word))
             });
             format!("json.${}", keys.collect::<String>())
         }
