@@ -12,6 +12,7 @@
 //! - [`grpc`]: the codes of gRPC.
 //! - [`language`]: English or Chinese, by one catalogue. [`Said`]: a sentence in either.
 //! - [`exit`]: the exit codes.
+//! - [`turns`]: which of two sides works when.
 //! - [`plain`]: files that others name: plain ones, up to a bound.
 
 #![forbid(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod random;
 mod said;
 pub mod secret;
 pub mod share;
+pub mod turns;
 pub mod units;
 
 pub use clean::clean;
@@ -51,3 +53,4 @@ pub use said::{Argument, Said, Speak, Told};
 pub use secret::Secrets;
 pub use share::{Dealt, Share};
 pub use throng_words::{packed, say, tell};
+pub use turns::{Side, Turns};

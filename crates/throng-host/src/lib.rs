@@ -3,6 +3,7 @@
 //! - [`costs`]: what users and connections cost where nothing was measured.
 //! - [`doctor`]: what stands between this host and so many users, and what cures it.
 //! - [`facts`]: what does not change during a run; written into its record.
+//! - [`listening`]: the processes that listen on a port, and their CPU time.
 //! - [`usage`]: what this process and the whole host are using.
 //! - [`monitor`]: all of that and more, once a second. `threads`, `memory`, `network`,
 //!   `quota`: its parts.
@@ -19,6 +20,7 @@ pub mod costs;
 pub mod doctor;
 pub mod facts;
 mod kernel;
+pub mod listening;
 mod memory;
 pub mod monitor;
 mod network;
@@ -30,6 +32,7 @@ pub mod usage;
 use std::path::{Path, PathBuf};
 
 pub use facts::{HostFacts, facts};
+pub use listening::Listening;
 pub use memory::{MemoryBound, MemoryLeft, room};
 pub use monitor::{Monitor, Reading};
 pub use network::{SocketCost, source_ports};

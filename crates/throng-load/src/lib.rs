@@ -27,6 +27,7 @@ mod profile;
 mod schedule;
 mod schedules;
 mod starts;
+mod turn;
 
 pub use amendment::{Amendment, Change};
 pub use curve::Curve;

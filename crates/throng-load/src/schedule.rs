@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use throng_base::{Dealt, Random, Share, Time};
+use throng_base::{Dealt, Random, Share, Time, Turns};
 use throng_program::{Churn, Coming, Drive, Iterations, Load, Parting, Phase};
 
 use crate::amendment::{Amendment, Change};
@@ -12,6 +12,7 @@ use crate::coming;
 use crate::held::Held;
 use crate::portion::Portion;
 use crate::starts::Starts;
+use crate::turn::Turn;
 
 /// How many users of one shard come or go at a time, where there are so many shards at least, and
 /// where none comes or goes earlier by more than this.
@@ -101,6 +102,9 @@ pub struct Schedule {
     amendments: VecDeque<Amendment>,
     /// Iterations that were due before the phase was amended and still wait for a user.
     behind: VecDeque<Behind>,
+    /// Of one side of a duel, and the slice that goes on.
+    turns: Option<Turns>,
+    turn: Option<Turn>,
 }
 
 /// Iterations that were due before an instant at which their phase was amended.
@@ -145,6 +149,8 @@ impl Schedule {
             whole_max: u64::MAX,
             amendments: VecDeque::new(),
             behind: VecDeque::new(),
+            turns: load.turns,
+            turn: None,
         };
         schedule.enter(0, start);
         schedule
@@ -159,6 +165,9 @@ impl Schedule {
 
     fn enter(&mut self, index: usize, start: Time) {
         self.current = index;
+        if index == 0 {
+            self.turn = self.turns.map(|turns| Turn::new(turns, start));
+        }
         self.began = false;
         self.behind.clear();
         self.stretch(start);
@@ -528,9 +537,19 @@ impl Schedule {
         self.staying
     }
 
+    /// Whether the other side of a duel works: no iteration begins here meanwhile.
+    fn rests(&self) -> bool {
+        self.turn.is_some_and(|turn| !turn.works())
+    }
+
+    fn turn_end(&self) -> Time {
+        self.turn.map_or(Time::NEVER, |turn| turn.ends())
+    }
+
     pub fn pace(&self) -> Pace {
         match self.drive() {
             Some(Drive::Iterations(_)) => Pace::Scheduled,
+            _ if self.rests() => Pace::Scheduled,
             _ => Pace::Free,
         }
     }
@@ -545,12 +564,16 @@ impl Schedule {
         }
         let user = self.next_user().unwrap_or(Time::NEVER);
         let churn = self.next_churn().unwrap_or(Time::NEVER);
-        user.min(churn).min(self.end).min(self.amended_at())
+        user.min(churn).min(self.end).min(self.amended_at()).min(self.turn_end())
     }
 
     /// What is due at `now`, one after another.
     pub fn pop(&mut self, now: Time) -> Option<Action> {
         while !self.is_over() && self.next() <= now {
+            if let Some(turn) = self.turn.as_mut().filter(|turn| self.began && turn.ends() <= now) {
+                turn.advance();
+                continue;
+            }
             let amended = self.amended_at();
             if !self.began && self.start <= amended {
                 self.began = true;
@@ -688,7 +711,7 @@ impl Schedule {
     /// When the next iteration of the running phase is due; None when there is none to come.
     /// Only for [`Pace::Scheduled`]. A time before now is a start that had to wait.
     pub fn next_iteration(&self) -> Option<Time> {
-        let iterations = self.iterations()?;
+        let iterations = self.iterations().filter(|_| !self.rests())?;
         if let Some(behind) = self.behind.front() {
             return Some(behind.start + behind.starts.due(behind.dealt.global(behind.begun))?);
         }

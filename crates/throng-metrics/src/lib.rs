@@ -3,6 +3,7 @@
 //! - [`audit`]: what audits of presence and books found.
 //! - [`capacity`]: the answer of a search for the highest load, in words and as an exit code.
 //! - [`chain`]: where the time of one attempt went.
+//! - [`duel`]: two targets under the same load in turn: the answer, and its exit code.
 //! - [`histogram`]: durations, merged exactly.
 //! - [`outcome`]: why something failed and who is to blame; the stages of opening a connection.
 //! - [`connections`]: how they began, who ended them, and how long they were there.
@@ -24,6 +25,7 @@ pub mod audit;
 pub mod capacity;
 pub mod chain;
 pub mod connections;
+pub mod duel;
 pub mod figures;
 pub mod histogram;
 pub mod interval;
@@ -39,6 +41,7 @@ pub mod threshold;
 pub use capacity::Capacity;
 pub use chain::Chain;
 pub use connections::{Ending, ResidenceInterval};
+pub use duel::Duel;
 pub use figures::{
     Connections, Counter, Counts, DeliveryCounter, DeliveryInterval, Figure, Heartbeats, Lifecycle,
     Messages, Population, Retries, SAMPLED_OF, SampleInterval,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_base::Turns;
+
 use crate::Program;
 use crate::rate::{Rate, Spacing};
 
@@ -15,6 +17,9 @@ pub struct Load {
     pub sessions: Option<Box<[u16]>>,
     pub start: Start,
     pub phases: Vec<Phase>,
+    /// Some of a side of a duel: its users begin iterations only in its own slices. Their
+    /// connections stay open in the others.
+    pub turns: Option<Turns>,
 }
 
 /// When the first phase of a load begins.
@@ -31,7 +36,8 @@ pub enum Start {
 impl Load {
     /// The only load of a run.
     pub fn alone(phases: Vec<Phase>) -> Load {
-        Load { name: String::new(), sessions: None, start: Start::At(Duration::ZERO), phases }
+        let start = Start::At(Duration::ZERO);
+        Load { name: String::new(), sessions: None, start, phases, turns: None }
     }
 
     /// Whether its users do this session.

@@ -39,6 +39,7 @@ use crate::summary::{
     UserTables, Validity, most_first, per_second,
 };
 use crate::verdict;
+use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 
 use phase::{PhaseSum, SECOND_NS};
@@ -72,6 +73,7 @@ pub struct Collector {
     monitors: Monitors,
     audits: Audits,
     capacity: Option<Box<Capacity>>,
+    duel: Option<Box<Duel>>,
     damage: Damage,
 }
 
@@ -100,6 +102,7 @@ impl Collector {
             monitors: Monitors::default(),
             audits: Audits::new(&info.audits),
             capacity: None,
+            duel: None,
             damage: Damage::default(),
         }
     }
@@ -165,6 +168,8 @@ impl Collector {
                 }
             }
             Event::Capacity { capacity, .. } => self.capacity = Some(capacity.clone()),
+            // The last one knows the most.
+            Event::Duel { duel, .. } => self.duel = Some(duel.clone()),
             Event::RunEnded { at_ns } => {
                 self.run_ended_ns = self.run_ended_ns.max(Some(*at_ns));
             }
@@ -256,6 +261,7 @@ impl Collector {
                 log: std::mem::take(&mut self.log),
             },
             capacity: self.capacity.take(),
+            duel: self.duel.take(),
             steps,
             info,
         };

@@ -2,6 +2,7 @@
 //! the noise between the seconds of a run.
 //!
 //! - `capacity`: what searches for the highest load found.
+//! - `duel`: two targets under the same load in turn. `signed_rank`: how their figures differ.
 //! - [`condition`]: what `--fail-if` takes.
 //! - [`history`]: the runs of a folder in the order of time; [`shift`]: what changed for good.
 //! - [`json`]: as a program sees it.
@@ -11,10 +12,12 @@
 
 mod capacity;
 mod condition;
+mod duel;
 mod history;
 mod json;
 mod noise;
 mod shift;
+mod signed_rank;
 mod units;
 mod unlike;
 
@@ -28,6 +31,7 @@ use crate::summary::{Summary, per_second};
 
 pub use capacity::{Capacities, CapacityChange, Carried};
 pub use condition::{Condition, Fails, Judged};
+pub use duel::{Cpu, Plan, Referee, SLICE_S_MIN};
 pub use history::{Asked, History, PassedOver, Past, Trend};
 pub use json::{comparisons_json, history_json};
 pub use noise::CONFIDENCE;
@@ -228,14 +232,7 @@ pub fn compare(
 
 /// How a command ends that has judged these.
 pub fn exit_of<'a>(judged: impl Iterator<Item = &'a Judged>) -> Exit {
-    let fails: Vec<Fails> = judged.map(|judged| judged.fails).collect();
-    if fails.iter().any(|fails| matches!(fails, Fails::Yes | Fails::Unknown)) {
-        Exit::ThresholdsNotMet
-    } else if fails.contains(&Fails::Perhaps) {
-        Exit::ResultInvalid
-    } else {
-        Exit::Success
-    }
+    Fails::exit(judged.map(|judged| judged.fails))
 }
 
 fn row(

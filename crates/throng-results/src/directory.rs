@@ -87,6 +87,9 @@ pub struct RunInfo {
     /// The load is long to see whether all stays as it is (`--soak`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub soak: bool,
+    /// It compared two targets: machine 0 is side A, machine 1 is side B.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duel: bool,
     /// What was read beside the run, by the `monitor` of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorInfo>,
@@ -153,6 +156,7 @@ impl Default for RunInfo {
             services: Vec::new(),
             same_host: false,
             soak: false,
+            duel: false,
             monitors: Vec::new(),
             audits: Vec::new(),
             steps: Vec::new(),

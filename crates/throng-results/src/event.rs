@@ -9,6 +9,7 @@ use throng_metrics::{Cause, DeliveryCounter};
 
 use crate::evidence::Evidence;
 use crate::once::OnceRun;
+use throng_metrics::Duel;
 use throng_metrics::audit::{Entry, Round};
 use throng_metrics::capacity::Capacity;
 
@@ -215,6 +216,11 @@ pub enum Event {
         at_ns: u64,
         capacity: Box<Capacity>,
     },
+    /// What a duel has found by now: after each pair of slices, and at its end.
+    Duel {
+        at_ns: u64,
+        duel: Box<Duel>,
+    },
     RunEnded {
         at_ns: u64,
     },
@@ -268,6 +274,7 @@ impl Event {
             | Event::Audited { at_ns, .. }
             | Event::BooksRead { at_ns, .. }
             | Event::Capacity { at_ns, .. }
+            | Event::Duel { at_ns, .. }
             | Event::RunEnded { at_ns } => Some(at_ns),
             Event::Unknown => None,
         }
@@ -322,6 +329,10 @@ impl Event {
             }
             Event::Capacity { capacity, .. } => {
                 capacity.mask(secrets);
+                return event;
+            }
+            Event::Duel { duel, .. } => {
+                duel.mask(secrets);
                 return event;
             }
             _ => return event,

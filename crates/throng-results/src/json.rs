@@ -3,6 +3,7 @@
 
 mod actions;
 mod capacity;
+mod duel;
 mod findings;
 
 use serde_json::{Map, Value, json};
@@ -84,6 +85,9 @@ pub fn summary_json(summary: &Summary) -> Value {
         ("gave_way", findings::gave_way(summary.verdict.why.as_ref())),
     ];
     more.into_iter().for_each(|(name, told)| value[name] = told);
+    if let Some(found) = summary.duel.as_deref() {
+        value["duel"] = duel::duel(found);
+    }
     value
 }
 

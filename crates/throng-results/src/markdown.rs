@@ -4,6 +4,7 @@
 mod audits;
 mod capacity;
 mod comparison;
+mod duel;
 mod events;
 mod history;
 mod levels;

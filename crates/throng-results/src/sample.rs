@@ -2,6 +2,7 @@
 //! steps are timed together, whose users wait for each other, and which a rule stopped.
 
 pub(crate) mod capacity;
+pub(crate) mod duel;
 mod findings;
 
 pub(crate) use findings::judged;

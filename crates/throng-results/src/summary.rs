@@ -31,6 +31,7 @@ use crate::spelling as spelled;
 pub use curves::{Curves, POINTS_MAX};
 pub use latency::Latency;
 pub(crate) use levels::LEVELS_DRAWN_MIN;
+use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 pub use validity::{HOST_CPU_BUSY, InvalidReason, LATENESS_NS_MAX, Validity};
 
@@ -86,6 +87,8 @@ pub struct Summary {
     pub events: RunEvents,
     /// How much the service carries, where a search looked for it.
     pub capacity: Option<Box<Capacity>>,
+    /// How two targets differ, if the run was a duel.
+    pub duel: Option<Box<Duel>>,
 }
 
 /// What the figures come to, and whether they can be relied on.

@@ -33,6 +33,7 @@ pub use findings::findings_text;
 pub use history::history_text;
 pub use live::{Live, Progress, progress_line};
 pub use report::figure_text;
+pub(crate) use text::percent_text;
 
 use crate::summary::Summary;
 

@@ -24,6 +24,7 @@ use crate::summary::{
 pub(crate) use headline::{NOTHING_SUCCEEDED, Stamp, Tone, headline, stamp};
 pub(crate) use once::failed_setup;
 use once::failed_text;
+use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 
 /// Share of due starts that may never happen.
@@ -341,10 +342,11 @@ pub fn exit_code(summary: &Summary) -> Exit {
 
 /// The exit code and why it is not 0.
 pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
-    let thresholds = || match &summary.capacity {
+    let thresholds = || match (&summary.capacity, &summary.duel) {
         // A search has judged them level by level.
-        Some(capacity) => capacity.judge(),
-        None => judge_thresholds(summary),
+        (Some(capacity), _) => capacity.judge(),
+        (None, Some(duel)) => duel.judge(),
+        (None, None) => judge_thresholds(summary),
     };
     ended_otherwise(summary).unwrap_or_else(thresholds)
 }
@@ -352,6 +354,11 @@ pub(crate) fn judge(summary: &Summary) -> (Exit, Vec<Said>) {
 /// What was found by a run that looked for it, where that decides on its exit code.
 pub(crate) fn deciding_capacity(summary: &Summary) -> Option<&Capacity> {
     summary.capacity.as_deref().filter(|_| ended_otherwise(summary).is_none())
+}
+
+/// What a duel found, if that decides on the exit code of the run.
+pub(crate) fn deciding_duel(summary: &Summary) -> Option<&Duel> {
+    summary.duel.as_deref().filter(|_| ended_otherwise(summary).is_none())
 }
 
 /// Whatever its thresholds say: why the run shows nothing good, or nothing at all.

@@ -44,7 +44,7 @@ fn held(arguments: &CompareArguments) -> Result<(Sampled, Vec<Held>), Box<Diagno
         may_show(runs.len())?;
     }
     let baseline = Sampled::read(&runs[0])?;
-    conditions.iter().try_for_each(|condition| condition.check(&baseline))?;
+    conditions.iter().try_for_each(|condition| condition.check(&baseline.summary.info))?;
     let others = runs[1..].iter().map(|run| {
         let other = Sampled::read(run)?;
         let held = throng_results::compare::compare(&baseline, &other, &conditions)?;

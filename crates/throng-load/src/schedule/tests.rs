@@ -9,6 +9,7 @@ use crate::curve::Curve;
 mod amended;
 mod asked;
 mod shapes;
+mod turns;
 
 const S: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);

@@ -6,10 +6,14 @@ use throng_base::diagnostic::{Source, Span};
 use throng_base::units::parse_share;
 use throng_base::{Diagnostic, Said};
 use throng_metrics::Comparison;
+pub use throng_metrics::duel::Fails;
 
+use super::units::Subject;
 use super::{
-    Change, OF_GENERATOR, Quantity, Sampled, Side, did_you_mean, figure, measured, subject,
+    Change, OF_GENERATOR, Quantity, Sampled, Side, attempts, did_you_mean, figure, measured,
+    subject,
 };
+use crate::directory::RunInfo;
 
 const HELP: Said = say!("write `http p99 > +10%`, `rate < -5%` or `\"NAME\" failed > +0.5%`");
 
@@ -29,37 +33,6 @@ pub struct Judged {
     pub text: String,
     pub fails: Fails,
     pub change: Option<Change>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fails {
-    No,
-    Yes,
-    /// The change is beyond the limit, but the runs are too short to tell it from noise.
-    Perhaps,
-    /// One of the runs has no such figure: that fails too, as with thresholds.
-    Unknown,
-}
-
-impl Fails {
-    /// For people; [`Fails::word`] is for programs.
-    pub fn shown(self) -> &'static str {
-        match self {
-            Fails::No => "not triggered",
-            Fails::Yes => "triggered",
-            Fails::Perhaps => "undetermined",
-            Fails::Unknown => "unknown",
-        }
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Fails::No => "passed",
-            Fails::Yes => "failed",
-            Fails::Perhaps => "indeterminate",
-            Fails::Unknown => "unknown",
-        }
-    }
 }
 
 impl Condition {
@@ -111,14 +84,14 @@ impl Condition {
         Ok(Condition { text: text.trim().to_string(), subject, measure, comparison, limit })
     }
 
-    /// That the baseline knows what it speaks of.
+    /// That the run it is compared with, whose steps are these, knows what it speaks of.
     // sentences
-    pub fn check(&self, baseline: &Sampled) -> Result<(), Box<Diagnostic>> {
-        if subject(&baseline.summary.info, &self.subject).is_some() {
+    pub fn check(&self, info: &RunInfo) -> Result<(), Box<Diagnostic>> {
+        if subject(info, &self.subject).is_some() {
             return Ok(());
         }
         let message = say!("the baseline has no step named `{}`", self.subject);
-        let help = match did_you_mean(&baseline.summary.info, &self.subject) {
+        let help = match did_you_mean(info, &self.subject) {
             Some(known) => say!("did you mean `{known}`?"),
             None => HELP,
         };
@@ -128,20 +101,32 @@ impl Condition {
         Err(Box::new(Diagnostic::error("unknown-step", message).at(span).help(help)))
     }
 
+    pub(super) fn measure(&self) -> Quantity {
+        self.measure
+    }
+
+    /// What it looks at, in a run whose steps are these.
+    pub(super) fn looks_at(&self, info: &RunInfo) -> Option<Subject> {
+        match OF_GENERATOR.contains(&self.measure) {
+            true => Some(Subject::Generator(attempts(info))),
+            false => subject(info, &self.subject),
+        }
+    }
+
     /// What it looks at, of one run.
     pub(super) fn side(&self, run: &Sampled) -> Option<Side> {
-        let subject = match OF_GENERATOR.contains(&self.measure) {
-            true => run.generator(),
-            false => subject(&run.summary.info, &self.subject)?,
-        };
-        Some(measured(run, &subject, &[self.measure]))
+        Some(measured(run, &self.looks_at(&run.summary.info)?, &[self.measure]))
     }
 
     /// It holds where the change is beyond the limit and beyond noise: the whole interval is on
     /// that side of no change.
     pub(super) fn judge(&self, before: Option<&Side>, after: Option<&Side>) -> Judged {
         let both = before.zip(after);
-        let change = both.and_then(|(before, after)| figure(self.measure, 0, before, after).change);
+        self.judge_change(both.and_then(|(one, two)| figure(self.measure, 0, one, two).change))
+    }
+
+    /// The same of a change that is known.
+    pub(super) fn judge_change(&self, change: Option<Change>) -> Judged {
         let judge = |change: &Change| {
             if !self.comparison.holds(change.by, self.limit) {
                 return Fails::No;

@@ -164,7 +164,7 @@ impl Baseline {
 }
 
 fn wrong(run: &Sampled, asked: &Asked) -> Wrong {
-    asked.conditions.iter().map(|condition| condition.check(run).err()).collect()
+    asked.conditions.iter().map(|condition| condition.check(&run.summary.info).err()).collect()
 }
 
 /// The directories of the folder that are to be read, by scenario, the oldest first.

@@ -23,7 +23,7 @@ pub(super) const UNITS_MIN: usize = 5;
 /// Intervals hold the true change in so many of all cases.
 pub const CONFIDENCE: f64 = 0.95;
 /// The same, as a quantile of the normal distribution, on both sides.
-const NORMAL_95: f64 = 1.959_964;
+pub(super) const NORMAL_95: f64 = 1.959_964;
 /// More standard errors than that are as good as any number.
 const ERRORS_MAX: f64 = 1e6;
 
@@ -107,6 +107,17 @@ impl Drawn {
             before += count;
         }
         None
+    }
+}
+
+/// A figure of one cell that took so many seconds. A percentile lies between the ends of its
+/// bucket, and has at least one value above it.
+pub(super) fn figure_of_cell(cell: &Cell, measure: Quantity, seconds: f64) -> Option<f64> {
+    let places: Vec<usize> = cell.latency.buckets().map(|(index, _)| index).collect();
+    let drawn = Drawn::of(cell, &places);
+    match measure {
+        Quantity::Quantile(quantile) if drawn.timed as f64 * (1.0 - quantile) < 1.0 - 1e-9 => None,
+        _ => drawn.figure(measure, &places, seconds),
     }
 }
 
@@ -219,7 +230,7 @@ fn as_normal(errors: f64, freedom: f64) -> f64 {
 }
 
 /// The share of the normal distribution above a value of 0 or more (the same, 26.2.17).
-fn upper_tail(value: f64) -> f64 {
+pub(super) fn upper_tail(value: f64) -> f64 {
     let near = 1.0 / (1.0 + 0.231_641_9 * value);
     let terms = [0.319_381_53, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let sum = terms.iter().rev().fold(0.0, |sum, term| (sum + term) * near);

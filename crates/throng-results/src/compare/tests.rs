@@ -141,7 +141,7 @@ fn conditions_hold_beyond_their_limit_and_beyond_noise() {
     let (one, two) = (run(1, 60, 1e6), run(2, 60, 1.1e6));
     let judge = |text: &str, two: &Sampled| {
         let condition = Condition::parse(text).unwrap();
-        condition.check(&one).unwrap();
+        condition.check(&one.summary.info).unwrap();
         let (before, after) = (condition.side(&one), condition.side(two));
         condition.judge(before.as_ref(), after.as_ref()).fails
     };
@@ -172,7 +172,7 @@ fn what_is_wrong_with_a_condition_is_told() {
         assert!(told.contains(message), "{text}: {told}");
     }
     let one = run(1, 10, 1e6);
-    let told = Condition::parse("htpt p99 > 5%").unwrap().check(&one).unwrap_err();
+    let told = Condition::parse("htpt p99 > 5%").unwrap().check(&one.summary.info).unwrap_err();
     assert!(told.render(false).contains("did you mean `http`"), "{told:?}");
 }
 

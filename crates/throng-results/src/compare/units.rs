@@ -41,15 +41,47 @@ impl Cell {
     }
 }
 
+/// What was done in a unit of time.
 #[derive(Clone, Debug, Default)]
-struct Unit {
+pub(super) struct Unit {
     steps: BTreeMap<u16, Cell>,
     connect: Cell,
-    cpu_ns: u64,
+    pub(super) cpu_ns: u64,
 }
 
 impl Unit {
-    fn merge(&mut self, other: &Unit) {
+    /// Takes what was done, and not what it took of the host.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        for row in &interval.steps {
+            let cell = self.steps.entry(row.step).or_default();
+            (cell.count, cell.ok) = (cell.count + row.count, cell.ok + row.ok);
+            cell.in_time += row.ok_in_time();
+            cell.latency.merge(&row.latency);
+        }
+        if let Some(stage) = interval.stage(Stage::Connect) {
+            self.connect.count += stage.ok + stage.failed;
+            self.connect.ok += stage.ok;
+            self.connect.in_time += stage.ok;
+            self.connect.latency.merge(&stage.latency);
+        }
+    }
+
+    /// What the subject did in it.
+    pub(super) fn cell(&self, subject: &Subject) -> Cell {
+        match subject {
+            Subject::Connect => self.connect.clone(),
+            Subject::Steps(steps) => self.sum(steps),
+            Subject::Generator(attempts) => Cell { cpu_ns: self.cpu_ns, ..self.sum(attempts) },
+        }
+    }
+
+    fn sum(&self, steps: &[u16]) -> Cell {
+        let mut sum = Cell::default();
+        steps.iter().filter_map(|step| self.steps.get(step)).for_each(|one| sum.merge(one));
+        sum
+    }
+
+    pub(super) fn merge(&mut self, other: &Unit) {
         for (step, cell) in &other.steps {
             self.steps.entry(*step).or_default().merge(cell);
         }
@@ -82,20 +114,9 @@ impl Units {
             return;
         }
         let unit = self.units.entry(interval.second / self.width).or_default();
-        for row in &interval.steps {
-            let cell = unit.steps.entry(row.step).or_default();
-            (cell.count, cell.ok) = (cell.count + row.count, cell.ok + row.ok);
-            cell.in_time += row.ok_in_time();
-            cell.latency.merge(&row.latency);
-        }
+        unit.add(interval);
         if let Some(own) = &interval.resources {
             unit.cpu_ns += own.cpu_user_ns + own.cpu_system_ns;
-        }
-        if let Some(stage) = interval.stage(Stage::Connect) {
-            unit.connect.count += stage.ok + stage.failed;
-            unit.connect.ok += stage.ok;
-            unit.connect.in_time += stage.ok;
-            unit.connect.latency.merge(&stage.latency);
         }
         while self.units.len() > UNITS_MAX {
             self.width *= 2;
@@ -113,27 +134,13 @@ impl Units {
     /// Of the whole measured time.
     pub(super) fn whole(&self, subject: &Subject) -> Cell {
         let mut whole = Cell::default();
-        self.units.values().for_each(|unit| whole.merge(&cell(unit, subject)));
+        self.units.values().for_each(|unit| whole.merge(&unit.cell(subject)));
         whole
     }
 
     /// In the order of time, without the first and the last, which are only parts of a unit.
     pub(super) fn inner(&self, subject: &Subject) -> Vec<Cell> {
         let inner = self.units.len().saturating_sub(2);
-        self.units.values().skip(1).take(inner).map(|unit| cell(unit, subject)).collect()
+        self.units.values().skip(1).take(inner).map(|unit| unit.cell(subject)).collect()
     }
-}
-
-fn cell(unit: &Unit, subject: &Subject) -> Cell {
-    match subject {
-        Subject::Connect => unit.connect.clone(),
-        Subject::Steps(steps) => sum(unit, steps),
-        Subject::Generator(attempts) => Cell { cpu_ns: unit.cpu_ns, ..sum(unit, attempts) },
-    }
-}
-
-fn sum(unit: &Unit, steps: &[u16]) -> Cell {
-    let mut sum = Cell::default();
-    steps.iter().filter_map(|step| unit.steps.get(step)).for_each(|one| sum.merge(one));
-    sum
 }

@@ -103,7 +103,16 @@ fn everything() -> Objects {
     add_rare_rows(&mut strained);
     let mut found = Objects::new();
     let [searched, collapsed] = searches();
-    let others = [sample::im(), sample::im_held(true), sample::chat(), searched, collapsed];
+    let [dueled, undecided] = duels();
+    let others = [
+        sample::im(),
+        sample::im_held(true),
+        sample::chat(),
+        searched,
+        collapsed,
+        dueled,
+        undecided,
+    ];
     for summary in others.into_iter().chain([summary, strained]) {
         walk(&summary_json(&summary), "", &mut found);
     }
@@ -195,6 +204,15 @@ fn searches() -> [Summary; 2] {
     (level.online, level.verdict) =
         (Some(3), LevelVerdict::GeneratorBound(GeneratorLimit::Lateness));
     [full, bare].map(sample::capacity::searched)
+}
+
+/// Two duels that have all fields between them, and none.
+fn duels() -> [Summary; 2] {
+    let full = sample::duel::duel();
+    let mut bare = full.clone();
+    bare.figures[0].change = None;
+    bare.figures[0].a = None;
+    [full, bare].map(sample::duel::dueled)
 }
 
 fn add_monitors(summary: &mut Summary) {

@@ -7,6 +7,7 @@ use throng_metrics::{Percentile, Unit, Verdict};
 
 use super::audits::audits_markdown;
 use super::capacity::capacity_markdown;
+use super::duel::duel_markdown;
 use super::escape;
 use super::events::events_markdown;
 use super::levels::levels_markdown;
@@ -38,6 +39,7 @@ pub fn summary_markdown(summary: &Summary) -> String {
     let code = exit.code();
     out += &format!("{targets}{here}, {users} users, {length}, {started}, exit code {code}\n\n");
     out += &summary.capacity.as_deref().map(capacity_markdown).unwrap_or_default();
+    out += &summary.duel.as_deref().map(duel_markdown).unwrap_or_default();
     let attempts = summary.attempts_word().english();
     let percentiles: Vec<&str> = Percentile::MAIN.iter().map(|it| it.label()).collect();
     out += &format!("| | {attempts} | ok/s | failed | {} | max |\n", percentiles.join(" | "));

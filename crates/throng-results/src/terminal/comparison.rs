@@ -1,11 +1,10 @@
 //! Runs side by side.
 
 use throng_base::{Said, clean};
-use throng_metrics::Unit;
 
 use super::report::figure_text;
 use super::table::{Cell, Table};
-use super::text::{cut_middle, wrap};
+use super::text::{cut_middle, percent_text, wrap};
 use super::{Ink, Style};
 use crate::compare::{
     CapacityChange, Change, Comparison, Fails, Figure, GENERATOR, Judged, MEASURES, Quantity, Row,
@@ -150,20 +149,6 @@ pub(super) fn word(figure: &Figure, change: &Change) -> (Ink, Said) {
 /// A change with its sign: a share of the baseline, or points.
 pub(crate) fn by_text(figure: &Figure, by: f64) -> String {
     percent_text(figure.unit(), by)
-}
-
-pub(super) fn percent_text(unit: Unit, by: f64) -> String {
-    let percent = by * 100.0;
-    let decimals = match percent.abs() {
-        it if it < 1.0 && unit == Unit::Share => 2,
-        it if it < 10.0 => 1,
-        _ => 0,
-    };
-    let text = format!("{percent:+.decimals$} %");
-    if text.trim_matches(['+', '-', '0', '.', ' ', '%']).is_empty() {
-        return "0 %".into();
-    }
-    text.replace('-', "−")
 }
 
 // sentences

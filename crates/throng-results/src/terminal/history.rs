@@ -3,11 +3,11 @@
 use crate::compare::Quantity;
 use throng_base::{Exit, Said, clean};
 
-use super::comparison::{by_text, judged_text, percent_text, word};
+use super::comparison::{by_text, judged_text, word};
 use super::curve::{Levels, levels, spark};
 use super::report::figure_text;
 use super::table::{Cell, Table};
-use super::text::{cut, width, wrap};
+use super::text::{cut, percent_text, width, wrap};
 use super::{Ink, Style};
 use crate::compare::{
     CapacityChange, Figure, History, Past, Shift, Trend, figure_unit, figure_word,

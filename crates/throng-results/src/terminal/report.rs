@@ -3,6 +3,7 @@
 mod audits;
 mod capacity;
 mod delivering;
+mod duel;
 mod errors;
 mod events;
 mod exemplars;
@@ -27,6 +28,7 @@ use throng_metrics::{Percentile, Unit, Verdict, status_word};
 use throng_base::Said;
 
 pub(super) use capacity::{answer, picture, searched_levels, zones};
+pub(super) use duel::duel;
 pub(super) use levels::load_levels;
 
 use super::columns::{BRIEF, Columns, EXPLAINED, NOTHING, P50, P95, P99, Time, failures};
@@ -61,6 +63,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
     let sections = [
         title(summary, style),
         capacity(summary, style),
+        summary.duel.as_deref().map(|found| duel(found, style)).unwrap_or_default(),
         thresholds(summary, style),
         super::findings::section(summary, style),
         diagnostics(summary, style),

@@ -15,6 +15,7 @@ use throng_base::Said;
 use super::text::{clean, cut, width};
 use super::{Ink, Style};
 use crate::summary::Summary;
+use throng_metrics::Duel;
 use throng_metrics::capacity::Capacity;
 
 /// With the prompt below it, a terminal of 24 lines shows it whole.
@@ -83,6 +84,9 @@ pub(super) fn short_text(summary: &Summary, style: &Style) -> String {
     if let Some(found) = summary.capacity.as_deref() {
         return searched(summary, found, style);
     }
+    if let Some(found) = summary.duel.as_deref() {
+        return dueled(summary, found, style);
+    }
     let fits = |text: &String| text.lines().count() <= LINES_MAX;
     let mut texts = ROOMS.iter().map(|room| in_room(summary, room, style));
     let fitting = texts.find(fits);
@@ -102,6 +106,20 @@ fn searched(summary: &Summary, found: &Capacity, style: &Style) -> String {
         super::report::searched_levels(found, LEVELS_MAX, style),
         super::report::zones(found, style),
         found::gave_way(summary, GAVE_WAY_MAX, style),
+        wrong::errors(summary, room, style),
+        record(summary, style),
+    ]
+    .concat()
+}
+
+/// A duel: how the targets differ, and nothing that is of both together.
+fn dueled(summary: &Summary, found: &Duel, style: &Style) -> String {
+    let room = &ROOMS[ROOMS.len() - 1];
+    [
+        head::title(summary, style),
+        head::facts(summary, room.facts, style),
+        head::notices(summary, room, style),
+        super::report::duel(found, style),
         wrong::errors(summary, room, style),
         record(summary, style),
     ]

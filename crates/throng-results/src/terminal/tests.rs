@@ -3,6 +3,7 @@
 mod capacity;
 mod chinese;
 mod delivering;
+mod duel;
 mod lateness;
 mod live;
 mod staying;

@@ -5,6 +5,7 @@ use std::time::Duration;
 pub(super) use throng_base::clean;
 pub(super) use throng_base::columns::{cut, cut_middle, width, wrap};
 use throng_base::units::{format_count, format_duration};
+use throng_metrics::Unit;
 
 pub(super) fn nanos(nanos: u64) -> String {
     span(Duration::from_nanos(nanos))
@@ -99,6 +100,21 @@ pub(super) fn ascii(text: &str) -> String {
         c => c,
     };
     text.chars().map(sign).collect()
+}
+
+/// A change with its sign, as a percentage.
+pub(crate) fn percent_text(unit: Unit, by: f64) -> String {
+    let percent = by * 100.0;
+    let decimals = match percent.abs() {
+        it if it < 1.0 && unit == Unit::Share => 2,
+        it if it < 10.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{percent:+.decimals$} %");
+    if text.trim_matches(['+', '-', '0', '.', ' ', '%']).is_empty() {
+        return "0 %".into();
+    }
+    text.replace('-', "−")
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@ use throng_base::{Exit, Said};
 use throng_metrics::{Cause, Verdict};
 
 use super::{
-    deciding_capacity, exit_code, failed_setup, is_indeterminate, is_strained, is_unreachable,
-    nothing_succeeded, was_reached,
+    deciding_capacity, deciding_duel, exit_code, failed_setup, is_indeterminate, is_strained,
+    is_unreachable, nothing_succeeded, was_reached,
 };
 use crate::summary::{Outage, Summary, ThresholdRow};
+use throng_metrics::Duel;
 use throng_metrics::capacity::{Basis, Capacity, EndedBy};
+use throng_metrics::duel::Outcome;
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub(crate) fn headline(summary: &Summary) -> Headline {
     if let Some(capacity) = deciding_capacity(summary) {
         let (tone, text) = capacity_words(capacity);
         return Headline { tone, text, cause: None };
+    }
+    if let Some(duel) = deciding_duel(summary) {
+        return Headline { tone: duel_tone(duel), text: duel.verdict(), cause: None };
     }
     let cause = nothing_succeeded(summary);
     let (tone, text) = words(summary, cause.is_some());
@@ -124,6 +129,14 @@ fn capacity_words(capacity: &Capacity) -> (Tone, Said) {
     }
 }
 
+fn duel_tone(duel: &Duel) -> Tone {
+    match (duel.judge().0, duel.outcome()) {
+        (Exit::ThresholdsNotMet, _) => Tone::Bad,
+        (Exit::ResultInvalid, _) | (_, Outcome::Undecided(_) | Outcome::TooShort) => Tone::Warning,
+        _ => Tone::Good,
+    }
+}
+
 /// The verdict as one word, and what it hangs on where the word does not say it all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -143,6 +156,15 @@ pub(crate) fn stamp(summary: &Summary) -> Stamp {
             _ => say!("UNDECIDED"),
         };
         return Stamp { tone, word, why: Some(why) };
+    }
+    if let Some(duel) = deciding_duel(summary) {
+        let word = match (duel.judge().0, duel.conditions.is_empty()) {
+            (Exit::Success, true) => say!("DONE"),
+            (Exit::Success, false) => say!("PASSED"),
+            (Exit::ThresholdsNotMet, _) => say!("FAILED"),
+            _ => say!("UNDECIDED"),
+        };
+        return Stamp { tone: duel_tone(duel), word, why: Some(duel.verdict()) };
     }
     let Headline { tone, text, cause } = headline(summary);
     let all = summary.verdict.thresholds.len();

@@ -74,7 +74,8 @@ impl Reader<'_> {
         let phases = fields.need(cx, fields.phases, PHASES_HELP)?;
         let mut churns = Vec::new();
         let phases = read_phases(cx, phases, stage, &mut churns);
-        let load = Load { name: key.text.clone(), sessions: sessions?, start: start?, phases };
+        let name = key.text.clone();
+        let load = Load { name, sessions: sessions?, start: start?, phases, turns: None };
         Some((load, churns))
     }
 

@@ -77,7 +77,8 @@ fn machines(summary: &Summary) -> Option<Said> {
     let lost = summary.parts.machines.iter().filter(|machine| machine.lost.is_some());
     let lost: Vec<String> = lost.map(|machine| clean(&machine.name)).collect();
     match lost.as_slice() {
-        _ if all < 2 => None,
+        // The sides of a duel are named below.
+        _ if all < 2 || summary.info.duel => None,
         [] => Some(say!("{} machines", all)),
         lost => {
             let names = cut_middle(&lost.join(", "), LOST_COLUMNS_MAX);
