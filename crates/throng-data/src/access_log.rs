@@ -1,5 +1,8 @@
 //! The times of an access log in the common or the combined format: how many requests there were
-//! in each second. However long the log is, only its seconds are kept.
+//! in each second. However long the log is, only its seconds are kept. `request`: the requests
+//! themselves, for a replay.
+
+mod request;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,6 +15,8 @@ use throng_base::units::format_count;
 use crate::error::DataError;
 use crate::file;
 use crate::moment::log_time;
+
+pub use request::LogRequest;
 
 /// More seconds with requests in them are not read: eleven days without a pause.
 pub const SECONDS_MAX: usize = 1_000_000;
@@ -27,6 +32,41 @@ pub type Seconds = Vec<(u64, u64)>;
 
 /// Reads a log, which may be compressed by gzip.
 pub fn read(path: &Path) -> Result<Seconds, DataError> {
+    let mut log = Log::default();
+    walk(path, &mut |line, has_ended| log.line(line, has_ended))?;
+    log.finish().map_err(|error| error.file(path))
+}
+
+/// Reads the requests of a log, in the order of its lines. Returns how many lines had none.
+pub fn requests(
+    path: &Path,
+    each: &mut dyn FnMut(LogRequest) -> Result<(), DataError>,
+) -> Result<u64, DataError> {
+    let (mut passed, mut latest, mut any) = (0, f64::NEG_INFINITY, false);
+    walk(path, &mut |line, _| match request::parse(line) {
+        Some(request) => {
+            (latest, any) = (latest.max(request.at_s), true);
+            match latest - request.at_s > BACK_SECONDS_MAX as f64 {
+                true => Err(back_in_time((latest - request.at_s) as i64)),
+                false => each(request),
+            }
+        }
+        None => {
+            passed += u64::from(!line.trim_ascii().is_empty());
+            Ok(())
+        }
+    })?;
+    match any {
+        true => Ok(passed),
+        false => Err(no_requests().file(path)),
+    }
+}
+
+/// Hands over each line, without its end, and whether it has one.
+fn walk(
+    path: &Path,
+    each: &mut dyn FnMut(&[u8], bool) -> Result<(), DataError>,
+) -> Result<(), DataError> {
     let file = file::open(path)?;
     let unreadable = |cause: io::Error| DataError::unreadable(path, &cause);
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
@@ -34,34 +74,28 @@ pub fn read(path: &Path) -> Result<Seconds, DataError> {
     match is_compressed {
         true => {
             let plain = MultiGzDecoder::new(reader);
-            count(&mut BufReader::with_capacity(BUFFER_BYTES, plain), path)
+            walk_lines(&mut BufReader::with_capacity(BUFFER_BYTES, plain), path, each)
         }
-        false => count::<BufReader<File>>(&mut reader, path),
+        false => walk_lines::<BufReader<File>>(&mut reader, path, each),
     }
 }
 
-fn count<R: BufRead>(reader: &mut R, path: &Path) -> Result<Seconds, DataError> {
-    let mut log = Log::default();
+fn walk_lines<R: BufRead>(
+    reader: &mut R,
+    path: &Path,
+    each: &mut dyn FnMut(&[u8], bool) -> Result<(), DataError>,
+) -> Result<(), DataError> {
     let mut line: Vec<u8> = Vec::new();
-    loop {
+    for number in 1.. {
         line.clear();
-        let ended =
+        let has_ended =
             read_line(reader, &mut line).map_err(|cause| DataError::unreadable(path, &cause))?;
-        if line.is_empty() && !ended {
+        if line.is_empty() && !has_ended {
             break;
         }
-        log.lines += 1;
-        let line_number = log.lines;
-        let at = |error: DataError| error.file(path).line(line_number);
-        match time_of(&line) {
-            Some(second) => log.add(second).map_err(at)?,
-            None if line.trim_ascii().is_empty() => {}
-            // The server was about to write it.
-            None if !ended => {}
-            None => return Err(at(no_time())),
-        }
+        each(&line, has_ended).map_err(|error| error.file(path).line(number))?;
     }
-    log.finish().map_err(|error| error.file(path))
+    Ok(())
 }
 
 /// The begin of the next line, without its end. Whether it has one.
@@ -98,7 +132,6 @@ fn time_of(line: &[u8]) -> Option<i64> {
 
 #[derive(Default)]
 struct Log {
-    lines: u64,
     counts: BTreeMap<i64, u64>,
     /// Of the second of the last line, which are not in `counts` yet.
     second: i64,
@@ -107,6 +140,16 @@ struct Log {
 }
 
 impl Log {
+    fn line(&mut self, line: &[u8], has_ended: bool) -> Result<(), DataError> {
+        match time_of(line) {
+            Some(second) => self.add(second),
+            None if line.trim_ascii().is_empty() => Ok(()),
+            // The server was about to write it.
+            None if !has_ended => Ok(()),
+            None => Err(no_time()),
+        }
+    }
+
     fn add(&mut self, second: i64) -> Result<(), DataError> {
         let latest = self.latest.map_or(second, |latest| latest.max(second));
         if latest - second > BACK_SECONDS_MAX {
@@ -133,12 +176,16 @@ impl Log {
     fn finish(mut self) -> Result<Seconds, DataError> {
         self.flush();
         let Some(first) = self.counts.keys().next().copied() else {
-            let help = say!("use a non-empty log in the common or combined format");
-            return Err(DataError::new("data-empty", say!("the log has no requests")).help(help));
+            return Err(no_requests());
         };
         let since = |(second, count): (i64, u64)| ((second - first) as u64, count);
         Ok(self.counts.into_iter().map(since).collect())
     }
+}
+
+fn no_requests() -> DataError {
+    let help = say!("use a non-empty log in the common or combined format");
+    DataError::new("data-empty", say!("the log has no requests")).help(help)
 }
 
 fn no_time() -> DataError {

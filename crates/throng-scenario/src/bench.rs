@@ -17,10 +17,14 @@ use crate::wants::JsonWant;
 mod call;
 pub(crate) mod requests;
 mod route;
+mod shape;
+mod urls;
 
 use crate::quote::{quoted, scalar, text};
 pub use requests::write_requests;
 pub use route::BenchRoute;
+pub use shape::{BenchShape, BenchStage, parse_rates};
+pub use urls::{BenchUrl, URLS_MAX, parse_urls};
 
 /// What a command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +41,9 @@ pub struct Bench {
     pub time: Option<Duration>,
     /// Iterations per second.
     pub rate: Option<f64>,
+    pub shape: BenchShape,
+    /// In place of the path of the URL.
+    pub urls: Vec<BenchUrl>,
     /// None is the default: connections are kept.
     pub keep_alive: Option<bool>,
     /// False fails a request that the target has not looked at.
@@ -271,6 +278,7 @@ impl Writer<'_> {
             self.line("    steps:");
             match self.calls() {
                 true => self.call(),
+                false if self.listed() => {}
                 false => self.http_step(),
             }
             return self.think();
@@ -533,6 +541,9 @@ impl Writer<'_> {
         let users = bench.users.max(1);
         if let Some(hold) = bench.hold {
             return self.fill_and_drain(users, hold);
+        }
+        if self.shaped(users) {
+            return;
         }
         let rate = bench.rate.map(|rate| format!("{rate}/s"));
         let steady = match &rate {

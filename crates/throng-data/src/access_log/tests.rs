@@ -6,6 +6,12 @@ use throng_base::Random;
 
 use super::*;
 
+fn count<R: BufRead>(reader: &mut R, path: &Path) -> Result<Seconds, DataError> {
+    let mut log = Log::default();
+    walk_lines(reader, path, &mut |line, has_ended| log.line(line, has_ended))?;
+    log.finish().map_err(|error| error.file(path))
+}
+
 fn read_bytes(bytes: &[u8]) -> Result<Seconds, DataError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
@@ -101,4 +107,23 @@ fn any_bytes_are_counts_or_a_mistake() {
             assert!(seconds.iter().map(|(_, count)| count).sum::<u64>() <= 12);
         }
     }
+}
+
+#[test]
+fn requests_come_in_the_order_of_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let text = [line(7), "no request\n".into(), "\n".into(), line(9)].concat();
+    std::fs::write(&path, text).unwrap();
+    let mut seen = Vec::new();
+    let passed = requests(&path, &mut |request| {
+        seen.push((request.path, request.at_s));
+        Ok(())
+    });
+    assert_eq!(passed.unwrap(), 1, "the line that is no request");
+    assert_eq!(seen.len(), 2);
+    assert_eq!((seen[0].0.as_str(), seen[1].1 - seen[0].1), ("/a[1]", 2.0));
+    std::fs::write(&path, "nothing of it\n").unwrap();
+    let told = requests(&path, &mut |_| Ok(())).unwrap_err();
+    assert!(told.diagnostic().message.english().contains("no requests"), "{told:?}");
 }
