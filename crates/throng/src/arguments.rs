@@ -4,6 +4,7 @@
 mod bench;
 mod capacity;
 mod control;
+mod duel;
 mod files;
 mod fleet;
 mod host;
@@ -23,6 +24,7 @@ use crate::version;
 pub(crate) use bench::{BenchArguments, Verify};
 pub(crate) use capacity::{CapacityArguments, SearchArguments};
 pub(crate) use control::{ControlArguments, What};
+pub(crate) use duel::DuelArguments;
 pub(crate) use files::{ExplainArguments, InitArguments, InitKind, SchemaArguments, SchemaKind};
 pub(crate) use fleet::{
     AgentArguments, CollectArguments, FleetArguments, FleetWhat, ResumeArguments,
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Finds the highest load at which a service meets the thresholds of a scenario
     Capacity(Box<CapacityArguments>),
+    /// Compares two targets: loads them in turn and tells which one is faster, and by how much
+    Duel(Box<DuelArguments>),
     /// Runs one of a run's processes; started by `throng run --processes`
     #[command(hide = true)]
     Post,
@@ -142,6 +146,7 @@ impl Command {
                 | Command::Try(_)
                 | Command::Run(_)
                 | Command::Capacity(_)
+                | Command::Duel(_)
                 | Command::Post
                 | Command::Rerun(_)
                 | Command::Demo(_)
@@ -154,6 +159,7 @@ impl Command {
 mod tests {
     use std::time::Duration;
 
+    use super::values::Rates;
     use super::*;
 
     #[test]
@@ -177,9 +183,13 @@ mod tests {
         let ab = parse("throng bench -k -c 10 -n 1000 http://127.0.0.1/");
         assert_eq!((ab.requests, ab.connection.keepalive), (Some(1000), true));
         let hey = parse("throng bench -z 5s -q 100 -disable-keepalive -m POST -T a/b u");
-        assert_eq!((hey.rate, hey.connection.no_keepalive), (Some(100.0), true));
+        let constant = |to: f64| Some(Rates { from: None, to });
+        assert_eq!((hey.rate, hey.connection.no_keepalive), (constant(100.0), true));
         let vegeta = parse("throng bench -rate=900/s -duration=10s u");
-        assert_eq!((vegeta.rate, vegeta.duration), (Some(900.0), Some(Duration::from_secs(10))));
+        assert_eq!(
+            (vegeta.rate, vegeta.duration),
+            (constant(900.0), Some(Duration::from_secs(10)))
+        );
         let go = parse("throng bench -c 1 -n 100 -u http://127.0.0.1/ -v json -data {}");
         assert_eq!(go.request.auth.as_deref(), Some("http://127.0.0.1/"));
         assert_eq!(go.expectation.verify, Some(Verify::Json));

@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use throng_base::clean::without_mark;
 use throng_base::{Diagnostic, Exit, Said, Source, plain};
-use throng_program::{Family, HttpVersion};
-use throng_scenario::bench::{Bench, BenchBody, BenchRoute, BenchUntil, write};
-use throng_scenario::{RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl};
+use throng_program::{Family, HttpVersion, Program};
+use throng_scenario::bench::{
+    Bench, BenchBody, BenchRoute, BenchShape, BenchUntil, BenchUrl, parse_urls, write,
+};
+use throng_scenario::{
+    Recorded, RunOptions, Url, abstract_socket_of_curl, read_disk, unix_socket_of_curl,
+};
 use throng_scenario::{SOURCE_BYTES_MAX, curl, parse_hex, parse_json_expectation};
 
 use crate::arguments::{BenchArguments, Verify, metadata};
@@ -31,22 +35,45 @@ pub(crate) fn with_bench(
     then: impl FnOnce(Conduct<'_>) -> Exit,
 ) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
-    let mut warnings = Vec::new();
-    let mut bench = match assemble(arguments, &mut warnings) {
-        Ok(bench) => bench,
-        Err(diagnostics) => {
-            errors.diagnostics(&diagnostics);
-            return Exit::Usage;
-        }
-    };
-    let reflected = match reflected(arguments, &mut bench, errors) {
-        Ok(reflected) => reflected,
+    let (program, recorded) = match compiled(arguments, arguments.url.as_deref(), errors) {
+        Ok(compiled) => compiled,
         Err(exit) => return exit,
     };
+    let (output, limits) = (&arguments.output, &arguments.limits);
+    then(Conduct {
+        search: None,
+        duel: None,
+        program: Arc::new(program),
+        recorded,
+        rerun_of: None,
+        command: command(),
+        output,
+        limits,
+    })
+}
+
+/// The words of this command line.
+pub(crate) fn command() -> Vec<String> {
+    std::iter::once("throng".to_string()).chain(std::env::args().skip(1)).collect()
+}
+
+/// The scenario of a command line, for this URL. Mistakes have been told; with `--print-scenario`
+/// there is nothing left to do.
+pub(crate) fn compiled(
+    arguments: &BenchArguments,
+    url: Option<&str>,
+    errors: Screen,
+) -> Result<(Program, Recorded), Exit> {
+    let mut warnings = Vec::new();
+    let mut bench = assemble(arguments, url, &mut warnings).map_err(|diagnostics| {
+        errors.diagnostics(&diagnostics);
+        Exit::Usage
+    })?;
+    let reflected = reflected(arguments, &mut bench, errors)?;
     let text = write(&bench);
     if arguments.print_scenario {
         Screen::output(true).document(&text);
-        return Exit::Success;
+        return Err(Exit::Success);
     }
     let source = Source::new(tell!("the scenario of this command line"), text);
     let read = |path: &Path, bytes_max: usize| match &reflected {
@@ -59,25 +86,12 @@ pub(crate) fn with_bench(
         Ok((program, more, recorded)) => {
             warnings.extend(more);
             errors.diagnostics(&warnings);
-            let mut words = std::env::args();
-            words.next();
-            let command = std::iter::once("throng".to_string()).chain(words).collect();
-            let (output, limits) = (&arguments.output, &arguments.limits);
-            let program = Arc::new(program);
-            then(Conduct {
-                search: None,
-                program,
-                recorded,
-                rerun_of: None,
-                command,
-                output,
-                limits,
-            })
+            Ok((program, recorded))
         }
         Err(diagnostics) => {
             errors.diagnostics(&diagnostics);
             errors.say(say!("use --print-scenario to see the whole scenario of this command line"));
-            Exit::Usage
+            Err(Exit::Usage)
         }
     }
 }
@@ -123,13 +137,15 @@ fn is_given(arguments: &BenchArguments, path: &Path) -> bool {
 /// What the command line asks for; all mistakes at once.
 fn assemble(
     arguments: &BenchArguments,
+    url: Option<&str>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<Bench, Vec<Diagnostic>> {
     let mut bench = Bench {
         users: arguments.concurrency,
         iterations: arguments.requests,
         time: arguments.duration,
-        rate: arguments.rate,
+        rate: arguments.rate.map(|rate| rate.to),
+        shape: shape(arguments),
         hold: arguments.hold,
         heartbeat: arguments.heartbeat,
         heartbeat_message: arguments.heartbeat_body.clone(),
@@ -151,13 +167,60 @@ fn assemble(
             Err(found) => return Err(found),
         }
     }
-    address(arguments, &mut bench, &mut errors);
+    let listed = arguments.urls.as_deref().map(|path| listed(path, url.unwrap_or_default()));
+    match listed.transpose() {
+        Ok(listed) => bench.urls = listed.unwrap_or_default(),
+        Err(found) => return Err(found),
+    }
+    // The first of a list stands for all: they go to one target.
+    let first = bench.urls.first().map(|one| one.url.clone());
+    address(arguments, first.as_deref().or(url), &mut bench, &mut errors);
     request(arguments, &mut bench, &mut errors);
     expectations(arguments, &mut bench, &mut errors);
     connection(arguments, &mut bench);
     route(arguments, &mut bench);
     fitting(arguments, &bench, &mut errors);
+    ranged(arguments, &mut errors);
     if errors.is_empty() { Ok(bench) } else { Err(errors) }
+}
+
+fn shape(arguments: &BenchArguments) -> BenchShape {
+    let from = arguments.rate.and_then(|rate| rate.from);
+    match (from, arguments.steps) {
+        _ if !arguments.stages.is_empty() => BenchShape::Stages(arguments.stages.clone()),
+        (Some(from), Some(count)) => BenchShape::Steps { from, count },
+        (Some(from), None) => BenchShape::Ramp { from },
+        (None, _) => BenchShape::Constant,
+    }
+}
+
+/// A range of rates takes a time, and steps take a range.
+fn ranged(arguments: &BenchArguments, errors: &mut Vec<Diagnostic>) {
+    let is_range = arguments.rate.is_some_and(|rate| rate.from.is_some());
+    if arguments.steps.is_some() && !is_range {
+        let message = say!("--steps requires a range of rates");
+        let help = say!("write `--rate 100..5000 --steps 8 --for 10s`");
+        errors.push(mistake("flag-without-effect", message, help));
+    }
+    let others = [
+        ("--requests", arguments.requests.is_some()),
+        ("--hold", arguments.hold.is_some()),
+        ("--capacity", !arguments.capacity.is_empty()),
+    ];
+    for (flag, _) in others.iter().filter(|(_, given)| is_range && *given) {
+        let message = say!("{flag} does not apply to a range of rates");
+        errors.push(mistake("flag-without-effect", message, say!("give one rate, or omit {flag}")));
+    }
+}
+
+/// The requests of a list.
+fn listed(path: &Path, base: &str) -> Result<Vec<BenchUrl>, Vec<Diagnostic>> {
+    let text = plain::read_given_text(path, SOURCE_BYTES_MAX).map_err(|error| {
+        let error = Said::of_error(&error);
+        let message = say!("cannot read the list of URLs {}: {error}", path.display());
+        vec![mistake("file-unreadable", message, say!("set --urls to the path of a text file"))]
+    })?;
+    parse_urls(&Source::new(path.display().to_string(), without_mark(&text)), base)
 }
 
 pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
@@ -171,13 +234,18 @@ pub(crate) fn read_curl(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
 }
 
 /// The URL may stand alone, in `-u`, or in the cURL file.
-fn address(arguments: &BenchArguments, bench: &mut Bench, errors: &mut Vec<Diagnostic>) {
+fn address(
+    arguments: &BenchArguments,
+    url: Option<&str>,
+    bench: &mut Bench,
+    errors: &mut Vec<Diagnostic>,
+) {
     let auth = arguments.request.auth.as_deref();
     let (url_of_u, auth) = match auth {
         Some(text) if text.contains("://") => (Some(text), None),
         other => (None, other),
     };
-    let given: Vec<&str> = arguments.url.as_deref().into_iter().chain(url_of_u).collect();
+    let given: Vec<&str> = url.into_iter().chain(url_of_u).collect();
     match given.as_slice() {
         [] => {}
         [url] => bench.url = (*url).to_string(),

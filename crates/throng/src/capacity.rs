@@ -14,9 +14,10 @@ use throng_metrics::{Comparison, Measure, Threshold};
 use throng_program::{Drive, Iterations, Load, Phase, Program, Rate, Spacing};
 
 use crate::arguments::{CapacityArguments, SearchArguments};
+use crate::conduct::Conduct;
 use crate::conduct::pilot::{Wanted, share};
-use crate::conduct::{Conduct, with_file};
 use crate::guard::Guard;
+use crate::replay::with_run;
 use crate::screen::Screen;
 
 /// Beyond the budget: a drain or a recovery that has begun may end.
@@ -28,7 +29,7 @@ pub(crate) const USERS_MIN: u64 = 1_000;
 
 /// `throng capacity FILE`.
 pub(crate) fn capacity(arguments: &CapacityArguments) -> Exit {
-    with_file(&arguments.run, |conduct| search(conduct, &arguments.search))
+    with_run(&arguments.run, |conduct| search(conduct, &arguments.search))
 }
 
 /// Runs it with a search in place of its load.

@@ -8,12 +8,14 @@
 //! - `live`: the page of a run while it goes on; `dashboard`: the same on a full screen.
 //! - `events`: what is done at set times.
 //! - `pilot`: sets the load by a search for the capacity.
+//! - `cpu`: the CPU time of this process and of targets on this host, for a duel.
 //! - `resources`: what a post takes of its host. `limits`: what it may.
 
 mod announcer;
 mod audits;
 mod child;
 pub(crate) mod command;
+mod cpu;
 mod dashboard;
 mod desk;
 mod ending;
@@ -38,10 +40,11 @@ pub(crate) mod wire;
 use std::path::Path;
 use std::sync::Arc;
 
-use throng_base::{Diagnostic, Exit, Said, Secrets, Share, clock::wall_now};
-use throng_engine::{Options, StartError, start};
+use throng_base::{Clock, Diagnostic, Exit, Said, Secrets, Share, Side, clock::wall_now};
+use throng_engine::{Options, Run, Spare, StartError, prepare};
 use throng_export::Opened;
 use throng_program::{Coming, Drive, OncePart, Program, Users};
+use throng_results::compare::Plan;
 use throng_results::directory::BundleInfo;
 use throng_results::{
     MachineInfo, OnceRun, PhaseInfo, Recorder, RunInfo, Stairs, StepInfo, ThresholdInfo,
@@ -79,11 +82,6 @@ pub(crate) fn restore_terminal() {
 /// Where records go when nothing else is said.
 pub(crate) const RECORDS: &str = "throng-runs";
 
-/// `throng run FILE`.
-pub(crate) fn run_file(arguments: &RunArguments) -> Exit {
-    with_file(arguments, |conduct| conduct.run())
-}
-
 /// With the run of a scenario file, what is told of it.
 pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>) -> Exit) -> Exit {
     let errors = Screen::errors(arguments.output.no_color);
@@ -101,7 +99,16 @@ pub(crate) fn with_file(arguments: &RunArguments, then: impl FnOnce(Conduct<'_>)
     let command = std::env::args().collect();
     let (output, limits) = (&arguments.output, &arguments.limits);
     let program = Arc::new(program);
-    then(Conduct { search: None, program, recorded, rerun_of: None, command, output, limits })
+    then(Conduct {
+        search: None,
+        duel: None,
+        program,
+        recorded,
+        rerun_of: None,
+        command,
+        output,
+        limits,
+    })
 }
 
 /// `throng resume`.
@@ -137,6 +144,8 @@ pub(crate) struct Conduct<'a> {
     pub(crate) program: Arc<Program>,
     /// Sets the load level by level, in place of the scenario.
     pub(crate) search: Option<pilot::Wanted>,
+    /// The other side of a duel; the program of this run is that of side A.
+    pub(crate) duel: Option<Opponent>,
     /// The scenario as it is run.
     pub(crate) recorded: Recorded,
     /// The id of the run that is repeated.
@@ -144,6 +153,13 @@ pub(crate) struct Conduct<'a> {
     pub(crate) command: Vec<String>,
     pub(crate) output: &'a OutputArguments,
     pub(crate) limits: &'a LimitArguments,
+}
+
+/// Side B of a duel, and how the duel goes.
+#[derive(Clone)]
+pub(crate) struct Opponent {
+    pub(crate) program: Arc<Program>,
+    pub(crate) plan: Plan,
 }
 
 impl Conduct<'_> {
@@ -197,6 +213,12 @@ impl Conduct<'_> {
             Err(exit) => return exit,
         };
         let mut info = self.describe();
+        let conditions = self.duel.iter().flat_map(|duel| &duel.plan.conditions);
+        if let Err(diagnostic) = conditions.map(|one| one.check(&info)).collect::<Result<(), _>>() {
+            errors.diagnostic(&diagnostic);
+            errors.say(say!("nothing was sent"));
+            return Exit::Usage;
+        }
         if let Some(fleet) = &fleet {
             info.machines = fleet.machines();
         }
@@ -215,7 +237,7 @@ impl Conduct<'_> {
                 return Exit::Usage;
             }
         };
-        let options = self.options(guard, 1);
+        let options = self.options(guard, self.programs().count() as u64);
         let setup = match do_once(&self, OncePart::Setup, &options, &mut signals).await {
             Ok(setup) => setup,
             Err(error) => return not_started(&error, recorder, errors),
@@ -251,26 +273,54 @@ impl Conduct<'_> {
         (guard, (options, mut signals)): (&Guard, (&Options, Signals)),
     ) -> Exit {
         let errors = Screen::errors(self.output.no_color);
-        let run = match start(&self.program, options) {
-            Ok(run) => run,
+        let runs = match self.start(options) {
+            Ok(runs) => runs,
             Err(error) => {
                 tear_down(self, options, &mut signals).await;
                 return not_started(&error, outlets.recorder, errors);
             }
         };
-        begins(&mut info, run.shards as u64);
-        info.same_host = here::is_same_host(&self.program, &run.addresses);
-        guard.warn(&self.program, &run, errors);
-        self.program.changes.iter().for_each(|change| errors.say(change.clone()));
-        let (orders, obeyed) = unbounded_channel();
+        begins(&mut info, runs.iter().map(|run| run.shards as u64).sum());
         let (lines, told) = unbounded_channel();
-        let (clock, users_spare) = (run.clock.clone(), run.users_spare);
-        let orders = Orders::Here(vec![orders]);
-        let posts =
-            Posts { clock, orders, lines: told, users_spare, redistributes: false, closing: None };
-        let post = Post::new(&self.program, run, self.limits, (0, lines));
-        let desk = Desk::new(self, posts, info, outlets);
-        tokio::join!(post.work(obeyed), desk.work(setup, options, signals)).1
+        let (mut orders, mut posts) = (Vec::new(), Vec::new());
+        let clock = runs[0].clock.clone();
+        let users_spare = runs.iter().map(|run| run.users_spare).reduce(Ord::min);
+        for (number, (program, run)) in (0..).zip(self.programs().zip(runs)) {
+            info.same_host |= here::is_same_host(program, &run.addresses);
+            guard.warn(program, &run, errors);
+            let (order, obeyed) = unbounded_channel();
+            orders.push(order);
+            let post = Post::new(program, run, self.limits, (number, lines.clone()));
+            posts.push(post.work(obeyed));
+        }
+        drop(lines);
+        self.program.changes.iter().for_each(|change| errors.say(change.clone()));
+        let of_posts = Posts {
+            clock,
+            orders: Orders::Here(orders),
+            lines: told,
+            users_spare: users_spare.unwrap_or(Spare::NONE),
+            redistributes: false,
+            closing: None,
+        };
+        let desk = Desk::new(self, of_posts, info, outlets);
+        let mut posts = posts.into_iter();
+        let (first, second) = (posts.next(), posts.next());
+        let (first, second) = (wait(first), wait(second));
+        tokio::join!(first, second, desk.work(setup, options, signals)).2
+    }
+
+    /// What is run here: the program, and in a duel that of the other side.
+    fn programs(&self) -> impl Iterator<Item = &Arc<Program>> {
+        std::iter::once(&self.program).chain(self.duel.iter().map(|duel| &duel.program))
+    }
+
+    /// Starts all of it at the same moment.
+    fn start(&self, options: &Options) -> Result<Vec<Run>, StartError> {
+        let ready = self.programs().map(|program| prepare(program, options));
+        let ready = ready.collect::<Result<Vec<_>, _>>()?;
+        let clock = Clock::start();
+        Ok(ready.into_iter().map(|one| one.begin(clock.clone())).collect())
     }
 
     /// Who is told of the run while it goes on: ports are taken and files made.
@@ -349,6 +399,9 @@ impl Conduct<'_> {
             let name = format!("{name} {}/{of}", first + 1);
             return vec![MachineInfo { name, host, first, width, of, ..MachineInfo::default() }];
         }
+        if self.duel.is_some() {
+            return sides();
+        }
         self.output.processes.filter(|it| *it > 1).map_or_else(Vec::new, processes::machines)
     }
 
@@ -356,6 +409,7 @@ impl Conduct<'_> {
     fn describe(&self) -> RunInfo {
         let (program, share) = (&self.program, self.share());
         let (mut users_planned, mut users_before) = (None, 0);
+        let programs = self.programs().count() as u64;
         let loads = program.loads.iter().enumerate();
         let phases = loads.flat_map(|(load, one)| one.phases.iter().map(move |it| (load, it)));
         let mut before = 0;
@@ -376,7 +430,7 @@ impl Conduct<'_> {
                 name: phase.name.clone(),
                 measured: phase.measured,
                 planned_ns: phase.time.map(|time| time.as_nanos() as u64),
-                users_planned: users_planned.map(|users| share.part(users)),
+                users_planned: users_planned.map(|users| share.part(users) * programs),
                 stairs,
             }
         };
@@ -391,7 +445,8 @@ impl Conduct<'_> {
             changes: program.changes.clone(),
             soak: self.recorded.load.soak.is_some(),
             host: throng_host::facts(env!("CARGO_PKG_VERSION")),
-            targets: program.targets.iter().map(throng_program::Target::written).collect(),
+            duel: self.duel.is_some(),
+            targets: self.targets(),
             services: program.services(),
             steps: program.steps.iter().map(step_info).collect(),
             loads: match program.loads.as_slice() {
@@ -409,7 +464,7 @@ impl Conduct<'_> {
             }),
             rerun_of: self.rerun_of.clone(),
             thresholds: program.thresholds.iter().map(ThresholdInfo::from).collect(),
-            users_planned: share.part(program.staying_max()),
+            users_planned: share.part(program.staying_max()) * self.programs().count() as u64,
             precision_ns: program.precision.as_nanos() as u64,
             service_times: true,
             bundle: self.search.as_ref().map(|wanted| BundleInfo {
@@ -418,6 +473,18 @@ impl Conduct<'_> {
             }),
             ..RunInfo::new(program.name.clone(), wall_now())
         }
+    }
+
+    /// As reports name them, each once.
+    fn targets(&self) -> Vec<String> {
+        let mut targets = Vec::new();
+        for target in self.programs().flat_map(|program| &program.targets) {
+            let written = target.written();
+            if self.duel.is_none() || !targets.contains(&written) {
+                targets.push(written);
+            }
+        }
+        targets
     }
 
     fn record(&self, info: &mut RunInfo) -> Result<Option<Recorder>, Box<Diagnostic>> {
@@ -458,6 +525,25 @@ impl Conduct<'_> {
                 "name a new directory with --out, or record nothing with --no-record"
             )))),
         }
+    }
+}
+
+/// The sides of a duel, as the record names them.
+fn sides() -> Vec<MachineInfo> {
+    let machine = |(number, side): (u64, Side)| MachineInfo {
+        name: side.name().into(),
+        first: number,
+        width: 1,
+        of: Side::BOTH.len() as u64,
+        ..MachineInfo::default()
+    };
+    (0..).zip(Side::BOTH).map(machine).collect()
+}
+
+/// Without work there is nothing to wait for.
+async fn wait(work: Option<impl Future<Output = ()>>) {
+    if let Some(work) = work {
+        work.await;
     }
 }
 

@@ -40,7 +40,7 @@ impl Guard {
 
     /// One line that names the first public address, where no list says what may be loaded.
     pub(crate) fn warn(&self, program: &Program, run: &Run, errors: Screen) {
-        if !self.lists.is_empty() || self.has_warned.replace(true) {
+        if !self.lists.is_empty() || self.has_warned.get() {
             return;
         }
         let targets = program.targets.iter().zip(&run.addresses);
@@ -50,6 +50,7 @@ impl Guard {
             public.map(move |address| (host, address))
         });
         if let Some((host, address)) = public.next() {
+            self.has_warned.set(true);
             errors.say(sentence(host, &address.to_string(), public.count()));
         }
     }

@@ -1,5 +1,7 @@
 //! `throng init`: a commented scenario to begin with, ready to edit.
 
+mod ask;
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,21 @@ fn template(kind: InitKind) -> Template {
             text: include_str!("init/websocket.yaml"),
             data: None,
         },
+        InitKind::Socketio => Template {
+            target: "ws://127.0.0.1:8080",
+            text: include_str!("init/socketio.yaml"),
+            data: None,
+        },
+        InitKind::Graphql => Template {
+            target: "http://127.0.0.1:8080",
+            text: include_str!("init/graphql.yaml"),
+            data: None,
+        },
+        InitKind::Llm => Template {
+            target: "http://127.0.0.1:8080",
+            text: include_str!("init/llm.yaml"),
+            data: None,
+        },
         InitKind::Tcp => Template {
             target: "tcp://127.0.0.1:9000",
             text: include_str!("init/tcp.yaml"),
@@ -45,9 +62,11 @@ fn template(kind: InitKind) -> Template {
     }
 }
 
-pub(crate) fn init(arguments: &InitArguments) -> Exit {
+pub(crate) fn init(mut arguments: InitArguments) -> Exit {
     let screen = Screen::output(false);
-    let kind = arguments.kind;
+    ask::ask(&mut arguments, screen);
+    let arguments = &arguments;
+    let kind = arguments.kind.unwrap_or(InitKind::Http);
     let Template { target, text, data } = template(kind);
     let name = format!("{}.yaml", kind.word());
     let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(&name));
@@ -95,7 +114,7 @@ pub(crate) fn init(arguments: &InitArguments) -> Exit {
 /// A session of what a browser has copied.
 fn init_curl(arguments: &InitArguments, curl: &Path, path: &Path, screen: Screen) -> Exit {
     let errors = Screen::errors(false);
-    if arguments.kind != InitKind::Http {
+    if arguments.kind.is_some_and(|kind| kind != InitKind::Http) {
         let message = say!("--curl generates a scenario with HTTP requests");
         let help = say!("write `throng init http my.yaml --curl FILE`");
         errors.diagnostic(&Diagnostic::error("flag-without-effect", message).help(help));

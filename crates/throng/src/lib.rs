@@ -3,10 +3,12 @@
 //! - `arguments`: the command line, one definition per flag. `choice`: a value that is one of a
 //!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
+//! - `duel`: two targets under the same load in turn.
 //! - `guard`: which targets may be loaded.
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
+//! - `replay`: an access log becomes a scenario.
 //! - `monitor`: this host for the runs of others.
 //! - `manual`: pages of the manual, and completions for shells. `version`: of what this was made.
 //! - `fleet`: the keys of a fleet, its bus, its agents; `agent`: a machine of it.
@@ -28,6 +30,7 @@ mod compare;
 mod conduct;
 mod control;
 mod doctor;
+mod duel;
 mod explain;
 mod files;
 mod fingers;
@@ -48,6 +51,7 @@ mod post;
 mod preflight;
 mod protocol;
 mod reflect;
+mod replay;
 mod report;
 mod rerun;
 mod scenario;
@@ -218,13 +222,14 @@ fn execute(arguments: Arguments) -> Exit {
     }
     match arguments.command {
         Command::Bench(arguments) => bench::bench(&arguments),
-        Command::Init(arguments) => init::init(&arguments),
+        Command::Init(arguments) => init::init(arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Try(arguments) => attempt::attempt(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
-        Command::Run(arguments) => conduct::run_file(&arguments),
+        Command::Run(arguments) => replay::run(&arguments),
         Command::Capacity(arguments) => capacity::capacity(&arguments),
+        Command::Duel(arguments) => duel::duel(&arguments),
         Command::Post => post::post(),
         Command::Fleet(arguments) => fleet::fleet(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),

@@ -5,7 +5,7 @@ use throng_base::{Diagnostic, Exit};
 use crate::arguments::Command;
 use crate::conduct::{self, Conduct};
 use crate::screen::Screen;
-use crate::{bench, capacity, fingers, rerun, speech};
+use crate::{bench, capacity, fingers, replay, rerun, speech};
 
 pub(crate) fn post() -> Exit {
     let Some(part) = conduct::told() else {
@@ -17,7 +17,7 @@ pub(crate) fn post() -> Exit {
     let parsed = fingers::understood(words).ok().and_then(|words| speech::parse(words).ok());
     let be = |conduct: Conduct<'_>| conduct::be(conduct, &part);
     match parsed.map(|arguments| arguments.command) {
-        Some(Command::Run(arguments)) => conduct::with_file(&arguments, be),
+        Some(Command::Run(arguments)) => replay::with_run(&arguments, be),
         Some(Command::Rerun(arguments)) => {
             rerun::with_record(arguments, |conduct, search| match search {
                 Some(options) => capacity::searching(conduct, &options, be),
@@ -30,7 +30,7 @@ pub(crate) fn post() -> Exit {
         Some(Command::Bench(arguments)) => bench::with_bench(&arguments, |conduct| {
             capacity::searching(conduct, &arguments.searched(), be)
         }),
-        Some(Command::Capacity(arguments)) => conduct::with_file(&arguments.run, |conduct| {
+        Some(Command::Capacity(arguments)) => replay::with_run(&arguments.run, |conduct| {
             capacity::searching(conduct, &arguments.search, be)
         }),
         _ => Exit::Bug,

@@ -33,6 +33,12 @@ pub(crate) fn with_record(
             return Exit::Usage;
         }
     };
+    if run.info.duel {
+        let message = say!("{} is a duel, which cannot be rerun", arguments.run.display());
+        let help = say!("start it again with `throng duel`; `run.json` has its command and seed");
+        errors.diagnostic(&Diagnostic::error("duel-unclear", message).help(help));
+        return Exit::Usage;
+    }
     let set = match assignments(&arguments.set, errors) {
         Ok(set) => set,
         Err(exit) => return exit,
@@ -64,6 +70,7 @@ pub(crate) fn with_record(
     };
     let conduct = Conduct {
         search: None,
+        duel: None,
         program: Arc::new(loaded.program),
         recorded: loaded.recorded,
         rerun_of: Some(run.info.id),

@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use throng_program::HttpVersion;
+use throng_scenario::bench::BenchStage;
 
 use super::capacity::SearchArguments;
 use super::protocol::CallArguments;
 use super::route::RouteArguments;
 use super::run::{LimitArguments, OutputArguments};
-use super::values::{count, duration, http_version, precision, rate, size, source};
+use super::values::{Rates, count, duration, http_version, precision, rates, size, source, stage};
 
 const BENCH_HELP: &str = "Examples:\n\
      \x20 throng bench http://127.0.0.1:8080/ -c 100 -d 30s\n\
      \x20 throng bench http://127.0.0.1:8080/login -c 10 -n 1000 --body '{\"user\":\"a\"}' \\\n\
      \x20     -T application/json --expect-json code=0\n\
      \x20 throng bench http://127.0.0.1:8080/ -c 200 --rate 500 -d 1m\n\
+     \x20 throng bench http://127.0.0.1:8080/ --rate 100..5000 --steps 8 --for 10s\n\
+     \x20 throng bench --urls urls.txt -c 20\n\
      \x20 throng bench ws://127.0.0.1:8089/chat -c 1000 --body hello\n\
      \x20 throng bench ws://127.0.0.1:8089/chat -c 10000 -d 5m           (idle users)\n\
      \x20 throng bench ws://127.0.0.1:8089/chat -c 1000000 --hold 10m --heartbeat 30s \\\n\
@@ -58,7 +61,7 @@ pub(crate) struct BenchArguments {
     pub(crate) requests: Option<u64>,
     /// Duration: `30s`, `10m`, or a number of seconds; by default 10 seconds, unless the number of
     /// requests is given
-    #[arg(short = 'd', long, short_alias = 'z', value_parser = duration)]
+    #[arg(short = 'd', long, short_alias = 'z', visible_alias = "for", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
     /// Bring all users online, keep them online for this long, then disconnect them
     #[arg(long, value_parser = duration, conflicts_with_all = ["duration", "requests", "warm_up"])]
@@ -71,9 +74,37 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "TEXT", requires = "heartbeat", allow_hyphen_values = true)]
     pub(crate) heartbeat_body: Option<String>,
     /// Total requests per second for all users, regardless of how fast the target responds (open
-    /// model); with --hold, the users that connect per second (default: 10,000)
-    #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rate)]
-    pub(crate) rate: Option<f64>,
+    /// model); `100..5000` is a ramp; with --hold, the users that connect per second (default:
+    /// 10,000)
+    #[arg(short = 'q', long, short_alias = 'R', visible_alias = "qps", value_parser = rates)]
+    pub(crate) rate: Option<Rates>,
+    /// Divide a range of rates into this many constant rates, each for the duration: `--rate
+    /// 100..5000 --steps 8 --for 10s`
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "rate",
+        value_parser = clap::value_parser!(u32).range(2..=1000),
+        conflicts_with_all = ["requests", "hold"]
+    )]
+    pub(crate) steps: Option<u32>,
+    /// A stage of the load, `NAME=TIME@RATE` or `NAME=TIME@FROM..TO`; give it once per stage, in
+    /// order: `--stages climb=10s@50..200 --stages hold=1m@200`
+    #[arg(
+        long,
+        value_name = "STAGE",
+        value_parser = stage,
+        conflicts_with_all = ["rate", "requests", "duration", "hold", "capacity"]
+    )]
+    pub(crate) stages: Vec<BenchStage>,
+    /// Read the requests from a list, one per line: `[METHOD] URL [WEIGHT]`, or `URL POST BODY` as
+    /// in siege
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["curl", "body", "body_file", "hex", "hold", "heartbeat"]
+    )]
+    pub(crate) urls: Option<PathBuf>,
     /// Think time: how long each user pauses between two requests
     #[arg(long, value_parser = duration)]
     pub(crate) think: Option<Duration>,

@@ -8,16 +8,17 @@ use crate::choice::Choice;
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n\
-     \x20 throng init                       an HTTP service, into http.yaml\n\
+     \x20 throng init                       asks what kind of service it is for\n\
      \x20 throng init api shop.yaml         an API with a login, and accounts.csv\n\
      \x20 throng init websocket --target ws://127.0.0.1:8089\n\
      \x20 throng init tcp -                 to standard output\n\
      \x20 throng init http shop.yaml --curl copied.txt\n\
      \x20                                   cURL commands copied from a browser")]
 pub(crate) struct InitArguments {
-    /// Kind of service the scenario is for
-    #[arg(default_value = "http", value_parser = Choice::<InitKind>::new())]
-    pub(crate) kind: InitKind,
+    /// Kind of service the scenario is for; without any argument, `init` asks at a terminal, and
+    /// otherwise it is http
+    #[arg(value_parser = Choice::<InitKind>::new())]
+    pub(crate) kind: Option<InitKind>,
     /// Output file; by default named after the kind, such as `http.yaml`; `-` is standard output
     pub(crate) file: Option<PathBuf>,
     /// URL of the service, without a path
@@ -39,6 +40,12 @@ pub(crate) enum InitKind {
     Api,
     /// Users that stay connected on a WebSocket
     Websocket,
+    /// Users in the rooms of a Socket.IO service
+    Socketio,
+    /// Queries and mutations of a GraphQL API
+    Graphql,
+    /// Answers that an LLM server streams token by token
+    Llm,
     /// Text or bytes over TCP
     Tcp,
 }
@@ -49,6 +56,9 @@ impl InitKind {
             InitKind::Http => "http",
             InitKind::Api => "api",
             InitKind::Websocket => "websocket",
+            InitKind::Socketio => "socketio",
+            InitKind::Graphql => "graphql",
+            InitKind::Llm => "llm",
             InitKind::Tcp => "tcp",
         }
     }

@@ -9,7 +9,7 @@ use throng_program::Output;
 use throng_scenario::LoadChanges;
 
 use super::values::{
-    FLEET, LoadPart, agents, count, duration, export, few, label, load_part, memory, nice,
+    FLEET, LoadPart, agents, count, duration, export, factor, few, label, load_part, memory, nice,
     precision, rate, shards, share_of_processors, size,
 };
 
@@ -185,6 +185,20 @@ impl LoadArguments {
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArguments,
+    /// Replay the visits of this access log (common, combined or JSON; also gzip) instead of a
+    /// scenario: the same paths in the same order with the same pauses; the argument is then the
+    /// target's URL
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["set", "LoadArguments"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Replay the log faster or slower: with 2, in half the time
+    #[arg(
+        long,
+        value_name = "FACTOR",
+        requires = "replay",
+        value_parser = factor,
+        default_value = "1"
+    )]
+    pub(crate) speed: f64,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
     /// Threshold in addition to those of the scenario, such as `http p99 < 50ms` or `errors <

@@ -7,6 +7,7 @@ use throng_base::{Language, Said, units};
 use throng_fleet::presence::AGENTS_MAX;
 use throng_program::load::PRECISION_MAX;
 use throng_program::{HttpVersion, Output};
+use throng_scenario::bench::BenchStage;
 
 /// The directory with the keys of a fleet, where none is named.
 pub(crate) const FLEET: &str = "throng-fleet";
@@ -111,6 +112,37 @@ pub(super) fn precision(text: &str) -> Result<Duration, String> {
 }
 
 /// A rate; a bare number is per second.
+/// A rate, or a range of rates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rates {
+    /// The first of a range.
+    pub(crate) from: Option<f64>,
+    pub(crate) to: f64,
+}
+
+pub(super) fn rates(text: &str) -> Result<Rates, String> {
+    let Some((from, to)) = text.split_once("..") else {
+        return rate(text).map(|to| Rates { from: None, to });
+    };
+    let (from, to) = (rate(from)?, rate(to)?);
+    match from == to {
+        true => Err(tell!("both ends of the range are the same")),
+        false => Ok(Rates { from: Some(from), to }),
+    }
+}
+
+pub(super) fn stage(text: &str) -> Result<BenchStage, String> {
+    BenchStage::parse(text).map_err(|error| error.spoken())
+}
+
+/// How many times as fast.
+pub(super) fn factor(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('x').parse::<f64>() {
+        Ok(factor) if (0.001..=10_000.0).contains(&factor) => Ok(factor),
+        _ => Err(tell!("it must be a number from 0.001 to 10000")),
+    }
+}
+
 pub(super) fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let number = units::parse_count(number).map_or(number.to_string(), |count| count.to_string());

@@ -3,6 +3,7 @@
 
 mod act;
 mod auditing;
+mod duel;
 mod moves;
 mod redistribute;
 mod search;
@@ -42,6 +43,7 @@ use super::socket::{Asked, Socket};
 use super::wire::{Message, Order, Past};
 use crate::screen::Screen;
 use crate::signals::Signals;
+use duel::Ring;
 use moves::Moves;
 use redistribute::Parts;
 use steer::Steer;
@@ -163,6 +165,8 @@ pub(super) struct Desk<'a> {
     steer: Steer,
     /// Sets the load, in a search for the capacity.
     pilot: Option<Pilot>,
+    /// Compares the sides, in a duel.
+    ring: Option<Ring>,
     /// What is done at set times.
     events: Option<Events>,
     parts: Parts,
@@ -210,6 +214,7 @@ impl<'a> Desk<'a> {
             running: Running::new(&conduct.program),
             steer: Steer::new(&conduct.program, posts.users_spare),
             pilot: conduct.search.as_ref().map(|it| Pilot::new(it.clone(), &conduct.program)),
+            ring: None,
             events: None,
             parts: Parts::new(posts.orders.posts()),
             audits: Audits::begin(
@@ -271,6 +276,7 @@ impl<'a> Desk<'a> {
         let mut monitors = Monitors::begin(sources, hosts, &self.posts.clock);
         self.open_dashboard();
         self.begin_search();
+        self.begin_duel();
         self.begin_events();
         let is_watched = self.screen.is_terminal && !self.conduct.output.quiet;
         let mut keys = Keys::read(is_watched, self.dashboard.is_some());
@@ -313,6 +319,7 @@ impl<'a> Desk<'a> {
         self.finish_audits(&mut signals).await;
         self.end_search();
         self.print_line();
+        self.end_duel();
         self.clear_progress();
         self.recover(Time::NEVER);
         self.end_events();
@@ -518,6 +525,7 @@ impl<'a> Desk<'a> {
         self.pending = Some(interval.second);
         self.live.add(interval);
         self.fly(interval);
+        self.ring.iter_mut().for_each(|ring| ring.add(interval));
         self.judge(interval);
         let until = Time::from_secs(interval.second + 1);
         self.give_up_if_unreachable(until);
@@ -541,6 +549,7 @@ impl<'a> Desk<'a> {
     fn print_line(&mut self) {
         let Some(second) = self.pending.take() else { return };
         self.searched(second);
+        self.dueled(second);
         let until = Time::from_secs(second + 1).min(self.posts.clock.now());
         if until < self.since {
             return;

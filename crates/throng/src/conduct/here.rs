@@ -16,7 +16,7 @@ pub(super) fn is_same_host(program: &Program, addresses: &[Vec<SocketAddr>]) -> 
 }
 
 /// An address of this host: the kernel lets a socket have it as its own.
-fn is_own(address: IpAddr) -> bool {
+pub(super) fn is_own(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 

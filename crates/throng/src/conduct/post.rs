@@ -250,7 +250,8 @@ impl Post {
         let load = self.running.load_of(interval.phase);
         self.gauges = self.all_gauges.add(load, &interval);
         self.look();
-        interval.resources = self.resources.take();
+        // Of posts in one process the first one tells what the process takes.
+        interval.resources = self.resources.take().filter(|_| self.machine == 0);
         self.tell(Message::Interval(Box::new(interval)));
     }
 

@@ -254,3 +254,32 @@ fn bodies_come_from_the_line_and_from_files() {
         run.arg("--expect-text=from a file\n").run().succeeds(4);
     }
 }
+
+#[test]
+fn a_list_of_urls_is_loaded_by_weight() {
+    let target = Target::start("http");
+    let line = format!("bench {} --urls urls.txt -c 2 -n 400 --json", target.http(""));
+    let list = "GET /?one 3\n/?two\n# the rest\n/echo POST hello\n";
+    let run = throng(&line).file("urls.txt", list).run().exits(0);
+    run.has("/total/ok", 400);
+    let rows = run.json()["steps"].as_array().cloned().unwrap_or_default();
+    let ok =
+        |name: &str| rows.iter().find(|row| row["name"] == name).and_then(|row| row["ok"].as_u64());
+    run.check(ok("GET /?one").is_some_and(|ok| (200..290).contains(&ok)), "three of five");
+    run.check(ok("POST /echo").is_some_and(|ok| (40..120).contains(&ok)), "one of five");
+}
+
+#[test]
+fn steps_of_a_rate_are_phases() {
+    let target = Target::start("http");
+    let line = format!("bench {} --rate 50..150 --steps 3 --for 1s -c 10 --json", target.http(""));
+    let run = throng(&line).run().exits(0);
+    let names: Vec<_> = run.json()["phases"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| it["name"].clone())
+        .collect();
+    run.check(names == ["rate 50", "rate 100", "rate 150"], "their names");
+    run.within("/total/ok", 280.0, 301.0);
+}

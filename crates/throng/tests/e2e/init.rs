@@ -109,6 +109,18 @@ fn what_is_written_is_good() {
     }
 }
 
+/// Services that no reference target speaks for.
+#[test]
+fn what_is_written_for_others_is_good() {
+    for kind in ["socketio", "graphql", "llm"] {
+        let init = throng(&format!("init {kind} my.yaml")).run().exits(0);
+        let text = std::fs::read_to_string(init.folder().join("my.yaml")).expect("a scenario");
+        let run = throng("check my.yaml").file("my.yaml", text).run().exits(0);
+        run.says(&["the scenario is valid; nothing was sent", "session ", "thresholds"]);
+        run.check(run.err.is_empty(), "there are warnings");
+    }
+}
+
 #[test]
 fn what_is_written_can_be_tried() {
     for kind in KINDS {

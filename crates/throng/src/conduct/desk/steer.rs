@@ -61,6 +61,10 @@ impl Desk<'_> {
                 self.pilot.iter_mut().for_each(Pilot::skip);
                 Ok(say!("the search skips this level"))
             }
+            Command::Change(_) | Command::Pause | Command::GoOn if self.ring.is_some() => Err((
+                say!("a duel sets the load of this run"),
+                say!("end the duel: `throng control stop`"),
+            )),
             Command::Change(_) | Command::Pause | Command::GoOn if self.pilot.is_some() => Err((
                 say!("a search sets the load of this run"),
                 say!(

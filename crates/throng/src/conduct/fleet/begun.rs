@@ -103,6 +103,7 @@ impl Begun {
         let mut info = self.info();
         let conduct = Conduct {
             search: None,
+            duel: None,
             program: Arc::new(program),
             recorded: loaded.recorded,
             rerun_of: info.rerun_of.clone(),

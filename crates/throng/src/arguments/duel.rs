@@ -1,0 +1,79 @@
+//! The flags of a duel between two targets.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::bench::BenchArguments;
+use super::values::{duration, share};
+
+const DUEL_HELP: &str = "Examples:\n\
+    \x20 throng duel http://127.0.0.1:8080/ http://127.0.0.1:8081/ -c 20\n\
+    \x20 throng duel http://127.0.0.1:8080/ http://127.0.0.1:8081/ --rate 500 --for 10m \\\n\
+    \x20     --fail-if 'p99 > +5%' --fail-if 'cpu_per_attempt > +3%'\n\
+    \x20 throng duel shop.yaml --target http://127.0.0.1:8080 --target http://127.0.0.1:8081\n\
+    \x20 throng duel shop.yaml --a path=/v1 --b path=/v2";
+
+/// Those of `bench` say what the requests are.
+#[derive(Args, Debug)]
+#[command(after_help = DUEL_HELP)]
+pub(crate) struct DuelArguments {
+    #[command(flatten)]
+    pub(crate) bench: BenchArguments,
+    /// URL of side B; without it, the first argument is a scenario file
+    #[arg(value_name = "B")]
+    pub(crate) other: Option<String>,
+    /// The target of a scenario, once for side A and once for side B
+    #[arg(
+        long = "target",
+        value_name = "URL",
+        help_heading = "The duel",
+        conflicts_with_all = REQUEST
+    )]
+    pub(crate) targets: Vec<String>,
+    /// Sets a variable of the scenario for both sides: `users=500`; may be given more than once
+    #[arg(
+        long = "set",
+        value_name = "NAME=VALUE",
+        help_heading = "The duel",
+        conflicts_with_all = REQUEST
+    )]
+    pub(crate) set: Vec<String>,
+    /// Sets a variable of the scenario for side A; may be given more than once
+    #[arg(
+        long = "a",
+        value_name = "NAME=VALUE",
+        help_heading = "The duel",
+        conflicts_with_all = REQUEST
+    )]
+    pub(crate) set_a: Vec<String>,
+    /// Sets a variable of the scenario for side B; may be given more than once
+    #[arg(
+        long = "b",
+        value_name = "NAME=VALUE",
+        help_heading = "The duel",
+        conflicts_with_all = REQUEST
+    )]
+    pub(crate) set_b: Vec<String>,
+    /// How long one side works before it is the other's turn: whole seconds, at least 2s
+    #[arg(long, value_parser = duration, default_value = "5s", help_heading = "The duel")]
+    pub(crate) slice: Duration,
+    /// End as soon as the difference is known within this share to each side
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1%", help_heading = "The duel")]
+    pub(crate) within: f64,
+    /// Exit with code 1 if B differs from A like this: `p99 > +5%`, `rate < -5%`; may be given more
+    /// than once; see docs/compare.md
+    #[arg(long = "fail-if", value_name = "CONDITION", help_heading = "The duel")]
+    pub(crate) conditions: Vec<String>,
+}
+
+/// What a scenario says itself.
+const REQUEST: [&str; 7] = [
+    "concurrency",
+    "rate",
+    "think",
+    "RequestArguments",
+    "CallArguments",
+    "ConnectionArguments",
+    "RouteArguments",
+];
