@@ -62,11 +62,10 @@ pub fn requests(
     }
 }
 
-/// Hands over each line, without its end, and whether it has one.
-fn walk(
-    path: &Path,
-    each: &mut dyn FnMut(&[u8], bool) -> Result<(), DataError>,
-) -> Result<(), DataError> {
+/// Takes a line without its end, and whether it has one.
+type EachLine<'a> = dyn FnMut(&[u8], bool) -> Result<(), DataError> + 'a;
+
+fn walk(path: &Path, each: &mut EachLine<'_>) -> Result<(), DataError> {
     let file = file::open(path)?;
     let unreadable = |cause: io::Error| DataError::unreadable(path, &cause);
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
@@ -83,7 +82,7 @@ fn walk(
 fn walk_lines<R: BufRead>(
     reader: &mut R,
     path: &Path,
-    each: &mut dyn FnMut(&[u8], bool) -> Result<(), DataError>,
+    each: &mut EachLine<'_>,
 ) -> Result<(), DataError> {
     let mut line: Vec<u8> = Vec::new();
     for number in 1.. {

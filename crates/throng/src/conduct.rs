@@ -213,8 +213,8 @@ impl Conduct<'_> {
             Err(exit) => return exit,
         };
         let mut info = self.describe();
-        let conditions = self.duel.iter().flat_map(|duel| &duel.plan.conditions);
-        if let Err(diagnostic) = conditions.map(|one| one.check(&info)).collect::<Result<(), _>>() {
+        let mut conditions = self.duel.iter().flat_map(|duel| &duel.plan.conditions);
+        if let Err(diagnostic) = conditions.try_for_each(|one| one.check(&info)) {
             errors.diagnostic(&diagnostic);
             errors.say(say!("nothing was sent"));
             return Exit::Usage;

@@ -24,9 +24,9 @@ fn both_sides_are_loaded_in_turn_over_connections_that_stay() {
     run.has("/connections/opened", 6);
     run.check(json["machines"].as_array().map(Vec::len) == Some(2), "a machine for each side");
     let record = run.folder().join("record");
-    let report = throng("report --json").arg(&record.display().to_string()).run().exits(5);
+    let report = throng("report --json").arg(record.display().to_string()).run().exits(5);
     report.check(report.json()["duel"] == *found, "the record has the same");
-    let rerun = throng("rerun").arg(&record.display().to_string()).run().exits(2);
+    let rerun = throng("rerun").arg(record.display().to_string()).run().exits(2);
     rerun.check(rerun.err.contains("cannot be rerun"), "it says so");
 }
 

@@ -3,7 +3,7 @@
 
 use throng_base::Side;
 use throng_metrics::Interval;
-use throng_metrics::duel::DuelEnd;
+use throng_metrics::duel::{DuelEnd, Outcome};
 use throng_results::Event;
 use throng_results::compare::{Plan, Referee};
 
@@ -57,11 +57,13 @@ impl Desk<'_> {
         if is_decided {
             ring.ended_by = DuelEnd::Within;
         }
-        let verdict = duel.verdict();
+        let (verdict, is_worth_telling) = (duel.verdict(), duel.outcome() != Outcome::TooShort);
         let pairs = duel.pairs;
         let at_ns = self.posts.clock.now().as_nanos();
         self.event(&Event::Duel { at_ns, duel: Box::new(duel) });
-        self.say(say!("{pairs} pairs: {verdict}"));
+        if is_worth_telling {
+            self.say(say!("{pairs} pairs: {verdict}"));
+        }
         if is_decided {
             self.stops = 1;
             self.order(Order::Stop);
