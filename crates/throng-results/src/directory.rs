@@ -90,6 +90,10 @@ pub struct RunInfo {
     /// It compared two targets: machine 0 is side A, machine 1 is side B.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub duel: bool,
+    /// Each request asks the target to close its connection (`keep_alive: false`); false in older
+    /// records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_keep_alive: bool,
     /// What was read beside the run, by the `monitor` of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub monitors: Vec<MonitorInfo>,
@@ -157,6 +161,7 @@ impl Default for RunInfo {
             same_host: false,
             soak: false,
             duel: false,
+            no_keep_alive: false,
             monitors: Vec::new(),
             audits: Vec::new(),
             steps: Vec::new(),

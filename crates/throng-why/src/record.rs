@@ -108,6 +108,8 @@ pub struct TargetFacts {
     pub restarted: Vec<String>,
     /// Share of the time in which all processors of the busiest host worked, 0 to 1.
     pub cpu: Option<f64>,
+    /// The proxy that sent the most requests again: its name, and how many.
+    pub sent_again: Option<(String, f64)>,
 }
 
 /// What is known of a run beside its figures.
@@ -134,6 +136,8 @@ pub struct Facts {
     pub missed_rates: Vec<MissedRate>,
     /// A long load was asked for, to see whether it stays as it is.
     pub soak: bool,
+    /// Each request asks the target to close its connection: that it does so is no finding.
+    pub no_keep_alive: bool,
     /// Of a search for the highest load.
     pub search: Option<SearchFacts>,
     /// Series of monitors that findings look at.

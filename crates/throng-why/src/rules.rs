@@ -112,7 +112,10 @@ const EXPLAINS: [(Code, &[Code]); 15] = [
     (Code::OwnDuplicates, &[Code::RisingErrors]),
     (Code::HeadOfLine, &[Code::TwoPeaks, Code::SlowStep]),
     (Code::PortsExhausted, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
-    (Code::DescriptorLimit, &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm]),
+    (
+        Code::DescriptorLimit,
+        &[Code::RisingErrors, Code::Saturated, Code::ReconnectStorm, Code::ClosesFirst],
+    ),
     (
         Code::AcceptQueueFull,
         &[Code::SynLost, Code::TwoPeaks, Code::RisingErrors, Code::Saturated, Code::SlowStep],

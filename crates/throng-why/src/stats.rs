@@ -155,10 +155,11 @@ pub struct Even {
     pub variation: f64,
 }
 
-/// None of too few. An onset that is missing makes an interval twice as long: it counts as two. One
-/// that has nothing to do with the others splits an interval: its parts are joined.
-pub fn even(onsets: &[usize]) -> Option<Even> {
-    let gaps: Vec<f64> = onsets.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+/// Of ascending places. None of too few. An onset that is missing makes an interval twice as long:
+/// it counts as two. One that has nothing to do with the others splits an interval: its parts are
+/// joined.
+pub fn even(places: &[f64]) -> Option<Even> {
+    let gaps: Vec<f64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
     if gaps.len() < GAPS_MIN {
         return None;
     }
@@ -200,18 +201,20 @@ fn joined(mut gaps: Vec<f64>, usual: f64) -> Vec<f64> {
     gaps
 }
 
-/// The chance that onsets placed at random among `points` are as even.
-pub fn chance_of_even(onsets: &[usize], points: usize) -> f64 {
-    let Some(found) = even(onsets) else { return 1.0 };
+/// How even onsets are, where each point has a place: in time, or on another scale. Beside it the
+/// chance that as many onsets in random points are as even.
+pub fn evenness(onsets: &[usize], places: &[f64]) -> Option<(Even, f64)> {
+    let at = |onsets: &[usize]| even(&onsets.iter().map(|at| places[*at]).collect::<Vec<_>>());
+    let found = at(onsets)?;
     let mut random = Random::new(PLACEMENTS_SEED);
     let mut as_even = 0;
     for _ in 0..PLACEMENTS {
-        let place = |_: &usize| random.below(points as u64) as usize;
-        let mut placed: Vec<usize> = onsets.iter().map(place).collect();
+        let point = |_: &usize| random.below(places.len() as u64) as usize;
+        let mut placed: Vec<usize> = onsets.iter().map(point).collect();
         placed.sort_unstable();
-        as_even += u32::from(even(&placed).is_some_and(|it| it.variation <= found.variation));
+        as_even += u32::from(at(&placed).is_some_and(|it| it.variation <= found.variation));
     }
-    f64::from(as_even + 1) / f64::from(PLACEMENTS + 1)
+    Some((found, f64::from(as_even + 1) / f64::from(PLACEMENTS + 1)))
 }
 
 #[cfg(test)]
@@ -272,21 +275,22 @@ mod tests {
 
     #[test]
     fn clocks_are_even_and_random_onsets_are_not() {
+        let seconds: Vec<f64> = (0..240).map(f64::from).collect();
         let clock: Vec<usize> = (0..12).filter(|at| *at != 5).map(|at| 3 + at * 20).collect();
-        let found = even(&clock).unwrap();
+        let (found, chance) = evenness(&clock, &seconds).unwrap();
         assert_eq!((found.period, found.variation), (20.0, 0.0));
-        assert!(chance_of_even(&clock, 240) < 0.005);
-        assert_eq!(even(&clock[..5]), None);
+        assert!(chance < 0.005);
+        assert_eq!(evenness(&clock[..5], &seconds), None);
         let mut with_another = clock.clone();
         with_another.extend([30, 138, 210]);
         with_another.sort_unstable();
-        assert_eq!(even(&with_another), Some(found));
-        assert!(chance_of_even(&with_another, 240) < 0.005);
+        let (same, chance) = evenness(&with_another, &seconds).unwrap();
+        assert!(same == found && chance < 0.005);
         let alarms = (0..100).filter(|seed| {
             let mut random = Random::new(*seed);
             let mut onsets: Vec<usize> = (0..12).map(|_| random.below(240) as usize).collect();
             onsets.sort_unstable();
-            chance_of_even(&onsets, 240) < 0.01
+            evenness(&onsets, &seconds).is_some_and(|(_, chance)| chance < 0.01)
         });
         let alarms = alarms.count();
         assert!(alarms <= 4, "{alarms} of 100 random sequences are called even");

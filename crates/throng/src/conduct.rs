@@ -467,6 +467,7 @@ impl Conduct<'_> {
             users_planned: share.part(program.staying_max()) * self.programs().count() as u64,
             precision_ns: program.precision.as_nanos() as u64,
             service_times: true,
+            no_keep_alive: !self.program.connection.keep_alive,
             bundle: self.search.as_ref().map(|wanted| BundleInfo {
                 search: serde_json::to_value(&wanted.options).ok(),
                 ..BundleInfo::default()

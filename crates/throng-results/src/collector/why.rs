@@ -18,6 +18,8 @@ use crate::verdict::record_trouble;
 
 /// Drops of a listening socket; those of the whole host may be of other services.
 const DROPS: &str = "throng_listen_drops_total{";
+/// Requests that HAProxy has sent to a server again.
+const SENT_AGAIN: &str = "haproxy_backend_retry_warnings_total{";
 
 impl Figures {
     /// None where the seconds of the first lines are not known.
@@ -93,6 +95,7 @@ fn facts(summary: &Summary) -> Facts {
         generator: generator(&summary.verdict.validity),
         doubts: doubts(summary),
         soak: info.soak,
+        no_keep_alive: info.no_keep_alive,
         search: summary.capacity.as_deref().map(search),
         watched: Vec::new(),
         missed_rates: info.thresholds.iter().filter_map(missed_rate).collect(),
@@ -135,6 +138,12 @@ fn target(rows: &[MonitorRow], measured_s: f64) -> TargetFacts {
                 facts.descriptors = Some(own);
             }
         }
+        for (labels, rate) in all(SENT_AGAIN) {
+            let count = rate.mean * measured_s;
+            if facts.sent_again.as_ref().is_none_or(|(_, known)| *known < count) {
+                facts.sent_again = Some((label(labels, "proxy"), count));
+            }
+        }
         for (labels, started) in all("throng_process_started_total{") {
             let ended = all("throng_process_ended_total{").find(|(own, _)| *own == labels);
             if started.max > 0.0 && ended.is_some_and(|(_, ended)| ended.max > 0.0) {
@@ -148,6 +157,12 @@ fn target(rows: &[MonitorRow], measured_s: f64) -> TargetFacts {
 /// Of `name="nginx"}`.
 fn program(labels: &str) -> String {
     labels.split('"').nth(1).unwrap_or_default().to_string()
+}
+
+/// The value of a label, as `proxy` of `source="/run/admin.sock",proxy="shop"}`.
+fn label(labels: &str, name: &str) -> String {
+    let value = labels.split_once(&format!("{name}=\"")).map(|(_, rest)| rest);
+    value.and_then(|rest| rest.split('"').next()).unwrap_or_default().to_string()
 }
 
 fn generator(validity: &Validity) -> Vec<Said> {

@@ -1,5 +1,7 @@
 //! Requests were sent more than once: the target had more work than the attempts tell.
 
+use throng_metrics::StepInterval;
+
 use crate::finding::{Code, Finding, Judgement, Level, count, percent};
 use crate::record::Record;
 
@@ -10,11 +12,19 @@ const TRIES_MIN: u64 = 20;
 
 pub(super) fn judge(record: &Record) -> Judgement {
     let total = record.whole.sum(|step| record.kind(step.0).is_attempt());
-    let retried: u64 = total.retried.iter().map(|(_, count)| count).sum();
+    Ok(by_throng(record, &total).into_iter().chain(by_proxy(record, &total)).collect())
+}
+
+fn retried(total: &StepInterval) -> u64 {
+    total.retried.iter().map(|(_, count)| count).sum()
+}
+
+fn by_throng(record: &Record, total: &StepInterval) -> Option<Finding> {
+    let retried = retried(total);
     let more = retried + total.resent;
     let share = more as f64 / total.count.max(1) as f64;
     if more < TRIES_MIN || share < MORE_MIN {
-        return Ok(Vec::new());
+        return None;
     }
     let text = say!(
         "{} more requests than attempts ({}): {} retries, {} sent again",
@@ -34,5 +44,35 @@ pub(super) fn judge(record: &Record) -> Judgement {
             found.figure(say!("sent again because the target had closed the connection: {resent}"));
     }
     let next = say!("run without `retry` to see the first tries alone: `throng explain amplified`");
-    Ok(vec![found.then(next)])
+    Some(found.then(next))
+}
+
+/// A proxy before the target repeats requests by itself: throng sees their responses only once.
+fn by_proxy(record: &Record, total: &StepInterval) -> Option<Finding> {
+    let (name, again) = record.facts.target.sent_again.as_ref()?;
+    let share = again / total.count.max(1) as f64;
+    if *again < TRIES_MIN as f64 || share < MORE_MIN {
+        return None;
+    }
+    let text = say!(
+        "the proxy `{}` sent {} requests to the target again ({})",
+        name.clone(),
+        count(*again),
+        percent(share)
+    );
+    let found = Finding::new(Code::Amplified, Level::Certain, text, record.measured_span())
+        .on(&["ok", "failed"])
+        .figure(say!("retries in the proxy's statistics, as its monitor read them"))
+        .figure(say!(
+            "attempts of throng that failed: {} of {}",
+            count(total.failed() as f64),
+            count(total.count as f64)
+        ))
+        .not(
+            say!("retries by throng"),
+            say!("throng sent {} requests again", {
+                count((retried(total) + total.resent) as f64)
+            }),
+        );
+    Some(found.then(say!("run once with `retries 0` in the proxy to see the errors of the target")))
 }

@@ -38,7 +38,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         )
     } else if failed >= attempts * FAILED_MIN {
         say!("{} of the attempts failed because their connection ended", percent(failed / attempts))
-    } else if !is_long && unasked >= attempts * PER_ATTEMPT_MIN {
+    } else if !is_long && !record.facts.no_keep_alive && unasked >= attempts * PER_ATTEMPT_MIN {
         let each = attempts / ends.opened.max(1) as f64;
         say!("the target closes connections after {:.1} requests on average", each)
     } else {

@@ -43,8 +43,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
     if record.points().len() < length {
         return Err(Unknown::TooShort { needs_s: PLATEAU_S_MIN as u64 });
     }
-    let found = (0..=record.points().len() - length).step_by(length.div_ceil(2));
-    let mut found = found.filter_map(|from| plateau(record, from..from + length));
+    let mut found = (0..=record.points().len() - length)
+        .filter_map(|from| plateau(record, from..from + length));
     Ok(found.next().into_iter().collect())
 }
 

@@ -6,8 +6,10 @@ use crate::finding::{Code, Finding, Judgement, Level, percent, time};
 use crate::record::Record;
 use crate::stats;
 
-/// Attempts at each address.
+/// Attempts at each address. Users wait longer and longer before they try one again that is dead,
+/// so it has fewer: those at which most attempts fail need only these.
 const ATTEMPTS_MIN: u64 = 200;
+const DEAD_ATTEMPTS_MIN: u64 = 20;
 /// How much slower, or how much more often it fails.
 const RATIO_MIN: f64 = 1.5;
 /// Share of failures at it.
@@ -25,7 +27,11 @@ pub(super) fn judge(record: &Record) -> Judgement {
 
 fn worst(record: &Record, service: u16) -> Option<Finding> {
     let is_own = |row: &TargetInterval| record.service(row.place.target) == service;
-    let own = |row: &&TargetInterval| is_own(row) && row.count >= ATTEMPTS_MIN;
+    let is_enough = |row: &TargetInterval| match row.failed() * 2 > row.count {
+        true => row.count >= DEAD_ATTEMPTS_MIN,
+        false => row.count >= ATTEMPTS_MIN,
+    };
+    let own = |row: &&TargetInterval| is_own(row) && is_enough(row);
     let rows: Vec<&TargetInterval> = record.whole.targets.iter().filter(own).collect();
     if rows.len() < 2 {
         return None;
@@ -55,6 +61,13 @@ fn worst(record: &Record, service: u16) -> Option<Finding> {
     });
     if let Some((row, _)) = fails {
         return Some(failing(record, row, sum(&others(row))));
+    }
+    // It has the connections of another one, which was closed: they take longer to open.
+    let is_fuller = |row: &&TargetInterval| {
+        row.connections_attempted > 0 && row.connections_opened > row.connections_attempted
+    };
+    if rows.iter().any(is_fuller) {
+        return None;
     }
     let middle = |row: &TargetInterval| row.latency.value_at(0.5) as f64;
     let slow = rows.iter().find(|row| {
@@ -102,10 +115,7 @@ fn finish(record: &Record, row: &TargetInterval, found: Finding) -> Finding {
     let target = record.facts.targets.get(usize::from(row.place.target)).cloned();
     found
         .figure(say!("attempts at {}: {}", name(row), (row.count)))
-        .not(
-            say!("chance"),
-            say!("each address had 200 attempts or more, and all of them are compared"),
-        )
+        .not(say!("chance"), say!("all addresses with enough attempts are compared"))
         .then(say!("test this address alone with `resolve` (docs/connections.md): {}", {
             target.unwrap_or_default()
         }))

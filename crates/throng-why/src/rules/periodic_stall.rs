@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use throng_base::Said;
+
 use crate::finding::{Code, Finding, Judgement, Level, Span, Unknown, rate, seconds, time};
 use crate::record::Record;
 use crate::stats;
@@ -18,6 +20,10 @@ const AROUND: usize = 60;
 /// Variation of the intervals: a clock, and nearly one (simulated: `simulation`).
 const CLOCK_MAX: f64 = 0.1;
 const NEARLY_MAX: f64 = 0.4;
+/// Of an onset it is known in which point it is, not where in it: two of them are as much apart as
+/// the clock has it, give or take this many points (the standard deviation of the difference of two
+/// places in a point).
+const BETWEEN_POINTS: f64 = 0.41;
 /// Chance that random onsets are as even, halved for the two curves that are looked at.
 const CHANCE_MAX: f64 = 0.01 / 2.0;
 /// Share of the points that may be onsets.
@@ -27,6 +33,8 @@ const BURST_MIN: f64 = 1.3;
 /// Rates of two stretches that tell a timer from work, and how equal the other product must be.
 const RATES_RATIO_MIN: f64 = 1.3;
 const SAME_MAX: f64 = 0.12;
+/// Intervals of a stretch that tell it: that there is a rhythm at all is known before.
+const GAPS_MIN: usize = 2;
 
 /// The names of a curve, and its value at a point.
 type Curve = (&'static [&'static str], fn(&Point) -> f64);
@@ -76,54 +84,138 @@ fn stalls(
     of: fn(&Point) -> f64,
 ) -> Option<Finding> {
     let onsets = onsets(record, range, of);
-    let even = stats::even(&onsets)?;
     if onsets.len() < ONSETS_MIN || onsets.len() as f64 > range.len() as f64 * ONSETS_SHARE_MAX {
         return None;
     }
-    let chance = stats::chance_of_even(&onsets, range.len());
-    if even.variation >= NEARLY_MAX || chance >= CHANCE_MAX || is_burst(record, range, &onsets) {
+    let rhythm = rhythm(record, range, &onsets)?;
+    if rhythm.variation >= NEARLY_MAX || rhythm.chance >= CHANCE_MAX {
         return None;
     }
-    let period_s = even.period * record.width();
+    if is_burst(record, range, &onsets) {
+        return None;
+    }
     let points = record.points();
     let at: Vec<usize> = onsets.iter().map(|at| range.start + at).collect();
     let high = stats::median(&at.iter().map(|at| of(&points[*at])).collect::<Vec<_>>())?;
     let usual = stats::median(&record.values(range, of))?;
     let when = Span::new(record.span(&(at[0]..at[0] + 1)).from_s, record.span(range).to_s);
-    let curve = series[0];
+    let (curve, every) = (series[0], rhythm.every.text());
     let text = say!(
         "{curve} jumps from {} to {} every {}, {} times",
         time(usual),
         time(high),
-        seconds(period_s),
+        every.clone(),
         onsets.len()
     );
     let first: Vec<String> =
         at.iter().take(8).map(|at| seconds(*at as f64 * record.width())).collect();
-    let level = if even.variation < CLOCK_MAX { Level::Likely } else { Level::Hint };
+    let level = if rhythm.is_clock { Level::Likely } else { Level::Hint };
+    let cause = match rhythm.every {
+        Every::Time(period_s) => cause(record, range, &at, period_s),
+        Every::Requests(work) => work_driven(work),
+    };
     let found = Finding::new(Code::PeriodicStall, level, text, when)
         .on(series)
         .figure(say!("the first of them: {}", first.join(", ")))
-        .figure(say!("the intervals vary by {:.0} %", (even.variation * 100.0)))
-        .figure(cause(record, range, &at, period_s))
-        .not(say!("chance"), say!("only 1 in {:.0} random sequences is as regular", (1.0 / chance)))
+        .figure(say!("the intervals vary by {:.0} %", (rhythm.variation * 100.0)))
+        .figure(cause)
+        .not(
+            say!("chance"),
+            say!("only 1 in {:.0} random sequences is as regular", (1.0 / rhythm.chance)),
+        )
         .not(say!("bursts of the load"), say!("throng sent no more in these seconds"))
-        .then(say!("look for what the target does every {}: jobs, flushes, garbage collection", {
-            seconds(period_s)
-        }));
+        .then(say!(
+            "look for what the target does every {}: jobs, flushes, garbage collection",
+            every
+        ));
     Some(found)
 }
 
-/// Whether more is begun at onsets than at other times: then the load is the cause.
+/// What lies between two onsets.
+#[derive(Clone, Copy)]
+enum Every {
+    /// Seconds.
+    Time(f64),
+    Requests(f64),
+}
+
+impl Every {
+    fn text(self) -> Said {
+        match self {
+            Every::Time(period_s) => Said::of_others(seconds(period_s)),
+            Every::Requests(work) => say!("{:.0} requests", work),
+        }
+    }
+}
+
+/// How regular onsets are, and in what.
+struct Rhythm {
+    every: Every,
+    variation: f64,
+    is_clock: bool,
+    chance: f64,
+}
+
+/// In time; or, if the run has two rates and that is more regular, in requests: what the target
+/// does after so much work has different intervals at different rates.
+fn rhythm(record: &Record, range: &Range<usize>, onsets: &[usize]) -> Option<Rhythm> {
+    let found = |places: &[f64], unit: &dyn Fn(f64) -> Every| {
+        let (even, chance) = stats::evenness(onsets, places)?;
+        let unsure = BETWEEN_POINTS / even.period;
+        let is_clock = even.variation.powi(2) < CLOCK_MAX.powi(2) + unsure.powi(2);
+        Some(Rhythm { every: unit(even.period), variation: even.variation, is_clock, chance })
+    };
+    let seconds: Vec<f64> = (0..range.len()).map(|at| at as f64).collect();
+    let in_time = found(&seconds, &|period| Every::Time(period * record.width()));
+    if !has_two_rates(record) {
+        return in_time;
+    }
+    // Work in units of the mean point, so that a period is as long as one in time.
+    let mean = record.sum(range, Point::attempts) / range.len() as f64;
+    let mut done = 0.0;
+    let work = record.values(range, Point::attempts).into_iter().map(|attempts| {
+        done += attempts / mean.max(1e-9);
+        done
+    });
+    let in_work = found(&work.collect::<Vec<_>>(), &|period| Every::Requests(period * mean));
+    let is_better = |work: &Rhythm| {
+        let is_sure = work.is_clock && work.chance < CHANCE_MAX;
+        is_sure && in_time.as_ref().is_none_or(|time| work.variation < time.variation)
+    };
+    in_work.filter(is_better).or(in_time)
+}
+
+/// Whether the rates of two stretches differ.
+fn has_two_rates(record: &Record) -> bool {
+    let rates = record
+        .stretches()
+        .into_iter()
+        .filter_map(|part| stats::median(&record.rates(&part, Point::attempts)));
+    let (low, high) = rates.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), rate| {
+        (low.min(rate), high.max(rate))
+    });
+    high >= low * RATES_RATIO_MIN
+}
+
+fn work_driven(work: f64) -> Said {
+    say!("cause: work: every {:.0} requests at any rate (garbage collection, a full buffer)", work)
+}
+
+/// Whether more is begun at onsets than at other times of the same load: then that is the cause.
 fn is_burst(record: &Record, range: &Range<usize>, onsets: &[usize]) -> bool {
-    let begun = record.values(range, |point| point.begun.max(point.attempted));
-    let at: Vec<f64> = onsets.iter().map(|at| begun[*at]).collect();
-    let usual = stats::median(&begun).unwrap_or_default();
-    stats::median(&at).is_some_and(|at| at > usual * BURST_MIN)
+    let begun = |point: &Point| point.begun.max(point.attempted);
+    let stretches = record.stretches();
+    let more = onsets.iter().filter_map(|onset| {
+        let at = range.start + onset;
+        let same = stretches.iter().find(|part| part.contains(&at)).unwrap_or(range);
+        let usual = stats::median(&record.values(same, begun))?;
+        Some(begun(&record.points()[at]) / usual.max(1.0))
+    });
+    stats::median(&more.collect::<Vec<_>>()).is_some_and(|more| more > BURST_MIN)
 }
 
 /// What drives it, where two rates or the clock on the wall tell.
-fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> throng_base::Said {
+fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> Said {
     let minutes = period_s / 60.0;
     let zero_s = record.facts.zero_unix_ns as f64 / 1e9;
     if zero_s > 0.0 && minutes > 0.9 && (minutes - minutes.round()).abs() * 60.0 < 1.0 {
@@ -141,7 +233,7 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
         let own: Vec<usize> = at.iter().copied().filter(|at| part.contains(at)).collect();
         let gaps: Vec<f64> = own.windows(2).map(|two| (two[1] - two[0]) as f64).collect();
         let rate = stats::median(&record.rates(&part, |point| point.attempts()))?;
-        (gaps.len() >= 3).then(|| (rate, stats::median(&gaps).unwrap_or_default()))
+        (gaps.len() >= GAPS_MIN).then(|| (rate, stats::median(&gaps).unwrap_or_default()))
     });
     let mut parts: Vec<(f64, f64)> = parts.collect();
     parts.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -162,17 +254,13 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
             )
         }
         () if by_work <= SAME_MAX && by_time > SAME_MAX => {
-            let work = fast.0 * fast.1 * record.width();
-            say!(
-                "cause: work: every {:.0} requests at any rate (garbage collection, a full buffer)",
-                work
-            )
+            work_driven(fast.0 * fast.1 * record.width())
         }
         () => unknown_cause(record, range),
     }
 }
 
-fn unknown_cause(record: &Record, range: &Range<usize>) -> throng_base::Said {
+fn unknown_cause(record: &Record, range: &Range<usize>) -> Said {
     let rate_now = stats::median(&record.rates(range, |point| point.attempts()));
     let per_s = rate_now.unwrap_or_default();
     say!("timer or work? run at two rates to find out (the rate was always {})", rate(per_s))

@@ -9,8 +9,11 @@ use crate::finding::{Code, Finding, Judgement, Level, Unknown, count, percent, r
 use crate::record::{Record, within};
 use crate::stats;
 
-/// Seconds of a plateau, and how much it may rise or fall in them, by its height.
-const PLATEAU_S: f64 = 30.0;
+/// How long a plateau is: so many times what its connections live, within bounds in seconds; and
+/// how much it may rise or fall in this time, by its height.
+const LIVES: f64 = 4.0;
+const PLATEAU_S_MIN: f64 = 10.0;
+const PLATEAU_S_MAX: f64 = 30.0;
 const RISE_MAX: f64 = 0.01;
 /// By how much rate × residence may miss it.
 const LITTLE_MAX: f64 = 0.07;
@@ -52,10 +55,11 @@ fn timeout(record: &Record) -> Option<(Ending, f64, f64, Histogram)> {
 
 pub(super) fn judge(record: &Record) -> Judgement {
     let Some((ended, round, share, times)) = timeout(record) else { return Ok(Vec::new()) };
-    let length = (PLATEAU_S / record.width()).ceil().max(3.0) as usize;
+    let plateau_s = (round * LIVES).clamp(PLATEAU_S_MIN, PLATEAU_S_MAX);
+    let length = (plateau_s / record.width()).ceil().max(3.0) as usize;
     let stretches = record.stretches();
     if stretches.iter().all(|range| range.len() < length) {
-        return Err(Unknown::TooShort { needs_s: (PLATEAU_S + round) as u64 });
+        return Err(Unknown::TooShort { needs_s: (plateau_s + round) as u64 });
     }
     let plateau = stretches.into_iter().find_map(|range| plateau(record, range, length, &times));
     let Some((range, open, opened)) = plateau else { return Ok(Vec::new()) };

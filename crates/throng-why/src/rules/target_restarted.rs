@@ -13,6 +13,8 @@ const END_S: f64 = 2.0;
 const OPEN_MIN: f64 = 5.0;
 /// Connections that end in a second before, by those that are open: more is churn.
 const CHURN_MAX: f64 = 0.1;
+/// Share of the connections that are open again when it is back, if none opens just then.
+const BACK_MIN: f64 = 0.5;
 /// Seconds in which the first connects have failed.
 const REFUSED_S: f64 = 5.0;
 
@@ -53,7 +55,11 @@ fn outage(record: &Record, window: Range<usize>) -> Option<(Finding, usize)> {
     if refused < 1.0 {
         return None;
     }
-    let is_back = |at: &usize| points[*at].opened > 0.0 && points[*at].connect_failed == 0.0;
+    let is_back = |at: &usize| {
+        let point = &points[*at];
+        let is_open = point.opened > 0.0 || point.open >= open * BACK_MIN;
+        is_open && point.connect_failed == 0.0
+    };
     let back = (window.start + 1..points.len()).find(is_back);
     let end = back.unwrap_or(points.len());
     let when = record.span(&(window.start..end.max(window.end).min(points.len())));

@@ -41,7 +41,7 @@ pub(super) const FAULTS: [Fault; 27] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 16] = [
+pub(super) const MORE: [Fault; 19] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
@@ -54,6 +54,13 @@ pub(super) const MORE: [Fault; 16] = [
     (Code::ConntrackFull, Level::Hint, conntrack_by_numbers),
     (Code::OwnDuplicates, Level::Certain, own_duplicates),
     (Code::HeadOfLine, Level::Likely, head_of_line),
+    (Code::OneBadAddress, Level::Likely, dead_address),
+    (Code::PeriodicStall, Level::Likely, stalls_by_work),
+    (Code::Amplified, Level::Certain, |seed| {
+        let sent_again = Some(("shop".into(), 600.0));
+        let target = TargetFacts { sent_again, ..TargetFacts::default() };
+        watched(simulate(&World::new(seed, 60), |_, _| {}), target)
+    }),
     // What a monitor of the target's host says makes them certain.
     (Code::DescriptorLimit, Level::Certain, |seed| {
         let descriptors = Some(("shop".into(), 1_024.0, 1_024.0));
@@ -174,6 +181,16 @@ fn bad_address(seed: u64, is_slow: bool) -> Simulated {
             }
             false => row.ok -= row.count / 50,
         }
+    }
+    made
+}
+
+/// Nobody listens there: users try it seldom.
+fn dead_address(seed: u64) -> Simulated {
+    let mut made = simulate(&World { addresses: 3, ..World::new(seed, 60) }, |_, _| {});
+    for sum in &mut made.sums {
+        let row = &mut sum.targets[1];
+        (row.begun, row.count, row.ok) = (46, 46, 0);
     }
     made
 }
@@ -339,6 +356,24 @@ fn stalls(seed: u64, period: usize) -> Simulated {
     let first = seed as usize % period;
     simulate(&World::new(seed, 120), move |second, _| {
         if second.t % period == first {
+            second.slower = vec![(0.2, 400.0)];
+        }
+    })
+}
+
+fn rate_of_two(t: f64) -> f64 {
+    if t < 120.0 { 100.0 } else { 160.0 }
+}
+
+/// Every 800 requests, at two rates: each 8 s, and then each 5 s.
+fn stalls_by_work(seed: u64) -> Simulated {
+    let phases = vec![(120, 100.0, 100.0), (100, 160.0, 160.0)];
+    let world = World { open_rate: Some(rate_of_two), phases, ..World::new(seed, 220) };
+    let mut done = 80.0 * (seed % 10) as f64;
+    simulate(&world, move |second, _| {
+        let before = done;
+        done += second.attempts;
+        if (done / 800.0).floor() > (before / 800.0).floor() {
             second.slower = vec![(0.2, 400.0)];
         }
     })
