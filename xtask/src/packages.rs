@@ -23,6 +23,8 @@ const NEEDED: &[Needed] = &[
     Needed { program: "redis-server", package: "redis-server" },
     Needed { program: "python3", package: "python3" },
     Needed { program: "pip3", package: "python3-pip" },
+    Needed { program: "haproxy", package: "haproxy" },
+    Needed { program: "ip", package: "iproute2" },
     Needed { program: "tinyproxy", package: "tinyproxy-bin" },
     Needed { program: "chromium", package: "chromium" },
     // What the pictures of the page are written with.

@@ -27,7 +27,14 @@ impl Faulty {
 
     /// On an address that the test knows before.
     pub(crate) fn start_on(address: &str, serve: impl Fn(Peer) + Send + Sync + 'static) -> Faulty {
-        let listener = TcpListener::bind(address).expect("a free port");
+        Faulty::start_by(TcpListener::bind(address).expect("a free port"), serve)
+    }
+
+    /// By a listener that the test has made.
+    pub(crate) fn start_by(
+        listener: TcpListener,
+        serve: impl Fn(Peer) + Send + Sync + 'static,
+    ) -> Faulty {
         let address = listener.local_addr().expect("an address");
         let (accepted, ends) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, end, serve) = (Arc::clone(&accepted), Arc::clone(&ends), Arc::new(serve));

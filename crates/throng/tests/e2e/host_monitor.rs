@@ -12,14 +12,14 @@ use crate::run::{Child, Run, Throng, binary, throng};
 use crate::servers::{Target, fetch, free_port};
 
 /// A monitor of this host, and where it is read.
-struct Monitor {
+pub(crate) struct Monitor {
     child: Child,
     address: SocketAddr,
     path: String,
 }
 
 impl Monitor {
-    fn start(words: &str) -> Monitor {
+    pub(crate) fn start(words: &str) -> Monitor {
         Monitor::of(throng(&format!("monitor {words}")))
     }
 
@@ -36,6 +36,10 @@ impl Monitor {
         let port = host.rsplit_once(':').expect("a port").1;
         let address = format!("127.0.0.1:{port}").parse().expect("an address");
         Monitor { child, address, path: format!("/{path}") }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.path)
     }
 
     fn text(&self) -> String {
@@ -126,11 +130,11 @@ fn a_run_has_the_figures_of_its_target_s_host() {
     let monitor = Monitor::start(&words);
     let text = format!(
         "target: {listen}
-monitor: [{{url: \"http://{}{}\", every: 1s}}]
+monitor: [{{url: \"{}\", every: 1s}}]
 sessions: {{s: {{steps: [{{http: GET /}}, {{think: 5ms}}]}}}}
 load: [{{users: 4, for: 3500ms}}]
 ",
-        monitor.address, monitor.path
+        monitor.url()
     );
     let run = throng("run s.yaml --json --out record").file("s.yaml", text).run().exits(0);
     let json = run.json();

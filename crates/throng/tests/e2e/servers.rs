@@ -117,6 +117,12 @@ impl Nginx {
     /// `listen` may hold more parameters, such as `ssl`; `server` is what the server block has.
     #[track_caller]
     pub(crate) fn start(parameters: &str, server: &str) -> Nginx {
+        Nginx::start_with("", parameters, server)
+    }
+
+    /// `http` is what the block of that name has beside the server.
+    #[track_caller]
+    pub(crate) fn start_with(http: &str, parameters: &str, server: &str) -> Nginx {
         let program = program("nginx", "nginx-light");
         for _ in 0..STARTS_MAX {
             let home = tempfile::tempdir().expect("a temporary folder");
@@ -124,7 +130,7 @@ impl Nginx {
             std::fs::create_dir(path.join("www")).expect("a folder");
             let page = format!("<p>front page, to be found</p>{}", "lorem ipsum ".repeat(200));
             std::fs::write(path.join("www/index.html"), page).expect("a page");
-            let text = nginx_conf(path, port, parameters, server);
+            let text = nginx_conf(path, port, (http, parameters, server));
             std::fs::write(path.join("nginx.conf"), text).expect("a configuration");
             let mut command = Command::new(&program);
             command.arg("-p").arg(path).arg("-c").arg(path.join("nginx.conf"));
@@ -159,7 +165,7 @@ impl Nginx {
     }
 }
 
-fn nginx_conf(home: &Path, port: u16, parameters: &str, server: &str) -> String {
+fn nginx_conf(home: &Path, port: u16, (http, parameters, server): (&str, &str, &str)) -> String {
     let home = home.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .iter()
@@ -170,9 +176,42 @@ fn nginx_conf(home: &Path, port: u16, parameters: &str, server: &str) -> String 
          error_log stderr;\nevents {{ worker_connections 1024; }}\nhttp {{\n{temporary}\
          log_format words '$connection $request_method $uri $status $sent_http_content_encoding';\n\
          access_log {home}/access.log words;\nkeepalive_requests 1000000;\ndefault_type text/plain;\n\
-         server {{\nlisten 127.0.0.1:{port} {parameters};\nlisten [::1]:{port} {parameters};\n\
+         {http}\nserver {{\nlisten 127.0.0.1:{port} {parameters};\nlisten [::1]:{port} {parameters};\n\
          root {home}/www;\nlocation / {{ index index.html; }}\n{server}\n}}\n}}\n"
     )
+}
+
+/// One HAProxy process.
+pub(crate) struct Haproxy {
+    _child: Child,
+    home: TempDir,
+    pub(crate) port: u16,
+}
+
+impl Haproxy {
+    /// `sections` follow those of the process and have the backend to which all connections go.
+    #[track_caller]
+    pub(crate) fn start(sections: &str, backend: &str) -> Haproxy {
+        let (home, port) = (tempfile::tempdir().expect("a temporary folder"), free_port());
+        let socket = home.path().join("socket");
+        let text = format!(
+            "global\n  maxconn 4000\n  stats socket {}\n{sections}\nfrontend front\n  \
+             bind 127.0.0.1:{port}\n  default_backend {backend}\n",
+            socket.display()
+        );
+        let path = home.path().join("haproxy.cfg");
+        std::fs::write(&path, text).expect("a configuration");
+        let mut command = Command::new(program("haproxy", "haproxy"));
+        command.arg("-db").arg("-f").arg(path);
+        let child = Child::start(command);
+        child.until("HAProxy to listen", || unix::UnixStream::connect(&socket).is_ok());
+        Haproxy { _child: child, home, port }
+    }
+
+    /// Where its statistics are.
+    pub(crate) fn socket(&self) -> String {
+        self.home.path().join("socket").display().to_string()
+    }
 }
 
 /// A server written for node. Its script prints `listening PORT`, and what the test wants to know.
@@ -185,11 +224,26 @@ pub(crate) struct Node {
 impl Node {
     #[track_caller]
     pub(crate) fn start(script: &str, arguments: &[&Path]) -> Node {
+        Node::by(Command::new("env"), script, arguments)
+    }
+
+    /// Under another program, as `prlimit --nofile=64:64`.
+    #[track_caller]
+    pub(crate) fn under(words: &str, script: &str, arguments: &[&Path]) -> Node {
+        let mut words = words.split_whitespace();
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words);
+        Node::by(command, script, arguments)
+    }
+
+    /// By a command that runs the rest of its arguments.
+    #[track_caller]
+    pub(crate) fn by(mut command: Command, script: &str, arguments: &[&Path]) -> Node {
         let home = tempfile::tempdir().expect("a temporary folder");
         let path = home.path().join("server.js");
         std::fs::write(&path, script).expect("a script");
-        let mut command = Command::new(program("node", "nodejs"));
-        command.arg(path).args(arguments).env("NODE_PATH", node_modules("ws"));
+        command.arg(program("node", "nodejs")).arg(path).args(arguments);
+        command.env("NODE_PATH", node_modules("ws"));
         let child = Child::start(command);
         let port = child.line("listening ").parse().expect("a port");
         Node { child, _home: home, port }

@@ -1,0 +1,39 @@
+//! Stalls at even intervals, and what drives them: two rates tell.
+
+use super::{finds, running};
+use crate::servers::{Node, Target};
+
+/// 100 and then 150 requests a second.
+fn two_rates(url: &str, seconds: u32) -> String {
+    format!(
+        "target: {url}\nload: [{{iterations: 100/s, users: 60, for: {seconds}s}}, \
+         {{iterations: 150/s, users: 60, for: {seconds}s}}]\nsessions: {{s: {{steps: [http: GET /]}}}}\n"
+    )
+}
+
+#[test]
+fn stalls_by_a_timer_are_told() {
+    let target = Target::start("http --latency stall 250ms every 4s");
+    let run = running(&two_rates(&target.http(""), 18)).run();
+    let found = finds(&run, "periodic-stall");
+    run.check(found.contains("every 4.00s") && found.contains("cause: a timer"), "by a timer");
+}
+
+/// It collects after each 600 requests. The first collection is not at the end of a second.
+const COLLECTS: &str = r#"
+let count = 75;
+const server = require("http").createServer((_, response) => {
+  const begin = Date.now();
+  if (++count % 600 === 0) while (Date.now() - begin < 250);
+  response.end("x");
+});
+server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().port));
+"#;
+
+#[test]
+fn stalls_by_work_are_told() {
+    let node = Node::start(COLLECTS, &[]);
+    let run = running(&two_rates(&node.url("http"), 22)).run();
+    let found = finds(&run, "periodic-stall");
+    run.check(found.contains("cause: work"), "by work");
+}
