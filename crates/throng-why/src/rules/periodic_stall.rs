@@ -24,8 +24,9 @@ const NEARLY_MAX: f64 = 0.4;
 /// the clock has it, give or take this many points (the standard deviation of the difference of two
 /// places in a point).
 const BETWEEN_POINTS: f64 = 0.41;
-/// Chance that random onsets are as even, halved for the two curves that are looked at.
-const CHANCE_MAX: f64 = 0.01 / 2.0;
+/// Chance that random onsets are as even, a quarter for each of two curves, with all spikes and
+/// with the large ones.
+const CHANCE_MAX: f64 = 0.01 / 4.0;
 /// Share of the points that may be onsets.
 const ONSETS_SHARE_MAX: f64 = 0.3;
 /// Attempts that are made more at onsets than at other times, if the load is the cause.
@@ -49,7 +50,12 @@ pub(super) fn judge(record: &Record) -> Judgement {
         return Err(Unknown::TooShort { needs_s: 30 });
     }
     let curves: [Curve; 2] = [(&["p99"], |point| point.p99), (&["max"], |point| point.max)];
-    let found = curves.into_iter().find_map(|(name, of)| stalls(record, &range, name, of));
+    let found = curves.into_iter().find_map(|(name, of)| {
+        let onsets = onsets(record, &range, of);
+        let large = large(record, &range, &onsets, of);
+        let either = [onsets, large];
+        either.into_iter().find_map(|onsets| stalls(record, &range, (name, of), onsets))
+    });
     if found.is_none() && record.timeline.width_s() > 4 {
         return Err(Unknown::TooCoarse { point_s: record.timeline.width_s() });
     }
@@ -77,13 +83,29 @@ fn onsets(record: &Record, range: &Range<usize>, of: fn(&Point) -> f64) -> Vec<u
     (0..values.len()).filter(is_onset).filter(trusted).collect()
 }
 
+/// The onsets of stalls among those of smaller spikes, as a busy host makes them: beyond the middle
+/// (of the logarithms) between what is usual and what the sixth largest reaches.
+fn large(
+    record: &Record,
+    range: &Range<usize>,
+    onsets: &[usize],
+    of: fn(&Point) -> f64,
+) -> Vec<usize> {
+    let value = |at: &usize| of(&record.points()[range.start + at]).max(1.0);
+    let mut values: Vec<f64> = onsets.iter().map(value).collect();
+    values.sort_by(|a, b| b.total_cmp(a));
+    let usual = stats::median(&record.values(range, of)).unwrap_or_default().max(1.0);
+    let Some(sixth) = values.get(ONSETS_MIN - 1) else { return Vec::new() };
+    let limit = (usual * sixth).sqrt();
+    onsets.iter().copied().filter(|at| value(at) > limit).collect()
+}
+
 fn stalls(
     record: &Record,
     range: &Range<usize>,
-    series: &'static [&'static str],
-    of: fn(&Point) -> f64,
+    (series, of): Curve,
+    onsets: Vec<usize>,
 ) -> Option<Finding> {
-    let onsets = onsets(record, range, of);
     if onsets.len() < ONSETS_MIN || onsets.len() as f64 > range.len() as f64 * ONSETS_SHARE_MAX {
         return None;
     }

@@ -98,7 +98,7 @@ setInterval(() => {
 #[test]
 fn a_full_accept_queue_is_counted() {
     let node = Node::start(BACKLOG, &[]);
-    let line = format!("bench {} -c 100 -d 5s --json", node.url("http"));
+    let line = format!("bench {} -c 300 -d 5s --json", node.url("http"));
     finds(&throng(&line).run(), "accept-queue-full");
 }
 
