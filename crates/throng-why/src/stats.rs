@@ -9,7 +9,9 @@ const MAD_SCALE: f64 = 1.4826;
 /// Points of a slope: more of them are averaged to so many first.
 const SLOPE_POINTS_MAX: usize = 150;
 /// Random placements that a sequence of onsets is compared with.
-const PLACEMENTS: u32 = 400;
+const PLACEMENTS: u32 = 2_000;
+/// So many of them that are as even say enough: there is no need for the rest.
+const AS_EVEN_MAX: u32 = 40;
 /// Seed of these placements: a record is judged the same way each time.
 const PLACEMENTS_SEED: u64 = 0x7468_726f_6e67;
 /// Intervals of a sequence of onsets: fewer say nothing about its evenness.
@@ -207,14 +209,15 @@ pub fn evenness(onsets: &[usize], places: &[f64]) -> Option<(Even, f64)> {
     let at = |onsets: &[usize]| even(&onsets.iter().map(|at| places[*at]).collect::<Vec<_>>());
     let found = at(onsets)?;
     let mut random = Random::new(PLACEMENTS_SEED);
-    let mut as_even = 0;
-    for _ in 0..PLACEMENTS {
+    let (mut as_even, mut drawn) = (0, 0);
+    while drawn < PLACEMENTS && as_even < AS_EVEN_MAX {
+        drawn += 1;
         let point = |_: &usize| random.below(places.len() as u64) as usize;
         let mut placed: Vec<usize> = onsets.iter().map(point).collect();
         placed.sort_unstable();
         as_even += u32::from(at(&placed).is_some_and(|it| it.variation <= found.variation));
     }
-    Some((found, f64::from(as_even + 1) / f64::from(PLACEMENTS + 1)))
+    Some((found, f64::from(as_even + 1) / f64::from(drawn + 1)))
 }
 
 #[cfg(test)]

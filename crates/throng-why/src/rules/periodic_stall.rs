@@ -13,6 +13,8 @@ use crate::timeline::Point;
 /// An onset is this many spreads above the median of ln(time), and this much above the median.
 const SPREADS_MIN: f64 = 5.0;
 const RATIO_MIN: f64 = 1.5;
+/// This much above the median is one, whatever the spread: p99 of a fast target spreads widely.
+const ALWAYS: f64 = 20.0;
 const ONSETS_MIN: usize = 6;
 /// Points that are compared with the same median, and those on each side that make it.
 const PART: usize = 20;
@@ -54,7 +56,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         let onsets = onsets(record, &range, of);
         let large = large(record, &range, &onsets, of);
         let either = [onsets, large];
-        either.into_iter().find_map(|onsets| stalls(record, &range, (name, of), onsets))
+        either.iter().find_map(|onsets| stalls(record, &range, (name, of), onsets))
     });
     if found.is_none() && record.timeline.width_s() > 4 {
         return Err(Unknown::TooCoarse { point_s: record.timeline.width_s() });
@@ -75,7 +77,7 @@ fn onsets(record: &Record, range: &Range<usize>, of: fn(&Point) -> f64) -> Vec<u
     let is_high = |at: usize| {
         let Some((middle, off)) = usual[at / PART] else { return false };
         let over = values[at] - middle;
-        over > SPREADS_MIN * off && over > RATIO_MIN.ln()
+        over > (SPREADS_MIN * off).min(ALWAYS.ln()) && over > RATIO_MIN.ln()
     };
     let high: Vec<bool> = (0..values.len()).map(is_high).collect();
     let is_onset = |at: &usize| high[*at] && (*at == 0 || !high[*at - 1]);
@@ -104,16 +106,16 @@ fn stalls(
     record: &Record,
     range: &Range<usize>,
     (series, of): Curve,
-    onsets: Vec<usize>,
+    onsets: &[usize],
 ) -> Option<Finding> {
     if onsets.len() < ONSETS_MIN || onsets.len() as f64 > range.len() as f64 * ONSETS_SHARE_MAX {
         return None;
     }
-    let rhythm = rhythm(record, range, &onsets)?;
+    let rhythm = rhythm(record, range, onsets)?;
     if rhythm.variation >= NEARLY_MAX || rhythm.chance >= CHANCE_MAX {
         return None;
     }
-    if is_burst(record, range, &onsets) {
+    if is_burst(record, range, onsets) {
         return None;
     }
     let points = record.points();
@@ -248,7 +250,10 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
             apart.min(60.0 - apart) <= 1.5
         };
         if at.iter().all(is_same) {
-            return say!("cause: a cron job: always at second {:.0} of a minute", offset);
+            return say!(
+                "cause: a cron job: always at second {:.0} of a minute",
+                offset.round() % 60.0
+            );
         }
     }
     let parts = record.stretches().into_iter().filter_map(|part| {

@@ -365,15 +365,15 @@ fn rate_of_two(t: f64) -> f64 {
     if t < 120.0 { 100.0 } else { 160.0 }
 }
 
-/// Every 800 requests, at two rates: each 8 s, and then each 5 s.
+/// Every 1,200 requests, at two rates: each 12 s, and then each 7.5 s.
 fn stalls_by_work(seed: u64) -> Simulated {
     let phases = vec![(120, 100.0, 100.0), (100, 160.0, 160.0)];
     let world = World { open_rate: Some(rate_of_two), phases, ..World::new(seed, 220) };
-    let mut done = 80.0 * (seed % 10) as f64;
+    let mut done = 120.0 * (seed % 10) as f64;
     simulate(&world, move |second, _| {
         let before = done;
         done += second.attempts;
-        if (done / 800.0).floor() > (before / 800.0).floor() {
+        if (done / 1_200.0).floor() > (before / 1_200.0).floor() {
             second.slower = vec![(0.2, 400.0)];
         }
     })

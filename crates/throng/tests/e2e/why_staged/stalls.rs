@@ -14,7 +14,7 @@ fn two_rates(url: &str, seconds: u32) -> String {
 #[test]
 fn stalls_by_a_timer_are_told() {
     let target = Target::start("http --latency stall 250ms every 4s");
-    let run = running(&two_rates(&target.http(""), 18)).run();
+    let run = running(&two_rates(&target.http(""), 22)).run();
     let found = finds(&run, "periodic-stall");
     run.check(found.contains("every 4.00s") && found.contains("cause: a timer"), "by a timer");
 }
@@ -33,7 +33,7 @@ server.listen(0, "127.0.0.1", () => console.log("listening " + server.address().
 #[test]
 fn stalls_by_work_are_told() {
     let node = Node::start(COLLECTS, &[]);
-    let run = running(&two_rates(&node.url("http"), 22)).run();
+    let run = running(&two_rates(&node.url("http"), 27)).run();
     let found = finds(&run, "periodic-stall");
     run.check(found.contains("cause: work"), "by work");
 }
