@@ -1,7 +1,7 @@
 //! Server-sent events (HTML standard, section "Server-sent events"): an answer that does not end,
 //! whose body is made of events.
 //!
-//! - [`EventParser`] reads the body.
+//! - [`EventParser`] reads the body, which may also be JSON lines ([`Form`]).
 //! - [`EventReader`] reads a whole answer, of HTTP/1.1 or over HTTP/2: its head, its transfer and
 //!   content coding, its events.
 //! - [`EventMessage`]: an event as one message.
@@ -13,7 +13,7 @@ mod reader;
 
 pub use error::{EventError, NotEvents};
 pub use message::EventMessage;
-pub use parser::{EventParser, Resume};
+pub use parser::{EventParser, Form, Resume};
 pub use reader::{EventReader, check_head};
 
 #[cfg(test)]

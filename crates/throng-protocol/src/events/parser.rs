@@ -25,9 +25,20 @@ pub struct Resume {
     pub after: Option<Duration>,
 }
 
+/// What the body is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Fields of events, as the standard has it.
+    #[default]
+    Events,
+    /// Each line is the data of an event, as in JSON lines; empty lines are none.
+    Lines,
+}
+
 /// Reads events. After an error it is of no more use.
 #[derive(Debug, Default)]
 pub struct EventParser {
+    form: Form,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     data: Vec<u8>,
@@ -48,6 +59,11 @@ impl EventParser {
     /// One that goes on where another stream was lost.
     pub fn since(resume: Resume) -> EventParser {
         EventParser { id: resume.last_id.clone(), resume, ..EventParser::default() }
+    }
+
+    /// What the head says that the body is made of.
+    pub fn set_form(&mut self, form: Form) {
+        self.form = form;
     }
 
     /// What a client comes back with; None before anything of that was said.
@@ -104,6 +120,20 @@ impl EventParser {
         Ok(true)
     }
 
+    /// The body is complete: gives out a last line of [`Form::Lines`] that has no end. An event
+    /// that is not complete is none.
+    pub fn finish(
+        &mut self,
+        bytes_max: usize,
+        sink: &mut impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), EventError> {
+        let line = std::mem::take(&mut self.line);
+        match self.form {
+            Form::Lines => self.line(&line, bytes_max, sink).map(|_| ()),
+            Form::Events => Ok(()),
+        }
+    }
+
     /// A line without its end.
     fn line(
         &mut self,
@@ -116,6 +146,10 @@ impl EventParser {
             false => line.strip_prefix(BOM).unwrap_or(line),
             true => line,
         };
+        if self.form == Form::Lines {
+            let is_blank = line.trim_ascii().is_empty();
+            return Ok(is_blank || self.give_line(line, sink));
+        }
         if line.is_empty() {
             return Ok(self.dispatch(sink));
         }
@@ -139,6 +173,15 @@ impl EventParser {
             _ => {}
         }
         Ok(true)
+    }
+
+    /// A line that is an event by itself.
+    fn give_line(&mut self, line: &[u8], sink: &mut impl FnMut(&[u8]) -> bool) -> bool {
+        EventMessage { name: b"", id: b"", data: line }.write(&mut self.message);
+        let goes_on = sink(&self.message);
+        self.message.clear();
+        self.message = small(std::mem::take(&mut self.message));
+        goes_on
     }
 
     /// An empty line ends the event. One without data is none.

@@ -2,12 +2,25 @@
 //! HTTP/2.
 
 use super::error::{EventError, NotEvents};
-use super::parser::{EventParser, Resume};
+use super::parser::{EventParser, Form, Resume};
 use crate::http1::{ContentDecoder, Event, Excerpt, Head, Limits, ResponseReader};
 use crate::http2::{Lasting, Lent, Piece};
 
-/// Whether an answer is an event stream.
+/// Media types of JSON lines. There is no standard: these are the ones in use.
+const JSON_LINES: [&[u8]; 5] = [
+    b"application/x-ndjson",
+    b"application/ndjson",
+    b"application/jsonl",
+    b"application/jsonlines",
+    b"application/x-jsonlines",
+];
+
+/// Whether an answer is an event stream, or JSON lines.
 pub fn check_head(head: &Head<'_>) -> Result<(), NotEvents> {
+    form(head).map(|_| ())
+}
+
+fn form(head: &Head<'_>) -> Result<Form, NotEvents> {
     if head.status != 200 {
         return Err(NotEvents::Status(head.status));
     }
@@ -15,8 +28,11 @@ pub fn check_head(head: &Head<'_>) -> Result<(), NotEvents> {
         return Err(NotEvents::ContentTypeMissing);
     };
     let essence = kind.split(|byte| *byte == b';').next().unwrap_or(kind).trim_ascii();
-    match essence.eq_ignore_ascii_case(b"text/event-stream") {
-        true => Ok(()),
+    if essence.eq_ignore_ascii_case(b"text/event-stream") {
+        return Ok(Form::Events);
+    }
+    match JSON_LINES.iter().any(|lines| essence.eq_ignore_ascii_case(lines)) {
+        true => Ok(Form::Lines),
         false => Err(NotEvents::ContentType(Excerpt::of(kind))),
     }
 }
@@ -119,7 +135,11 @@ impl EventReader {
                 read.map(|()| false).map_err(EventError::Http2)
             }
         };
-        Ok(verdict? || complete?)
+        let complete = verdict? || complete?;
+        if complete && sink.goes_on {
+            body.events.finish(bytes_max, sink.sink)?;
+        }
+        Ok(complete)
     }
 
     /// Reads the beginning of an answer over HTTP/2, up to its head and no further: how many bytes
@@ -190,7 +210,7 @@ impl Body {
     }
 
     fn head(&mut self, head: &Head<'_>) -> Result<(), EventError> {
-        check_head(head).map_err(EventError::NotEvents)?;
+        self.events.set_form(form(head).map_err(EventError::NotEvents)?);
         self.content = ContentDecoder::for_head(head, u64::MAX)?;
         Ok(())
     }

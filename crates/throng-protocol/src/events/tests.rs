@@ -214,6 +214,26 @@ fn an_answer_is_read_whatever_its_coding() {
     }
 }
 
+fn json_lines(body: &[u8]) -> Vec<u8> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n";
+    [format!("{head}Content-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
+}
+
+/// <https://github.com/ndjson/ndjson-spec>: lines end with LF, CRs are white space, empty lines may
+/// be skipped. The last one may have no end.
+#[test]
+fn each_of_json_lines_is_an_event() {
+    let body = b"{\"a\": 1}\n\r\n \n{\"data\": \"id: 1\"}\r\ndata: x\n{\"a\": 2}";
+    let want = ["{\\\"a\\\": 1}", "{\\\"data\\\": \\\"id: 1\\\"}", "data: x", "{\\\"a\\\": 2}"];
+    splits(&json_lines(body), |parts| {
+        let (events, end) = answered(parts, BYTES_MAX);
+        let events: Vec<&str> = events.iter().filter_map(|it| it.strip_prefix("\\n")).collect();
+        assert_eq!((&events[..], end), (&want[..], Ok(true)), "{parts:?}");
+    });
+    let long = answered(&[&json_lines(b"0123456789\n")], 9).1;
+    assert_eq!(long, Err(EventError::TooLarge { bytes_max: 9 }));
+}
+
 #[test]
 fn what_is_no_event_stream_is_refused() {
     for (head, want) in [
@@ -314,7 +334,8 @@ fn fuzz_answers_do_not_depend_on_the_cut() {
     let chunked =
         answer(CHUNKED, b"9\r\ndata: on\n\r\n1\r\n\n\r\nb;x\r\ndata: two\n\n\r\n0\r\n\r\n");
     let plain = answer("Content-Length: 30\r\n", CORPUS[1]);
-    mutations(&[&chunked, &plain, &answer("", CORPUS[0])], |input, random| {
+    let lines = json_lines(b"{\"a\": 1}\n{\"b\": [2]}\r\n\n3");
+    mutations(&[&chunked, &plain, &lines, &answer("", CORPUS[0])], |input, random| {
         let bytes_max = random.below(200) as usize;
         // How much of what is no HTTP is shown depends on the cut.
         let told = |(events, end): (Vec<String>, Result<bool, EventError>)| match end {

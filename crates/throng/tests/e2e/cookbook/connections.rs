@@ -142,32 +142,60 @@ pub(super) fn a_socket_io_room(name: &str) {
     assert!(heard > 0 && heard <= many("said") as u64, "{heard} heard\n{run}");
 }
 
-/// The first token takes 100 ms.
+/// Streams ten tokens: the first after 200 ms, each of the others after 20 ms. Half of the
+/// requests are answered by JSON lines.
+const LLM: &str = "
+const http = require('http');
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+const server = http.createServer((request, response) => {
+  let body = '';
+  request.on('data', (part) => { body += part; });
+  request.on('end', async () => {
+    const asked = JSON.parse(body);
+    if (request.url !== '/v1/chat/completions' || !asked.stream) return response.writeHead(400).end();
+    const lines = request.headers.accept.includes('ndjson');
+    const type = lines ? 'application/x-ndjson' : 'text/event-stream';
+    response.writeHead(200, { 'Content-Type': type });
+    const say = (text) => response.write(lines ? text + '\\n' : 'data: ' + text + '\\n\\n');
+    for (let n = 0; n < 10; n += 1) {
+      await pause(n ? 20 : 200);
+      say(JSON.stringify({ choices: [{ delta: { content: 'w' + n } }] }));
+    }
+    say(lines ? JSON.stringify({ done: true }) : '[DONE]');
+    response.end();
+  });
+});
+server.listen(0, '127.0.0.1', () => console.log('listening ' + server.address().port));
+";
+
 pub(super) fn tokens_from_an_llm(name: &str) {
-    let scribe = Scribe::answering(|asked, number| {
-        if asked.what == "POST /chats" {
-            return ok(&format!("{{\"id\":\"chat-{number}\"}}"));
-        }
-        #[allow(clippy::disallowed_methods)] // The server is slow on purpose.
-        std::thread::sleep(Duration::from_millis(100));
-        let event = |name: &str, data: &str| format!("event: {name}\ndata: {data}\n\n");
-        let tokens = ["Hel", "lo", "!"].map(|token| event("token", token)).concat();
-        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
-        format!("{head}{tokens}{}", event("done", "{}"))
-    });
-    let target = scribe.target();
+    let node = Node::start(LLM, &[]);
+    let target = node.url("http");
     let changes = [
         (HTTP, target.as_str()),
         ("think: 5s..20s", "think: 1ms"),
         ("{users: 50, for: 10m}", "{iterations: 10, users: 2}"),
         ("p95 < 800ms", "p95 < 20s"),
+        ("p99 < 200ms", "p99 < 20s"),
+        ("p5 > 20", "p5 > 1"),
     ];
-    let run = cooked(name, &changes).run().exits(0);
-    run.has("/total/failed", 0);
-    let asked = scribe.asked();
-    let chats: Vec<&String> =
-        asked.iter().filter(|what| what.starts_with("GET /chats/chat-")).collect();
-    assert_eq!((chats.len(), scribe.count("POST /chats")), (10, 10), "{run}");
-    let reply = run.row("transactions", "reply");
-    run.check(reply["latency"]["min_ns"].as_u64() >= Some(100_000_000), "the time of the stream");
+    let of_lines = [
+        ("events: true", "events: true\n                headers: {Accept: application/x-ndjson}"),
+        ("message.body == '[DONE]'", "has(json.parse(message.body).done)"),
+    ];
+    for more in [&[][..], &of_lines] {
+        let changes: Vec<_> = changes.iter().chain(more).copied().collect();
+        let run = cooked(name, &changes).run().exits(0);
+        run.has("/total/failed", 0);
+        let nanos = |list: &str, row: &str, figure: &str| {
+            run.row(list, row)["latency"][figure].as_u64().unwrap_or_default()
+        };
+        run.check(nanos("transactions", "time to first token", "min_ns") >= 200_000_000, "first");
+        run.check(nanos("transactions", "reply", "min_ns") >= 380_000_000, "the whole reply");
+        // Nine tokens and the end.
+        assert_eq!(run.row("steps", "next token")["ok"], 100, "{run}");
+        assert_eq!(run.row("own", "tokens")["count"], 100, "{run}");
+        let rate = &run.row("own", "token rate");
+        run.check(rate["max"].as_f64().is_some_and(|it| it < 60.0), &format!("{rate}"));
+    }
 }
