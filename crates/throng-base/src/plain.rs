@@ -40,11 +40,15 @@ pub fn read_text(path: &Path, bytes_max: usize) -> io::Result<String> {
 /// As [`read`], of a path that the command line gives: what a shell hands over by a path, as in
 /// `throng run <(make-scenario)`, may be a pipe.
 pub fn read_given(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let is_given = path.to_str().is_some_and(|path| GIVEN.iter().any(|it| path.starts_with(it)));
-    match is_given && !std::fs::metadata(path)?.is_file() {
+    match is_given(path) && !std::fs::metadata(path)?.is_file() {
         true => read_all(File::open(path)?, bytes_max),
         false => read(path, bytes_max),
     }
+}
+
+/// Whether a path is one by which a shell hands over what it has opened.
+pub fn is_given(path: &Path) -> bool {
+    path.to_str().is_some_and(|path| GIVEN.iter().any(|it| path.starts_with(it)))
 }
 
 /// As [`read_given`], for a text in UTF-8.

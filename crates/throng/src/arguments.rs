@@ -9,6 +9,7 @@ mod files;
 mod fleet;
 mod host;
 mod import;
+mod mcp;
 mod pages;
 mod protocol;
 mod records;
@@ -31,6 +32,7 @@ pub(crate) use fleet::{
 };
 pub(crate) use host::{DoctorArguments, MonitorArguments, PlanArguments};
 pub(crate) use import::ImportArguments;
+pub(crate) use mcp::McpArguments;
 pub(crate) use pages::{CompletionsArguments, ManArguments, ShellKind};
 pub(crate) use protocol::{ProtocolArguments, ReflectionArguments, metadata};
 pub(crate) use records::{
@@ -45,7 +47,7 @@ pub(crate) use target::{
     DeliveryArguments, PushArguments, QueueArguments, TargetArguments, TargetKind,
 };
 use values::language;
-pub(crate) use values::{FLEET, LoadPart};
+pub(crate) use values::{FLEET, LoadPart, count, duration, rate};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -127,6 +129,9 @@ pub(crate) enum Command {
     /// Serves the runs in a folder as a web page with a list, trends, comparisons and reports; can
     /// also start runs if allowed
     Serve(ServeArguments),
+    /// Lets an AI assistant check, try, run and explain scenarios: a server of the Model Context
+    /// Protocol on standard input and output
+    Mcp(McpArguments),
     /// Shows what throng does: starts its own reference target and loads it for a few seconds
     Demo(DemoArguments),
     /// Starts a reference server with known behavior, to test against

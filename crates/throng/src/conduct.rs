@@ -43,6 +43,7 @@ use std::sync::Arc;
 use throng_base::{Clock, Diagnostic, Exit, Said, Secrets, Share, Side, clock::wall_now};
 use throng_engine::{Options, Run, Spare, StartError, prepare};
 use throng_export::Opened;
+use throng_metrics::capacity::LoadUnit;
 use throng_program::{Coming, Drive, OncePart, Program, Users};
 use throng_results::compare::Plan;
 use throng_results::directory::BundleInfo;
@@ -57,6 +58,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use crate::arguments::{
     CollectArguments, LimitArguments, LoadPart, OutputArguments, ResumeArguments, RunArguments,
 };
+use crate::budget::Searched;
 use crate::bundle;
 use crate::files;
 use crate::guard::Guard;
@@ -184,13 +186,25 @@ impl Conduct<'_> {
             Ok(guard) => guard,
             Err(exit) => return exit,
         };
-        if let Err(diagnostic) = permit(&self.program, self.output.allow_commands, &guard.lists) {
+        let within = guard.budget.permit(&self.program, self.searched().as_ref());
+        let permitted =
+            within.and_then(|()| permit(&self.program, self.output.allow_commands, &guard.lists));
+        if let Err(diagnostic) = permitted {
             errors.diagnostic(&diagnostic);
             errors.say(say!("nothing was sent"));
             return Exit::Usage;
         }
         let Some(runtime) = runtime(errors) else { return Exit::HostUnfit };
         runtime.block_on(self.conduct(&guard, errors))
+    }
+
+    /// What the search may come to, where there is one.
+    fn searched(&self) -> Option<Searched> {
+        self.search.as_ref().map(|wanted| Searched {
+            varies_users: wanted.settings.unit == LoadUnit::Users,
+            max: wanted.settings.max,
+            time: wanted.options.budget,
+        })
     }
 
     async fn conduct(mut self, guard: &Guard, errors: Screen) -> Exit {

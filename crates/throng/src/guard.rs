@@ -1,5 +1,6 @@
-//! A guard against hitting strangers: the allow-lists of targets that exist are read, and without
-//! one a public address is named. What a list allows, the engine judges.
+//! A guard against hitting strangers, and against hitting too hard: the allow-lists of targets that
+//! exist and the budget are read, and without a list a public address is named. What a list allows,
+//! the engine judges.
 
 use std::cell::Cell;
 use std::io::ErrorKind;
@@ -10,26 +11,32 @@ use throng_base::{Diagnostic, Exit, Said, plain};
 use throng_engine::{AllowList, Run, is_public};
 use throng_program::Program;
 
+use crate::budget::Budget;
 use crate::screen::Screen;
 
 /// The variable of the environment that is a list.
 const VARIABLE: &str = "THRONG_TARGETS";
+/// The list that `throng mcp` gives to its runs, and what it calls it.
+pub(crate) const MCP_VARIABLE: &str = "THRONG_MCP_TARGETS";
+pub(crate) const MCP_LIST: &str = "throng mcp --allow";
 /// Of all users of this machine.
 const MACHINE_FILE: &str = "/etc/throng/targets";
 const LIST_BYTES_MAX: usize = 16 << 20;
 
-/// The lists that exist; all of them hold.
+/// The lists that exist, and the budget; all of them hold.
 #[derive(Debug)]
 pub(crate) struct Guard {
     pub(crate) lists: Vec<AllowList>,
+    pub(crate) budget: Budget,
     has_warned: Cell<bool>,
 }
 
 impl Guard {
     /// A list that cannot be read allows nothing.
     pub(crate) fn read(errors: Screen) -> Result<Guard, Exit> {
-        match read() {
-            Ok(lists) => Ok(Guard { lists, has_warned: Cell::new(false) }),
+        let budget = Budget::of_environment();
+        match read().and_then(|lists| Ok((lists, budget?))) {
+            Ok((lists, budget)) => Ok(Guard { lists, budget, has_warned: Cell::new(false) }),
             Err(diagnostic) => {
                 errors.diagnostic(&diagnostic);
                 errors.say(say!("nothing was sent"));
@@ -58,9 +65,11 @@ impl Guard {
 
 fn read() -> Result<Vec<AllowList>, Box<Diagnostic>> {
     let mut lists = Vec::new();
-    let text = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
-    if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-        lists.push(list(VARIABLE, &text)?);
+    for (variable, origin) in [(VARIABLE, VARIABLE), (MCP_VARIABLE, MCP_LIST)] {
+        let text = std::env::var_os(variable).map(|text| text.to_string_lossy().into_owned());
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            lists.push(list(origin, &text)?);
+        }
     }
     for path in [own_file(), Some(MACHINE_FILE.into())].into_iter().flatten() {
         let shown = path.display().to_string();
@@ -89,7 +98,7 @@ fn own_file() -> Option<PathBuf> {
     Some(configuration.join("throng/targets"))
 }
 
-fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {
+pub(crate) fn list(origin: &str, text: &str) -> Result<AllowList, Box<Diagnostic>> {
     AllowList::parse(origin, text).map_err(|word| {
         let message = say!("`{word}` in {origin} is not a name, address or network");
         let help =

@@ -4,7 +4,8 @@
 //!   few. `fingers`: what other tools' users type. `instead`: what to write for it.
 //! - `bench`: a command line becomes a scenario. `conduct`: a scenario becomes a run.
 //! - `duel`: two targets under the same load in turn.
-//! - `guard`: which targets may be loaded.
+//! - `guard`: which targets may be loaded; `budget`: how much, at most.
+//! - `mcp`: the commands as tools of an AI assistant.
 //! - `plan`: how many machines it takes; `machine`: what one gives. `protocol`: private protocols,
 //!   drawn, decoded, encoded.
 //! - `bundle`: what a run was made of, in its directory; `rerun`: a run once more, from there.
@@ -22,6 +23,7 @@ mod agent;
 mod arguments;
 mod attempt;
 mod bench;
+mod budget;
 mod bundle;
 mod capacity;
 mod check;
@@ -43,6 +45,7 @@ mod instead;
 mod link;
 mod machine;
 mod manual;
+mod mcp;
 mod merge;
 mod monitor;
 mod permit;
@@ -112,6 +115,22 @@ fn signal_group(group: u32, signal: libc::c_int) {
         // SAFETY: the call takes no pointer; the group is that of a child that was put in one of
         // its own, so this process is not in it.
         unsafe { libc::kill(-group, signal) };
+    }
+}
+
+/// The program that a command starts is interrupted, as by Ctrl-C, when the thread that starts it is
+/// gone; also if this process is killed.
+fn end_with_parent(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt as _;
+    let (signal, unused): (libc::c_ulong, libc::c_ulong) = (libc::SIGINT as libc::c_ulong, 0);
+    // SAFETY: between fork and exec only one system call is made, which takes no pointer.
+    unsafe {
+        command.pre_exec(move || {
+            match libc::prctl(libc::PR_SET_PDEATHSIG, signal, unused, unused, unused) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
     }
 }
 
@@ -249,6 +268,7 @@ fn execute(arguments: Arguments) -> Exit {
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::History(arguments) => history::history(&arguments),
         Command::Serve(arguments) => serve::serve(&arguments),
+        Command::Mcp(arguments) => mcp::mcp(&arguments),
         Command::Target(arguments) => target::target(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments),
         Command::Man(arguments) => manual::man(&arguments),

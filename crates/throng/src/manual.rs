@@ -17,11 +17,16 @@ use crate::screen::{self, Screen};
 use crate::{files, speech, version};
 
 /// In the manual of the binary itself only.
-const ENVIRONMENT: [(&str, &str); 4] = [
+const ENVIRONMENT: [(&str, &str); 5] = [
     (
         "THRONG_TARGETS",
         "Targets that throng may load: names, addresses and networks, separated by commas. All \
          others are rejected before the first connection.",
+    ),
+    (
+        "THRONG_BUDGET",
+        "Maximum users, starts per second and duration of a run, such as `users=1000, rate=500/s, \
+         time=10m`. A run that could exceed it sends nothing.",
     ),
     ("NO_COLOR", "If set, output has no colors."),
     (

@@ -38,7 +38,9 @@ pub(crate) fn load_changed(
         .map_err(|error| unreadable(&arguments.file, Said::of_error(&error), errors))?;
     let set = assignments(&arguments.set, errors)?;
     let source = Source::new(arguments.file.display().to_string(), text);
-    let base = arguments.file.parent().unwrap_or(Path::new("")).to_path_buf();
+    // What a shell or another program hands over has no folder of its own.
+    let folder = arguments.file.parent().filter(|_| !plain::is_given(&arguments.file));
+    let base = folder.unwrap_or(Path::new("")).to_path_buf();
     let RunOptions { load, labels, thresholds, .. } = given;
     let run = RunOptions { load, labels, thresholds, ..fresh(arguments.seed) };
     match compile_run(&source, set, (base, &variable), run, &read_disk) {

@@ -22,12 +22,13 @@ const GRPC: [&str; 2] = ["docs/grpc.md", "docs/zh/grpc.md"];
 const REFERENCE: &str = "docs/reference.md";
 
 /// Pages with scenarios, and how many blocks each has at least.
-const PAGES: [(&str, usize); 8] = [
+const PAGES: [(&str, usize); 9] = [
     (GUIDES[0], 25),
     (GUIDES[1], 25),
     ("docs/connections.md", 5),
     ("docs/load.md", 3),
     ("docs/delivery.md", 3),
+    ("docs/language.md", 8),
     ("README.md", 1),
     (GRPC[0], 3),
     (GRPC[1], 3),

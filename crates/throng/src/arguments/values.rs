@@ -60,7 +60,7 @@ pub(super) fn any_count(text: &str) -> Result<u64, String> {
     units::parse_count(text).map_err(|error| in_words(&error))
 }
 
-pub(super) fn count(text: &str) -> Result<u64, String> {
+pub(crate) fn count(text: &str) -> Result<u64, String> {
     match any_count(text)? {
         0 => Err(tell!("it must be at least 1")),
         count => Ok(count),
@@ -88,7 +88,7 @@ pub(super) fn language(text: &str) -> Result<Language, String> {
 }
 
 /// A duration; a number alone is seconds, as in a scenario, in wrk and ab.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let duration = units::parse_time(text).map_err(|error| in_words(&error))?;
     match duration.is_zero() {
         true => Err(tell!("it must be more than 0")),
@@ -111,7 +111,6 @@ pub(super) fn precision(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A rate; a bare number is per second.
 /// A rate, or a range of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rates {
@@ -143,7 +142,8 @@ pub(super) fn factor(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn rate(text: &str) -> Result<f64, String> {
+/// A rate; a bare number is per second.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let number = units::parse_count(number).map_or(number.to_string(), |count| count.to_string());
     let text = format!("{number}/{unit}");

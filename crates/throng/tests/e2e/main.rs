@@ -53,6 +53,7 @@ mod limits;
 mod live;
 mod lookups;
 mod manual;
+mod mcp;
 mod meeting;
 mod merge;
 mod mistakes;
