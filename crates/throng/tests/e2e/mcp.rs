@@ -238,7 +238,7 @@ fn a_run_is_recorded_told_and_explained() {
         .expect("a file");
     let (tried, told) = client.calls("try", &json!({"file": "it.yaml"}));
     assert_eq!(tried["isError"], false, "{told}");
-    assert!(told.contains("GET / HTTP/1.1") && told.contains("all ok"), "{told}");
+    assert!(told.contains("GET / HTTP/1.1") && told.contains("1 step, ok"), "{told}");
     let id = client.begins("run", &json!({"file": "it.yaml", "thresholds": ["errors < 1%"]}));
     let busy = client.calls("run", &json!({"file": "it.yaml"}));
     assert!(busy.1.contains("error[run-in-progress]"), "{}", busy.1);

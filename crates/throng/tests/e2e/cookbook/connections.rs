@@ -195,7 +195,8 @@ pub(super) fn tokens_from_an_llm(name: &str) {
         // Nine tokens and the end.
         assert_eq!(run.row("steps", "next token")["ok"], 100, "{run}");
         assert_eq!(run.row("own", "tokens")["count"], 100, "{run}");
-        let rate = &run.row("own", "token rate");
-        run.check(rate["max"].as_f64().is_some_and(|it| it < 60.0), &format!("{rate}"));
+        // One each 20 ms, at most.
+        let rate = run.row("own", "token rate")["values"]["max"].as_f64().unwrap_or_default();
+        run.check(rate > 1.0 && rate < 55.0, &format!("{rate} tokens per second"));
     }
 }
