@@ -118,8 +118,8 @@ fn signal_group(group: u32, signal: libc::c_int) {
     }
 }
 
-/// The program that a command starts is interrupted, as by Ctrl-C, when the thread that starts it is
-/// gone; also if this process is killed.
+/// The program that a command starts is interrupted, as by Ctrl-C, when the thread that starts it
+/// is gone; also if this process is killed.
 fn end_with_parent(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt as _;
     let (signal, unused): (libc::c_ulong, libc::c_ulong) = (libc::SIGINT as libc::c_ulong, 0);

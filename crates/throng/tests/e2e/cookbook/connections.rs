@@ -1,7 +1,5 @@
 //! Recipes of connections that stay open, and of certificates.
 
-use std::time::Duration;
-
 use super::{cooked, json_of, tally, with_recipe};
 use crate::run::Throng;
 use crate::scribe::{Scribe, ok};
