@@ -15,7 +15,10 @@ use super::tokens::{Kind, Token, tokens};
 /// How often a name that is handed on is followed.
 const HANDED_ON_MAX: usize = 8;
 
-type Path = Vec<String>;
+const ONLY_TESTS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+
+/// A module by the names that lead to it from the root of its crate.
+pub(super) type Path = Vec<String>;
 
 /// A module: where it is written, and what it names.
 struct Module {
@@ -32,8 +35,8 @@ struct Named {
     name: Option<String>,
 }
 
-/// The first place where a module uses another: its file and line.
-type Uses<'m> = BTreeMap<(Path, String, String), (&'m str, usize)>;
+/// The first place where a module uses another, by their parent and their names: its file and line.
+pub(super) type Uses<'m> = BTreeMap<(Path, String, String), (&'m str, usize)>;
 
 /// Checks the crates one by one; `sources` are told by name and text.
 pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
@@ -57,7 +60,7 @@ pub(super) fn check(sources: &[(String, String)]) -> Vec<Finding> {
 }
 
 /// The crate's folder, and the path of the module that a file holds.
-fn place(file: &str) -> Option<(&str, Path)> {
+pub(super) fn place(file: &str) -> Option<(&str, Path)> {
     let (folder, inside) = file.strip_suffix(".rs")?.split_once("/src/")?;
     let mut path: Path = inside.split('/').map(str::to_string).collect();
     path.pop_if(|last| matches!(last.as_str(), "lib" | "main" | "mod"));
@@ -65,11 +68,34 @@ fn place(file: &str) -> Option<(&str, Path)> {
 }
 
 fn leave_out_tests(modules: &mut BTreeMap<Path, Module>) {
-    let with_tests = modules.iter().flat_map(|(path, module)| {
-        module.tests.iter().map(|name| path.iter().chain([name]).cloned().collect::<Path>())
-    });
-    let tests: Vec<Path> = with_tests.collect();
+    let tests: Vec<Path> =
+        modules.iter().flat_map(|(path, module)| tests_below(path, module)).collect();
     modules.retain(|path, _| !tests.iter().any(|test| path.starts_with(test)));
+}
+
+fn tests_below<'m>(path: &'m Path, module: &'m Module) -> impl Iterator<Item = Path> + 'm {
+    module.tests.iter().map(|name| path.iter().chain([name]).cloned().collect::<Path>())
+}
+
+/// The modules that only tests have, each with the folder of its crate.
+pub(super) fn test_modules(sources: &[(String, String)]) -> Vec<(&str, Path)> {
+    let mut tests = Vec::new();
+    for (file, text) in sources {
+        let Some((folder, path)) = place(file) else { continue };
+        let module = read(file, text);
+        tests.extend(tests_below(&path, &module).map(|test| (folder, test)));
+    }
+    tests
+}
+
+/// Whether an item begins here that only tests have.
+pub(super) fn is_of_tests(tokens: &[Token]) -> bool {
+    spells(tokens, &ONLY_TESTS)
+}
+
+/// The length of such an item, with its attribute.
+pub(super) fn test_item_length(tokens: &[Token]) -> usize {
+    ONLY_TESTS.len() + item_length(&tokens[ONLY_TESTS.len()..])
 }
 
 /// What stands in a source.
@@ -80,13 +106,13 @@ fn read(file: &str, text: &str) -> Module {
     let mut at = 0;
     while at < tokens.len() {
         let rest = &tokens[at..];
-        at += if spells(rest, &["#", "[", "cfg", "(", "test", ")", "]"]) {
-            let item = &rest[7..];
+        at += if is_of_tests(rest) {
+            let item = &rest[ONLY_TESTS.len()..];
             let declared =
                 item.iter().take_while(|token| !matches!(token.kind, Kind::Mark(';' | '{')));
             let mut name = declared.skip_while(|token| !token.is_word("mod")).skip(1);
             module.tests.extend(name.next().and_then(Token::word).map(str::to_string));
-            7 + item_length(item)
+            test_item_length(rest)
         } else if rest[0].is_word("use") {
             let mut reader = Tree { tokens: rest, at: 1 };
             reader.read(&mut Vec::new(), &mut module.paths);
@@ -198,14 +224,19 @@ fn uses(modules: &BTreeMap<Path, Module>) -> Uses<'_> {
     for (from, module) in modules {
         for named in &module.paths {
             let Some(to) = resolve(modules, from, &named.path, HANDED_ON_MAX) else { continue };
-            let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
-            if common < from.len() && common < to.len() {
-                let key = (from[..common].to_vec(), from[common].clone(), to[common].clone());
-                uses.entry(key).or_insert((module.file.as_str(), named.line));
-            }
+            add(&mut uses, from, &to, (module.file.as_str(), named.line));
         }
     }
     uses
+}
+
+/// Notes that a module uses another, as a use between the children of their nearest common parent.
+pub(super) fn add<'m>(uses: &mut Uses<'m>, from: &Path, to: &Path, place: (&'m str, usize)) {
+    let common = from.iter().zip(to).take_while(|(one, other)| one == other).count();
+    if common < from.len() && common < to.len() {
+        let key = (from[..common].to_vec(), from[common].clone(), to[common].clone());
+        uses.entry(key).or_insert(place);
+    }
 }
 
 /// The module in which a path ends; None if that is in another crate.
@@ -251,7 +282,7 @@ fn resolve(
 }
 
 /// Each with its parent and its modules in order.
-fn circles(uses: &Uses<'_>) -> Vec<(Path, Vec<String>)> {
+pub(super) fn circles(uses: &Uses<'_>) -> Vec<(Path, Vec<String>)> {
     let mut graphs: BTreeMap<&Path, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for (parent, from, to) in uses.keys() {
         graphs.entry(parent).or_default().entry(from).or_default().insert(to);
@@ -292,16 +323,24 @@ fn reached<'g>(graph: &BTreeMap<&'g str, BTreeSet<&'g str>>, name: &'g str) -> B
 }
 
 fn finding(name: &str, parent: &Path, circle: &[String], uses: &Uses<'_>) -> Finding {
-    let within = |(above, from, to): &(Path, String, String)| {
-        above == parent && circle.contains(from) && circle.contains(to)
-    };
-    let mut first = None;
-    let mut cure = "move what they share to where it belongs".to_string();
-    for ((_, from, to), place) in uses.iter().filter(|(key, _)| within(key)) {
-        first.get_or_insert(*place);
-        cure += &format!("\n    {from} uses {to}: {}:{}", place.0, place.1);
-    }
+    let within = |key: &(Path, String, String)| is_within(key, parent, circle);
+    let first = uses.iter().find(|(key, _)| within(key)).map(|(_, place)| *place);
+    let cure = format!("move what they share to where it belongs{}", told(parent, circle, uses));
     let what = format!("modules of `{name}` use each other in a circle: {}", circle.join(", "));
     let (file, line) = first.unwrap_or_default();
     Finding::new(file, line, what, cure)
+}
+
+/// What the modules of a circle use of each other, a line each.
+pub(super) fn told(parent: &Path, circle: &[String], uses: &Uses<'_>) -> String {
+    let within = uses.iter().filter(|(key, _)| is_within(key, parent, circle));
+    let line = |((_, from, to), place): (&(Path, String, String), &(&str, usize))| {
+        format!("\n    {from} uses {to}: {}:{}", place.0, place.1)
+    };
+    within.map(line).collect()
+}
+
+fn is_within(key: &(Path, String, String), parent: &Path, circle: &[String]) -> bool {
+    let (above, from, to) = key;
+    above == parent && circle.contains(from) && circle.contains(to)
 }

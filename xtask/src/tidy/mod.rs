@@ -5,6 +5,7 @@ mod catalogue;
 mod circles;
 mod dependencies;
 mod layers;
+mod methods;
 mod orphans;
 mod sources;
 #[cfg(test)]
@@ -105,5 +106,9 @@ fn check_modules(root: &Path, files: &[String]) -> Vec<Finding> {
     findings.extend(orphans::check(&sources));
     let page = fs::read_to_string(root.join(unsafety::FILE)).unwrap_or_default();
     findings.extend(unsafety::check(&page, &sources));
+    let table = fs::read_to_string(root.join(methods::FILE)).unwrap_or_default();
+    let (above, notes) = methods::check(&table, &sources);
+    notes.iter().for_each(|note| crate::say(note));
+    findings.extend(above);
     findings
 }

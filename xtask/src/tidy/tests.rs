@@ -1,6 +1,6 @@
 //! Every rule, through strings: what it must find and what it must leave alone.
 
-use super::{circles, dependencies, layers, sources, tokens};
+use super::{circles, dependencies, layers, methods, sources, tokens};
 use crate::workspace::{Dependency, Package};
 
 fn rust(text: &str) -> Vec<String> {
@@ -208,4 +208,84 @@ fn what_only_tests_use_makes_no_circle() {
         ("world.rs", "use crate::c::C;"),
     ];
     assert!(circles_of(&sources).is_empty());
+}
+
+fn method_findings(table: &str, sources: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let told = |(file, text): &(&str, &str)| (format!("crates/{file}"), text.to_string());
+    let sources: Vec<(String, String)> = sources.iter().map(told).collect();
+    let (findings, notes) = methods::check(table, &sources);
+    (findings.into_iter().map(|finding| finding.what).collect(), notes)
+}
+
+/// `a` defines a type and calls what `b` adds to it, and the other way round.
+const CIRCLE: [(&str, &str); 3] = [
+    ("x/src/lib.rs", "mod a;\nmod b;"),
+    ("x/src/a.rs", "pub struct User;\nimpl User {\n fn one(&self) { self.two() }\n}"),
+    ("x/src/b.rs", "impl super::a::User {\n fn two(&self) { self.one() }\n}"),
+];
+
+#[test]
+fn modules_that_call_each_others_methods_are_found() {
+    let what = "2 modules of `x` call methods in a circle; at most 0";
+    assert_eq!(method_findings("", &CIRCLE).0, [what]);
+    assert!(method_findings("# today\n\ncircle x 2\n", &CIRCLE).0.is_empty());
+    assert_eq!(method_findings("circle x 1", &CIRCLE).0, [what.replace("most 0", "most 1")]);
+    let lowered = method_findings("circle x 3\ncircle y 2", &CIRCLE);
+    assert_eq!(lowered.0, Vec::<String>::new());
+    assert_eq!(
+        lowered.1,
+        [
+            "xtask/src/tidy/methods.txt:1: `circle x` is 2 now; lower it",
+            "xtask/src/tidy/methods.txt:2: `circle y` is 0 now; lower it",
+        ]
+    );
+    assert_eq!(method_findings("circle x", &[]).0, ["`circle x` is no entry"]);
+}
+
+#[test]
+fn a_call_leads_where_only_one_type_has_the_method() {
+    let [root, _, b] = CIRCLE;
+    let is_found = |a: &str, c: &str| {
+        let sources =
+            [root, ("x/src/a.rs", a), b, ("x/src/c.rs", c), ("y/src/lib.rs", "fn f() {}")];
+        !method_findings("", &sources).0.is_empty()
+    };
+    let user = |body: &str| format!("struct User;\nimpl User {{\n fn one(&self) {{ {body} }}\n}}");
+    assert!(is_found(&user("other.two()"), ""));
+    assert!(is_found(&user("other.two::<u8>()"), ""));
+    // Another type has one of the same name.
+    let other = "struct Other;\nimpl<T: Fn() -> u8> Other<T> {\n fn two(&self) {}\n}";
+    assert!(!is_found(&user("other.two()"), other));
+    assert!(is_found(&user("self.two()"), other));
+    // A trait's method, a function without a receiver, a field, a test: none of them is a method.
+    for b in ["trait T {}\nimpl T for User { fn two(&self) {} }", "impl User { fn two() {} }"] {
+        let sources = [root, ("x/src/a.rs", &*user("x.two()")), ("x/src/b.rs", b)];
+        assert!(method_findings("", &sources).0.is_empty(), "{b}");
+    }
+    assert!(!is_found(&user("self.two + 1"), ""));
+    assert!(!is_found(&format!("{}\n#[cfg(test)]\nfn f() {{ x.two() }}", user("")), ""));
+    // A name that a crate calls without having it is not ours.
+    let elsewhere = ("y/src/lib.rs", "fn f(list: &mut Vec<u8>) { list.two() }");
+    let sources = [root, ("x/src/a.rs", &*user("other.two()")), b, elsewhere];
+    assert!(method_findings("", &sources).0.is_empty());
+}
+
+#[test]
+fn types_with_many_methods_are_found() {
+    let methods = |count: usize, from: usize| -> String {
+        (from..from + count).map(|n| format!("pub fn m{n}(&mut self) {{}}\n")).collect()
+    };
+    let of = |one: usize, other: usize| {
+        let a = format!("struct User;\nimpl User {{\n{}}}", methods(one, 0));
+        let b = format!("impl<'a> super::a::User<'a> where X: Y {{\n{}}}", methods(other, 100));
+        let sources = [CIRCLE[0], ("x/src/a.rs", &*a), ("x/src/b.rs", &*b)];
+        method_findings("type x::Big 50", &sources)
+    };
+    assert_eq!(of(20, 21).0, ["`x::User` has 41 methods; at most 40"]);
+    assert_eq!(of(20, 20).0, Vec::<String>::new());
+    assert_eq!(of(1, 1).1, ["xtask/src/tidy/methods.txt:1: `type x::Big` is 0 now; lower it"]);
+    // Two types of one name are two.
+    let a = format!("struct User;\nimpl User {{\n{}}}", methods(30, 0));
+    let sources = [CIRCLE[0], ("x/src/a.rs", &*a), ("x/src/b.rs", &*a)];
+    assert!(method_findings("", &sources).0.is_empty());
 }

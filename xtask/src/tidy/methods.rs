@@ -1,0 +1,358 @@
+//! Circles between the modules of a crate by the methods that they call, which no path shows, and
+//! types with more methods than a reader can keep in mind.
+//!
+//! What a call leads to is told without types: `self.name(…)` inside an `impl` is a method of that
+//! type; any other `.name(…)` is the method that only one type of the crate has. A name that is
+//! called in a crate that has no such method belongs to the standard library or to another crate,
+//! and says nothing. So a circle that is reported exists; a circle may be larger than is reported.
+//!
+//! What is too large today is kept in a table, and may not grow ([`FILE`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Finding;
+use super::circles::{self, Path, Uses};
+use super::tokens::{Kind, Token, tokens};
+
+/// What is allowed above the limits, one line each.
+pub(super) const FILE: &str = "xtask/src/tidy/methods.txt";
+
+/// A type with more has more than one task.
+const METHODS_MAX: usize = 40;
+
+/// What one source says of methods.
+#[derive(Default)]
+struct Source<'s> {
+    file: &'s str,
+    folder: &'s str,
+    path: Path,
+    /// The types that it defines.
+    types: BTreeSet<String>,
+    methods: Vec<Method>,
+    calls: Vec<Call>,
+}
+
+/// A method of an `impl` that is of no trait.
+struct Method {
+    of: String,
+    name: String,
+}
+
+struct Call {
+    line: usize,
+    name: String,
+    /// The type of the `impl` around a call on `self`.
+    of: Option<String>,
+}
+
+/// A type: its crate, the module that defines it, its name.
+type Type<'s> = (&'s str, Path, String);
+
+/// The types of a crate that have a method of a name, each with the modules of its `impl`s.
+type Owners<'s> = BTreeMap<(&'s str, String), BTreeSet<(Type<'s>, Path)>>;
+
+/// What is above the limits: how many modules of a parent are in a circle, how many methods a type
+/// has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Measure {
+    Circle,
+    Type,
+}
+
+impl Measure {
+    fn word(self) -> &'static str {
+        match self {
+            Measure::Circle => "circle",
+            Measure::Type => "type",
+        }
+    }
+}
+
+/// Each excess with its number and where it is seen.
+type Excesses = BTreeMap<(Measure, String), (usize, String)>;
+
+/// Compares `sources`, told by name and text, with the `table` of what is allowed; also tells what
+/// of the table can be lowered.
+pub(super) fn check(table: &str, sources: &[(String, String)]) -> (Vec<Finding>, Vec<String>) {
+    let mut findings = Vec::new();
+    let mut allowed: BTreeMap<(Measure, String), (usize, usize)> = BTreeMap::new();
+    for (at, line) in table.lines().enumerate() {
+        match entry(line) {
+            Some(Some((key, count))) => drop(allowed.insert(key, (count, at + 1))),
+            Some(None) => {}
+            None => findings.push(Finding::new(
+                FILE,
+                at + 1,
+                format!("`{line}` is no entry"),
+                "write `circle MODULE COUNT` or `type CRATE::TYPE COUNT`",
+            )),
+        }
+    }
+    let found = excesses(&read_all(sources));
+    let mut notes = Vec::new();
+    for (key, (count, place)) in &found {
+        let (most, line) = allowed.get(key).copied().unwrap_or((0, 1));
+        if *count > most {
+            findings.push(Finding::new(FILE, line, told(key, *count, most), place.clone()));
+        }
+    }
+    for (key, (most, line)) in &allowed {
+        let count = found.get(key).map_or(0, |(count, _)| *count);
+        if count < *most {
+            let (word, name) = (key.0.word(), &key.1);
+            notes.push(format!("{FILE}:{line}: `{word} {name}` is {count} now; lower it"));
+        }
+    }
+    (findings, notes)
+}
+
+fn told((measure, name): &(Measure, String), count: usize, most: usize) -> String {
+    match measure {
+        Measure::Circle => {
+            format!("{count} modules of `{name}` call methods in a circle; at most {most}")
+        }
+        Measure::Type => {
+            format!("`{name}` has {count} methods; at most {}", most.max(METHODS_MAX))
+        }
+    }
+}
+
+/// A line of the table; None inside for one without an entry, None where it cannot be read.
+#[allow(clippy::option_option)]
+fn entry(line: &str) -> Option<Option<((Measure, String), usize)>> {
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return Some(None);
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [word, name, count] = words[..] else { return None };
+    let measure = [Measure::Circle, Measure::Type].into_iter().find(|one| one.word() == word)?;
+    Some(Some(((measure, name.to_string()), count.parse().ok()?)))
+}
+
+fn read_all(sources: &[(String, String)]) -> Vec<Source<'_>> {
+    let tests = circles::test_modules(sources);
+    let code = sources.iter().filter_map(|(file, text)| {
+        let (folder, path) = circles::place(file)?;
+        let is_test = tests.iter().any(|(of, module)| *of == folder && path.starts_with(module));
+        (!is_test).then(|| Reader::new(text).read(file, folder, path))
+    });
+    code.collect()
+}
+
+fn excesses(sources: &[Source<'_>]) -> Excesses {
+    let mut excesses = Excesses::new();
+    for ((folder, _, name), (count, files)) in counts(sources) {
+        if count > METHODS_MAX {
+            let cure = format!("give it parts that are types of their own: {}", files.join(", "));
+            excesses.insert((Measure::Type, format!("{folder}::{name}")), (count, cure));
+        }
+    }
+    let owners = owners(sources);
+    let folders: BTreeSet<&str> = sources.iter().map(|source| source.folder).collect();
+    for folder in folders {
+        let uses = uses(folder, sources, &owners);
+        for (parent, circle) in circles::circles(&uses) {
+            let name = std::iter::once(folder).chain(parent.iter().map(String::as_str));
+            let name = name.collect::<Vec<_>>().join("::");
+            let cure = circles::told(&parent, &circle, &uses);
+            let excess = excesses.entry((Measure::Circle, name)).or_default();
+            excess.0 += circle.len();
+            excess.1 += &cure;
+        }
+    }
+    excesses
+}
+
+/// How many methods each type has, and in which files.
+fn counts<'s>(sources: &'s [Source<'s>]) -> BTreeMap<Type<'s>, (usize, Vec<&'s str>)> {
+    let mut counts: BTreeMap<Type<'_>, (usize, Vec<&str>)> = BTreeMap::new();
+    for source in sources {
+        for method in &source.methods {
+            let (count, files) = counts.entry(type_of(source, &method.of, sources)).or_default();
+            *count += 1;
+            if files.last() != Some(&source.file) {
+                files.push(source.file);
+            }
+        }
+    }
+    counts
+}
+
+/// The type that a source means by a name: of several, the one that is defined nearest to it.
+fn type_of<'s>(from: &Source<'s>, name: &str, sources: &[Source<'s>]) -> Type<'s> {
+    let near = |path: &Path| path.iter().zip(&from.path).take_while(|(a, b)| a == b).count();
+    let defined = sources
+        .iter()
+        .filter(|source| source.folder == from.folder && source.types.contains(name))
+        .max_by_key(|source| (near(&source.path), source.path == from.path));
+    let path = defined.map_or_else(Path::new, |source| source.path.clone());
+    (from.folder, path, name.to_string())
+}
+
+fn owners<'s>(sources: &[Source<'s>]) -> Owners<'s> {
+    let mut owners = Owners::new();
+    for source in sources {
+        for method in &source.methods {
+            let key = (source.folder, method.name.clone());
+            let owner = (type_of(source, &method.of, sources), source.path.clone());
+            owners.entry(key).or_default().insert(owner);
+        }
+    }
+    owners
+}
+
+/// Which child of which module calls methods of which of its siblings.
+fn uses<'s>(folder: &str, sources: &'s [Source<'s>], owners: &Owners<'s>) -> Uses<'s> {
+    let elsewhere: BTreeSet<&str> = sources
+        .iter()
+        .filter(|source| source.folder != folder)
+        .flat_map(|source| source.calls.iter().map(move |call| (source.folder, &*call.name)))
+        .filter(|(of, name)| !owners.contains_key(&(*of, (*name).to_string())))
+        .map(|(_, name)| name)
+        .collect();
+    let mut uses = Uses::new();
+    for source in sources.iter().filter(|source| source.folder == folder) {
+        for call in &source.calls {
+            let Some(owners) = owners.get(&(source.folder, call.name.clone())) else { continue };
+            let to = match &call.of {
+                Some(of) => {
+                    let of = type_of(source, of, sources);
+                    owners.iter().find(|(owner, _)| *owner == of)
+                }
+                None if elsewhere.contains(&*call.name) => None,
+                None => owners.first().filter(|_| owners.len() == 1),
+            };
+            let Some((_, to)) = to else { continue };
+            circles::add(&mut uses, &source.path, to, (source.file, call.line));
+        }
+    }
+    uses
+}
+
+/// Reads the methods and calls of a source.
+struct Reader {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Reader {
+    fn new(text: &str) -> Reader {
+        let is_code = |token: &Token| matches!(token.kind, Kind::Word(_) | Kind::Mark(_));
+        Reader { tokens: tokens(text).into_iter().filter(is_code).collect(), at: 0 }
+    }
+
+    fn read<'s>(mut self, file: &'s str, folder: &'s str, path: Path) -> Source<'s> {
+        let mut source = Source { file, folder, path, ..Source::default() };
+        // The `impl` that is read: its type, whether it is of a trait, and the depth of its body.
+        let mut within: Option<(String, bool, usize)> = None;
+        let mut depth = 0usize;
+        while let Some(token) = self.tokens.get(self.at) {
+            match &token.kind {
+                Kind::Mark('{') => depth += 1,
+                Kind::Mark('}') => {
+                    depth = depth.saturating_sub(1);
+                    within = within.filter(|(.., body)| depth >= *body);
+                }
+                Kind::Mark('#') if circles::is_of_tests(&self.tokens[self.at..]) => {
+                    self.at += circles::test_item_length(&self.tokens[self.at..]);
+                    continue;
+                }
+                Kind::Mark('.') => source.calls.extend(self.call(within.as_ref())),
+                Kind::Word(word) if within.is_none() && word == "impl" && self.begins_item() => {
+                    if let Some((of, is_trait)) = self.head() {
+                        within = Some((of, is_trait, depth + 1));
+                        continue;
+                    }
+                }
+                Kind::Word(word) if word == "struct" || word == "enum" => {
+                    source.types.extend(self.word(1).map(str::to_string));
+                }
+                Kind::Word(word) if word == "fn" => match &within {
+                    Some((of, false, body)) if depth == *body && self.takes_self() => {
+                        let name = self.word(1).unwrap_or_default().to_string();
+                        source.methods.push(Method { of: of.clone(), name });
+                    }
+                    _ => {}
+                },
+                _ => {}
+            }
+            self.at += 1;
+        }
+        source
+    }
+
+    /// Whether an item may begin here, and not a type in one.
+    fn begins_item(&self) -> bool {
+        let before = self.at.checked_sub(1).map(|at| &self.tokens[at].kind);
+        before.is_none_or(|kind| match kind {
+            Kind::Mark(mark) => matches!(mark, '{' | '}' | ';' | ']'),
+            Kind::Word(word) => word == "unsafe",
+            Kind::Text(_) | Kind::Doc(_) => false,
+        })
+    }
+
+    fn word(&self, behind: usize) -> Option<&str> {
+        self.tokens.get(self.at + behind)?.word()
+    }
+
+    fn is_mark(&self, behind: usize, mark: char) -> bool {
+        self.tokens.get(self.at + behind).is_some_and(|token| token.is_mark(mark))
+    }
+
+    /// The head of an `impl`, up to its `{`: its type, and whether it is of a trait. None where no
+    /// body follows, as in `-> impl Trait;`.
+    fn head(&mut self) -> Option<(String, bool)> {
+        let (mut angles, mut name, mut is_trait) = (0usize, None, false);
+        let mut before = ' ';
+        for at in self.at + 1..self.tokens.len() {
+            match &self.tokens[at].kind {
+                Kind::Mark('{') => {
+                    self.at = at;
+                    return name.map(|name| (name, is_trait));
+                }
+                Kind::Mark(';' | ')' | '}' | '=' | ',') if angles == 0 => return None,
+                Kind::Mark('<') => angles += 1,
+                // `->` closes nothing.
+                Kind::Mark('>') if before != '-' => angles = angles.saturating_sub(1),
+                Kind::Word(word) if angles == 0 && word == "for" => (name, is_trait) = (None, true),
+                Kind::Word(word) if angles == 0 && word == "where" => {
+                    let body = self.tokens[at..].iter().position(|token| token.is_mark('{'))?;
+                    self.at = at + body;
+                    return name.map(|name| (name, is_trait));
+                }
+                Kind::Word(word) if angles == 0 => name = Some(word.clone()),
+                _ => {}
+            }
+            before = match &self.tokens[at].kind {
+                Kind::Mark(mark) => *mark,
+                _ => ' ',
+            };
+        }
+        None
+    }
+
+    /// Whether the function has a receiver.
+    fn takes_self(&self) -> bool {
+        let rest = &self.tokens[self.at..];
+        let Some(open) = rest.iter().position(|token| token.is_mark('(')) else { return false };
+        let first = rest[open + 1..]
+            .iter()
+            .take_while(|token| !token.is_mark(',') && !token.is_mark(')') && !token.is_mark(':'));
+        first.into_iter().any(|token| token.is_word("self"))
+    }
+
+    /// The call of a method behind a `.`, if it is one.
+    fn call(&self, within: Option<&(String, bool, usize)>) -> Option<Call> {
+        let name = self.word(1)?;
+        let is_turbofish = self.is_mark(2, ':') && self.is_mark(3, ':') && self.is_mark(4, '<');
+        if !self.is_mark(2, '(') && !is_turbofish {
+            return None;
+        }
+        let is_self = self.at > 0
+            && self.tokens[self.at - 1].is_word("self")
+            && !(self.at > 1 && self.tokens[self.at - 2].is_mark('.'));
+        let of = within.filter(|_| is_self).map(|(of, ..)| of.clone());
+        Some(Call { line: self.tokens[self.at + 1].line, name: name.to_string(), of })
+    }
+}
