@@ -24,6 +24,9 @@ cargo xtask <chore>
                           fuzz tests with new seeds (10 minutes); a case that fails is kept in
                           crates/throng-fuzz/corpus
   tidy                    the rules of the house that no compiler checks
+  instructions [--write] [--binary FILE]
+                          instructions for one request in five scenes, beside those in
+                          benches/instructions.txt; of target/release/throng or another binary
   sentences [COUNT] [--seed N]
                           sentences of pages, help and messages, drawn at random (100), to be read
   dist [--target TRIPLE]… [--binary FILE]
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => suite::run(rest),
         ["fuzz", rest @ ..] => suite::fuzz(rest),
         ["tidy"] => tidy::run(),
+        ["instructions", rest @ ..] => bench::instructions::run(rest),
         ["sentences", rest @ ..] => voice::run(rest),
         ["dist", rest @ ..] => dist::run(rest),
         ["web"] => workspace::load().and_then(|workspace| web::make(&workspace)),

@@ -7,6 +7,7 @@ mod contest;
 mod costs;
 mod duel;
 mod fleet;
+pub(crate) mod instructions;
 mod language;
 mod look;
 mod machine;
