@@ -231,7 +231,7 @@ impl Worker {
         }
     }
 
-    fn known(&self) -> Result<Snapshot, Said> {
+    fn ask_presence(&self) -> Result<Snapshot, Said> {
         let (tell, told) = channel();
         (self.ask)(Ask::Presence(tell));
         told.recv_timeout(SNAPSHOT_MAX)
@@ -293,7 +293,7 @@ impl Rounds<'_> {
     fn first_look(&mut self) -> Vec<Option<Said>> {
         let needs_names = self.readers.iter().flatten().any(Reader::needs_names);
         let names = match needs_names {
-            true => self.worker.known(),
+            true => self.worker.ask_presence(),
             false => Ok(Snapshot::default()),
         };
         let users: Result<Vec<u64>, Said> =
@@ -306,7 +306,7 @@ impl Rounds<'_> {
             }
         };
         let readings: Vec<Result<Reading, Said>> = self.readers.iter_mut().map(read).collect();
-        let known = self.worker.known();
+        let known = self.worker.ask_presence();
         let judge = |(judge, reading): (&mut Judge, Result<Reading, Said>)| {
             let known = known.as_ref().map_err(Said::clone);
             match reading.and_then(|reading| Ok((reading, known?))) {
@@ -329,7 +329,7 @@ impl Rounds<'_> {
                 continue;
             }
             let reading = reader.ask(judge.pending());
-            if let (Ok(reading), Ok(known)) = (reading, self.worker.known()) {
+            if let (Ok(reading), Ok(known)) = (reading, self.worker.ask_presence()) {
                 judge.again(&reading, &known);
             }
         }

@@ -176,9 +176,8 @@ fn write(path: &Path, imported: &Imported, force: bool) -> Result<(), Box<Diagno
     let all: Vec<(PathBuf, &[u8])> =
         std::iter::once((path.to_path_buf(), imported.scenario.as_bytes())).chain(beside).collect();
     // All or nothing: a scenario without its files would be worse than none.
-    for (path, _) in all.iter().filter(|(path, _)| !force && path.exists()) {
-        let error = io::Error::from_raw_os_error(libc::EEXIST);
-        return Err(unwritable(path, &error));
+    if let Some((path, _)) = all.iter().find(|(path, _)| !force && path.exists()) {
+        return Err(unwritable(path, &io::Error::from_raw_os_error(libc::EEXIST)));
     }
     for (path, content) in all {
         let mut options = OpenOptions::new();

@@ -258,6 +258,13 @@ impl<'a> Desk<'a> {
         self
     }
 
+    fn begin_all(&mut self) {
+        self.open_dashboard();
+        self.begin_search();
+        self.begin_duel();
+        self.begin_events();
+    }
+
     /// `setup` is what was done before, where there was something to do.
     pub(super) async fn work(
         mut self,
@@ -274,10 +281,7 @@ impl<'a> Desk<'a> {
         let hosts = std::mem::take(&mut self.hosts);
         let sources = &self.conduct.program.monitors;
         let mut monitors = Monitors::begin(sources, hosts, &self.posts.clock);
-        self.open_dashboard();
-        self.begin_search();
-        self.begin_duel();
-        self.begin_events();
+        self.begin_all();
         let is_watched = self.screen.is_terminal && !self.conduct.output.quiet;
         let mut keys = Keys::read(is_watched, self.dashboard.is_some());
         let mut stops = Stops::heard(self.dashboard.is_some());
