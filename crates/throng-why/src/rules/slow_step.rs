@@ -1,7 +1,11 @@
 //! The run became slower, and one step took most of the time that was added.
 
+use std::collections::BTreeMap;
+
 use crate::finding::{Code, Finding, Judgement, Level, Unknown, percent, time};
 use crate::record::Record;
+use crate::stats;
+use crate::timeline::StepPoint;
 
 /// Points of a step in each part.
 const POINTS_MIN: usize = 6;
@@ -13,12 +17,20 @@ const OTHERS_MAX: f64 = 0.25;
 /// Attempts of a step in each part.
 const ATTEMPTS_MIN: f64 = 50.0;
 
-/// Of a step: mean time in the first and the last part, and its attempts by those of all.
+/// Of a step: its time in the first and the last part, and its attempts by those of all.
 struct Step {
     id: u16,
     first: f64,
     last: f64,
     weight: f64,
+}
+
+/// Attempts of a step in a part, and the median of the mean times of its points: a pause of a busy
+/// host, which falls on some step, does not move it.
+fn part(points: &BTreeMap<u64, StepPoint>, from: u64, to: u64) -> (f64, f64) {
+    let inside = || points.range(from..to).map(|(_, point)| point).filter(|it| it.0 > 0.0);
+    let means: Vec<f64> = inside().map(|StepPoint(count, _, time)| time / count).collect();
+    (inside().map(|it| it.0).sum(), stats::median(&means).unwrap_or_default())
 }
 
 pub(super) fn judge(record: &Record) -> Judgement {
@@ -29,9 +41,6 @@ pub(super) fn judge(record: &Record) -> Judgement {
     if (third as usize) < POINTS_MIN {
         return Err(Unknown::TooShort { needs_s: 3 * POINTS_MIN as u64 * width });
     }
-    let part = |points: &std::collections::BTreeMap<u64, crate::timeline::StepPoint>, from, to| {
-        points.range(from..to).fold((0.0, 0.0), |sum, (_, it)| (sum.0 + it.0, sum.1 + it.2))
-    };
     let timed = steps.iter().filter(|(id, _)| record.kind(**id).is_asked());
     let steps: Vec<Step> = timed
         .filter_map(|(id, points)| {
@@ -39,8 +48,8 @@ pub(super) fn judge(record: &Record) -> Judgement {
             let is_enough = first.0 >= ATTEMPTS_MIN && last.0 >= ATTEMPTS_MIN;
             is_enough.then(|| Step {
                 id: *id,
-                first: first.1 / first.0,
-                last: last.1 / last.0,
+                first: first.1,
+                last: last.1,
                 weight: first.0 + last.0,
             })
         })

@@ -57,7 +57,7 @@ fn a_process_without_descriptors_is_seen_by_its_monitor() {
     let words = format!("--listen 127.0.0.1:0 --process {id} --port {port}");
     let monitor = Monitor::start(&words);
     let text = format!(
-        "target: {}\nmonitor: [{{url: \"{}\", every: 1s}}]\nload: [{{users: 100, for: 5s}}]\n\
+        "target: {}\nmonitor: [{{url: \"{}\", every: 2s}}]\nload: [{{users: 100, for: 9s}}]\n\
          graceful_stop: 0s\nsessions: {{s: {{steps: [connect: /, stay: forever]}}}}\n",
         node.url("ws"),
         monitor.url()
