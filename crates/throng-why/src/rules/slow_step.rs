@@ -46,7 +46,7 @@ pub(super) fn judge(record: &Record) -> Judgement {
         .filter_map(|(id, points)| {
             let (first, last) = (part(points, from, from + third), part(points, to - third, to));
             let is_enough = first.0 >= ATTEMPTS_MIN && last.0 >= ATTEMPTS_MIN;
-            is_enough.then(|| Step {
+            is_enough.then_some(Step {
                 id: *id,
                 first: first.1,
                 last: last.1,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::run::{Child, Run, Throng, binary, throng};
+use crate::run::{Child, Run, Throng, binary, throng, throng_first};
 use crate::servers::{Target, fetch, free_port};
 
 /// A monitor of this host, and where it is read.
@@ -21,6 +21,11 @@ pub(crate) struct Monitor {
 impl Monitor {
     pub(crate) fn start(words: &str) -> Monitor {
         Monitor::of(throng(&format!("monitor {words}")))
+    }
+
+    /// In time, whatever else this machine does.
+    pub(crate) fn start_first(words: &str) -> Monitor {
+        Monitor::of(throng_first(&format!("monitor {words}")))
     }
 
     fn of(command: Throng) -> Monitor {

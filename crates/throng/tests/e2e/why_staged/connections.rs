@@ -55,7 +55,7 @@ fn a_process_without_descriptors_is_seen_by_its_monitor() {
     let node = Node::under("prlimit --nofile=64:64", SOCKETS, &[]);
     let (id, port) = (node.child.id(), node.port);
     let words = format!("--listen 127.0.0.1:0 --process {id} --port {port}");
-    let monitor = Monitor::start(&words);
+    let monitor = Monitor::start_first(&words);
     let text = format!(
         "target: {}\nmonitor: [{{url: \"{}\", every: 2s}}]\nload: [{{users: 100, for: 9s}}]\n\
          graceful_stop: 0s\nsessions: {{s: {{steps: [connect: /, stay: forever]}}}}\n",
@@ -98,7 +98,7 @@ setInterval(() => {
 #[test]
 fn a_full_accept_queue_is_counted() {
     let node = Node::start(BACKLOG, &[]);
-    let line = format!("bench {} -c 300 -d 5s --json", node.url("http"));
+    let line = format!("bench {} -c 100 -d 5s --json", node.url("http"));
     finds(&throng(&line).run(), "accept-queue-full");
 }
 

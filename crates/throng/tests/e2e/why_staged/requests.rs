@@ -126,10 +126,10 @@ fn hidden_retries_of_a_proxy_are_found_by_its_monitor() {
     let haproxy = Haproxy::start(&sections, "shop");
     let (socket, port) = (haproxy.socket(), haproxy.port);
     let words = format!("--listen 127.0.0.1:0 --haproxy {socket} --port {port}");
-    let monitor = Monitor::start(&words);
+    let monitor = Monitor::start_first(&words);
     let text = format!(
-        "target: http://127.0.0.1:{}\nmonitor: [{{url: \"{}\", every: 1s}}]\nload: [{{users: 10, \
-         for: 5s}}]\nsessions: {{s: {{steps: [http: GET /, {{think: 20ms}}]}}}}\n",
+        "target: http://127.0.0.1:{}\nmonitor: [{{url: \"{}\", every: 2s}}]\nload: [{{users: 10, \
+         for: 8s}}]\nsessions: {{s: {{steps: [http: GET /, {{think: 20ms}}]}}}}\n",
         haproxy.port,
         monitor.url()
     );
