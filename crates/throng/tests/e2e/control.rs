@@ -74,6 +74,8 @@ load: [{{name: steady, users: 10, for: 10m}}]
         .file("s.yaml", scenario)
         .file("people.csv", format!("name\n{people}"))
         .start();
+    let record = child.folder().join("record");
+    child.until("the socket", || record.join("control.sock").exists());
     child.until("requests", || scribe.count("GET /u10") > 0);
     let refused = tell(&child, "users 13").exits(2);
     refused.says(&["this run can have at most 12 users, not 13", "take: per user", "add rows"]);
