@@ -1,4 +1,4 @@
-//! Who is right: a pure function of what a view said and of what is known of the users.
+//! Decides who is right: a pure function of what a view says and what throng knows about users.
 //!
 //! A view that was read from `from` to `to` may contradict a user for three reasons: it is wrong,
 //! it has not heard of a change yet, or the user changed while it was read. Only a user whose last
@@ -25,9 +25,9 @@ pub struct Reading {
     /// When the first request was sent, and when the last answer had come.
     pub from: Time,
     pub to: Time,
-    /// Who is online, by rising numbers, each once, and where.
+    /// Who is online, in ascending order, each once, and where.
     pub online: Vec<(u64, Node)>,
-    /// It was asked for these alone, by rising numbers; None: for all.
+    /// It was asked for these alone, in ascending order; None: for all.
     pub asked: Option<Vec<u64>>,
     /// Users that it lists more than once.
     pub twice: u64,
@@ -123,12 +123,12 @@ impl Judge {
         }
     }
 
-    /// Users that are to be asked for again, by rising numbers.
+    /// Users that are to be asked for again, in ascending order.
     pub fn pending(&self) -> &[u64] {
         &self.pending
     }
 
-    /// The round is over: who is pending stays undecided.
+    /// Ends the round. Users that are still pending stay undecided.
     pub fn end(&mut self) -> ViewRound {
         self.round.undecided = self.pending.len() as u64;
         self.round.wrong = self.wrong.values().take(WRONG_MAX).cloned().collect();
@@ -136,7 +136,7 @@ impl Judge {
         std::mem::take(&mut self.round)
     }
 
-    /// There is no round of this view: it could not be read.
+    /// Leaves out this round, because the view could not be read.
     pub fn skip(&mut self) {
         self.pending.clear();
         self.judged.clear();

@@ -1,8 +1,8 @@
 //! Audits: what the target says of its users and of its books, compared with what the generator
 //! knows.
 //!
-//! - [`judge`]: who is right, as a pure function of readings and of the presence of users.
-//! - [`views`]: reads a place where the target knows who is online; [`books`]: reads a number.
+//! - [`judge`]: decides who is right, as a pure function of readings and the presence of users.
+//! - [`views`]: reads the users that the target lists as online; [`books`]: reads a number.
 //!   `redis` is one way to do so; the other is HTTP.
 //! - [`worker`]: a thread for each audit, which reads, judges and tells.
 

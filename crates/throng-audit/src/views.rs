@@ -56,7 +56,7 @@ impl Reader {
         }
     }
 
-    /// Asks for these users, by rising numbers; a view that lists everybody may answer for more.
+    /// Asks for these users, in ascending order; a view that lists everybody may answer for more.
     pub fn ask(&mut self, users: &[u64]) -> Result<Reading, Said> {
         self.read(Some(users))
     }

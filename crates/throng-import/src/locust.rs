@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use throng_base::{Diagnostic, Source};
 
+use crate::Options;
 use crate::json::Json;
 use crate::model::{Auth, Body, Check, Exchange, Item, LeftOut, Recording, Save, Session, Think};
 use crate::script::world::{Known, World};
 use crate::script::{Argument, Class, Expr, Function, Kind, Statement, argument, python};
 use crate::text::Text;
-use crate::{Options, Refusal};
 
 /// Bases of classes that are users.
 const USERS: [&str; 4] = ["HttpUser", "FastHttpUser", "HttpLocust", "FastHttpLocust"];
@@ -36,11 +36,7 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
         !(session.steps.is_empty() && session.before.is_empty() && session.after.is_empty())
     };
     reader.world.recording.sessions.retain(has_steps);
-    if reader.world.exchanges.is_empty() || reader.world.recording.sessions.is_empty() {
-        let reason = say!("it has no requests that throng understands");
-        return Err(vec![*Refusal::new(&source.name, reason).of_format("locust")]);
-    }
-    Ok(reader.world.finish())
+    reader.world.finish(source, "locust")
 }
 
 struct Reader {

@@ -353,18 +353,9 @@ mod tests {
             ..AuditInfo::default()
         };
         let mut audits = Audits::new(&[info]);
-        let threshold = |figure, measure| Threshold {
-            text: String::new(),
-            subject: Subject::Audit { audit: 0, view: None, figure },
-            measure,
-            comparison: Comparison::Equal,
-            value: 0.0,
-            load: None,
-            phase: None,
-            with_pauses: false,
-            first_byte: false,
-            over_s: 0,
-            around: None,
+        let threshold = |figure, measure| {
+            let subject = Subject::Audit { audit: 0, view: None, figure };
+            Threshold::new("", subject, measure, Comparison::Equal, 0.0)
         };
         let of = |audits: &Audits, figure| audits.figure(&threshold(figure, Measure::Count));
         assert_eq!(of(&audits, AuditFigure::FalseOnline), None, "nothing was read");

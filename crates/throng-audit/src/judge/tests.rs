@@ -1,5 +1,5 @@
 //! The judge against a simulated target: users log in and are lost in all ways, and the target
-//! keeps books of its own, with errors that it is told to make. What the judge finds is what those
+//! keeps its own books and makes errors on purpose. What the judge finds is what those
 //! books say, to the user.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -311,8 +311,8 @@ fn check_pairs(judges: &[Judge], mirror: &ViewRound) {
     assert_eq!(off_none + off_mirror + on_memory + on_both, mirror.compared);
 }
 
-/// A Redis that was restarted is empty: all who are online are false offline until it is filled
-/// again, and none is before `within` of their change is over.
+/// A restarted Redis is empty. Users that are online count as false offline until it is filled
+/// again, but only once `within` has passed since their last change.
 #[test]
 fn an_empty_view_is_wrong_about_everybody() {
     let mut judge = Judge::new(WITHIN);

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use throng_base::{Diagnostic, Source};
 
+use crate::Options;
 use crate::json::Json;
 use crate::model::{Body, Exchange, Item, LeftOut, Recording, Session, Think};
 use crate::script::world::{Known, World};
 use crate::script::{Argument, Expr, Function, Kind, Statement, argument, javascript};
-use crate::{Options, Refusal};
 
 pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording, Vec<Diagnostic>> {
     let statements = javascript(&source.text);
@@ -47,14 +47,10 @@ pub(crate) fn read(source: &Arc<Source>, options: &Options) -> Result<Recording,
             }
         }
     }
-    if reader.world.exchanges.is_empty() {
-        let reason = say!("it has no requests that throng understands");
-        return Err(vec![*Refusal::new(&source.name, reason).of_format("k6")]);
-    }
     if let Some(options) = reader.options.clone() {
         load::read(&options, &mut reader.world.recording);
     }
-    Ok(reader.world.finish())
+    reader.world.finish(source, "k6")
 }
 
 struct Reader {

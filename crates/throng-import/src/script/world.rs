@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
+use throng_base::{Diagnostic, Source};
+
 use super::{Argument, Counted, Expr, Function, TextPart, argument};
+use crate::Refusal;
 use crate::json::Json;
 use crate::model::{
     Check, Exchange, Item, LeftOut, Recording, Save, Variable, exchanges_mut, name_of,
@@ -123,8 +126,16 @@ impl World {
         id
     }
 
-    /// Puts the requests into the items that have their numbers.
-    pub(crate) fn finish(mut self) -> Recording {
+    /// Puts the requests into the items that have their numbers. A script without any is refused.
+    pub(crate) fn finish(
+        mut self,
+        source: &Source,
+        format: &str,
+    ) -> Result<Recording, Vec<Diagnostic>> {
+        if self.exchanges.is_empty() || self.recording.sessions.is_empty() {
+            let reason = say!("it has no requests that throng understands");
+            return Err(vec![*Refusal::new(&source.name, reason).of_format(format)]);
+        }
         let exchanges = std::mem::take(&mut self.exchanges);
         self.recording.lists_mut().for_each(|items| {
             exchanges_mut(items, &mut |exchange| {
@@ -133,7 +144,7 @@ impl World {
                 }
             });
         });
-        self.recording
+        Ok(self.recording)
     }
 
     pub(crate) fn check(&mut self, id: usize, check: Check) {

@@ -127,11 +127,7 @@ impl Audits {
     pub(super) fn answer(&self, found: &Found) -> Result<Said, Said> {
         match &found.what {
             Heard::Round(round) => {
-                let views = self.audits[usize::from(found.audit)].views().iter();
-                let failing = views
-                    .zip(&round.views)
-                    .find_map(|(view, it)| Some((&view.name, it.trouble.clone()?)));
-                if let Some((view, trouble)) = failing {
+                if let Some((view, trouble)) = self.unread_view(found.audit, round) {
                     return Err(say!("{view} cannot be read: {trouble}"));
                 }
                 let sum = |of: fn(&ViewRound) -> u64| round.views.iter().map(of).sum::<u64>();
@@ -273,20 +269,24 @@ impl Audits {
         Some(say!("audit {name}: the books cannot be read: {trouble}; the run continues"))
     }
 
+    /// A view that could not be read in this round, and why.
+    fn unread_view(&self, audit: u16, round: &Round) -> Option<(&str, Said)> {
+        let views = self.audits[usize::from(audit)].views().iter();
+        views.zip(&round.views).find_map(|(view, it)| Some((&*view.name, it.trouble.clone()?)))
+    }
+
     fn sentence(&mut self, audit: u16, round: &Round) -> Option<Said> {
         let name = &self.audits[usize::from(audit)].name;
-        let views = self.audits[usize::from(audit)].views();
         let wrong: Vec<u64> = round.views.iter().map(|view| view.wrong_users()).collect();
         let before = std::mem::replace(&mut self.told[usize::from(audit)], wrong.clone());
-        let mut all = views.iter().zip(&round.views);
-        let failing = all.clone().find_map(|(view, it)| Some((&view.name, it.trouble.clone()?)));
-        if let Some((view, trouble)) = failing {
+        if let Some((view, trouble)) = self.unread_view(audit, round) {
             return Some(say!("audit {name}: {view} cannot be read: {trouble}; the run continues"));
         }
         if before == wrong {
             return None;
         }
-        let (view, it) = all.find(|(_, it)| it.wrong_users() > 0)?;
+        let views = self.audits[usize::from(audit)].views().iter();
+        let (view, it) = views.zip(&round.views).find(|(_, it)| it.wrong_users() > 0)?;
         let (view, count) = (&view.name, it.wrong_users());
         let (online, offline, node) = (it.false_online, it.false_offline, it.wrong_node);
         Some(say!(
