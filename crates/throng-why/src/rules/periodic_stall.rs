@@ -33,9 +33,8 @@ const CHANCE_MAX: f64 = 0.01 / 4.0;
 const ONSETS_SHARE_MAX: f64 = 0.3;
 /// Attempts that are made more at onsets than at other times, if the load is the cause.
 const BURST_MIN: f64 = 1.3;
-/// Rates of two stretches that tell a timer from work, and how equal the other product must be.
+/// Rates of two stretches that tell a timer from work.
 const RATES_RATIO_MIN: f64 = 1.3;
-const SAME_MAX: f64 = 0.12;
 /// Intervals of a stretch that tell it: that there is a rhythm at all is known before.
 const GAPS_MIN: usize = 2;
 
@@ -134,10 +133,7 @@ fn stalls(
     let first: Vec<String> =
         at.iter().take(8).map(|at| seconds(*at as f64 * record.width())).collect();
     let level = if rhythm.is_clock { Level::Likely } else { Level::Hint };
-    let cause = match rhythm.every {
-        Every::Time(period_s) => cause(record, range, &at, period_s),
-        Every::Requests(work) => work_driven(work),
-    };
+    let cause = cause(record, range, &at, &rhythm);
     let found = Finding::new(Code::PeriodicStall, level, text, when)
         .on(series)
         .figure(say!("the first of them: {}", first.join(", ")))
@@ -221,10 +217,6 @@ fn has_two_rates(record: &Record) -> bool {
     high >= low * RATES_RATIO_MIN
 }
 
-fn work_driven(work: f64) -> Said {
-    say!("cause: work: every {:.0} requests at any rate (garbage collection, a full buffer)", work)
-}
-
 /// Whether more is begun at onsets than at other times of the same load: then that is the cause.
 fn is_burst(record: &Record, range: &Range<usize>, onsets: &[usize]) -> bool {
     let begun = |point: &Point| point.begun.max(point.attempted);
@@ -239,7 +231,16 @@ fn is_burst(record: &Record, range: &Range<usize>, onsets: &[usize]) -> bool {
 }
 
 /// What drives it, where two rates or the clock on the wall tell.
-fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> Said {
+fn cause(record: &Record, range: &Range<usize>, at: &[usize], rhythm: &Rhythm) -> Said {
+    let period_s = match rhythm.every {
+        Every::Time(period_s) => period_s,
+        Every::Requests(work) => {
+            return say!(
+                "cause: work: every {:.0} requests at any rate (garbage collection, a full buffer)",
+                work
+            );
+        }
+    };
     let minutes = period_s / 60.0;
     let zero_s = record.facts.zero_unix_ns as f64 / 1e9;
     if zero_s > 0.0 && minutes > 0.9 && (minutes - minutes.round()).abs() * 60.0 < 1.0 {
@@ -256,34 +257,18 @@ fn cause(record: &Record, range: &Range<usize>, at: &[usize], period_s: f64) -> 
             );
         }
     }
-    let parts = record.stretches().into_iter().filter_map(|part| {
-        let own: Vec<usize> = at.iter().copied().filter(|at| part.contains(at)).collect();
-        let gaps: Vec<f64> = own.windows(2).map(|two| (two[1] - two[0]) as f64).collect();
-        let rate = stats::median(&record.rates(&part, |point| point.attempts()))?;
-        (gaps.len() >= GAPS_MIN).then(|| (rate, stats::median(&gaps).unwrap_or_default()))
-    });
-    let mut parts: Vec<(f64, f64)> = parts.collect();
-    parts.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (Some(slow), Some(fast)) = (parts.first(), parts.last()) else {
-        return unknown_cause(record, range);
-    };
-    if fast.0 < slow.0 * RATES_RATIO_MIN {
-        return unknown_cause(record, range);
-    }
-    let apart = |one: f64, other: f64| (one - other).abs() / one.max(other);
-    let (by_time, by_work) = (apart(slow.1, fast.1), apart(slow.0 * slow.1, fast.0 * fast.1));
-    match () {
-        () if by_time <= SAME_MAX && by_work > SAME_MAX => {
-            say!(
-                "cause: a timer: the interval is the same at {} and {}",
-                rate(slow.0),
-                rate(fast.0)
-            )
+    // Even in time at two rates: after so much work it would not be.
+    let has_rhythm =
+        |part: &Range<usize>| at.iter().filter(|at| part.contains(at)).count() > GAPS_MIN;
+    let rates = record.stretches().into_iter().filter(has_rhythm);
+    let rates = rates.filter_map(|part| stats::median(&record.rates(&part, Point::attempts)));
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    match (rates.first(), rates.last()) {
+        (Some(slow), Some(fast)) if rhythm.is_clock && *fast >= slow * RATES_RATIO_MIN => {
+            say!("cause: a timer: the interval is the same at {} and {}", rate(*slow), rate(*fast))
         }
-        () if by_work <= SAME_MAX && by_time > SAME_MAX => {
-            work_driven(fast.0 * fast.1 * record.width())
-        }
-        () => unknown_cause(record, range),
+        _ => unknown_cause(record, range),
     }
 }
 

@@ -366,7 +366,7 @@ fn rate_of_two(t: f64) -> f64 {
 }
 
 /// Every 1,200 requests, at two rates: each 12 s, and then each 7.5 s.
-fn stalls_by_work(seed: u64) -> Simulated {
+pub(super) fn stalls_by_work(seed: u64) -> Simulated {
     let phases = vec![(120, 100.0, 100.0), (100, 160.0, 160.0)];
     let world = World { open_rate: Some(rate_of_two), phases, ..World::new(seed, 220) };
     let mut done = 120.0 * (seed % 10) as f64;

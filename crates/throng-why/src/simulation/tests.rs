@@ -1,7 +1,7 @@
 //! Each fault is found in ten of ten runs, and nothing is found in a hundred clean ones.
 
 use super::clean::{KINDS, clean};
-use super::faults::{FAULTS, Fault, MORE};
+use super::faults::{FAULTS, Fault, MORE, stalls_by_work};
 use super::{World, simulate};
 use crate::finding::{Code, Finding, Level, Unknown};
 
@@ -49,6 +49,31 @@ fn nothing_is_found_in_clean_runs_and_at_most_two_hints() {
         .collect();
     let sure = all.iter().filter(|(_, it)| it.level < Level::Hint).count();
     assert!(sure == 0 && all.len() <= 2, "{} findings:\n{}", all.len(), text.join("\n"));
+}
+
+#[test]
+fn two_rates_tell_a_timer_from_work_though_the_host_has_a_pause_of_its_own() {
+    for seed in 1..=SEEDS {
+        let phases = vec![(28, 100.0, 100.0), (28, 160.0, 160.0)];
+        let rate = |t: f64| if t < 28.0 { 100.0 } else { 160.0 };
+        let world = World { open_rate: Some(rate), phases, ..World::new(seed, 56) };
+        let first = seed as usize % 4;
+        let pauses = [first + 6, first + 14, first + 37];
+        let timer = simulate(&world, |second, _| {
+            if second.t % 4 == first || pauses.contains(&second.t) {
+                second.slower = vec![(0.2, 4_000.0)];
+            }
+        });
+        let causes = |made: super::Simulated| {
+            let mut found = made.judge().findings.into_iter();
+            let stall = found.find(|it| it.code == Code::PeriodicStall).expect("a stall");
+            stall.evidence.iter().map(|it| it.text.english()).collect::<Vec<_>>().join("\n")
+        };
+        let told = causes(timer);
+        assert!(told.contains("cause: a timer"), "seed {seed}: {told}");
+        let told = causes(stalls_by_work(seed));
+        assert!(told.contains("cause: work"), "seed {seed}: {told}");
+    }
 }
 
 #[test]
