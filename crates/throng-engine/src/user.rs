@@ -274,16 +274,16 @@ impl User {
         let told = shard.seats.borrow_mut().told(self.state.slot);
         // Whatever it does first, what its moment was for is still to be done.
         self.state.is_unarmed |= told.fired;
-        if told.begin.is_some() && (told.leave || told.abort) {
-            // An iteration was given to a user that is going.
-            shard.recorder.borrow_mut().session_begins(self.state.session);
-            shard.iteration_ends(self.state.session, Iteration::Interrupted);
-        }
         if told.abort {
+            if told.begin.is_some() {
+                shard.recorder.borrow_mut().session_begins(self.state.session);
+                shard.iteration_ends(self.state.session, Iteration::Interrupted);
+            }
             self.break_off();
             return Turn::Gone;
         }
-        if told.leave && self.session(shard).leaves_now() {
+        // An iteration that was given to a user that is going begins.
+        if told.leave && told.begin.is_none() && self.session(shard).leaves_now() {
             return Turn::Again;
         }
         if let Some(how) = told.part {
@@ -298,7 +298,6 @@ impl User {
         }
         if let Some(due) = told.begin
             && matches!(self.session.doing, Doing::Idle)
-            && !told.leave
         {
             self.state.now = shard.clock.now();
             self.session(shard).begin_iteration(due);

@@ -78,8 +78,13 @@ impl Active<'_> {
             return None;
         }
         let (begin, end) = (self.of_session().begin, self.of_session().end);
+        if self.task.pc == end {
+            self.end_iteration(FINISHED);
+            return Some(Turn::Again);
+        }
         let may = !self.task.in_flight && !self.in_transaction();
-        if may && self.shard.seats.borrow().must_leave(self.user.slot) && !self.keeps_books() {
+        let must_leave = self.shard.seats.borrow().must_leave(self.user.slot);
+        if may && must_leave && !self.keeps_books() && !self.owes_start() {
             match self.user.holds_back() {
                 true => self.wait_for(Doing::Idle, Time::NEVER),
                 false => self.take_leave(Iteration::Interrupted),
@@ -96,10 +101,6 @@ impl Active<'_> {
         if self.task.pc == begin && !self.user.running {
             return Some(self.ask_for_iteration());
         }
-        if self.task.pc == end {
-            self.end_iteration(FINISHED);
-            return Some(Turn::Again);
-        }
         None
     }
 
@@ -112,6 +113,14 @@ impl Active<'_> {
             Instruction::Do(Statement::Tally { .. } | Statement::Set { .. } | Statement::Log(_))
         );
         is_book && self.user.running
+    }
+
+    /// A start at a rate has been counted, and its first step is not done yet: on a late host that
+    /// may be after the load has ended. The step begins, so that each start has a result.
+    fn owes_start(&self) -> bool {
+        let arrived = self.user.once && self.user.iterations == 0;
+        let first = self.task.pc == self.of_session().begin;
+        arrived || self.user.running && self.task.is_scheduled && first
     }
 
     /// Whether an iteration has begun that another task is to do, as the user does several at once.
@@ -225,7 +234,8 @@ impl Active<'_> {
 
     /// An iteration begins. At a rate it counts from when it was due; else when it begins.
     pub(super) fn begin_iteration(&mut self, due: Time) {
-        match self.shard.paces_iterations() {
+        // One that was due at the end of the load begins when no schedule has a pace any more.
+        match self.shard.paces_iterations() || self.shard.stopping.get() {
             true => self.begin_iteration_due(due),
             false => self.iteration_begins(),
         }

@@ -134,7 +134,9 @@ fn a_row_stays_while_its_step_is_tried_again() {
 /// Users, and what each asked for.
 fn drawn(line: &str, seed: u64) -> (Run, BTreeSet<String>) {
     let scribe = Scribe::start();
-    let head = format!("seed: {seed}\nload: [{{arrivals: 100/s, for: 500ms}}]");
+    // The load goes on for a while, so that on a late host the last of them is not cut off.
+    let load = "load: [{arrivals: 100/s, for: 500ms}, {users: 0, for: 500ms}]";
+    let head = format!("seed: {seed}\n{load}");
     let steps =
         "- http: GET /${user.id}/${random.int(1, 1000000)}/${random.hex(6)}/${random.uuid()}";
     let run = running(&one_session(&scribe.target(), &head, steps)).arg(line).run().succeeds(50);

@@ -117,3 +117,21 @@ fn a_run_that_is_stopped_has_no_start_that_is_not_counted() {
         assert!(population.dropped > 300 && population.unmet == 0, "{population:?}");
     }
 }
+
+#[test]
+fn a_start_that_was_due_before_the_end_has_a_result_though_the_host_is_late() {
+    let paced = Phase { time: Some(500 * MS), ..iterations(5, Some(100.0), None) };
+    for phase in [arrivals(100.0, None, Spacing::Even, 500 * MS), paced] {
+        let hand = Hand::new();
+        let clock = hand.clock.clone();
+        // From before the last two starts until after the load has ended.
+        hand.at(Time::ZERO + 485 * MS, move || clock.set(Time::ZERO + 520 * MS));
+        let outcome = run_in(&hand, program(vec![phase]), Share::WHOLE, MS, &[]);
+        let population = &outcome.sum.population;
+        assert_eq!((population.begun, population.due()), (50, 50), "{population:?}");
+        assert_eq!(population.iterations_started, 50, "{population:?}");
+        assert_eq!(population.iterations_finished + population.interrupted, 50, "{population:?}");
+        let row = &outcome.sum.steps[0];
+        assert_eq!((row.begun, row.count + row.interrupted), (50, 50));
+    }
+}
