@@ -444,7 +444,7 @@ impl Context<'_> {
                 }
                 Some(text)
             }
-            _ => self.wrong_type(node, want, say!("write it as text, in quotes if necessary")),
+            _ => self.wrong_type(node, want, say!("write a single value, in quotes if necessary")),
         }
     }
 

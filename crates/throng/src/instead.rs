@@ -18,6 +18,9 @@ pub(crate) fn of_flag(command: &str, flag: &str) -> Option<Said> {
         "-e" | "--env" | "--var" if runs => {
             say!("write `--set NAME=VALUE` for a variable of the scenario")
         }
+        "-p" | "--port" if ["target", "serve"].contains(&command) => {
+            say!("write `--listen 127.0.0.1:8080`")
+        }
         "--dry-run" if runs => {
             say!(
                 "use `throng check FILE` to check without sending anything, or `throng try FILE` \

@@ -75,6 +75,7 @@ fn words_of_other_tools_are_answered_with_what_to_write() {
         ("validate shop.yaml", &["throng check FILE"]),
         ("http://127.0.0.1/", &["throng bench http://127.0.0.1/"]),
         ("init shop.yaml", &["throng init http shop.yaml"]),
+        ("target http --port 8080", &["--port", "--listen 127.0.0.1:8080"]),
     ]);
     let run = throng("record x").run().exits(2);
     run.check(!run.err.contains("'report'"), "it means another command");
