@@ -43,6 +43,7 @@ mod evidence;
 mod expected;
 mod failure;
 mod haste;
+mod instances;
 mod kept;
 mod ledger;
 mod left;

@@ -49,6 +49,8 @@ pub(crate) struct Rare {
     pub(crate) authorization: Vec<u8>,
     /// Of a response that is looked at for what it is like.
     pub(crate) sample: Option<Sample>,
+    /// The instance that the response names, by its row.
+    pub(crate) instance: Option<u16>,
     /// Whether the same request was sent before, where that is followed.
     pub(crate) repeated: Option<bool>,
     /// How many messages came meanwhile that contain several records and are not separated.
@@ -92,7 +94,7 @@ impl Rare {
         (*decoder, *finding, *location, *trace, *before) = (None, None, None, None, None);
         (*sent, *unsendable, self.sample) = (None, None, None);
         (self.tally, self.retry_after_s, self.opening) = (None, 0, None);
-        self.repeated = None;
+        (self.repeated, self.instance) = (None, None);
         (self.before_bytes, self.resends, self.joined) = (0, 0, 0);
     }
 }

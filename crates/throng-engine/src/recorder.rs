@@ -13,10 +13,11 @@ use throng_metrics::{
 };
 
 use crate::evidence::{Evidence, Exchange};
+use crate::instances::Instances;
 use crate::ledger::Remark;
 use crate::repeats::{Fingerprint, Repeats};
 use crate::routes::Places;
-use crate::spent::{OpeningTimes, Spent};
+use crate::spent::{OpeningTimes, Spent, nanos};
 use crate::transport::TcpInfo;
 
 /// Examples of errors kept per shard and run.
@@ -187,6 +188,7 @@ pub(crate) enum Iteration {
 pub(crate) struct Recorder {
     steps: Rows<StepInterval>,
     targets: Targets,
+    pub(crate) instances: Instances,
     /// None where there is only one session.
     sessions: Rows<SessionInterval>,
     stages: [StageInterval; Stage::ALL.len()],
@@ -274,6 +276,7 @@ impl Recorder {
         Recorder {
             steps: Rows::new(steps),
             targets: Targets::new(places),
+            instances: Instances::default(),
             sessions: Rows::new(0),
             stages: Stage::ALL.map(StageInterval::new),
             connections: Connections::default(),
@@ -732,6 +735,7 @@ impl Recorder {
         let mut interval = Interval { second, phase, shards: 1, ..Interval::default() };
         interval.steps = self.steps.take();
         interval.targets = self.targets.rows.take();
+        interval.instances = self.instances.take();
         interval.sessions = self.sessions.take();
         for stage in Stage::ALL {
             let figures = &mut self.stages[stage as usize];
@@ -781,10 +785,6 @@ fn said(figures: &mut StepInterval, attempt: &Attempt) {
     }
     figures.bytes_in += attempt.bytes_in;
     figures.bytes_out += attempt.bytes_out;
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

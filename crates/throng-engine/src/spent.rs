@@ -31,7 +31,7 @@ pub(crate) struct Spent {
     pub(crate) read: Duration,
 }
 
-fn nanos(time: Duration) -> u64 {
+pub(crate) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 

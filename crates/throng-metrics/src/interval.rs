@@ -13,7 +13,7 @@ use crate::figures::{
 };
 use crate::histogram::Histogram;
 use crate::outcome::{Blame, Cause, Stage};
-use crate::places::{SessionInterval, TargetInterval};
+use crate::places::{InstanceInterval, SessionInterval, TargetInterval};
 use crate::slowest::Slow;
 
 /// What one step did. An attempt is one doing of it, with all its tries. Each that is begun ends
@@ -292,6 +292,9 @@ pub struct Interval {
     /// By the address it went to, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<TargetInterval>,
+    /// By the instance that a response header names, where the scenario names the header.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub instances: Vec<InstanceInterval>,
     /// Iterations by their session, where there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sessions: Vec<SessionInterval>,
@@ -435,6 +438,7 @@ impl Interval {
         }
         other.slowest.iter().for_each(|slow| Slow::add(&mut self.slowest, slow));
         TargetInterval::merge_all(&mut self.targets, &other.targets);
+        InstanceInterval::merge_all(&mut self.instances, &other.instances);
         SessionInterval::merge_all(&mut self.sessions, &other.sessions);
         self.population.merge(&other.population);
         self.lifecycle.merge(&other.lifecycle);

@@ -53,7 +53,7 @@ pub use interval::{
 pub use kind::{StepKind, Table};
 pub use outcome::{Blame, Cause, Stage, blames_request, status_text, status_word};
 pub use percentile::Percentile;
-pub use places::{Place, SessionInterval, TargetInterval};
+pub use places::{INSTANCES_MAX, InstanceInterval, Place, SessionInterval, TargetInterval};
 pub use slowest::{Slow, SlowBounds};
 pub use threshold::{
     AbortRule, Around, Comparison, HostFigure, Measure, Monitored, Subject, Threshold, TrendUnit,

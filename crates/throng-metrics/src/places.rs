@@ -79,6 +79,49 @@ impl TargetInterval {
     }
 }
 
+/// Responses of one instance of a target: the server behind its address that a response header
+/// names. An attempt that is tried again has a response of each try.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InstanceInterval {
+    /// The target, by its index in the run.
+    pub target: u16,
+    /// What the header says; [`InstanceInterval::OTHERS`] of those beyond the first
+    /// [`INSTANCES_MAX`].
+    pub name: String,
+    pub count: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Response times.
+    pub latency: Histogram,
+}
+
+/// So many instances of all targets have a row of their own.
+pub const INSTANCES_MAX: usize = 64;
+
+impl InstanceInterval {
+    pub const OTHERS: &str = "…";
+
+    fn key(&self) -> (u16, &str) {
+        (self.target, &self.name)
+    }
+
+    /// Adds rows to others, which are in the order of their targets and names.
+    pub fn merge_all(rows: &mut Vec<InstanceInterval>, others: &[InstanceInterval]) {
+        for other in others {
+            match rows.binary_search_by(|row| row.key().cmp(&other.key())) {
+                Ok(at) => rows[at].merge(other),
+                Err(at) => rows.insert(at, other.clone()),
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &InstanceInterval) {
+        self.count += other.count;
+        self.failed += other.failed;
+        self.latency.merge(&other.latency);
+    }
+}
+
 /// Iterations of one session. Each that begins ends once: of a whole run
 /// `begun = finished + failed + interrupted`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -120,6 +163,21 @@ impl SessionInterval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instances_add_up_by_target_and_name() {
+        let row = |target, name: &str, count| {
+            let mut latency = Histogram::new();
+            latency.record_times(1_000, count);
+            let name = name.to_string();
+            InstanceInterval { target, name, count, failed: count / 2, latency }
+        };
+        let mut sum = vec![row(0, "b", 4)];
+        InstanceInterval::merge_all(&mut sum, &[row(1, "a", 2), row(0, "a", 8), row(0, "b", 6)]);
+        let seen: Vec<_> =
+            sum.iter().map(|row| (row.key(), row.count, row.failed, row.latency.count())).collect();
+        assert_eq!(seen, [((0, "a"), 8, 4, 8), ((0, "b"), 10, 5, 10), ((1, "a"), 2, 1, 2)]);
+    }
 
     #[test]
     fn rows_add_up_by_target_and_address() {

@@ -202,6 +202,8 @@ pub struct Target {
     /// Connections go there, whatever address and port the name has.
     pub unix_socket: Option<UnixSocket>,
     pub lookup: Lookup,
+    /// The response header that names the instance behind the address, in lower case.
+    pub instance: Option<Arc<str>>,
 }
 
 /// When the name of a target is looked up beside the first time, before the run.

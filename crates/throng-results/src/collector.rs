@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use throng_base::Said;
 use throng_metrics::{
-    Cause, DeliveryCounter, DeliveryInterval, Histogram, Interval, ResidenceInterval,
-    SessionInterval, Slow, Stage, StageInterval, StepInterval, StepKind, Subject, Table,
-    TargetInterval, Threshold, Verdict,
+    Cause, DeliveryCounter, DeliveryInterval, Histogram, InstanceInterval, Interval,
+    ResidenceInterval, SessionInterval, Slow, Stage, StageInterval, StepInterval, StepKind,
+    Subject, Table, TargetInterval, Threshold, Verdict,
 };
 
 use crate::actions::Actions;
@@ -33,10 +33,10 @@ use crate::monitors::{self, Monitors};
 use crate::once::OnceRun;
 use crate::summary::{
     Attempts, Change, ChangeOf, Changes, ConnectionTables, Curves, Damage, DeliveryRow, ErrorRow,
-    Example, Generator, Growth, HeartbeatRow, Hold, Latency, LevelRow, Log, LogLine, MessageTables,
-    Opening, OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict, SessionRow,
-    SlowRow, StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow, Unbalanced,
-    UserTables, Validity, most_first, per_second,
+    Example, Generator, Growth, HeartbeatRow, Hold, InstanceRow, Latency, LevelRow, Log, LogLine,
+    MessageTables, Opening, OwnRow, PartTables, PhaseRow, ResidenceRow, Row, RunEvents, RunVerdict,
+    SessionRow, SlowRow, StageRow, StepTables, Stopped, Summary, TargetRow, TcpRow, ThresholdRow,
+    Unbalanced, UserTables, Validity, most_first, per_second,
 };
 use crate::verdict;
 use throng_metrics::Duel;
@@ -327,6 +327,7 @@ impl Collector {
             levels: self.level_rows(info, spans),
             sessions: sum.sessions.iter().map(|row| session_row(info, row, measured)).collect(),
             targets: sum.targets.iter().map(|row| target_row(info, row, measured)).collect(),
+            instances: sum.instances.iter().map(|row| instance_row(info, row, measured)).collect(),
             machines: self.figures.machines.rows(info, measured),
             labels: self.figures.label_rows(info, measured),
         }
@@ -744,6 +745,17 @@ fn target_row(info: &RunInfo, row: &TargetInterval, measured: Duration) -> Targe
         ok_per_s: per_second(row.ok, measured),
         latency: Latency::of(&row.latency),
         counts: row.clone(),
+    }
+}
+
+fn instance_row(info: &RunInfo, row: &InstanceInterval, measured: Duration) -> InstanceRow {
+    InstanceRow {
+        target: info.targets.get(usize::from(row.target)).cloned().unwrap_or_default(),
+        instance: row.name.clone(),
+        count: row.count,
+        failed: row.failed,
+        ok_per_s: per_second(row.count.saturating_sub(row.failed), measured),
+        latency: Latency::of(&row.latency),
     }
 }
 

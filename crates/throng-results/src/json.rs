@@ -57,6 +57,7 @@ pub fn summary_json(summary: &Summary) -> Value {
         "connections": connections(summary),
         "sessions": summary.parts.sessions,
         "targets": rows(&summary.parts.targets, target),
+        "instances": summary.parts.instances,
         "slowest": slowest_json(summary),
         "residence": summary.connections.residence,
         "lifecycle": lifecycle(summary),

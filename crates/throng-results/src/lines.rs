@@ -303,8 +303,11 @@ impl Plausible for Interval {
         let own = is_sound(&self.lateness) && is_sound(&self.tcp.round_trip);
         let lived = self.residence.iter().all(|row| is_sound(&row.time));
         let sessions = self.sessions.iter().all(|row| is_sound(&row.time));
+        let instances = self.instances.iter();
+        let instances =
+            instances.map(|row| row.failed <= row.count && is_sound(&row.latency)).all(|it| it);
         let places = self.targets.iter().all(|row| row.ok <= row.count && is_sound(&row.latency));
-        (steps && stages && own && lived && places && sessions).then(|| weight(self))
+        (steps && stages && own && lived && places && instances && sessions).then(|| weight(self))
     }
 
     fn is_equal(&self) -> bool {
@@ -359,6 +362,8 @@ fn weight(interval: &Interval) -> u64 {
         let bytes = [row.bytes_in, row.bytes_out, row.connections_failed];
         sum(attempts.into_iter().chain(connections).chain(bytes))
     });
+    let instances =
+        interval.instances.iter().map(|row| sum([row.count, row.failed, row.latency.count()]));
     let sessions = interval
         .sessions
         .iter()
@@ -367,6 +372,7 @@ fn weight(interval: &Interval) -> u64 {
         .chain(stages)
         .chain(lived)
         .chain(places)
+        .chain(instances)
         .chain(sessions)
         .chain(plain.into_iter().flatten()))
 }

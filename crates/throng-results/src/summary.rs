@@ -142,6 +142,8 @@ pub struct PartTables {
     pub sessions: Vec<SessionRow>,
     /// What went to which address, in the order of the targets; empty where there is only one.
     pub targets: Vec<TargetRow>,
+    /// Responses by the instance that they name, where the scenario names the header.
+    pub instances: Vec<InstanceRow>,
     /// Each machine for itself, where there are several.
     pub machines: Vec<MachineRow>,
     /// Where these are called differently: by label, then by value.
@@ -397,6 +399,17 @@ pub struct TargetRow {
     /// Of a unix socket there is none.
     pub address: Option<SocketAddr>,
     pub counts: TargetInterval,
+    pub ok_per_s: f64,
+    pub latency: Latency,
+}
+
+/// The responses of one instance of a target.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InstanceRow {
+    pub target: String,
+    pub instance: String,
+    pub count: u64,
+    pub failed: u64,
     pub ok_per_s: f64,
     pub latency: Latency,
 }

@@ -176,6 +176,9 @@ macro_rules! scenario_maps {
         resolve: OneOf(&[Words(&["once", "on failure"]), Text]) =>
             "When to look the host name up again: `every 30s`, or `on failure` of a connection, \
              which `every` includes. Default: `once`, before the run.",
+        instance: Text =>
+            "What names the instance behind the address, for targets behind a load balancer: \
+             `header x-served-by`, a response header.",
         protocol: SPOKEN =>
             "This target's private protocol, instead of the session's or scenario's.",
     }

@@ -29,6 +29,7 @@ mod fields;
 mod foreign;
 mod headers;
 mod include;
+mod instance;
 mod instead;
 mod json;
 mod labels;

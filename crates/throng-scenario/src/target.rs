@@ -7,6 +7,7 @@ use throng_program::{ConnectionOptions, Family, HttpVersion, Limits, Lookup, Sch
 use throng_protocol::websocket::DeflateOffer;
 
 use crate::ast::{self, Field};
+use crate::instance;
 use crate::lookup;
 use crate::read::Context;
 use crate::route;
@@ -31,6 +32,9 @@ pub(crate) fn read_targets(cx: &mut Context<'_>, node: &Node) -> Vec<Target> {
                 let mut targets = read_map(cx, &fields);
                 if let Some(node) = fields.resolve.node() {
                     lookup::read(cx, node, &mut targets);
+                }
+                if let Some(node) = fields.instance.node() {
+                    instance::read(cx, node, &mut targets);
                 }
                 targets
             }
@@ -177,6 +181,7 @@ fn read_address(cx: &mut Context<'_>, node: &Node, weight: u32) -> Option<Target
         weight,
         unix_socket: None,
         lookup: Lookup::Once,
+        instance: None,
     })
 }
 

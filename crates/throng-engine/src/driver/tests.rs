@@ -73,6 +73,7 @@ fn program(phases: Vec<Phase>) -> Program {
             weight: 1,
             unix_socket: None,
             lookup: Default::default(),
+            instance: None,
         }],
         steps: vec![Step::new("get", StepKind::Http)],
         sessions: vec![session],

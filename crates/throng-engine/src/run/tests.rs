@@ -147,6 +147,7 @@ pub(crate) fn program(steps: Block, users: u64, time: Duration) -> Arc<Program> 
             weight: 1,
             unix_socket: None,
             lookup: Default::default(),
+            instance: None,
         }],
         steps: kinds.map(|kind| Step::new(kind.word(), kind)).to_vec(),
         sessions: vec![Session {

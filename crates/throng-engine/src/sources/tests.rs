@@ -150,6 +150,7 @@ fn shares_of_targets_follow_sessions_and_weights() {
         weight,
         unix_socket: None,
         lookup: Default::default(),
+        instance: None,
     };
     inner.targets = vec![target(Scheme::Ws, 3), target(Scheme::Ws, 1), target(Scheme::Http, 1)];
     let mut second = inner.sessions[0].clone();
@@ -208,6 +209,7 @@ fn refused(blocks: &[SourceBlock], address: &str) -> Said {
         weight: 1,
         unix_socket: None,
         lookup: Default::default(),
+        instance: None,
     }];
     let address: SocketAddr = SocketAddr::new(address.parse().unwrap(), 80);
     Plan::new(&program, 10, &mut [vec![address]]).unwrap_err()

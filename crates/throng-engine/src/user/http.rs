@@ -597,6 +597,10 @@ impl Active<'_> {
         }
         let (attempt, verdict) = self.judge(http, plan, &mut exchange, whole);
         self.follow_response(http.step, plan, &exchange);
+        if let Some(row) = exchange.rare.as_ref().and_then(|rare| rare.instance) {
+            let ok = verdict.is_ok();
+            shard.recorder.borrow_mut().instances.said(row, attempt.latency, ok);
+        }
         match &verdict {
             Ok(()) => self.note_origins(http, plan, &exchange),
             Err((cause, _)) => self.witness(*cause, &exchange, whole),
@@ -850,6 +854,11 @@ impl Listening<'_> {
         {
             let (digest, cached) = (DefaultHasher::new(), is_cached(&head.headers));
             exchange.rare(shard).sample = Some(Sample { digest, cached });
+        }
+        let own = &shard.prepared.targets[usize::from(self.target)].target;
+        if let Some(name) = own.instance.as_deref().and_then(|name| head.headers.get(name)) {
+            let row = shard.recorder.borrow_mut().instances.row(self.target, name);
+            exchange.rare(shard).instance = Some(row);
         }
         if plan.looks_at_headers {
             let (checks, kept) = ((&*http.checks, &*http.saves), &mut exchange.rare(shard).kept);

@@ -245,6 +245,7 @@ mod tests {
             weight: 1,
             unix_socket: None,
             lookup: Default::default(),
+            instance: None,
         }
     }
 

@@ -50,6 +50,7 @@ fn program(scheme: Scheme, sessions: Vec<Session>, steps: &[StepKind], phase: Ph
             weight: 1,
             unix_socket: None,
             lookup: Default::default(),
+            instance: None,
         }],
         steps: all.map(step).collect(),
         sessions,

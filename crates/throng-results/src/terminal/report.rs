@@ -74,6 +74,7 @@ pub(super) fn report_text(summary: &Summary, style: &Style) -> String {
         transactions(summary, style),
         errors::errors(summary, style),
         targets::targets(summary, style),
+        targets::instances(summary, style),
         labels::labels(summary, style),
         sessions::sessions(summary, style),
         errors::resent(summary, style),

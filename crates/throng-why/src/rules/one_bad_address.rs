@@ -1,6 +1,8 @@
-//! One of several addresses of a target is slower than the others, or fails.
+//! One of several addresses of a target, or one of the instances behind them, is slower than the
+//! others, or fails.
 
-use throng_metrics::TargetInterval;
+use throng_base::Said;
+use throng_metrics::{Histogram, InstanceInterval, TargetInterval};
 
 use crate::finding::{Code, Finding, Judgement, Level, percent, time};
 use crate::record::Record;
@@ -17,106 +19,156 @@ const FAILED_MIN: f64 = 0.005;
 /// Level of significance, over all addresses.
 const CHANCE_MAX: f64 = 0.01;
 
-pub(super) fn judge(record: &Record) -> Judgement {
-    let rows = record.whole.targets.iter();
-    let mut services: Vec<u16> = rows.map(|row| record.service(row.place.target)).collect();
-    services.sort_unstable();
-    services.dedup();
-    Ok(services.into_iter().filter_map(|service| worst(record, service)).collect())
+/// What is compared: an address, or an instance.
+struct Server<'a> {
+    name: String,
+    target: u16,
+    count: u64,
+    failed: u64,
+    latency: &'a Histogram,
+    /// It has the connections of another one, which was closed: they take longer to open.
+    is_fuller: bool,
 }
 
-fn worst(record: &Record, service: u16) -> Option<Finding> {
-    let is_own = |row: &TargetInterval| record.service(row.place.target) == service;
-    let is_enough = |row: &TargetInterval| match row.failed() * 2 > row.count {
-        true => row.count >= DEAD_ATTEMPTS_MIN,
-        false => row.count >= ATTEMPTS_MIN,
-    };
-    let own = |row: &&TargetInterval| is_own(row) && is_enough(row);
-    let rows: Vec<&TargetInterval> = record.whole.targets.iter().filter(own).collect();
-    if rows.len() < 2 {
+impl Server<'_> {
+    fn of_address(row: &TargetInterval) -> Server<'_> {
+        let (attempted, opened) = (row.connections_attempted, row.connections_opened);
+        Server {
+            name: row.place.address.map(|address| address.to_string()).unwrap_or_default(),
+            target: row.place.target,
+            count: row.count,
+            failed: row.failed(),
+            latency: &row.latency,
+            is_fuller: attempted > 0 && opened > attempted,
+        }
+    }
+
+    fn of_instance(row: &InstanceInterval) -> Server<'_> {
+        let (name, is_fuller) = (row.name.clone(), false);
+        let (target, count, failed) = (row.target, row.count, row.failed);
+        Server { name, target, count, failed, latency: &row.latency, is_fuller }
+    }
+
+    fn is_enough(&self) -> bool {
+        match self.failed * 2 > self.count {
+            true => self.count >= DEAD_ATTEMPTS_MIN,
+            false => self.count >= ATTEMPTS_MIN,
+        }
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.failed, self.count)
+    }
+
+    fn share(&self) -> f64 {
+        self.failed as f64 / self.count.max(1) as f64
+    }
+
+    fn middle(&self) -> f64 {
+        self.latency.value_at(0.5) as f64
+    }
+}
+
+pub(super) fn judge(record: &Record) -> Judgement {
+    let addresses = record.whole.targets.iter().map(Server::of_address).collect();
+    let instances = record.whole.instances.iter().map(Server::of_instance).collect();
+    let worst = [(addresses, resolve as Next), (instances, ask_for)].into_iter().flat_map(
+        |(servers, next): (Vec<Server<'_>>, Next)| {
+            let mut services: Vec<u16> =
+                servers.iter().map(|server| record.service(server.target)).collect();
+            services.sort_unstable();
+            services.dedup();
+            let worst = services.into_iter().filter_map(|service| {
+                let own = |server: &&Server<'_>| record.service(server.target) == service;
+                let own: Vec<&Server<'_>> =
+                    servers.iter().filter(own).filter(|server| server.is_enough()).collect();
+                worst(record, &own).map(|(server, found)| finish(record, server, found, next))
+            });
+            worst.collect::<Vec<_>>()
+        },
+    );
+    Ok(worst.collect())
+}
+
+fn worst<'a>(record: &Record, servers: &[&'a Server<'a>]) -> Option<(&'a Server<'a>, Finding)> {
+    if servers.len() < 2 {
         return None;
     }
-    let others = |row: &TargetInterval| -> Vec<&TargetInterval> {
-        rows.iter().copied().filter(|it| it.place != row.place).collect()
+    let others = |one: &Server<'_>| -> Vec<&Server<'_>> {
+        servers
+            .iter()
+            .copied()
+            .filter(|it| it.name != one.name || it.target != one.target)
+            .collect()
     };
-    let counts = |row: &TargetInterval| (row.failed(), row.count);
-    let sum = |rows: &[&TargetInterval]| {
-        rows.iter().fold((0, 0), |sum, row| (sum.0 + row.failed(), sum.1 + row.count))
+    let sum = |servers: &[&Server<'_>]| {
+        servers.iter().fold((0, 0), |sum, it| (sum.0 + it.failed, sum.1 + it.count))
     };
-    let chances: Vec<f64> = rows
+    let chances: Vec<f64> = servers
         .iter()
-        .map(|row| {
-            let z = stats::shares_apart(counts(row), sum(&others(row)));
+        .map(|server| {
+            let z = stats::shares_apart(server.counts(), sum(&others(server)));
             if z > 0.0 { stats::chance_beyond(z) } else { 1.0 }
         })
         .collect();
     let significant = stats::holm(&chances, CHANCE_MAX);
-    let fails = rows.iter().zip(significant).find(|(row, is_found)| {
-        let (failed, all) = counts(row);
-        let others = others(row);
-        let shares = others.iter().map(|it| it.failed() as f64 / it.count as f64);
-        let worst = shares.fold(0.0, f64::max);
-        let share = failed as f64 / all as f64;
+    let fails = servers.iter().zip(significant).find(|(server, is_found)| {
+        let worst = others(server).iter().map(|it| it.share()).fold(0.0, f64::max);
+        let share = server.share();
         *is_found && share >= FAILED_MIN && share >= worst * RATIO_MIN
     });
-    if let Some((row, _)) = fails {
-        return Some(failing(record, row, sum(&others(row))));
+    if let Some((server, _)) = fails {
+        return Some((server, failing(record, server, sum(&others(server)))));
     }
-    // It has the connections of another one, which was closed: they take longer to open.
-    let is_fuller = |row: &&TargetInterval| {
-        row.connections_attempted > 0 && row.connections_opened > row.connections_attempted
-    };
-    if rows.iter().any(is_fuller) {
+    if servers.iter().any(|server| server.is_fuller) {
         return None;
     }
-    let middle = |row: &TargetInterval| row.latency.value_at(0.5) as f64;
-    let slow = rows.iter().find(|row| {
-        let slowest = others(row).iter().map(|it| middle(it)).fold(0.0, f64::max);
-        slowest > 0.0 && middle(row) >= slowest * RATIO_MIN
+    let slowest = |of: &Server<'_>| others(of).iter().map(|it| it.middle()).fold(0.0, f64::max);
+    let slow = servers.iter().find(|server| {
+        let slowest = slowest(server);
+        slowest > 0.0 && server.middle() >= slowest * RATIO_MIN
     })?;
-    let slowest = others(slow).iter().map(|it| middle(it)).fold(0.0, f64::max);
-    Some(slower(record, slow, middle(slow), slowest))
+    Some((slow, slower(record, slow, slowest(slow))))
 }
 
-fn name(row: &TargetInterval) -> String {
-    row.place.address.map(|address| address.to_string()).unwrap_or_default()
-}
-
-fn failing(record: &Record, row: &TargetInterval, others: (u64, u64)) -> Finding {
-    let share = percent(row.failed() as f64 / row.count as f64);
+fn failing(record: &Record, server: &Server<'_>, others: (u64, u64)) -> Finding {
+    let (name, share) = (server.name.clone(), percent(server.share()));
     let theirs = percent(others.0 as f64 / others.1.max(1) as f64);
-    let text = say!("{share} of the attempts at {} fail, {theirs} at the others", name(row));
-    let figure = say!("failed at {}: {} of {}", name(row), (row.failed()), (row.count));
-    finish(
-        record,
-        row,
-        Finding::new(Code::OneBadAddress, Level::Likely, text, record.measured_span())
-            .on(&["failed"])
-            .figure(figure),
-    )
+    let text = say!("{share} of the attempts at {} fail, {theirs} at the others", name.clone());
+    Finding::new(Code::OneBadAddress, Level::Likely, text, record.measured_span())
+        .on(&["failed"])
+        .figure(say!("failed at {}: {} of {}", name, (server.failed), (server.count)))
 }
 
-fn slower(record: &Record, row: &TargetInterval, own: f64, others: f64) -> Finding {
+fn slower(record: &Record, server: &Server<'_>, others: f64) -> Finding {
+    let (name, own) = (server.name.clone(), server.middle());
     let text = say!(
         "the median response time of {} is {}; the others have {} or less",
-        name(row),
+        name.clone(),
         time(own),
         time(others)
     );
-    let when = record.measured_span();
-    let figure =
-        say!("median of {}: {}; of the slowest other: {}", name(row), time(own), { time(others) });
-    finish(record, row, {
-        Finding::new(Code::OneBadAddress, Level::Likely, text, when).on(&["p50"]).figure(figure)
-    })
+    let figure = say!("median of {}: {}; of the slowest other: {}", name, time(own), time(others));
+    Finding::new(Code::OneBadAddress, Level::Likely, text, record.measured_span())
+        .on(&["p50"])
+        .figure(figure)
 }
 
-fn finish(record: &Record, row: &TargetInterval, found: Finding) -> Finding {
-    let target = record.facts.targets.get(usize::from(row.place.target)).cloned();
+/// What to do next about a server of a target.
+type Next = fn(&Server<'_>, String) -> Said;
+
+fn resolve(_: &Server<'_>, target: String) -> Said {
+    say!("test this address alone with `resolve` (docs/connections.md): {}", target)
+}
+
+fn ask_for(server: &Server<'_>, _: String) -> Said {
+    say!("test {} alone, without the load balancer", server.name.clone())
+}
+
+fn finish(record: &Record, server: &Server<'_>, found: Finding, next: Next) -> Finding {
+    let target = record.facts.targets.get(usize::from(server.target)).cloned();
     found
-        .figure(say!("attempts at {}: {}", name(row), (row.count)))
+        .figure(say!("attempts at {}: {}", server.name.clone(), (server.count)))
         .not(say!("chance"), say!("all addresses with enough attempts are compared"))
-        .then(say!("test this address alone with `resolve` (docs/connections.md): {}", {
-            target.unwrap_or_default()
-        }))
+        .then(next(server, target.unwrap_or_default()))
 }

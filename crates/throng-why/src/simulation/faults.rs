@@ -1,7 +1,9 @@
 //! Runs in which one thing is wrong, one for each finding.
 
 use throng_base::Random;
-use throng_metrics::{Cause, Ending, SampleInterval, Slow, StepKind};
+use throng_metrics::{
+    Cause, Ending, InstanceInterval, SampleInterval, Slow, StepKind, TargetInterval,
+};
 
 use super::{Second, Simulated, World, simulate};
 use crate::finding::{Code, Level};
@@ -41,7 +43,7 @@ pub(super) const FAULTS: [Fault; 27] = [
 ];
 
 /// Those that take errors or steps over time.
-pub(super) const MORE: [Fault; 19] = [
+pub(super) const MORE: [Fault; 21] = [
     (Code::RisingErrors, Level::Certain, |seed| rising_errors(seed)),
     (Code::SlowStep, Level::Likely, slow_step),
     (Code::TwoPeaks, Level::Hint, cache),
@@ -55,6 +57,8 @@ pub(super) const MORE: [Fault; 19] = [
     (Code::OwnDuplicates, Level::Certain, own_duplicates),
     (Code::HeadOfLine, Level::Likely, head_of_line),
     (Code::OneBadAddress, Level::Likely, dead_address),
+    (Code::OneBadAddress, Level::Likely, |seed| bad_instance(seed, true)),
+    (Code::OneBadAddress, Level::Likely, |seed| bad_instance(seed, false)),
     (Code::PeriodicStall, Level::Likely, stalls_by_work),
     (Code::Amplified, Level::Certain, |seed| {
         let sent_again = Some(("shop".into(), 600.0));
@@ -181,6 +185,20 @@ fn bad_address(seed: u64, is_slow: bool) -> Simulated {
             }
             false => row.ok -= row.count / 50,
         }
+    }
+    made
+}
+
+/// The second of three instances behind a load balancer is slow, or fails.
+fn bad_instance(seed: u64, is_slow: bool) -> Simulated {
+    let mut made = bad_address(seed, is_slow);
+    for sum in &mut made.sums {
+        let instance = |row: TargetInterval| {
+            let (count, failed, latency) = (row.count, row.failed(), row.latency);
+            let name = row.place.address.map(|it| it.ip().to_string()).unwrap_or_default();
+            InstanceInterval { target: 0, name, count, failed, latency }
+        };
+        sum.instances = std::mem::take(&mut sum.targets).into_iter().map(instance).collect();
     }
     made
 }

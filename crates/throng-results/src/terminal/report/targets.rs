@@ -6,7 +6,7 @@ use super::super::Style;
 use super::super::columns::{BRIEF, Columns};
 use super::super::text::clean;
 use super::best_left_out;
-use crate::summary::{Summary, TargetRow};
+use crate::summary::{InstanceRow, Summary, TargetRow};
 
 pub(super) fn targets(summary: &Summary, style: &Style) -> String {
     let not_opened = |row: &TargetRow| {
@@ -25,6 +25,25 @@ pub(super) fn targets(summary: &Summary, style: &Style) -> String {
         (row.counts.failed() + not_opened(row), row.latency.at(Percentile::P99), row.counts.count)
     };
     best_left_out(&summary.parts.targets, weight, &columns, more, style)
+}
+
+/// What each instance behind a load balancer responded, the worst first.
+pub(super) fn instances(summary: &Summary, style: &Style) -> String {
+    let rows = &summary.parts.instances;
+    let several = rows.iter().any(|row| row.target != rows[0].target);
+    let name = |row: &InstanceRow| match several {
+        true => format!("{} {}", clean(&row.target), clean(&row.instance)),
+        false => clean(&row.instance),
+    };
+    let columns = Columns::of(say!("instance"), name)
+        .count(say!("responses"), |row| row.count)
+        .bad(say!("failed"), |row| row.failed)
+        .rate(say!("ok/s"), |row| row.ok_per_s)
+        .times(&BRIEF, |row| row.latency);
+    let more =
+        say!("… and {{}} instances with better results; `throng report --json` lists all of them");
+    let weight = |row: &InstanceRow| (row.failed, row.latency.at(Percentile::P99), row.count);
+    best_left_out(rows, weight, &columns, more, style)
 }
 
 /// The address; with its target, where others share it or it has none.

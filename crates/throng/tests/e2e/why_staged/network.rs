@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{finds, running};
 use crate::faulty::Faulty;
 use crate::run::{Throng, binary, throng, throng_first};
-use crate::servers::{Node, Target, free_port, openssl};
+use crate::servers::{Haproxy, Node, Target, free_port, openssl};
 
 /// Head and body in two writes with Nagle's algorithm: the second waits for the acknowledgement of
 /// the first, and that for its timer.
@@ -55,6 +55,34 @@ fn three_addresses(port: u16, more: &str) -> String {
          [http: GET /]}}}}\n",
         addresses.join(", ")
     )
+}
+
+/// HAProxy has three servers, and each response names the one that it came from.
+#[test]
+fn a_slow_instance_behind_a_load_balancer_is_named() {
+    let port = free_port();
+    let number = port.to_string();
+    let _node = Node::start(ADDRESSES, &[number.as_ref()]);
+    let server = |last: u8| format!("  server web-{last} 127.0.0.{last}:{port}\n");
+    let sections = format!(
+        "defaults\n  mode http\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
+         backend shop\n  balance roundrobin\n  http-response set-header X-Served-By %s\n{}",
+        [1, 2, 3].map(server).concat()
+    );
+    let haproxy = Haproxy::start(&sections, "shop");
+    let text = format!(
+        "target: {{url: \"http://127.0.0.1:{}\", instance: header x-served-by}}\n\
+         load: [{{users: 12, for: 4s}}]\nsessions: {{s: {{steps: [http: GET /]}}}}\n",
+        haproxy.port
+    );
+    let run = throng("run s.yaml --json").file("s.yaml", text).run().exits(0);
+    let found = finds(&run, "one-bad-address");
+    run.check(found.contains("web-2"), "which");
+    let rows = run.json()["instances"].as_array().cloned().unwrap_or_default();
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["instance"].as_str()).collect();
+    assert_eq!(names, ["web-1", "web-2", "web-3"], "{run}");
+    let counted: u64 = rows.iter().filter_map(|row| row["count"].as_u64()).sum();
+    assert_eq!(counted as f64, run.figure("/total/count"), "{run}");
 }
 
 #[test]
