@@ -306,24 +306,35 @@ fn add_rare_rows(summary: &mut Summary) {
     });
 }
 
-/// A table of the document: the objects that it is about, and its fields with their types.
+/// What the document says of objects: their paths, and their fields with their types.
 #[derive(Default)]
 struct Table<'t> {
-    paths: Vec<&'t str>,
+    paths: Vec<String>,
     fields: BTreeMap<&'t str, &'t str>,
 }
 
+/// A row such as `views[].kind` is about a field of an object within that of its table.
 fn tables(document: &str) -> Vec<Table<'_>> {
-    let mut tables: Vec<Table<'_>> = Vec::new();
+    let (mut tables, mut paths): (Vec<Table<'_>>, Vec<String>) = Default::default();
     for line in document.lines() {
-        if let Some(paths) = line.strip_prefix("<!-- fields of: ") {
-            let paths = paths.trim_end_matches(" -->").split(", ");
-            let paths = paths.map(|path| if path == "(top)" { "" } else { path }).collect();
-            tables.push(Table { paths, ..Table::default() });
-        } else if let (Some(row), Some(table)) = (line.strip_prefix("| `"), tables.last_mut()) {
+        if let Some(listed) = line.strip_prefix("<!-- fields of: ") {
+            let listed = listed.trim_end_matches(" -->").split(", ");
+            paths = listed.map(|path| path.replace("(top)", "")).collect();
+            tables.push(Table { paths: paths.clone(), ..Table::default() });
+        } else if let Some(row) = line.strip_prefix("| `") {
             let (name, rest) = row.split_once("` | ").expect("a field and its type");
             let (kind, _) = rest.split_once(" | ").expect("a type and a meaning");
-            assert!(table.fields.insert(name, kind).is_none(), "{name} is there twice");
+            let (within, field) = name.rsplit_once('.').unwrap_or(("", name));
+            let inner = |path: &String| match within {
+                "" => path.clone(),
+                _ => format!("{path}.{within}"),
+            };
+            let of: Vec<String> = paths.iter().map(inner).collect();
+            if !tables.iter().any(|table| table.paths == of) {
+                tables.push(Table { paths: of.clone(), ..Table::default() });
+            }
+            let table = tables.iter_mut().find(|table| table.paths == of).unwrap();
+            assert!(table.fields.insert(field, kind).is_none(), "{name} is there twice");
         }
     }
     tables
@@ -345,7 +356,7 @@ fn every_table_of_the_document_is_that_of_the_summary() {
     let tables = tables(DOCUMENT);
     let mut wrong = Vec::new();
     for path in objects.keys() {
-        let count = tables.iter().filter(|table| table.paths.contains(&path.as_str())).count();
+        let count = tables.iter().filter(|table| table.paths.contains(path)).count();
         if count != 1 {
             wrong.push(format!("`{path}` has {count} tables"));
         }
@@ -353,7 +364,7 @@ fn every_table_of_the_document_is_that_of_the_summary() {
     for table in &tables {
         let mut found = BTreeSet::new();
         for path in &table.paths {
-            let Some(object) = objects.get(*path) else {
+            let Some(object) = objects.get(path) else {
                 wrong.push(format!("`{path}` is not in the summary"));
                 continue;
             };
