@@ -291,29 +291,101 @@ fn title(kind: &MapKind) -> String {
     first.to_uppercase().chain(letters).collect()
 }
 
+/// The kinds that values of this shape may have, each with its place within the value.
+fn kinds_in(shape: &Shape) -> Vec<(String, &'static MapKind)> {
+    let within = |inner, place: &str| {
+        let kinds = kinds_in(inner).into_iter();
+        kinds.map(|(rest, kind)| (format!("{place}{rest}"), kind)).collect()
+    };
+    match shape {
+        Shape::Kind(kind) => vec![(String::new(), kind)],
+        Shape::List(inner) => within(inner, "[]"),
+        Shape::Map(inner) => within(inner, ".NAME"),
+        Shape::OneOf(shapes) => shapes.iter().flat_map(kinds_in).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A short kind that one key alone may have: its keys are listed below that key.
+fn is_listed_within(kind: &MapKind) -> bool {
+    let keys = keys::MAP_KINDS.iter().flat_map(|(_, kind)| kind.keys);
+    let kinds = keys.flat_map(|key| kinds_in(&key.shape));
+    kind.keys.len() <= 8 && kinds.filter(|(_, one)| std::ptr::eq(*one, kind)).count() == 1
+}
+
 fn link(kind: &MapKind) -> String {
     let what = kind.what.english();
-    format!("[{what}](#{})", slug(&what))
+    match is_listed_within(kind) {
+        true => "map".into(),
+        false => format!("[{what}](#{})", slug(&what)),
+    }
 }
 
 fn reference() -> String {
-    let verbs: Vec<&MapKind> = keys::VERBS.iter().map(|(_, kind)| *kind).collect();
-    let is_verb = |kind: &MapKind| verbs.iter().any(|verb| std::ptr::eq(*verb, kind));
-    let mut out = String::from("## Verbs\n\n| verb | its value |\n| --- | --- |\n");
-    for (verb, kind) in keys::VERBS {
-        let doc = kind.find(verb).expect("the verb is a key").doc;
-        out += &format!("| [`{verb}`](#{}) | {} |\n", slug(&kind.what.english()), cell(doc));
+    let is_verb = |kind: &MapKind| keys::VERBS.iter().any(|(_, verb)| std::ptr::eq(*verb, kind));
+    let mut out = steps();
+    for (_, kind) in keys::MAP_KINDS {
+        if !is_verb(kind) && !is_listed_within(kind) {
+            let rows = kind.keys.iter().map(|key| rows(key, "", "")).collect::<String>();
+            let head = "| key | value | meaning |\n| --- | --- | --- |";
+            out += &format!("## {}\n\n{head}\n{rows}\n", title(kind));
+        }
     }
-    let words = |words: &[&str]| {
-        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-    };
-    out += &format!("\nThese steps can be written without a value: {}. ", words(keys::BARE_VERBS));
-    out += &format!("Not in this version: {}.\n\n", words(keys::VERBS_LATER));
-    for (_, kind) in keys::MAP_KINDS.iter().filter(|(_, kind)| !is_verb(kind)) {
-        out += &table(kind);
-    }
-    verbs.iter().for_each(|kind| out += &table(kind));
     out + &functions() + &counters() + &causes()
+}
+
+/// All verbs with their keys. Keys that are the same in several verbs are listed once.
+fn steps() -> String {
+    let row = |key: &KeyDoc| rows(key, "", "");
+    let sharing = |key: &KeyDoc| -> Vec<&str> {
+        let shares = |kind: &MapKind| kind.keys.iter().any(|one| row(one) == row(key));
+        keys::VERBS.iter().filter(|(_, kind)| shares(kind)).map(|(verb, _)| *verb).collect()
+    };
+    let is_shared = |key: &KeyDoc| sharing(key).len() >= 3;
+    let (mut verbs, mut shared) = (String::new(), Vec::new());
+    for (verb, kind) in keys::VERBS {
+        let own = kind.find(verb).expect("the verb is a key");
+        let others = kind.keys.iter().filter(|key| key.name != *verb);
+        let own = rows(own, "| ", "");
+        verbs += &own.replacen(&format!("| | `{verb}` |"), &format!("| `{verb}` | |"), 1);
+        for key in others {
+            let shared_row = format!("| {} {}", words(&sharing(key)), row(key));
+            match is_shared(key) {
+                false => verbs += &rows(key, "| ", ""),
+                true if shared.contains(&shared_row) => {}
+                true => shared.push(shared_row),
+            }
+        }
+    }
+    format!(
+        "## Verbs\n\n| step | key | value | meaning |\n| --- | --- | --- | --- |\n{verbs}{}\n\
+         These steps can be written without a value: {}. Not in this version: {}.\n\n",
+        shared.concat(),
+        words(keys::BARE_VERBS),
+        words(keys::VERBS_LATER)
+    )
+}
+
+fn words(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The row of a key and, below it, those of the keys within its value.
+fn rows(key: &KeyDoc, before: &str, within: &str) -> String {
+    let KeyDoc { name, doc, shape, later } = key;
+    let (value, doc) = match later {
+        Some(instead) => (
+            "–".to_string(),
+            format!("{} *Not in this version:* {}.", cell(doc), cell(&instead.english())),
+        ),
+        None => (cell(&describe(shape)), cell(doc)),
+    };
+    let mut out = format!("{before}| `{within}{name}` | {value} | {doc} |\n");
+    for (place, kind) in kinds_in(shape).into_iter().filter(|(_, kind)| is_listed_within(kind)) {
+        let within = format!("{within}{name}{place}.");
+        kind.keys.iter().for_each(|key| out += &rows(key, before, &within));
+    }
+    out
 }
 
 fn functions() -> String {
@@ -329,18 +401,17 @@ fn functions() -> String {
 
 /// The counters that thresholds may name.
 fn counters() -> String {
-    let mut out = String::from(
-        "## Counters\n\nA threshold compares a counter as a number, with `rate` per second, or as \
-         a [share](load.md#counters-and-gauges).\n\n| counter | has a share (`%`) |\n| --- \
-         | --- |\n",
-    );
-    for counter in Counter::ALL {
-        let has_share = counter.whole(&Interval::default()).is_some();
-        let share = if has_share { "yes" } else { "–" };
-        out += &format!("| `{}` | {share} |\n", counter.word());
-    }
-    out.push('\n');
-    out
+    let has_share = |counter: &&Counter| counter.whole(&Interval::default()).is_some();
+    let (with, without): (Vec<_>, Vec<_>) = Counter::ALL.iter().partition(has_share);
+    let list = |counters: Vec<&Counter>| {
+        words(&counters.iter().map(|counter| counter.word()).collect::<Vec<_>>())
+    };
+    format!(
+        "## Counters\n\nA threshold compares a counter as a number, with `rate` per second, or \
+         as a [share](load.md#counters-and-gauges).\n\n- with a share (`%`): {}\n- without: {}\n\n",
+        list(with),
+        list(without)
+    )
 }
 
 /// The causes of failures, as reports and `retry` name them.
@@ -352,23 +423,6 @@ fn causes() -> String {
         let (word, text, blame) = (cause.word(), cause.text(), cause.blame().text());
         let (text, blame) = (text.english(), blame.english());
         out += &format!("| [`{word}`](codes.md#{word}) | {} | {blame} |\n", cell(&text));
-    }
-    out.push('\n');
-    out
-}
-
-/// The keys of a kind of map.
-fn table(kind: &MapKind) -> String {
-    let mut out = format!("## {}\n\n| key | value | meaning |\n| --- | --- | --- |\n", title(kind));
-    for KeyDoc { name, doc, shape, later } in kind.keys {
-        let (shape, doc) = match later {
-            Some(instead) => (
-                "–".to_string(),
-                format!("{} *Not in this version:* {}.", cell(doc), cell(&instead.english())),
-            ),
-            None => (cell(&describe(shape)), cell(doc)),
-        };
-        out += &format!("| `{name}` | {shape} | {doc} |\n");
     }
     out.push('\n');
     out
