@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 
 use throng_base::diagnostic::did_you_mean;
 use throng_base::{Diagnostic, Exit, Language, language, packed};
+use throng_metrics::Cause;
 
 use crate::arguments::{ExplainArguments, SchemaArguments, SchemaKind};
 use crate::screen::Screen;
 
-/// One section per code. The Chinese page has its own prose and links to the English examples.
+/// One section per code. The Chinese page has its own prose, without examples.
 static CODES: LazyLock<String> = LazyLock::new(|| packed::text(packed!("../../docs/codes.md")));
 static CODES_ZH: LazyLock<String> =
     LazyLock::new(|| packed::text(packed!("../../docs/zh/codes.md")));
@@ -21,9 +22,31 @@ pub(crate) fn all_codes() -> Vec<&'static str> {
 
 struct Section<'t> {
     code: &'t str,
-    /// Its first sentence.
-    brief: &'t str,
     text: &'t str,
+    /// Indented, as terminals show it.
+    example: Option<&'t str>,
+}
+
+impl<'t> Section<'t> {
+    /// The first sentence. The full stop of `.proto` does not end a sentence.
+    fn brief(&self) -> &'t str {
+        let stops = [(". ", 1), (".\n", 1), ("。", 3)];
+        let ends = stops.iter().filter_map(|(stop, length)| Some(self.text.find(stop)? + length));
+        &self.text[..ends.min().unwrap_or(self.text.len())]
+    }
+
+    /// The section for a terminal. Its example is on the English page, its blame in the code.
+    fn shown(&self) -> String {
+        let mut out = format!("{}\n\n{}\n", self.code, self.text);
+        if let Some(cause) = Cause::ALL.iter().find(|cause| cause.word() == self.code) {
+            out += &format!("{}\n", say!("Blame: {}.", cause.blame().text()).spoken());
+        }
+        let english = sections(&CODES).into_iter().find(|english| english.code == self.code);
+        if let Some(example) = english.and_then(|english| english.example) {
+            out += &format!("\n{}\n{example}\n", say!("Wrong:").spoken());
+        }
+        out
+    }
 }
 
 pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
@@ -36,14 +59,14 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Exit {
     let Some(code) = &arguments.code else {
         let width = sections.iter().map(|section| section.code.len()).max().unwrap_or_default();
         for section in &sections {
-            screen.line(&format!("{:width$}  {}", section.code, section.brief));
+            screen.line(&format!("{:width$}  {}", section.code, section.brief()));
         }
         return Exit::Success;
     };
     // As it may be copied from a message: `error[unknown-key]`.
     let word = code.rsplit('[').next().unwrap_or(code).trim_end_matches([']', ':']);
     if let Some(section) = sections.iter().find(|section| section.code == word) {
-        screen.text(&shown(section.code, &with_examples(section)));
+        screen.text(&section.shown());
         return Exit::Success;
     }
     let mut error = Diagnostic::error("unknown-code", say!("there is no code `{word}`"))
@@ -65,59 +88,14 @@ pub(crate) fn schema(arguments: &SchemaArguments) -> Exit {
 }
 
 fn sections(text: &str) -> Vec<Section<'_>> {
-    let parts = text.split("\n## ").skip(1);
-    let section = |part: &'_ str| -> Option<(usize, usize)> {
-        let end = part.find('\n')?;
-        let start = end + part[end..].find(|c: char| !c.is_whitespace())?;
-        Some((end, start))
+    let section = |part| {
+        let (code, text): (&str, &str) = str::split_once(part, '\n')?;
+        let text = text.trim_end();
+        let (text, example) =
+            text.split_once("\n\n").map_or((text, None), |(text, example)| (text, Some(example)));
+        Some(Section { code, text, example })
     };
-    parts
-        .filter_map(|part| {
-            let (end, start) = section(part)?;
-            let text = part[start..].trim_end();
-            Some(Section { code: part[..end].trim(), brief: first_sentence(text), text })
-        })
-        .collect()
-}
-
-/// The full stop of `.proto` does not end a sentence.
-fn first_sentence(text: &str) -> &str {
-    let stops = [(". ", 1), (".\n", 1), ("。", 3)];
-    let ends = stops.iter().filter_map(|(stop, length)| Some(text.find(stop)? + length));
-    &text[..ends.min().unwrap_or(text.len())]
-}
-
-/// The text of a section. In Chinese, the examples of the English section replace their links.
-fn with_examples(section: &Section<'_>) -> String {
-    let english = sections(&CODES).into_iter().find(|english| english.code == section.code);
-    let text = english.map_or("", |english| english.text);
-    let mut examples = text.split("```").skip(1).step_by(2).peekable();
-    let link = format!("](../codes.md#{})", section.code);
-    let lines = section.text.lines().map(|line| {
-        let example = examples.next_if(|_| line.ends_with(&link));
-        example.map_or(line.to_string(), in_chinese)
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A fenced example. Its first line says whether it is wrong or right.
-fn in_chinese(example: &str) -> String {
-    let text = example.replacen("# wrong", "# 错误", 1).replacen("# right", "# 正确", 1);
-    format!("```{text}```")
-}
-
-/// A section for a terminal: examples are indented, without their fences.
-fn shown(code: &str, text: &str) -> String {
-    let mut out = format!("{code}\n\n");
-    let mut fenced = false;
-    for line in text.lines() {
-        match line.strip_prefix("```") {
-            Some(_) => fenced = !fenced,
-            None if fenced => out.push_str(&format!("    {line}\n")),
-            None => out.push_str(&format!("{line}\n")),
-        }
-    }
-    out
+    text.split("\n## ").skip(1).filter_map(section).collect()
 }
 
 #[cfg(test)]
@@ -137,29 +115,15 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_code_brief_and_text() {
-        let text =
-            "# t\n\n## a-b\n\nOne `.b`. More\nof it.\n\n```yaml\nx: 1\n```\n\n## c\n\nTwo.\n";
+    fn a_section_is_code_brief_text_and_example() {
+        let text = "# t\n\n## a-b\nOne `.b`. More\nof it.\n\n    x: 1\n    y: 2\n\n## c\nTwo.\n";
         let sections = sections(text);
-        assert_eq!((sections[0].code, sections[0].brief), ("a-b", "One `.b`."));
-        let shown = shown(sections[0].code, sections[0].text);
-        assert_eq!(shown, "a-b\n\nOne `.b`. More\nof it.\n\n    x: 1\n");
-        assert_eq!((sections[1].code, sections[1].text), ("c", "Two."));
-    }
-
-    #[test]
-    fn chinese_sections_show_the_english_examples() {
-        for (english, chinese) in sections(&CODES).iter().zip(&sections(&CODES_ZH)) {
-            let text = with_examples(chinese);
-            let same = english.text == with_examples(english);
-            let fences = |text: &str| text.matches("```").count();
-            assert!(same && fences(&text) == fences(english.text), "{text}");
-            let left = ["](../codes.md#", "# wrong\n", "# right\n"];
-            assert!(left.iter().all(|left| !text.contains(left)), "{text}");
-        }
-        let sections = sections(&CODES_ZH);
-        let section = sections.iter().find(|section| section.code == "bad-method").unwrap();
-        let shown = shown(section.code, &with_examples(section));
-        assert!(shown.contains("\n    # 错误\n    target: http"), "{shown}");
+        let [one, two] = &sections[..] else { panic!("{}", sections.len()) };
+        assert_eq!(
+            (one.code, one.brief(), one.text),
+            ("a-b", "One `.b`.", "One `.b`. More\nof it.")
+        );
+        assert_eq!(one.example, Some("    x: 1\n    y: 2"));
+        assert_eq!((two.code, two.text, two.example), ("c", "Two.", None));
     }
 }

@@ -88,12 +88,13 @@ fn of_page(file: &str, markdown: &str) -> Vec<Sentence> {
     for (index, line) in markdown.lines().enumerate() {
         let text = line.trim();
         let fence = text.starts_with("```");
+        let is_indented_code = line.starts_with("    ") && paragraph.is_empty();
         let starts_item = text.starts_with(['#', '|', '<']) || item(text).is_some();
         if fence || is_code || text.is_empty() || starts_item {
             sentences.extend(split(file, &std::mem::take(&mut paragraph), false));
         }
         is_code ^= fence;
-        if fence || is_code || text.is_empty() || text.starts_with('<') {
+        if fence || is_code || is_indented_code || text.is_empty() || text.starts_with('<') {
             continue;
         }
         if text.starts_with('|') {
@@ -102,8 +103,12 @@ fn of_page(file: &str, markdown: &str) -> Vec<Sentence> {
             cells.for_each(|cell| sentences.extend(split(file, &[(index + 1, plain(cell))], true)));
             continue;
         }
+        let is_heading = text.starts_with('#');
         let text = text.trim_start_matches(['#', '>', ' ']);
         paragraph.push((index + 1, plain(item(text).unwrap_or(text))));
+        if is_heading {
+            sentences.extend(split(file, &std::mem::take(&mut paragraph), false));
+        }
     }
     sentences.extend(split(file, &paragraph, false));
     sentences
@@ -171,14 +176,14 @@ mod tests {
 
     #[test]
     fn sentences_are_cut_from_prose_lists_and_tables() {
-        let page = "# A title\n\nOne sentence\nover two lines. Two, with `a. b` in [a link](x.md).\n\
-                    - An item.\n1. Another\n\n```sh\nno sentence. at all\n```\n| a cell | `code` |\n";
+        let page = "# A title\nOne sentence\nover two lines. Two, with `a. b` in [a link](x.md).\n\
+                    - An item.\n1. Another\n\n    no sentence\n```sh\nno. at all\n```\n| a cell | `code` |\n";
         let expected = [
             (1, "A title"),
-            (3, "One sentence over two lines."),
-            (4, "Two, with `a. b` in a link."),
-            (5, "An item."),
-            (6, "Another"),
+            (2, "One sentence over two lines."),
+            (3, "Two, with `a. b` in a link."),
+            (4, "An item."),
+            (5, "Another"),
             (11, "a cell"),
             (11, "`code`"),
         ];

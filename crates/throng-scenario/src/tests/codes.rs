@@ -1,12 +1,11 @@
 //! What `throng explain` shows: every code in the sources has a section in both languages and every
-//! section is of such a code. The examples are on the English page and are checked there; the
-//! Chinese page links to them.
+//! section is of such a code. The examples are on the English page only and are checked there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
-use throng_base::{Diagnostic, Severity, Source};
+use throng_base::{Diagnostic, Source};
 use throng_metrics::Cause;
 
 use super::compile_set;
@@ -15,25 +14,17 @@ use crate::curl;
 const ENGLISH: &str = "docs/codes.md";
 const CHINESE: &str = "docs/zh/codes.md";
 
-/// A section is read at a terminal: it should fit on one screen.
-const SECTION_LINES_MAX: usize = 40;
+const SECTION_LINES_MAX: usize = 6;
 const LINE_COLUMNS_MAX: usize = 100;
 /// `throng explain` lists the first sentence of each section beside its code.
 const BRIEF_COLUMNS_MAX: usize = 80;
 
 #[derive(Debug)]
-struct Example {
-    is_wrong: bool,
-    /// `yaml`, or `sh` for command lines.
-    kind: String,
-    text: String,
-}
-
-#[derive(Debug)]
 struct Section {
     code: String,
     text: String,
-    examples: Vec<Example>,
+    /// A wrong one: a command line, or what a usual scenario or protocol lacks.
+    example: Option<String>,
 }
 
 fn root() -> PathBuf {
@@ -41,19 +32,17 @@ fn root() -> PathBuf {
 }
 
 fn sections(file: &str) -> Vec<Section> {
-    let text = std::fs::read_to_string(root().join(file)).unwrap();
+    let page = std::fs::read_to_string(root().join(file)).unwrap();
     let section = |part: &str| {
-        let (code, text) = part.split_once('\n').unwrap();
-        let fenced = text.split("\n```").skip(1).step_by(2);
-        let examples = fenced.map(|block| {
-            let (kind, text) = block.split_once('\n').unwrap();
-            let first = text.lines().next().unwrap();
-            assert!(["# wrong", "# right"].contains(&first), "{file}: {code} begins with {first}");
-            Example { is_wrong: first == "# wrong", kind: kind.into(), text: text.into() }
+        let (code, text) = part.trim_end().split_once('\n').unwrap();
+        let example = text.split_once("\n\n").map(|(_, example)| {
+            let line = |line: &str| format!("{}\n", line.strip_prefix("    ").expect(code));
+            example.lines().map(line).collect()
         });
-        Section { code: code.into(), examples: examples.collect(), text: text.into() }
+        let text = text.split("\n\n").next().unwrap().into();
+        Section { code: code.into(), text, example }
     };
-    text.split("\n## ").skip(1).map(section).collect()
+    page.split("\n## ").skip(1).map(section).collect()
 }
 
 /// The Rust sources of all crates, without their tests.
@@ -113,13 +102,11 @@ fn every_code_is_explained_and_nothing_else() {
 fn sections_are_short_and_begin_with_one_sentence() {
     let all = |file| sections(file).into_iter().map(move |section| (file, section));
     for (file, section) in all(ENGLISH).chain(all(CHINESE)) {
-        let lines: Vec<&str> = section.text.trim().lines().collect();
+        let lines: Vec<&str> = section.text.lines().collect();
         assert!(lines.len() <= SECTION_LINES_MAX, "{file}: {} is too long", section.code);
-        for line in &lines {
-            let is_example = section.examples.iter().any(|example| example.text.contains(line));
-            assert!(columns(line) <= LINE_COLUMNS_MAX || is_example, "{file}: {line}");
-        }
-        let text = format!("{}\n", section.text.trim());
+        let wide = lines.iter().find(|line| columns(line) > LINE_COLUMNS_MAX);
+        assert!(wide.is_none(), "{file}: {wide:?}");
+        let text = format!("{}\n", section.text);
         let end = [". ", ".\n", "。"].iter().filter_map(|stop| text.find(stop)).min().unwrap();
         let brief = &text[..end];
         assert!(!brief.contains('\n') && columns(brief) < BRIEF_COLUMNS_MAX, "{file}: {brief}");
@@ -131,82 +118,85 @@ fn columns(line: &str) -> usize {
     line.chars().map(|c| if ('\u{1100}'..='\u{ffe6}').contains(&c) { 2 } else { 1 }).sum()
 }
 
-/// Whether an example compiles, and its diagnostics.
-fn outcome(example: &Example) -> (bool, Vec<Diagnostic>) {
-    let source = Source::new("example", example.text.as_str());
-    // Only protocol files have a packet.
-    let is_protocol = example.text.lines().any(|line| line.starts_with("packet:"));
-    match example.kind.as_str() {
-        "yaml" if is_protocol => {
-            let diagnostics = crate::protocol::tests::told(&example.text);
-            (diagnostics.iter().all(|one| one.severity != Severity::Error), diagnostics)
-        }
-        "yaml" => match compile_set(&source, &[]) {
-            Ok((_, warnings)) => (true, warnings),
-            Err(errors) => (false, errors),
-        },
-        _ => match curl::parse(&source) {
-            Ok(request) => (true, request.warnings),
-            Err(errors) => (false, errors),
-        },
+/// The lengths that packets of an example have unless it declares its own.
+const PACKET: &str = "packet: [{id: length, type: u16, counts: body}, {id: body}]\n";
+const PACKET_WITH_KIND: &str = "packet: [{id: length, type: u16, counts: body}, \
+                                {id: kind, type: u8, selects: message}, {id: body}]\n";
+
+/// An example with what every scenario or protocol needs and the page leaves out.
+fn whole(example: &str) -> String {
+    let has = |key: &str| example.lines().any(|line| line.starts_with(key));
+    if has("messages:") {
+        let packet = if example.contains("kind:") { PACKET_WITH_KIND } else { PACKET };
+        return format!("{example}{}", if has("packet:") { "" } else { packet });
     }
+    let (mut session, mut rest, mut is_session) = (String::new(), String::new(), false);
+    for line in example.lines() {
+        let of_session = ["before:", "steps:", "every:", "on:"];
+        if !line.starts_with(' ') {
+            is_session = of_session.iter().any(|key| line.starts_with(key));
+        }
+        match is_session {
+            true => session += &format!("    {line}\n"),
+            false => rest += &format!("{line}\n"),
+        }
+    }
+    let target = if has("protocol:") { "127.0.0.1:9000" } else { "http://127.0.0.1:8080" };
+    let session = if session.is_empty() { "    steps: [{http: GET /}]\n" } else { &session };
+    let needed = [
+        ("target", format!("target: {target}\n")),
+        ("sessions", format!("sessions:\n  user:\n{session}")),
+        ("load", "load: [{users: 10, for: 30s}]\n".to_string()),
+    ];
+    needed.iter().filter(|(key, _)| !has(key)).for_each(|(_, text)| rest += text);
+    rest
 }
 
-/// Command lines of `throng` are run by the end-to-end tests, not here.
-fn is_checked_here(example: &Example) -> bool {
-    example.kind == "yaml" || example.text.lines().any(|line| line.starts_with("curl"))
+/// The diagnostics of an example. Command lines of `throng` are run by the end-to-end tests.
+fn diagnostics(example: &str) -> Option<Vec<Diagnostic>> {
+    let errors = match example.split([' ', '=']).next()? {
+        "throng" | "THRONG_BUDGET" | "THRONG_TARGETS" => return None,
+        "curl" | "wget" => {
+            curl::parse(&Source::new("example", example)).map(|request| request.warnings)
+        }
+        _ if example.lines().any(|line| line.starts_with("messages:")) => {
+            return Some(crate::protocol::tests::told(&whole(example)));
+        }
+        _ => {
+            compile_set(&Source::new("example", whole(example)), &[]).map(|(_, warnings)| warnings)
+        }
+    };
+    Some(errors.unwrap_or_else(|errors| errors))
 }
 
 #[test]
-fn wrong_examples_have_their_code_and_right_ones_none() {
+fn examples_have_their_code_and_no_other() {
     let mut problems = Vec::new();
-    for section in sections(ENGLISH) {
-        let code = &section.code;
-        for example in &section.examples {
-            assert!(matches!(example.kind.as_str(), "yaml" | "sh"), "{code}");
-            if !is_checked_here(example) && code != "curl-empty" {
-                continue;
-            }
-            let (is_good, diagnostics) = outcome(example);
-            let codes: BTreeSet<&str> = diagnostics.iter().map(|one| one.code).collect();
-            let has_errors = diagnostics.iter().any(|one| one.severity == Severity::Error);
-            assert_eq!(is_good, !has_errors);
-            let is_as_marked = match example.is_wrong {
-                true => codes.len() == 1 && codes.contains(code.as_str()),
-                false => codes.is_empty(),
-            };
-            if !is_as_marked {
-                problems.push(format!("{code}: {codes:?}\n{}", example.text));
-            }
+    for Section { code, example, .. } in sections(ENGLISH) {
+        let Some(found) = example.as_deref().and_then(diagnostics) else { continue };
+        let codes: BTreeSet<&str> = found.iter().map(|one| one.code).collect();
+        if codes != BTreeSet::from([code.as_str()]) {
+            problems.push(format!("{code}: {codes:?}\n{}", example.unwrap()));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
-fn the_chinese_page_links_to_the_examples_in_order() {
-    for (english, chinese) in sections(ENGLISH).iter().zip(&sections(CHINESE)) {
-        let code = &english.code;
-        let links = english.examples.iter().map(|example| {
-            let word = if example.is_wrong { "错误示例" } else { "正确示例" };
-            format!("[{word}](../codes.md#{code})")
-        });
-        let found = chinese.text.lines().filter(|line| line.contains("](../codes.md#"));
-        assert_eq!(found.collect::<Vec<_>>(), links.collect::<Vec<_>>(), "{code}");
-        assert!(chinese.examples.is_empty(), "{code} keeps an example twice");
-        assert!(chinese.text.chars().any(|c| c >= '\u{4e00}'), "{code} is not Chinese");
+fn the_chinese_page_has_prose_alone() {
+    for Section { code, text, example } in sections(CHINESE) {
+        assert!(example.is_none(), "{code} has an example");
+        assert!(text.chars().any(|c| c >= '\u{4e00}'), "{code} is not Chinese");
     }
 }
 
 #[test]
-fn codes_of_the_language_have_a_wrong_example() {
+fn codes_of_the_language_have_an_example() {
     let shown: String = super::markdown_files().into_iter().map(|(_, text)| text).collect();
-    for section in sections(ENGLISH) {
-        let code = &section.code;
+    for Section { code, example, .. } in sections(ENGLISH) {
         let is_of_language = shown.contains(&format!("[{code}]: "));
-        let has_wrong = section.examples.iter().any(|example| example.is_wrong);
-        // An example with more than 200,000 steps is too long.
-        let is_exempt = code == "too-many";
-        assert!(!is_of_language || is_exempt || has_wrong, "{code}");
+        // Examples of these would be too long.
+        let is_exempt = ["too-many", "value-too-large"].contains(&code.as_str());
+        assert!(!is_of_language || is_exempt || example.is_some(), "{code}");
     }
 }

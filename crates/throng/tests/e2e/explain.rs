@@ -24,7 +24,7 @@ fn all_codes_are_listed_with_a_sentence() {
 fn a_code_is_explained_with_its_example() {
     let run = explain("unknown-key").exits(0);
     run.check(run.out.starts_with("unknown-key\n\n"), "its name is not first");
-    run.says(&["\n    # wrong\n    target: ", "chek: {status: 200}", "should be `check`"]);
+    run.says(&["\nWrong:\n    steps: ", "chek: {status: 200}", "should be `check`"]);
     run.check(!run.out.contains("```"), "that is not for a terminal");
 }
 
@@ -36,7 +36,7 @@ fn a_code_may_be_copied_from_a_message() {
         run.check(run.out == plain.out, copied);
     }
     let run = explain("warning[never-fails]").exits(0);
-    run.says(&["never-fails", "This is a warning"]);
+    run.says(&["never-fails", "Every run meets"]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn wrong_command_lines_are_wrong() {
         "url-missing",
     ] {
         let explained = explain(code).exits(0);
-        let mut lines = explained.out.lines().skip_while(|line| line.trim() != "# wrong");
+        let mut lines = explained.out.lines().skip_while(|line| *line != "Wrong:");
         let line = lines.nth(1).unwrap_or_default().trim().replace('\'', "");
         let words = line.strip_prefix("throng ").unwrap_or_default();
         explained.check(!words.is_empty(), "it shows no wrong command line");
@@ -86,7 +86,7 @@ fn an_unknown_code_is_answered_with_the_nearest() {
 #[test]
 fn chinese_is_spoken_on_demand() {
     let run = throng("explain unknown-key --lang zh").run().exits(0);
-    run.says(&["unknown-key\n\n", "\n    # 错误\n    target: ", "拼写"]);
+    run.says(&["unknown-key\n\n", "\n错误示例：\n    steps: ", "拼写"]);
     let listed = throng("explain --lang zh").run().exits(0);
     run.check(listed.out.contains("connect-refused  "), "it is not listed");
     let codes = |run: &Run| {
