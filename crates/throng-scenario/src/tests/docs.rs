@@ -27,7 +27,7 @@ const PAGES: [(&str, usize); 9] = [
     (GUIDES[1], 25),
     ("docs/connections.md", 5),
     ("docs/load.md", 3),
-    ("docs/delivery.md", 3),
+    ("docs/delivery.md", 2),
     ("docs/language.md", 8),
     ("README.md", 1),
     (GRPC[0], 3),
