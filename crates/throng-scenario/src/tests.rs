@@ -23,7 +23,7 @@ use crate::{CompileOptions, LoadChanges, RunOptions, compile, curl};
 
 mod chinese;
 mod codes;
-mod docs;
+pub(crate) mod docs;
 mod grpc;
 mod language;
 mod links;

@@ -14,6 +14,7 @@ use throng_metrics::{Cause, Counter, Interval};
 use throng_program::Program;
 
 use crate::keys::{self, KeyDoc, MapKind, Shape};
+use crate::protocol::keys::PROTOCOL_KINDS;
 use crate::{CompileOptions, RunOptions, compile};
 
 /// In both languages.
@@ -308,7 +309,8 @@ fn kinds_in(shape: &Shape) -> Vec<(String, &'static MapKind)> {
 
 /// A short kind that one key alone may have: its keys are listed below that key.
 fn is_listed_within(kind: &MapKind) -> bool {
-    let keys = keys::MAP_KINDS.iter().flat_map(|(_, kind)| kind.keys);
+    let all = keys::MAP_KINDS.iter().chain(PROTOCOL_KINDS);
+    let keys = all.flat_map(|(_, kind)| kind.keys);
     let kinds = keys.flat_map(|key| kinds_in(&key.shape));
     kind.keys.len() <= 8 && kinds.filter(|(_, one)| std::ptr::eq(*one, kind)).count() == 1
 }
@@ -325,13 +327,21 @@ fn reference() -> String {
     let is_verb = |kind: &MapKind| keys::VERBS.iter().any(|(_, verb)| std::ptr::eq(*verb, kind));
     let mut out = steps();
     for (_, kind) in keys::MAP_KINDS {
-        if !is_verb(kind) && !is_listed_within(kind) {
-            let rows = kind.keys.iter().map(|key| rows(key, "", "")).collect::<String>();
-            let head = "| key | value | meaning |\n| --- | --- | --- |";
-            out += &format!("## {}\n\n{head}\n{rows}\n", title(kind));
+        if !is_verb(kind) {
+            out += &table(kind);
         }
     }
     out + &functions() + &counters() + &causes()
+}
+
+/// The keys of a kind of map, unless they are listed below the key that may have it.
+pub(crate) fn table(kind: &MapKind) -> String {
+    if is_listed_within(kind) {
+        return String::new();
+    }
+    let rows = kind.keys.iter().map(|key| rows(key, "", "")).collect::<String>();
+    let head = "| key | value | meaning |\n| --- | --- | --- |";
+    format!("## {}\n\n{head}\n{rows}\n", title(kind))
 }
 
 /// All verbs with their keys. Keys that are the same in several verbs are listed once.
@@ -414,18 +424,22 @@ fn counters() -> String {
     )
 }
 
-/// The causes of failures, as reports and `retry` name them.
+/// The causes of failures, as reports and `retry` name them, by their blame.
 fn causes() -> String {
-    let mut out = String::from(
-        "## Causes of failure\n\n| cause | meaning | attributed to |\n| --- | --- | --- |\n",
-    );
+    let mut blames: Vec<(String, Vec<String>)> = Vec::new();
     for cause in Cause::ALL {
-        let (word, text, blame) = (cause.word(), cause.text(), cause.blame().text());
-        let (text, blame) = (text.english(), blame.english());
-        out += &format!("| [`{word}`](codes.md#{word}) | {} | {blame} |\n", cell(&text));
+        let (word, blame) = (format!("`{}`", cause.word()), cause.blame().text().english());
+        match blames.iter_mut().find(|(known, _)| *known == blame) {
+            Some((_, words)) => words.push(word),
+            None => blames.push((blame, vec![word])),
+        }
     }
-    out.push('\n');
-    out
+    let row = |(blame, words): &(String, Vec<String>)| format!("- {blame}: {}\n", words.join(", "));
+    let rows: String = blames.iter().map(row).collect();
+    format!(
+        "## Causes of failure\n\nBy what they are attributed to; [codes](codes.md) explains \
+         each.\n\n{rows}\n"
+    )
 }
 
 /// A text as it stands in a cell: `|` would end it.
