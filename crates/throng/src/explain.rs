@@ -93,6 +93,7 @@ fn sections(text: &str) -> Vec<Section<'_>> {
         let text = text.trim_end();
         let (text, example) =
             text.split_once("\n\n").map_or((text, None), |(text, example)| (text, Some(example)));
+        let text = text.strip_suffix("Wrong:").unwrap_or(text).trim_end();
         Some(Section { code, text, example })
     };
     text.split("\n## ").skip(1).filter_map(section).collect()
@@ -116,7 +117,8 @@ mod tests {
 
     #[test]
     fn a_section_is_code_brief_text_and_example() {
-        let text = "# t\n\n## a-b\nOne `.b`. More\nof it.\n\n    x: 1\n    y: 2\n\n## c\nTwo.\n";
+        let text =
+            "# t\n\n## a-b\nOne `.b`. More\nof it. Wrong:\n\n    x: 1\n    y: 2\n\n## c\nTwo.\n";
         let sections = sections(text);
         let [one, two] = &sections[..] else { panic!("{}", sections.len()) };
         assert_eq!(

@@ -172,7 +172,8 @@ fn diagnostics(example: &str) -> Option<Vec<Diagnostic>> {
 #[test]
 fn examples_have_their_code_and_no_other() {
     let mut problems = Vec::new();
-    for Section { code, example, .. } in sections(ENGLISH) {
+    for Section { code, text, example } in sections(ENGLISH) {
+        assert_eq!(text.ends_with("Wrong:"), example.is_some(), "{code}");
         let Some(found) = example.as_deref().and_then(diagnostics) else { continue };
         let codes: BTreeSet<&str> = found.iter().map(|one| one.code).collect();
         if codes != BTreeSet::from([code.as_str()]) {
