@@ -84,8 +84,8 @@ fn preface(options: &Options) -> String {
          runs one thread on core {}. At {} requests/s and above, it runs two threads and may use \
          all cores, including the server's core. CPU covers only the tool; for vegeta, `attack` \
          without `report`.\n\n\
-         - *achieved* is the share of the requested rate. wrk2 opens one connection every 5 ms \
-         and thread, so its measurement starts when half of them are open.\n\
+         - *achieved* is the share of the requested rate. wrk2 opens one connection per thread \
+         every 5 ms, so its measurement starts when half of them are open.\n\
          - A ratio is judged if both tools achieve {:.0} %. A tool that falls behind is always \
          busy and sends more requests per wake-up.\n\
          - Only throng reports *lateness* and *requests per wake-up*.\n\

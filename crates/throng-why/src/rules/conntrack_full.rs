@@ -107,6 +107,6 @@ fn by_numbers(record: &Record) -> Option<Finding> {
         .figure(say!("connects that timed out: {}", count(failed as f64)))
         .figure(say!("open or closed within 120 s at that time: {}", count(entries)));
     Some(found.then(say!(
-        "read nf_conntrack_count and nf_conntrack_max on every firewall between, or monitor them"
+        "read nf_conntrack_count and nf_conntrack_max on every firewall in between, or monitor them"
     )))
 }
