@@ -313,7 +313,7 @@ struct Table<'t> {
     fields: BTreeMap<&'t str, &'t str>,
 }
 
-/// A row such as `views[].kind` is about a field of an object within that of its table.
+/// A row may be about several fields; `views[].kind` is one of an object within that of the table.
 fn tables(document: &str) -> Vec<Table<'_>> {
     let (mut tables, mut paths): (Vec<Table<'_>>, Vec<String>) = Default::default();
     for line in document.lines() {
@@ -324,17 +324,19 @@ fn tables(document: &str) -> Vec<Table<'_>> {
         } else if let Some(row) = line.strip_prefix("| `") {
             let (name, rest) = row.split_once("` | ").expect("a field and its type");
             let (kind, _) = rest.split_once(" | ").expect("a type and a meaning");
-            let (within, field) = name.rsplit_once('.').unwrap_or(("", name));
-            let inner = |path: &String| match within {
-                "" => path.clone(),
-                _ => format!("{path}.{within}"),
-            };
-            let of: Vec<String> = paths.iter().map(inner).collect();
-            if !tables.iter().any(|table| table.paths == of) {
-                tables.push(Table { paths: of.clone(), ..Table::default() });
+            for name in name.split("`, `") {
+                let (within, field) = name.rsplit_once('.').unwrap_or(("", name));
+                let inner = |path: &String| match within {
+                    "" => path.clone(),
+                    _ => format!("{path}.{within}"),
+                };
+                let of: Vec<String> = paths.iter().map(inner).collect();
+                if !tables.iter().any(|table| table.paths == of) {
+                    tables.push(Table { paths: of.clone(), ..Table::default() });
+                }
+                let table = tables.iter_mut().find(|table| table.paths == of).unwrap();
+                assert!(table.fields.insert(field, kind).is_none(), "{name} is there twice");
             }
-            let table = tables.iter_mut().find(|table| table.paths == of).unwrap();
-            assert!(table.fields.insert(field, kind).is_none(), "{name} is there twice");
         }
     }
     tables
