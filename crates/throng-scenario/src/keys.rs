@@ -159,7 +159,7 @@ macro_rules! scenario_maps {
             "Deliveries to track, by name: the messages and the users that must receive them.",
     } => later {
         audit: Anything => "Compares the target's counts with throng's.",
-            say!("leave it out: throng does not audit the target yet"),
+            say!("use `audits`"),
     }
     INCLUDED Included = "an included file" {
         include: TEXTS => "Further files that provide parts, vars, data and defaults.",
