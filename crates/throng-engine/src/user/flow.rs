@@ -222,7 +222,7 @@ impl Active<'_> {
     fn ask_for_iteration(&mut self) -> Turn {
         if self.user.once {
             self.shard.iteration_begins();
-            self.begin_iteration_due(self.task.due);
+            self.begin_iteration(self.task.due);
             return Turn::Again;
         }
         match self.shard.next_iteration(self.user.slot, self.task.due, self.user.now) {
@@ -232,20 +232,16 @@ impl Active<'_> {
         Turn::Again
     }
 
-    /// An iteration begins. At a rate it counts from when it was due; else when it begins.
+    /// An iteration begins. At a rate it counts from when it was due, even if it begins after the
+    /// end of the load, where no schedule has a pace; else when it begins.
     pub(super) fn begin_iteration(&mut self, due: Time) {
-        // One that was due at the end of the load begins when no schedule has a pace any more.
-        match self.shard.paces_iterations() || self.shard.stopping.get() {
-            true => self.begin_iteration_due(due),
-            false => self.iteration_begins(),
+        let shard = self.shard;
+        if self.user.once || shard.paces_iterations() || shard.stopping.get() {
+            // Since then the user has been free.
+            let able = self.task.due;
+            self.task.due = shard.begins_late(due, able, self.user.now);
+            self.task.is_scheduled = true;
         }
-    }
-
-    fn begin_iteration_due(&mut self, due: Time) {
-        // Since then the user has been free.
-        let able = self.task.due;
-        self.task.due = self.shard.begins_late(due, able, self.user.now);
-        self.task.is_scheduled = true;
         self.iteration_begins();
     }
 

@@ -20,7 +20,7 @@ use crate::evidence::{Evidence, FailureRow, Piece};
 use crate::monitors::SeriesRow;
 use crate::once::{OnceFailure, OnceOutcome, OncePart, OnceStep};
 use crate::sample;
-use crate::summary::{ChangeOf, LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
+use crate::summary::{ChangeOf, InstanceRow, LabelRow, Latency, LoadRow, SessionRow, Unbalanced};
 
 const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 
@@ -91,6 +91,14 @@ fn everything() -> Objects {
         target: "http://a.test".into(),
         address: place.address,
         counts: TargetInterval::new(place),
+        ok_per_s: 1.0,
+        latency: Latency::default(),
+    });
+    strained.parts.instances.push(InstanceRow {
+        target: "http://a.test".into(),
+        instance: "web-1".into(),
+        count: 1,
+        failed: 0,
         ok_per_s: 1.0,
         latency: Latency::default(),
     });
